@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Input;
+use crate::StudyInput;
 use crate::fit::{Fit, less};
-use crate::input::Kind;
+use crate::input::StudyDesign;
 
 /// The cells at some levels less those at others, at the same levels of all factors that neither side names; none where
 /// no such levels were measured on both sides. In a fraction, whose every cell has other levels of its own, the generators
 /// have balanced the two sides.
 pub(crate) fn between(
-    input: &Input,
+    input: &StudyInput,
     fit: &Fit,
     from: &[(usize, usize)],
     to: &[(usize, usize)],
@@ -24,7 +24,7 @@ pub(crate) fn between(
         fit.cells.iter().filter(|cell| matches(cell, side)).map(|cell| rest(cell)).collect()
     };
     let both: BTreeSet<_> = keys(from).intersection(&keys(to)).cloned().collect();
-    let fraction = matches!(input.design, Kind::Fraction { .. });
+    let fraction = matches!(input.design, StudyDesign::Fraction { .. });
     let side = |side: &[(usize, usize)]| {
         fit.mean_of(|cell| matches(cell, side) && (fraction || both.contains(&rest(cell))))
     };
@@ -41,7 +41,7 @@ pub(crate) fn signs(fit: &Fit, factors: &[usize]) -> Vec<f64> {
 }
 
 /// Every cell of the full grid that no run of the fit is in.
-pub(crate) fn missing(input: &Input, fit: &Fit) -> Vec<Vec<usize>> {
+pub(crate) fn missing(input: &StudyInput, fit: &Fit) -> Vec<Vec<usize>> {
     let all = input.factors.iter().fold(vec![Vec::new()], |found: Vec<Vec<usize>>, factor| {
         let levels = 0..factor.levels.len();
         found

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use kelvin_stats::student;
 
-use crate::Input;
+use crate::StudyInput;
 use crate::fit::Estimate;
 
 /// What the controls say.
@@ -23,7 +23,7 @@ pub struct Control {
 }
 
 /// The controls of the goal's figure; none where the study has none.
-pub(crate) fn control(input: &Input, metric: &str) -> Option<Control> {
+pub(crate) fn control(input: &StudyInput, metric: &str) -> Option<Control> {
     let counting =
         |control: bool| input.runs.iter().filter(move |run| run.control == control && run.void.is_none());
     let mut pairs = Vec::new();
@@ -60,6 +60,6 @@ pub(crate) fn control(input: &Input, metric: &str) -> Option<Control> {
 }
 
 /// The smallest effect that the controls leave resolvable; none without controls, or with one pair.
-pub(crate) fn floor(input: &Input, metric: &str) -> Option<f64> {
+pub(crate) fn floor(input: &StudyInput, metric: &str) -> Option<f64> {
     control(input, metric)?.floor
 }

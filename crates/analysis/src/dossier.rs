@@ -36,7 +36,7 @@ pub struct Dossier {
     /// Measured runs in the order of time.
     pub runs: Vec<Member>,
     /// Runs that could not be made.
-    pub failed: Vec<Tried>,
+    pub failed: Vec<FailedRun>,
     /// Planned runs that have no result.
     pub missing: usize,
     /// What a person wrote, by phase.
@@ -66,7 +66,7 @@ pub struct Member {
 
 /// A run that could not be made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tried {
+pub struct FailedRun {
     /// Its place in time, from 1.
     pub place: u32,
     /// Its block, from 1.

@@ -4,12 +4,12 @@ use kelvin_stats::factorial::{self, Analysis, Design, FactorialError};
 use kelvin_stats::fractional::Fraction;
 use serde::Serialize;
 
-use crate::Input;
+use crate::StudyInput;
 use crate::contrast::signs;
+use crate::effect_text::count;
 use crate::fit::{Estimate, Fit};
-use crate::input::{InputError, Kind};
+use crate::input::{InputError, StudyDesign};
 use crate::values::Values;
-use crate::words::count;
 
 /// An effect or an interaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,11 +63,11 @@ pub struct Allocation {
 }
 
 /// The effect's name by its factors.
-pub(crate) fn name(input: &Input, factors: &[usize]) -> String {
+pub(crate) fn name(input: &StudyInput, factors: &[usize]) -> String {
     factors.iter().map(|f| input.factors[*f].name.as_str()).collect::<Vec<_>>().join(" × ")
 }
 
-fn contrast_name(input: &Input, factors: &[usize], levels: &[usize]) -> String {
+fn contrast_name(input: &StudyInput, factors: &[usize], levels: &[usize]) -> String {
     let level = |factor: usize, level: usize| input.factors[factor].levels[level].name.as_str();
     if let ([factor], [to]) = (factors, levels) {
         return format!("{} → {}", level(*factor, 0), level(*factor, *to));
@@ -80,17 +80,17 @@ fn contrast_name(input: &Input, factors: &[usize], levels: &[usize]) -> String {
 /// # Errors
 /// When the generators of a fraction are wrong.
 pub(crate) fn allocation(
-    input: &Input,
+    input: &StudyInput,
     values: &Values,
     fit: &Fit,
 ) -> Result<Result<Allocation, String>, InputError> {
     match &input.design {
-        Kind::Fraction { generators } => fraction(input, values, fit, generators),
+        StudyDesign::Fraction { generators } => fraction(input, values, fit, generators),
         _ => Ok(full(input, values)),
     }
 }
 
-fn full(input: &Input, values: &Values) -> Result<Allocation, String> {
+fn full(input: &StudyInput, values: &Values) -> Result<Allocation, String> {
     let levels: Vec<usize> = input.factors.iter().map(|factor| factor.levels.len()).collect();
     let found = analysed(input, values, &levels, &|cell| cell.to_vec()).map_err(|error| match error {
         FactorialError::EmptyCells(cells) => format!(
@@ -146,7 +146,7 @@ fn shared_out(found: &Analysis, mut effects: Vec<Effect>) -> Allocation {
 }
 
 fn analysed(
-    input: &Input,
+    input: &StudyInput,
     values: &Values,
     levels: &[usize],
     cell: &dyn Fn(&[usize]) -> Vec<usize>,
@@ -156,13 +156,13 @@ fn analysed(
         .iter()
         .map(|o| factorial::Observation { cell: cell(&o.cell), block: o.block, value: o.value })
         .collect();
-    Analysis::of(&Design::new(levels), &observations, input.confidence)
+    Analysis::from_observations(&Design::new(levels), &observations, input.confidence)
 }
 
 /// A fraction is the full factorial of the factors that are not generated, each of whose effects stands for a class of
 /// effects of all factors.
 fn fraction(
-    input: &Input,
+    input: &StudyInput,
     values: &Values,
     fit: &Fit,
     generators: &[String],
@@ -212,7 +212,7 @@ fn fraction(
 }
 
 /// An effect that cannot be told from another: with a minus where it would be seen reversed.
-fn alias(input: &Input, word: &str, turned: bool) -> String {
+fn alias(input: &StudyInput, word: &str, turned: bool) -> String {
     let minus = if word.starts_with('-') == turned { "" } else { "−" };
     format!("{minus}{}", name(input, &factors_of(word)))
 }

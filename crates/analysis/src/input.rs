@@ -8,11 +8,11 @@ use serde::Serialize;
 
 /// Everything that is known of a study when it is analysed.
 #[derive(Debug, Clone)]
-pub struct Input {
+pub struct StudyInput {
     /// The study's name.
     pub name: String,
     /// How its cells were chosen.
-    pub design: Kind,
+    pub design: StudyDesign,
     /// What was varied.
     pub factors: Vec<Factor>,
     /// Every run, void ones and controls included, in any order.
@@ -24,7 +24,7 @@ pub struct Input {
     /// Figures beside the goal's, by id; what comes of them is exploratory.
     pub secondary: Vec<String>,
     /// Names, units and directions of figures by id.
-    pub figures: BTreeMap<String, Figure>,
+    pub figures: BTreeMap<String, MetricInfo>,
     /// Of every interval, such as 0.95.
     pub confidence: f64,
     /// In what terms effects are added up.
@@ -34,7 +34,7 @@ pub struct Input {
 /// How the cells of a study were chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Kind {
+pub enum StudyDesign {
     /// Two or more variants, one factor.
     Ab,
     /// Every combination of levels.
@@ -48,7 +48,7 @@ pub enum Kind {
     Sweep,
 }
 
-impl Kind {
+impl StudyDesign {
     /// In words.
     pub fn words(&self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ pub struct Run {
 
 /// Name, unit and direction of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
+pub struct MetricInfo {
     /// As a heading has it.
     pub name: String,
     /// Its unit.
@@ -204,7 +204,7 @@ pub enum InputError {
     Fraction(String),
 }
 
-impl Input {
+impl StudyInput {
     /// Refuses what cannot be analysed.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl Input {
         }
         let count = self.factors.len();
         match self.design {
-            Kind::Ab | Kind::Sweep if count != 1 => {
+            StudyDesign::Ab | StudyDesign::Sweep if count != 1 => {
                 return Err(InputError::NotOneFactor(self.design.words(), count));
             }
             _ => {}

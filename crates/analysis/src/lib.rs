@@ -1,10 +1,11 @@
 //! The analysis of a study's stored runs: effects, interactions and the variation that is theirs; the verdict on the
-//! hypothesis and on what it predicted; and what may be said of the measurement itself. It is a function of its [`Input`]
+//! hypothesis and on what it predicted; and what may be said of the measurement itself. It is a function of its [`StudyInput`]
 //! and gives the same answer every time.
 
 mod contrast;
 mod control;
 mod dossier;
+pub mod effect_text;
 mod effects;
 mod fit;
 mod input;
@@ -19,7 +20,6 @@ mod sweep;
 mod table;
 mod values;
 mod verdict;
-pub mod words;
 
 #[cfg(test)]
 mod tests;
@@ -28,21 +28,22 @@ use kelvin_stats::holm;
 use serde::Serialize;
 
 pub use control::Control;
-pub use dossier::{Dossier, Member, Tried};
+pub use dossier::{Dossier, FailedRun, Member};
 pub use effects::{Allocation, Contrast, Effect};
 pub use fit::Estimate;
 pub use input::{
-    Claim, Direction, Factor, Figure, Goal, Input, InputError, Kind, Level, Prediction, Run, Scale,
+    Claim, Direction, Factor, Goal, InputError, Level, MetricInfo, Prediction, Run, Scale, StudyDesign,
+    StudyInput,
 };
 pub use marginal::Marginal;
 pub use next::{Open, Question};
-pub use one_at_a_time::{OneAtATime, Step};
+pub use one_at_a_time::{FactorStep, OneAtATime};
 pub use order::{Block, Drift};
 pub use pairs::Pairs;
 pub use sensitivity::Sensitivity;
-pub use sweep::{Law, Sweep};
+pub use sweep::{ScalabilityModel, Sweep};
 pub use table::{BESIDE, IPC, Row, Table};
-pub use verdict::{Answer, Match, SignatureLine, Verdict};
+pub use verdict::{HypothesisAnswer, HypothesisVerdict, PredictionResult, SignatureLine};
 
 use fit::Fit;
 use values::{Counting, Values};
@@ -53,7 +54,7 @@ pub struct Analysis {
     /// The study's name.
     pub name: String,
     /// How its cells were chosen.
-    pub design: Kind,
+    pub design: StudyDesign,
     /// The factors and their levels.
     pub factors: Vec<Factor>,
     /// What it was about.
@@ -69,7 +70,7 @@ pub struct Analysis {
     /// One row a cell.
     pub table: Table,
     /// The verdict on the hypothesis.
-    pub verdict: Verdict,
+    pub verdict: HypothesisVerdict,
     /// What it predicted beside.
     pub signature: Vec<SignatureLine>,
     /// What differs between runs of the same; none without controls.
@@ -138,7 +139,7 @@ pub struct Metric {
 ///
 /// # Errors
 /// When the input contradicts itself. Runs that are missing or void are no error: the analysis says what it cannot say.
-pub fn analyze(input: &Input) -> Result<Analysis, InputError> {
+pub fn analyze(input: &StudyInput) -> Result<Analysis, InputError> {
     input.check()?;
     let values = Values::of(input, &input.goal.metric, Counting::Valid);
     let fit = values.fit(input.confidence);
@@ -151,7 +152,7 @@ pub fn analyze(input: &Input) -> Result<Analysis, InputError> {
     let count = |test: &dyn Fn(&Run) -> bool| input.runs.iter().filter(|run| test(run)).count();
     let table = table::table(input, &values, fit.as_ref());
     let fit = fit.as_ref();
-    let sweeping = fit.filter(|_| input.design == Kind::Sweep);
+    let sweeping = fit.filter(|_| input.design == StudyDesign::Sweep);
     let mut found = Analysis {
         name: input.name.clone(),
         design: input.design.clone(),
@@ -183,7 +184,7 @@ pub fn analyze(input: &Input) -> Result<Analysis, InputError> {
     Ok(found)
 }
 
-fn metric(input: &Input, id: &str) -> Result<Metric, InputError> {
+fn metric(input: &StudyInput, id: &str) -> Result<Metric, InputError> {
     let values = Values::of(input, id, Counting::Valid);
     let fit = values.fit(input.confidence);
     let figure = input.figures.get(id);
@@ -206,7 +207,7 @@ fn metric(input: &Input, id: &str) -> Result<Metric, InputError> {
         allocation,
         no_effects,
         marginals: fit.as_ref().map(|fit| marginal::marginals(input, &values, fit)).unwrap_or_default(),
-        pairs: if input.design == Kind::Ab { pairs::pairs(input, id) } else { Vec::new() },
+        pairs: if input.design == StudyDesign::Ab { pairs::pairs(input, id) } else { Vec::new() },
     })
 }
 
@@ -222,7 +223,7 @@ fn correct(metrics: &mut [Metric]) {
 }
 
 /// What limits the best cell, where more than half of its runs say the same.
-fn limit(input: &Input, table: &Table) -> Option<(Vec<usize>, String)> {
+fn limit(input: &StudyInput, table: &Table) -> Option<(Vec<usize>, String)> {
     let cell = &table.rows.get(table.best?)?.cell;
     let runs: Vec<&Run> =
         input.runs.iter().filter(|r| r.void.is_none() && !r.control && r.cell == *cell).collect();
@@ -232,7 +233,7 @@ fn limit(input: &Input, table: &Table) -> Option<(Vec<usize>, String)> {
     (2 * most.len() > runs.len()).then(|| (cell.clone(), most[0].to_owned()))
 }
 
-fn notes(input: &Input, fit: Option<&Fit>) -> Vec<String> {
+fn notes(input: &StudyInput, fit: Option<&Fit>) -> Vec<String> {
     let mut notes = Vec::new();
     let Some(fit) = fit else {
         if input.runs.is_empty() {
@@ -251,7 +252,7 @@ fn notes(input: &Input, fit: Option<&Fit>) -> Vec<String> {
         );
     }
     notes.extend(verdict::exception(input));
-    let holes = if matches!(input.design, Kind::Fraction { .. }) {
+    let holes = if matches!(input.design, StudyDesign::Fraction { .. }) {
         Vec::new()
     } else {
         contrast::missing(input, fit)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Input;
+use crate::StudyInput;
 use crate::fit::{Estimate, Fit};
 use crate::values::Values;
 
@@ -16,7 +16,7 @@ pub struct Marginal {
 }
 
 /// Every level of every factor, then every pair of levels of every pair of factors.
-pub(crate) fn marginals(input: &Input, values: &Values, fit: &Fit) -> Vec<Marginal> {
+pub(crate) fn marginals(input: &StudyInput, values: &Values, fit: &Fit) -> Vec<Marginal> {
     let levels = |factor: usize| (0..input.factors[factor].levels.len()).map(move |level| (factor, level));
     let factors = 0..input.factors.len();
     let singles = factors.clone().flat_map(levels).map(|one| vec![one]);

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::verdict::{Answer, Match};
-use crate::words::{count, effect, plain, signed};
-use crate::{Analysis, Effect, Input};
+use crate::effect_text::{count, format_effect, plain_percent, signed_percent};
+use crate::verdict::{HypothesisAnswer, PredictionResult};
+use crate::{Analysis, Effect, StudyInput};
 
 /// Effects of each sort that are asked about; the list is to be read.
 const MOST: usize = 3;
@@ -51,7 +51,7 @@ pub struct Question {
 }
 
 /// Every question that the analysis leaves open, the most pressing first.
-pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
+pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     let goal = &input.goal.metric;
     let name = input.figure_name(goal);
     let mut found = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
         })
         .unwrap_or_default();
 
-    if let (Answer::Inconclusive, Some(claim)) = (of.verdict.answer, &of.verdict.claim) {
+    if let (HypothesisAnswer::Inconclusive, Some(claim)) = (of.verdict.answer, &of.verdict.claim) {
         let have = of.primary.blocks as u32;
         let blocks = of.verdict.more_blocks.map(|more| have + more);
         let question = match of.verdict.more_blocks {
@@ -87,15 +87,18 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
         let why = format!("without void runs: {}; with them: {with}", of.verdict.sentence);
         ask(Open::Void, question, why, &claimed, goal, None);
     }
-    for line in of.signature.iter().filter(|line| matches!(line.matched, Match::NotMatched | Match::NotShown))
+    for line in of
+        .signature
+        .iter()
+        .filter(|line| matches!(line.matched, PredictionResult::NotMatched | PredictionResult::NotShown))
     {
-        let shown = line.found.map_or_else(|| "nothing".into(), |e| effect(&e, input.confidence));
-        let question = if of.verdict.answer == Answer::Supported {
+        let shown = line.found.map_or_else(|| "nothing".into(), |e| format_effect(&e, input.confidence));
+        let question = if of.verdict.answer == HypothesisAnswer::Supported {
             format!("What else than the supposed mechanism moves {name}? {} is not as it predicts", line.name)
         } else {
             format!("Is the supposed mechanism at work at all? {} is not as it predicts", line.name)
         };
-        let why = format!("predicted {}, found {shown}: {}", line.predicted, line.matched.words());
+        let why = format!("predicted {}, found {shown}: {}", line.predicted, line.matched.describe());
         ask(Open::Signature, question, why, &claimed, &line.metric, None);
     }
     let alpha = 1.0 - input.confidence;
@@ -108,7 +111,7 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
         let why = format!(
             "the interaction {} has {} of the variation and was not predicted; {}",
             e.name,
-            plain(e.share),
+            plain_percent(e.share),
             alias_words(e)
         );
         ask(Open::Interaction, question, trimmed(&why), &e.factors, goal, None);
@@ -117,7 +120,7 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
         let shown: Vec<String> = e
             .contrasts
             .iter()
-            .map(|c| format!("{} {}", c.name, effect(&c.estimate, input.confidence)))
+            .map(|c| format!("{} {}", c.name, format_effect(&c.estimate, input.confidence)))
             .collect();
         let question = format!(
             "Does {} move {name} when that is predicted before the runs, and by what mechanism?",
@@ -144,7 +147,8 @@ pub(crate) fn questions(input: &Input, of: &Analysis) -> Vec<Question> {
         ask(Open::Edge, question, "the best level is at the edge of the range".into(), &[0], goal, None);
     }
     if let Some(drift) = of.drift.as_ref().filter(|d| d.p < alpha && d.change.abs() >= input.goal.smallest) {
-        let question = format!("What moved {name} by {} while the study went on?", signed(drift.change));
+        let question =
+            format!("What moved {name} by {} while the study went on?", signed_percent(drift.change));
         ask(
             Open::Drift,
             question,

@@ -5,12 +5,12 @@
 use kelvin_diagnose::Better;
 use serde::Serialize;
 
-use crate::Input;
+use crate::StudyInput;
 use crate::contrast::missing;
+use crate::effect_text::{format_effect, signed_percent};
 use crate::fit::{Estimate, Fit, less};
 use crate::table::best;
 use crate::values::Values;
-use crate::words::{effect, signed};
 
 /// One factor at a time against the whole design.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,7 +22,7 @@ pub struct OneAtATime {
     /// The best cell.
     pub best: Vec<usize>,
     /// Each factor's best level alone: its effect there as a part.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FactorStep>,
     /// By what the chosen cell would differ from the base if the effects multiplied, as a part.
     pub promised: f64,
     /// By what it does, as a part.
@@ -35,7 +35,7 @@ pub struct OneAtATime {
 
 /// One factor changed alone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Step {
+pub struct FactorStep {
     /// The factor.
     pub factor: usize,
     /// The level that was best.
@@ -45,7 +45,7 @@ pub struct Step {
 }
 
 /// None for one factor, and in a grid with holes.
-pub(crate) fn one_at_a_time(input: &Input, values: &Values, fit: &Fit) -> Option<OneAtATime> {
+pub(crate) fn one_at_a_time(input: &StudyInput, values: &Values, fit: &Fit) -> Option<OneAtATime> {
     if input.factors.len() < 2 || !missing(input, fit).is_empty() {
         return None;
     }
@@ -70,7 +70,7 @@ pub(crate) fn one_at_a_time(input: &Input, values: &Values, fit: &Fit) -> Option
             let step = less(&at(&changed(factor, level))?, &at(&base)?);
             promise.iter_mut().zip(step).for_each(|(sum, w)| *sum += w);
         }
-        steps.push(Step { factor, level, effect: values.relative(found) });
+        steps.push(FactorStep { factor, level, effect: values.relative(found) });
     }
     let best = fit.cells[best(input, fit)?].clone();
     let promised = values.relative(fit.contrast(&promise)).value;
@@ -85,17 +85,17 @@ pub(crate) fn one_at_a_time(input: &Input, values: &Values, fit: &Fit) -> Option
             "it would have kept {}, and {} has {} {name}",
             input.cell_name(&chosen),
             input.cell_name(&best),
-            effect(&lost, input.confidence)
+            format_effect(&lost, input.confidence)
         ));
     }
     let short = fit.contrast(&less(&less(&at(&chosen)?, &at(&base)?), &promise));
     if beyond(&short, chance) && values.relative(short).value.abs() >= input.goal.smallest {
         wrong.push(format!(
             "it would have promised {} from {} to {}, where there is {}",
-            signed(promised),
+            signed_percent(promised),
             input.cell_name(&base),
             input.cell_name(&chosen),
-            effect(&found, input.confidence)
+            format_effect(&found, input.confidence)
         ));
     }
     wrong.extend(steps.iter().filter_map(|step| turned(input, values, fit, step, chance)));
@@ -104,8 +104,8 @@ pub(crate) fn one_at_a_time(input: &Input, values: &Values, fit: &Fit) -> Option
 
 /// How many sentences might be said: any cell but the chosen one may be the best, the promise is one, and each factor's
 /// effect may turn in each of the cells that have its level.
-fn sentences(fit: &Fit, steps: &[Step]) -> usize {
-    let at = |step: &Step| fit.cells.iter().filter(|cell| cell[step.factor] == step.level).count();
+fn sentences(fit: &Fit, steps: &[FactorStep]) -> usize {
+    let at = |step: &FactorStep| fit.cells.iter().filter(|cell| cell[step.factor] == step.level).count();
     fit.cells.len() + steps.iter().map(at).sum::<usize>()
 }
 
@@ -114,7 +114,7 @@ fn beyond(found: &Estimate, chance: f64) -> bool {
 }
 
 /// A factor whose effect at the base has the other sign somewhere else, both beyond `chance`.
-fn turned(input: &Input, values: &Values, fit: &Fit, step: &Step, chance: f64) -> Option<String> {
+fn turned(input: &StudyInput, values: &Values, fit: &Fit, step: &FactorStep, chance: f64) -> Option<String> {
     if !beyond(&step.effect, chance) {
         return None;
     }
@@ -135,8 +135,8 @@ fn turned(input: &Input, values: &Values, fit: &Fit, step: &Step, chance: f64) -
         of.name,
         of.levels[0].name,
         of.levels[step.level].name,
-        signed(step.effect.value),
+        signed_percent(step.effect.value),
         input.levels_named(&others),
-        effect(&there, input.confidence)
+        format_effect(&there, input.confidence)
     ))
 }

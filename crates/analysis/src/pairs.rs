@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_stats::compare::{Change, Sides, compare};
+use kelvin_stats::compare::{ComparedSamples, MeasuredChange, compare};
 use kelvin_stats::student;
 use serde::Serialize;
 
 use crate::contrast::by_block;
 use crate::fit::Estimate;
 use crate::values::{Counting, Values};
-use crate::{Input, Scale, control};
+use crate::{Scale, StudyInput, control};
 
 /// A variant against the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ pub struct Pairs {
 }
 
 /// Every variant of a figure against the first; what is not above 0 has no ratio and is left out.
-pub(crate) fn pairs(input: &Input, metric: &str) -> Vec<Pairs> {
+pub(crate) fn pairs(input: &StudyInput, metric: &str) -> Vec<Pairs> {
     let values = Values::of(input, metric, Counting::Valid);
     let noise = input.goal.smallest.max(control::floor(input, metric).unwrap_or(0.0));
     let back = |v: f64| if values.scale == Scale::Ratio { v.exp() } else { v };
@@ -44,8 +44,8 @@ pub(crate) fn pairs(input: &Input, metric: &str) -> Vec<Pairs> {
             };
             let both = blocks.values().filter_map(|of| Some((mean(of, 0)?, mean(of, level)?)));
             let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
-            let Change { ratio, p, hodges_lehmann, n, verdict, method, phi: _ } =
-                compare(Sides::Paired { a: &a, b: &b }, noise, input.confidence)?;
+            let MeasuredChange { ratio, p, hodges_lehmann, n, verdict, method, phi: _ } =
+                compare(ComparedSamples::Paired { a: &a, b: &b }, noise, input.confidence)?;
             Some(Pairs {
                 metric: metric.into(),
                 level,
@@ -57,7 +57,7 @@ pub(crate) fn pairs(input: &Input, metric: &str) -> Vec<Pairs> {
                     p: Some(p),
                 },
                 hodges_lehmann: hodges_lehmann - 1.0,
-                verdict: verdict.words(),
+                verdict: verdict.label(),
                 method,
             })
         })

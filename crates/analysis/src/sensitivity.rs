@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::Input;
+use crate::StudyInput;
 use crate::values::Counting;
-use crate::verdict::{Answer, Verdict, verdict};
+use crate::verdict::{HypothesisAnswer, HypothesisVerdict, verdict};
 
 /// Both answers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -12,15 +12,15 @@ pub struct Sensitivity {
     /// Void runs that have the goal's figure.
     pub void_with_value: usize,
     /// With void runs left out, as it counts.
-    pub without: Verdict,
+    pub without: HypothesisVerdict,
     /// With them; none where none of them has a value.
-    pub with: Option<Verdict>,
+    pub with: Option<HypothesisVerdict>,
     /// Whether the conclusion depends on which.
     pub depends: bool,
 }
 
 /// Judges twice.
-pub(crate) fn sensitivity(input: &Input, without: &Verdict) -> Sensitivity {
+pub(crate) fn sensitivity(input: &StudyInput, without: &HypothesisVerdict) -> Sensitivity {
     let void = input.runs.iter().filter(|run| {
         run.void.is_some()
             && !run.control
@@ -30,7 +30,7 @@ pub(crate) fn sensitivity(input: &Input, without: &Verdict) -> Sensitivity {
     let with = (void_with_value > 0).then(|| verdict(input, Counting::All));
     let depends = with.as_ref().is_some_and(|with| {
         with.answer != without.answer
-            || (without.answer != Answer::NotTestable && with.equivalent != without.equivalent)
+            || (without.answer != HypothesisAnswer::NotTestable && with.equivalent != without.equivalent)
     });
     Sensitivity { void_with_value, without: without.clone(), with, depends }
 }

@@ -1,9 +1,9 @@
 //! A figure over one factor's numbers.
 
-use kelvin_stats::usl::{Place, Point, Usl};
+use kelvin_stats::usl::{PeakUsers, Point, Usl};
 use serde::Serialize;
 
-use crate::Input;
+use crate::StudyInput;
 use crate::fit::{Estimate, Fit};
 use crate::values::Values;
 
@@ -21,14 +21,14 @@ pub struct Sweep {
     /// Whether the best one is the last or the first that was measured.
     pub at_the_edge: bool,
     /// The law of scalability, where the factor is the number of users.
-    pub law: Option<Law>,
+    pub law: Option<ScalabilityModel>,
     /// Why there is no law, where there should be one.
     pub no_law: Option<String>,
 }
 
 /// The Universal Scalability Law of the curve, in the unit of the figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Law {
+pub struct ScalabilityModel {
     /// λ, σ and κ with their intervals.
     pub parameters: [Estimate; 3],
     /// The share of variation that it explains.
@@ -42,7 +42,7 @@ pub struct Law {
 }
 
 /// The curve of a sweep.
-pub(crate) fn sweep(input: &Input, values: &Values, fit: &Fit) -> Option<Sweep> {
+pub(crate) fn sweep(input: &StudyInput, values: &Values, fit: &Fit) -> Option<Sweep> {
     let factor = input.factors.first()?;
     let levels: Vec<usize> = fit.cells.iter().filter_map(|cell| cell.first().copied()).collect();
     let points = fit
@@ -71,7 +71,7 @@ pub(crate) fn sweep(input: &Input, values: &Values, fit: &Fit) -> Option<Sweep> 
     })
 }
 
-fn law(input: &Input, values: &Values) -> (Option<Law>, Option<String>) {
+fn law(input: &StudyInput, values: &Values) -> (Option<ScalabilityModel>, Option<String>) {
     let number = |cell: &[usize]| input.factors[0].levels[cell[0]].number;
     let points: Vec<Point> = values
         .observations
@@ -86,7 +86,7 @@ fn law(input: &Input, values: &Values) -> (Option<Law>, Option<String>) {
         Err(error) => return (None, Some(error.to_string())),
     };
     let intervals = fit.intervals(input.confidence, REPLICATES, SEED);
-    let parameter = |value: f64, interval: Option<kelvin_stats::bootstrap::Interval>| Estimate {
+    let parameter = |value: f64, interval: Option<kelvin_stats::bootstrap::BootstrapInterval>| Estimate {
         value,
         low: interval.map(|i| i.low),
         high: interval.map(|i| i.high),
@@ -98,7 +98,7 @@ fn law(input: &Input, values: &Values) -> (Option<Law>, Option<String>) {
         .map(|i| 1.0 + (most - 1.0) * f64::from(i) / 60.0)
         .filter_map(|users| Some((users, fit.predict(users)?)))
         .collect();
-    let law = Law {
+    let law = ScalabilityModel {
         parameters: [
             parameter(fit.lambda, intervals.map(|i| i.lambda)),
             parameter(fit.sigma, intervals.map(|i| i.sigma)),
@@ -106,8 +106,8 @@ fn law(input: &Input, values: &Values) -> (Option<Law>, Option<String>) {
         ],
         r_squared: fit.r_squared,
         peak: match peak {
-            Place::At(users) => Some(users),
-            Place::Below(_) | Place::Beyond(_) => None,
+            PeakUsers::At(users) => Some(users),
+            PeakUsers::Below(_) | PeakUsers::Beyond(_) => None,
         },
         peak_words: peak.to_string(),
         curve,

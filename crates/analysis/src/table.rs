@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kelvin_diagnose::Better;
 use serde::Serialize;
 
-use crate::Input;
+use crate::StudyInput;
 use crate::contrast::missing;
 use crate::fit::{Estimate, Fit, less};
 use crate::values::{Counting, Values};
@@ -49,16 +49,16 @@ pub struct Row {
 }
 
 /// The best cell of a fit by the goal.
-pub(crate) fn best(input: &Input, fit: &Fit) -> Option<usize> {
+pub(crate) fn best(input: &StudyInput, fit: &Fit) -> Option<usize> {
     let sign = if input.goal.better == Better::Higher { 1.0 } else { -1.0 };
     (0..fit.cells.len())
         .max_by(|a, b| (sign * fit.means[*a]).total_cmp(&(sign * fit.means[*b])).then(b.cmp(a)))
 }
 
 /// The table of the goal's figure.
-pub(crate) fn table(input: &Input, values: &Values, fit: Option<&Fit>) -> Table {
+pub(crate) fn table(input: &StudyInput, values: &Values, fit: Option<&Fit>) -> Table {
     let mut cells: Vec<Vec<usize>> = input.runs.iter().map(|run| run.cell.clone()).collect();
-    if let Some(fit) = fit.filter(|_| !matches!(input.design, super::Kind::Fraction { .. })) {
+    if let Some(fit) = fit.filter(|_| !matches!(input.design, super::StudyDesign::Fraction { .. })) {
         cells.extend(missing(input, fit));
     }
     cells.sort();

@@ -10,9 +10,9 @@ fn factor(name: &str, levels: &[&str]) -> Factor {
     Factor { name: name.into(), levels: levels.iter().map(level).collect(), users: name == "users" }
 }
 
-fn input(design: Kind, factors: Vec<Factor>) -> Input {
-    let figure = Figure { name: "NOPM".into(), unit: "per minute".into(), better: Some(Better::Higher) };
-    Input {
+fn input(design: StudyDesign, factors: Vec<Factor>) -> StudyInput {
+    let figure = MetricInfo { name: "NOPM".into(), unit: "per minute".into(), better: Some(Better::Higher) };
+    StudyInput {
         name: "test".into(),
         design,
         factors,
@@ -26,7 +26,7 @@ fn input(design: Kind, factors: Vec<Factor>) -> Input {
     }
 }
 
-fn run(input: &mut Input, block: u32, cell: &[usize], values: &[(&str, f64)]) {
+fn run(input: &mut StudyInput, block: u32, cell: &[usize], values: &[(&str, f64)]) {
     let place = input.runs.len() as u32;
     input.runs.push(Run {
         run: i64::from(place) + 1,
@@ -42,7 +42,7 @@ fn run(input: &mut Input, block: u32, cell: &[usize], values: &[(&str, f64)]) {
 
 /// Runs around the cells' means with blocks of their own level; the noise of a cell adds up to nothing, so that its
 /// geometric mean is exact.
-fn filled(mut input: Input, blocks: u32, means: &[(&[usize], f64)], cv: f64) -> Input {
+fn filled(mut input: StudyInput, blocks: u32, means: &[(&[usize], f64)], cv: f64) -> StudyInput {
     let mut random = Resampler::new(7);
     let noise: Vec<Vec<f64>> = means
         .iter()
@@ -70,11 +70,11 @@ fn claim(factor: usize, from: usize, to: usize) -> Claim {
     }
 }
 
-fn numa_and_pages() -> Input {
+fn numa_and_pages() -> StudyInput {
     let factors = vec![factor("numa", &["remote", "local"]), factor("huge-pages", &["off", "on"])];
     let means: [(&[usize], f64); 4] =
         [(&[0, 0], 716_298.0), (&[0, 1], 764_983.0), (&[1, 0], 771_149.0), (&[1, 1], 800_831.0)];
-    let mut input = filled(input(Kind::Factorial, factors), 6, &means, 0.003);
+    let mut input = filled(input(StudyDesign::Factorial, factors), 6, &means, 0.003);
     input.claim = Some(claim(1, 0, 1));
     input
 }
@@ -87,7 +87,7 @@ fn jains_example_has_jains_shares_and_effects() {
         factor("cache", &["1k", "2k"]),
         factor("processors", &["1", "2"]),
     ];
-    let mut jain = input(Kind::Factorial, factors);
+    let mut jain = input(StudyDesign::Factorial, factors);
     jain.scale = Scale::Difference;
     for (at, value) in [14.0, 22.0, 10.0, 34.0, 46.0, 58.0, 50.0, 86.0].into_iter().enumerate() {
         run(&mut jain, 0, &[at & 1, at >> 1 & 1, at >> 2], &[("nopm", value)]);
@@ -126,7 +126,7 @@ fn the_field_studys_table_reads_as_it_was_published() {
     };
     let read = [["local", "on"], ["remote", "on"], ["local", "off"], ["remote", "off"]].map(percent);
     assert_eq!(read, ["100.00", "95.52", "96.29", "89.44"]);
-    assert_eq!(found.verdict.answer, Answer::Supported, "{}", found.verdict.sentence);
+    assert_eq!(found.verdict.answer, HypothesisAnswer::Supported, "{}", found.verdict.sentence);
     // √(800831·764983/(771149·716298)) = 1.0531.
     let effect = found.verdict.effect.unwrap();
     assert!((effect.value - 0.0531).abs() < 5e-4, "{effect:?}");
@@ -150,7 +150,7 @@ fn one_factor_at_a_time_is_shown_where_an_interaction_makes_it_wrong() {
     // Each factor alone costs 4 %, both together gain 10 %.
     let factors = vec![factor("a", &["off", "on"]), factor("b", &["off", "on"])];
     let means: [(&[usize], f64); 4] = [(&[0, 0], 1e5), (&[1, 0], 9.6e4), (&[0, 1], 9.6e4), (&[1, 1], 1.1e5)];
-    let mut crossing = filled(input(Kind::Factorial, factors.clone()), 6, &means, 0.005);
+    let mut crossing = filled(input(StudyDesign::Factorial, factors.clone()), 6, &means, 0.005);
     crossing.claim = Some(claim(0, 0, 1));
     let found = analyze(&crossing).unwrap();
     let note = "at b=off the effect goes the other way: -4.00 %";
@@ -168,7 +168,7 @@ fn one_factor_at_a_time_is_shown_where_an_interaction_makes_it_wrong() {
     // Effects that multiply: it is right, and nothing is said against it.
     let means: [(&[usize], f64); 4] =
         [(&[0, 0], 1e5), (&[1, 0], 1.04e5), (&[0, 1], 1.05e5), (&[1, 1], 1.092e5)];
-    let found = analyze(&filled(input(Kind::Factorial, factors), 6, &means, 0.005)).unwrap();
+    let found = analyze(&filled(input(StudyDesign::Factorial, factors), 6, &means, 0.005)).unwrap();
     assert_eq!(found.one_at_a_time.unwrap().wrong, Vec::<String>::new());
 }
 
@@ -178,7 +178,7 @@ fn trial_a9_noise_alone_says_nothing_against_one_factor_at_a_time() {
     let factors = vec![factor("a", &["off", "on"]), factor("b", &["off", "on"]), factor("c", &["off", "on"])];
     let accused = (0..200)
         .filter(|_| {
-            let mut study = input(Kind::Factorial, factors.clone());
+            let mut study = input(StudyDesign::Factorial, factors.clone());
             for block in 0..4 {
                 for cell in 0..8 {
                     let levels = [cell & 1, cell >> 1 & 1, cell >> 2];
@@ -192,9 +192,9 @@ fn trial_a9_noise_alone_says_nothing_against_one_factor_at_a_time() {
     assert!(accused <= 10, "{accused} of 200");
 }
 
-fn two(blocks: u32, ratio: f64, cv: f64) -> Input {
+fn two(blocks: u32, ratio: f64, cv: f64) -> StudyInput {
     let mut input = filled(
-        input(Kind::Ab, vec![factor("version", &["15", "16"])]),
+        input(StudyDesign::Ab, vec![factor("version", &["15", "16"])]),
         blocks,
         &[(&[0], 1e5), (&[1], 1e5 * ratio)],
         cv,
@@ -205,22 +205,26 @@ fn two(blocks: u32, ratio: f64, cv: f64) -> Input {
 
 #[test]
 fn verdicts_are_supported_refuted_by_equivalence_and_inconclusive() {
-    let answer = |input: &Input| analyze(input).unwrap().verdict;
+    let answer = |input: &StudyInput| analyze(input).unwrap().verdict;
     let clear = answer(&two(6, 1.05, 0.005));
-    assert_eq!(clear.answer, Answer::Supported, "{}", clear.sentence);
+    assert_eq!(clear.answer, HypothesisAnswer::Supported, "{}", clear.sentence);
     let equal = answer(&two(8, 1.001, 0.002));
-    assert!(equal.answer == Answer::Refuted && equal.equivalent, "{}", equal.sentence);
+    assert!(equal.answer == HypothesisAnswer::Refuted && equal.equivalent, "{}", equal.sentence);
     assert!(equal.sentence.contains("equivalent"), "{}", equal.sentence);
     let worse = answer(&two(6, 0.95, 0.005));
-    assert!(worse.answer == Answer::Refuted && worse.sentence.contains("other way"), "{}", worse.sentence);
+    assert!(
+        worse.answer == HypothesisAnswer::Refuted && worse.sentence.contains("other way"),
+        "{}",
+        worse.sentence
+    );
     let open = answer(&two(5, 1.012, 0.02));
-    assert_eq!(open.answer, Answer::Inconclusive, "{}", open.sentence);
+    assert_eq!(open.answer, HypothesisAnswer::Inconclusive, "{}", open.sentence);
     // The pairs' ratios have s = 0.0164: (1.96 + 1.28)²·(0.0164/0.00995)² is 29 by the normal approximation, 31 by t.
     assert_eq!(open.more_blocks, Some(26), "{open:?}");
     assert!(open.sentence.contains("more blocks would decide"), "{}", open.sentence);
     let few = answer(&two(3, 1.05, 0.001));
     assert!(few.sentence.contains("not testable with 3 runs a side"), "{}", few.sentence);
-    assert_eq!(few.answer, Answer::Inconclusive);
+    assert_eq!(few.answer, HypothesisAnswer::Inconclusive);
 }
 
 #[test]
@@ -230,16 +234,16 @@ fn a_claim_of_a_lower_figure_is_judged_downwards() {
     input.claim.as_mut().unwrap().direction = Direction::Down;
     input.claim.as_mut().unwrap().least = Some(0.05);
     let found = analyze(&input).unwrap();
-    assert_eq!(found.verdict.answer, Answer::Supported, "{}", found.verdict.sentence);
+    assert_eq!(found.verdict.answer, HypothesisAnswer::Supported, "{}", found.verdict.sentence);
     assert_eq!(found.table.rows[found.table.best.unwrap()].levels, ["16"]);
     input.claim.as_mut().unwrap().least = Some(0.2);
     let found = analyze(&input).unwrap();
     assert!(found.verdict.sentence.contains("less than the 20 % claimed"), "{}", found.verdict.sentence);
     // Of "the same" the size is the margin: −10 % lies within 20 %, and beyond the 1 % that matters.
     input.claim.as_mut().unwrap().direction = Direction::Same;
-    assert_eq!(analyze(&input).unwrap().verdict.answer, Answer::Supported);
+    assert_eq!(analyze(&input).unwrap().verdict.answer, HypothesisAnswer::Supported);
     input.claim.as_mut().unwrap().least = None;
-    assert_eq!(analyze(&input).unwrap().verdict.answer, Answer::Refuted);
+    assert_eq!(analyze(&input).unwrap().verdict.answer, HypothesisAnswer::Refuted);
 }
 
 #[test]
@@ -262,8 +266,8 @@ fn a_signature_is_matched_missed_or_not_known() {
         expects("zero", Direction::Same, None),
     ];
     let found = analyze(&input).unwrap();
-    let matched: Vec<Match> = found.signature.iter().map(|line| line.matched).collect();
-    use Match::{Matched, NotKnown, NotMatched};
+    let matched: Vec<PredictionResult> = found.signature.iter().map(|line| line.matched).collect();
+    use PredictionResult::{Matched, NotKnown, NotMatched};
     assert_eq!(
         matched,
         [Matched, NotMatched, Matched, NotMatched, NotKnown, Matched],
@@ -288,13 +292,13 @@ fn controls_set_the_floor_of_what_is_resolved() {
     assert!((control.floor.unwrap() - 0.0364).abs() < 2e-4 && !control.differs, "{control:?}");
     assert!((found.verdict.least - control.floor.unwrap()).abs() < 1e-12);
     // 2 % are more than the 1 % that was claimed, and less than what can be resolved: neither supports nor refutes it.
-    assert_eq!(found.verdict.answer, Answer::Inconclusive, "{}", found.verdict.sentence);
+    assert_eq!(found.verdict.answer, HypothesisAnswer::Inconclusive, "{}", found.verdict.sentence);
     assert!(found.verdict.sentence.contains("not resolvable"), "{}", found.verdict.sentence);
     // Six blocks times (3.575/0.995)², less six.
     assert_eq!(found.verdict.more_blocks, Some(72));
     input.claim.as_mut().unwrap().direction = Direction::Same;
     let same = analyze(&input).unwrap().verdict;
-    assert!(same.answer == Answer::Inconclusive && !same.equivalent, "{}", same.sentence);
+    assert!(same.answer == HypothesisAnswer::Inconclusive && !same.equivalent, "{}", same.sentence);
     assert_eq!((found.runs.controls, found.table.rows[0].runs), (6, 6));
 }
 
@@ -306,9 +310,9 @@ fn it_is_said_when_the_answer_depends_on_void_runs() {
         input.runs.last_mut().unwrap().void = Some("checkpoint in the window".into());
     }
     let found = analyze(&input).unwrap();
-    assert_eq!(found.verdict.answer, Answer::Supported);
+    assert_eq!(found.verdict.answer, HypothesisAnswer::Supported);
     assert!(found.sensitivity.depends && found.sensitivity.void_with_value == 6);
-    assert_ne!(found.sensitivity.with.unwrap().answer, Answer::Supported);
+    assert_ne!(found.sensitivity.with.unwrap().answer, HypothesisAnswer::Supported);
     assert!(found.next.iter().any(|q| q.open == Open::Void));
 }
 
@@ -347,7 +351,7 @@ fn missing_cells_and_void_studies_are_told_and_no_error() {
         run.void = Some("not steady".into());
     }
     let found = analyze(&input).unwrap();
-    assert_eq!(found.verdict.answer, Answer::Inconclusive);
+    assert_eq!(found.verdict.answer, HypothesisAnswer::Inconclusive);
     assert!(found.notes[0].contains("every run is void") && found.table.best.is_none());
     input.runs.clear();
     let found = analyze(&input).unwrap();
@@ -364,8 +368,12 @@ fn a_sweep_has_its_curve_and_the_law_of_users() {
         })
         .collect();
     let means: Vec<(&[usize], f64)> = levels.iter().map(|(cell, mean)| (&cell[..], *mean)).collect();
-    let input =
-        filled(input(Kind::Sweep, vec![factor("users", &["1", "2", "4", "8", "16"])]), 4, &means, 0.003);
+    let input = filled(
+        input(StudyDesign::Sweep, vec![factor("users", &["1", "2", "4", "8", "16"])]),
+        4,
+        &means,
+        0.003,
+    );
     let sweep = analyze(&input).unwrap().sweep.unwrap();
     assert_eq!((sweep.points.len(), &sweep.best[..], sweep.at_the_edge), (5, &[4][..], true));
     let law = sweep.law.unwrap();
@@ -392,7 +400,7 @@ fn drift_over_the_order_is_found() {
 fn what_contradicts_itself_is_refused() {
     let ok = two(4, 1.0, 0.01);
     assert!(ok.check().is_ok());
-    let refused = |change: &dyn Fn(&mut Input)| {
+    let refused = |change: &dyn Fn(&mut StudyInput)| {
         let mut input = ok.clone();
         change(&mut input);
         analyze(&input).unwrap_err()

@@ -1,6 +1,6 @@
 //! The values of one figure in the terms in which they are analysed.
 
-use crate::Input;
+use crate::StudyInput;
 use crate::fit::{Estimate, Fit, Observation};
 use crate::input::Scale;
 
@@ -22,7 +22,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    pub(crate) fn of(input: &Input, metric: &str, counting: Counting) -> Self {
+    pub(crate) fn of(input: &StudyInput, metric: &str, counting: Counting) -> Self {
         let counts = |void: bool| !void || counting == Counting::All;
         let mut observations: Vec<Observation> = input
             .runs

@@ -6,11 +6,11 @@ use kelvin_stats::power::{self, POWER};
 use kelvin_stats::student;
 
 use crate::contrast::between;
+use crate::effect_text::{count, format_effect, plain_percent};
 use crate::fit::{Estimate, Fit};
-use crate::input::{Claim, Direction, Kind, Prediction};
+use crate::input::{Claim, Direction, Prediction, StudyDesign};
 use crate::values::{Counting, Values};
-use crate::words::{count, effect, plain};
-use crate::{Input, control};
+use crate::{StudyInput, control};
 
 /// Runs a side below which nothing is concluded, and the degrees of freedom of four pairs.
 const FLOOR: usize = 4;
@@ -21,7 +21,7 @@ const MOST_BLOCKS: u32 = 500;
 /// What became of the hypothesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum HypothesisAnswer {
     /// The effect is there, in the direction and of the size that was said.
     Supported,
     /// An effect of the size that was said is excluded.
@@ -32,7 +32,7 @@ pub enum Answer {
     NotTestable,
 }
 
-impl Answer {
+impl HypothesisAnswer {
     /// In a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -46,9 +46,9 @@ impl Answer {
 
 /// The verdict on the hypothesis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct HypothesisVerdict {
     /// The answer.
-    pub answer: Answer,
+    pub answer: HypothesisAnswer,
     /// What was claimed, in words.
     pub claim: Option<String>,
     /// The effect on the goal's figure, as a part.
@@ -66,7 +66,7 @@ pub struct Verdict {
 /// What came of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Match {
+pub enum PredictionResult {
     /// As predicted.
     Matched,
     /// It went another way, or not as far.
@@ -77,9 +77,9 @@ pub enum Match {
     NotKnown,
 }
 
-impl Match {
+impl PredictionResult {
     /// In words.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Matched => "matched",
             Self::NotMatched => "not matched",
@@ -101,13 +101,13 @@ pub struct SignatureLine {
     /// What was found, as a part.
     pub found: Option<Estimate>,
     /// Whether it matches.
-    pub matched: Match,
+    pub matched: PredictionResult,
 }
 
 /// Judges the goal's figure.
-pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
+pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdict {
     let smallest = input.goal.smallest;
-    let none = |answer, sentence: String| Verdict {
+    let none = |answer, sentence: String| HypothesisVerdict {
         answer,
         claim: input.claim.as_ref().map(|claim| words(input, claim)),
         effect: None,
@@ -118,7 +118,7 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
     };
     let Some(claim) = &input.claim else {
         return none(
-            Answer::NotTestable,
+            HypothesisAnswer::NotTestable,
             "not testable: the hypothesis does not say which factor moves the goal's figure from which level to which; \
              its effects are described below, and none was predicted"
                 .into(),
@@ -131,11 +131,11 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
         } else {
             "no block has two cells, so that cells cannot be told from blocks"
         };
-        return none(Answer::Inconclusive, format!("inconclusive: {why}"));
+        return none(HypothesisAnswer::Inconclusive, format!("inconclusive: {why}"));
     };
     let Some(weights) = between(input, &fit, &claim.from, &claim.to) else {
         return none(
-            Answer::Inconclusive,
+            HypothesisAnswer::Inconclusive,
             "inconclusive: no run that counts is on one of the sides that the hypothesis compares".into(),
         );
     };
@@ -144,7 +144,7 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
     let least = claimed.max(floor);
     let margin = if claim.direction == Direction::Same { claimed } else { smallest };
     let found = values.relative(fit.contrast(&weights));
-    let shown = effect(&found, input.confidence);
+    let shown = format_effect(&found, input.confidence);
     let toward = if claim.direction == Direction::Down { found.negated() } else { found };
     let sides = runs_a_side(&fit, &weights);
     let testable = fit.freedom >= FREEDOM && sides >= FLOOR;
@@ -161,19 +161,19 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
         (Some((low, high)), Some(toward_ends)) if testable => {
             let within = low > -margin && high < margin;
             let (answer, sentence) = if floor > claimed && toward.value.abs() <= floor {
-                let floor = plain(floor);
+                let floor = plain_percent(floor);
                 let why = format!(
                     "inconclusive: {shown} is not resolvable here, where the control's floor is {floor}"
                 );
-                (Answer::Inconclusive, why)
+                (HypothesisAnswer::Inconclusive, why)
             } else {
                 judge(claim, toward.value, toward_ends, claimed, within, margin, &shown)
             };
-            let more = if answer == Answer::Inconclusive { more() } else { None };
+            let more = if answer == HypothesisAnswer::Inconclusive { more() } else { None };
             (answer, sentence, more)
         }
         (None, _) => (
-            Answer::Inconclusive,
+            HypothesisAnswer::Inconclusive,
             format!(
                 "inconclusive: nothing was repeated in {}, so that there is no estimate of the error; found {shown}",
                 count(fit.blocks.len(), "block")
@@ -181,7 +181,7 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
             None,
         ),
         _ => (
-            Answer::Inconclusive,
+            HypothesisAnswer::Inconclusive,
             format!(
                 "inconclusive: not testable with {} a side and {} of freedom; found {shown}",
                 count(sides, "run"),
@@ -196,7 +196,7 @@ pub(crate) fn verdict(input: &Input, counting: Counting) -> Verdict {
     };
     let equivalent =
         found.low.is_some_and(|low| low > -margin) && found.high.is_some_and(|high| high < margin);
-    Verdict {
+    HypothesisVerdict {
         answer,
         claim: Some(words(input, claim)),
         effect: Some(found),
@@ -216,48 +216,57 @@ fn judge(
     within: bool,
     margin: f64,
     shown: &str,
-) -> (Answer, String) {
+) -> (HypothesisAnswer, String) {
     if claim.direction == Direction::Same {
         return if within {
-            (Answer::Supported, format!("supported: {shown} lies within ± {}: equivalent", plain(margin)))
+            (
+                HypothesisAnswer::Supported,
+                format!("supported: {shown} lies within ± {}: equivalent", plain_percent(margin)),
+            )
         } else if low > margin || high < -margin {
-            (Answer::Refuted, format!("refuted: {shown} lies beyond ± {}", plain(margin)))
+            (HypothesisAnswer::Refuted, format!("refuted: {shown} lies beyond ± {}", plain_percent(margin)))
         } else {
-            (Answer::Inconclusive, format!("inconclusive: {shown} reaches beyond ± {}", plain(margin)))
+            (
+                HypothesisAnswer::Inconclusive,
+                format!("inconclusive: {shown} reaches beyond ± {}", plain_percent(margin)),
+            )
         };
     }
-    let least_words = plain(least);
+    let least_words = plain_percent(least);
     if low >= least {
-        (Answer::Supported, format!("supported: {shown}, all of it at least the {least_words} claimed"))
+        (
+            HypothesisAnswer::Supported,
+            format!("supported: {shown}, all of it at least the {least_words} claimed"),
+        )
     } else if high < 0.0 {
-        (Answer::Refuted, format!("refuted: {shown}, the other way"))
+        (HypothesisAnswer::Refuted, format!("refuted: {shown}, the other way"))
     } else if within && high < least {
         (
-            Answer::Refuted,
+            HypothesisAnswer::Refuted,
             format!(
                 "refuted: {shown} lies within ± {}, the smallest effect that matters: equivalent",
-                plain(margin)
+                plain_percent(margin)
             ),
         )
     } else if high < least {
-        (Answer::Refuted, format!("refuted: {shown} is less than the {least_words} claimed"))
+        (HypothesisAnswer::Refuted, format!("refuted: {shown} is less than the {least_words} claimed"))
     } else if low > 0.0 && toward >= least {
         (
-            Answer::Supported,
+            HypothesisAnswer::Supported,
             format!(
                 "supported: {shown}; the direction is sure, and the estimate reaches the {least_words} claimed"
             ),
         )
     } else if low > 0.0 {
         (
-            Answer::Inconclusive,
+            HypothesisAnswer::Inconclusive,
             format!(
                 "inconclusive: {shown} is an effect, and whether it reaches the {least_words} claimed is open"
             ),
         )
     } else {
         (
-            Answer::Inconclusive,
+            HypothesisAnswer::Inconclusive,
             format!("inconclusive: {shown} allows no effect as well as the {least_words} claimed"),
         )
     }
@@ -265,14 +274,14 @@ fn judge(
 
 /// Where the claimed effect goes the other way, beyond chance, at some levels of the other factors: a mean over them would
 /// hide it. The largest, in words.
-pub(crate) fn exception(input: &Input) -> Option<String> {
+pub(crate) fn exception(input: &StudyInput) -> Option<String> {
     let claim = input.claim.as_ref()?;
     let values = Values::of(input, &input.goal.metric, Counting::Valid);
     let fit = values.fit(input.confidence)?;
     let mean = fit.contrast(&between(input, &fit, &claim.from, &claim.to)?);
     let named: Vec<usize> = claim.from.iter().chain(&claim.to).map(|(factor, _)| *factor).collect();
     let others: Vec<usize> = (0..input.factors.len()).filter(|factor| !named.contains(factor)).collect();
-    if others.is_empty() || matches!(input.design, Kind::Fraction { .. }) {
+    if others.is_empty() || matches!(input.design, StudyDesign::Fraction { .. }) {
         return None;
     }
     let at = |cell: &Vec<usize>| -> Vec<(usize, usize)> {
@@ -293,17 +302,17 @@ pub(crate) fn exception(input: &Input) -> Option<String> {
     Some(format!(
         "the claim was judged over all levels of the other factors; at {} the effect goes the other way: {}",
         input.levels_named(&at),
-        effect(&values.relative(here), input.confidence)
+        format_effect(&values.relative(here), input.confidence)
     ))
 }
 
 /// Judges the other figures that were predicted.
-pub(crate) fn signature(input: &Input) -> Vec<SignatureLine> {
+pub(crate) fn signature(input: &StudyInput) -> Vec<SignatureLine> {
     let Some(claim) = &input.claim else { return Vec::new() };
     claim.signature.iter().map(|prediction| line(input, claim, prediction)).collect()
 }
 
-fn line(input: &Input, claim: &Claim, prediction: &Prediction) -> SignatureLine {
+fn line(input: &StudyInput, claim: &Claim, prediction: &Prediction) -> SignatureLine {
     let values = Values::of(input, &prediction.metric, Counting::Valid);
     let fit = values.fit(input.confidence);
     let found = fit.as_ref().and_then(|fit| {
@@ -311,7 +320,7 @@ fn line(input: &Input, claim: &Claim, prediction: &Prediction) -> SignatureLine 
             .filter(|e| e.value.is_finite())
     });
     let matched = match found.and_then(|e| Some((e.value, e.low?, e.high?))) {
-        None => Match::NotKnown,
+        None => PredictionResult::NotKnown,
         Some(ends) => matches(prediction, ends, input.goal.smallest),
     };
     SignatureLine {
@@ -323,28 +332,28 @@ fn line(input: &Input, claim: &Claim, prediction: &Prediction) -> SignatureLine 
     }
 }
 
-fn matches(prediction: &Prediction, (value, low, high): (f64, f64, f64), smallest: f64) -> Match {
+fn matches(prediction: &Prediction, (value, low, high): (f64, f64, f64), smallest: f64) -> PredictionResult {
     let (value, low, high) = match prediction.direction {
         Direction::Up => (value, low, high),
         Direction::Down => (-value, -high, -low),
         Direction::Same => {
             let margin = prediction.size.unwrap_or(smallest);
             return if low > -margin && high < margin {
-                Match::Matched
+                PredictionResult::Matched
             } else if low > margin || high < -margin {
-                Match::NotMatched
+                PredictionResult::NotMatched
             } else {
-                Match::NotShown
+                PredictionResult::NotShown
             };
         }
     };
     let least = prediction.size.unwrap_or(0.0);
     if low > 0.0 && value >= least {
-        Match::Matched
+        PredictionResult::Matched
     } else if high < least || high < 0.0 {
-        Match::NotMatched
+        PredictionResult::NotMatched
     } else {
-        Match::NotShown
+        PredictionResult::NotShown
     }
 }
 
@@ -353,15 +362,15 @@ fn predicted(prediction: &Prediction, smallest: f64) -> String {
         Direction::Up => "up",
         Direction::Down => "down",
         Direction::Same => {
-            return format!("the same within ± {}", plain(prediction.size.unwrap_or(smallest)));
+            return format!("the same within ± {}", plain_percent(prediction.size.unwrap_or(smallest)));
         }
     };
-    prediction.size.map_or_else(|| word.into(), |size| format!("{word} by {} or more", plain(size)))
+    prediction.size.map_or_else(|| word.into(), |size| format!("{word} by {} or more", plain_percent(size)))
 }
 
 /// The claim in words: "huge-pages=off → huge-pages=on raises NOPM by 1 % or more".
-fn words(input: &Input, claim: &Claim) -> String {
-    let least = plain(claim.least.unwrap_or(input.goal.smallest));
+fn words(input: &StudyInput, claim: &Claim) -> String {
+    let least = plain_percent(claim.least.unwrap_or(input.goal.smallest));
     let name = input.figure_name(&input.goal.metric);
     let what = match claim.direction {
         Direction::Up => format!("raises {name} by {least} or more"),

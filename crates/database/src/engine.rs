@@ -22,7 +22,7 @@ impl EngineKind {
     const KNOWN: [Self; 3] = [Self::Sqlite, Self::Postgres, Self::Mysql];
 
     /// Its name in results and specifications.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
@@ -45,7 +45,7 @@ impl std::fmt::Display for EngineKind {
 
 impl Serialize for EngineKind {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for EngineKind {
     /// Only of the engines that this crate knows.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
-        let known = Self::KNOWN.into_iter().find(|kind| kind.word() == word);
+        let known = Self::KNOWN.into_iter().find(|kind| kind.as_str() == word);
         known.ok_or_else(|| serde::de::Error::custom(format!("there is no engine {word:?}")))
     }
 }
@@ -103,7 +103,7 @@ pub struct Fingerprint {
     /// Product and version, such as "PostgreSQL 15.18 (Debian …)".
     pub version: String,
     /// Every setting that is not at its default, and those that decide durability even when they are.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<ServerSetting>,
     /// Faults that are known of this version and touch what workloads do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<ServerFault>,
@@ -111,7 +111,7 @@ pub struct Fingerprint {
 
 /// One setting of the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct ServerSetting {
     /// Its name.
     pub name: String,
     /// Its value with its unit.

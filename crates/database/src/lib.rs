@@ -26,9 +26,9 @@ mod url;
 mod value;
 
 pub use client::Host;
-pub use engine::{Capabilities, Engine, EngineKind, Fingerprint, ServerCounters, Setting};
+pub use engine::{Capabilities, Engine, EngineKind, Fingerprint, ServerCounters, ServerSetting};
 pub use error::{Code, Error, ErrorClass, Result};
 pub use home::Home;
 pub use rows::{Cell, Rows};
-pub use session::{BulkLoad, BulkTable, Cancel, ColumnType, Control, Session, Statement};
+pub use session::{BulkLoad, BulkTable, Cancel, ColumnType, Session, Statement, TransactionControl};
 pub use value::{Decimal, Timestamp, Value};

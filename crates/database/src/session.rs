@@ -10,7 +10,7 @@ pub struct Statement(pub u32);
 
 /// Where a transaction begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
+pub enum TransactionControl {
     /// Begins a transaction that may write. SQLite begins it as a writer (`BEGIN IMMEDIATE`).
     Begin,
     /// Begins a transaction that only reads; on SQLite a deferred one that blocks no writer.
@@ -21,7 +21,7 @@ pub enum Control {
     Rollback,
 }
 
-impl Control {
+impl TransactionControl {
     /// The statement that does it, in sessions that prepare them first and in this order.
     pub(crate) const fn statement(self) -> Statement {
         Statement(self as u32)
@@ -37,10 +37,10 @@ pub trait Session: Send {
     fn engine(&self) -> EngineKind;
 
     /// Begins, commits or rolls back, in one round trip.
-    fn control(&mut self, control: Control) -> Result<()>;
+    fn control(&mut self, control: TransactionControl) -> Result<()>;
 
     /// Adds the beginning or the end of a transaction to the batch that the next [`Session::flush`] sends.
-    fn queue_control(&mut self, control: Control) -> Result<()>;
+    fn queue_control(&mut self, control: TransactionControl) -> Result<()>;
 
     /// Prepares a statement with parameters written `$1`, `$2`, …, in any order, as often as is wanted or, but on
     /// PostgreSQL, not at all; the engine translates them to its own.

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use kelvin_database::managed::{Line, Load, Manager};
+use kelvin_database::managed::{Line, Manager, ProfileLoad};
 use kelvin_database::mysql::managed as mysql;
 use kelvin_database::mysql::{MysqlEngine, Product};
 use kelvin_database::{Engine, ErrorClass};
@@ -48,7 +48,7 @@ fn a_server_is_made_used_again_given_profiles_and_stopped() {
             Product::Mariadb,
             installation.series,
             host,
-            &Load { seconds: 60.0, ..Load::default() },
+            &ProfileLoad { seconds: 60.0, ..ProfileLoad::default() },
         )
         .unwrap()
     };

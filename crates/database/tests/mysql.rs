@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kelvin_database::mysql::MysqlEngine;
 use kelvin_database::{
-    BulkTable, ColumnType, Control, Decimal, Engine, ErrorClass, Rows, Session, Timestamp, Value,
+    BulkTable, ColumnType, Decimal, Engine, ErrorClass, Rows, Session, Timestamp, TransactionControl, Value,
 };
 use mysql_support::{Server, is_mariadb};
 
@@ -80,15 +80,15 @@ fn transactions_commit_and_roll_back_and_a_failed_one_is_not_committed() {
     let count =
         |session: &mut dyn Session| session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap();
     let mut rows = Rows::new();
-    session.control(Control::Begin).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
     assert!(session.in_transaction());
     session.execute(insert, &[1.into(), 1.into()], &mut rows).unwrap();
     assert_eq!(rows.affected(), 1);
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     assert!(!session.in_transaction());
     assert_eq!(count(&mut *session), 0);
 
-    session.control(Control::Begin).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
     session.execute(insert, &[1.into(), 1.into()], &mut rows).unwrap();
     let error = session.execute(insert, &[1.into(), 2.into()], &mut rows).unwrap_err();
     assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Constraint, "1062/23000"));
@@ -98,21 +98,21 @@ fn transactions_commit_and_roll_back_and_a_failed_one_is_not_committed() {
         "only a rollback goes through"
     );
     assert!(session.run("INSERT INTO t VALUES (3, 3)").is_err());
-    let error = session.control(Control::Commit).unwrap_err();
+    let error = session.control(TransactionControl::Commit).unwrap_err();
     assert!(error.message().contains("was a rollback"), "{error}");
     assert_eq!(count(&mut *session), 0);
 
-    session.control(Control::Begin).unwrap();
-    assert_eq!(session.control(Control::Begin).unwrap_err().class(), ErrorClass::Usage);
+    session.control(TransactionControl::Begin).unwrap();
+    assert_eq!(session.control(TransactionControl::Begin).unwrap_err().class(), ErrorClass::Usage);
     session.execute(insert, &[1.into(), 1.into()], &mut rows).unwrap();
-    session.control(Control::Commit).unwrap();
+    session.control(TransactionControl::Commit).unwrap();
     assert_eq!(count(&mut *session), 1);
     let update = session.prepare("UPDATE t SET v = 1 WHERE k = 1").unwrap();
     session.execute(update, &[], &mut rows).unwrap();
     assert_eq!(rows.affected(), 1, "rows found, not rows changed");
-    session.control(Control::BeginReadOnly).unwrap();
+    session.control(TransactionControl::BeginReadOnly).unwrap();
     assert!(session.execute(insert, &[9.into(), 1.into()], &mut rows).is_err());
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
 }
 
 #[test]
@@ -127,11 +127,11 @@ fn a_batch_stops_at_its_first_error_and_commits_nothing() {
         (0..rows.len()).map(|row| rows.int(row, 0).unwrap()).collect()
     };
     for round in 0..3 {
-        session.queue_control(Control::Begin).unwrap();
+        session.queue_control(TransactionControl::Begin).unwrap();
         session.queue(insert, &[(10 * round + 1).into()]).unwrap();
         session.queue(insert, &[(10 * round + 2).into()]).unwrap();
         session.queue(select, &[]).unwrap();
-        session.queue_control(Control::Commit).unwrap();
+        session.queue_control(TransactionControl::Commit).unwrap();
         session.flush(&mut results).unwrap();
         assert_eq!(results.len(), 5);
         assert_eq!(results[3].len() as i64, 2 * (round + 1));
@@ -139,15 +139,15 @@ fn a_batch_stops_at_its_first_error_and_commits_nothing() {
         assert!(!session.in_transaction());
     }
     let before = keys(&mut *session);
-    session.queue_control(Control::Begin).unwrap();
+    session.queue_control(TransactionControl::Begin).unwrap();
     session.queue(insert, &[100.into()]).unwrap();
     session.queue(insert, &[1.into()]).unwrap();
     session.queue(insert, &[101.into()]).unwrap();
-    session.queue_control(Control::Commit).unwrap();
+    session.queue_control(TransactionControl::Commit).unwrap();
     let error = session.flush(&mut results).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Constraint, "{error}");
     assert!(session.in_transaction());
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     assert_eq!(keys(&mut *session), before);
     // Outside of a transaction what precedes the error stays, and what follows is not run.
     session.queue(insert, &[200.into()]).unwrap();
@@ -157,11 +157,11 @@ fn a_batch_stops_at_its_first_error_and_commits_nothing() {
     assert_eq!(keys(&mut *session).last(), Some(&200));
     assert!(!session.in_transaction());
     // A transaction that was begun by itself.
-    session.control(Control::Begin).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
     session.queue(insert, &[300.into()]).unwrap();
     session.queue(insert, &[301.into()]).unwrap();
     session.flush(&mut results).unwrap();
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     assert_eq!(keys(&mut *session).last(), Some(&200));
     assert_eq!(session.query("SELECT @@autocommit").unwrap().int(0, 0).unwrap(), 1, "as on every engine");
 }
@@ -176,10 +176,10 @@ fn nothing_commits_behind_a_deadlock_within_a_batch() {
     let sql = "UPDATE dead SET v = v + 1 WHERE k = $1";
     let (of_first, of_second) = (first.prepare(sql).unwrap(), second.prepare(sql).unwrap());
     let mut rows = Rows::new();
-    first.control(Control::Begin).unwrap();
+    first.control(TransactionControl::Begin).unwrap();
     // Heavier, so that the other becomes the victim.
     first.run("UPDATE dead SET v = v + 1 WHERE k IN (1, 4)").unwrap();
-    second.control(Control::Begin).unwrap();
+    second.control(TransactionControl::Begin).unwrap();
     second.execute(of_second, &[2.into()], &mut rows).unwrap();
     let thread = std::thread::spawn(move || {
         let mut rows = Rows::new();
@@ -195,14 +195,14 @@ fn nothing_commits_behind_a_deadlock_within_a_batch() {
     let mut results = Vec::new();
     second.queue(of_second, &[1.into()]).unwrap();
     second.queue(of_second, &[3.into()]).unwrap();
-    second.queue_control(Control::Commit).unwrap();
+    second.queue_control(TransactionControl::Commit).unwrap();
     let error = second.flush(&mut results).unwrap_err();
     assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Deadlock, "1213/40001"), "{error}");
     assert!(error.class().is_retryable() && second.in_transaction());
-    second.control(Control::Rollback).unwrap();
+    second.control(TransactionControl::Rollback).unwrap();
     let (mut first, outcome) = thread.join().unwrap();
     outcome.unwrap();
-    first.control(Control::Commit).unwrap();
+    first.control(TransactionControl::Commit).unwrap();
     let rows = watcher.query("SELECT v FROM dead ORDER BY k").unwrap();
     let values: Vec<i64> = (0..4).map(|row| rows.int(row, 0).unwrap()).collect();
     assert_eq!(values, [1, 1, 0, 1], "nothing of the victim");
@@ -215,14 +215,14 @@ fn a_lock_that_is_not_granted_in_time_can_be_tried_again() {
         .run("CREATE TABLE locked (k INT PRIMARY KEY) ENGINE=InnoDB; INSERT INTO locked VALUES (1)")
         .unwrap();
     second.run("SET SESSION innodb_lock_wait_timeout = 1").unwrap();
-    first.control(Control::Begin).unwrap();
+    first.control(TransactionControl::Begin).unwrap();
     first.query("SELECT k FROM locked FOR UPDATE").unwrap();
-    second.control(Control::Begin).unwrap();
+    second.control(TransactionControl::Begin).unwrap();
     let error = second.query("SELECT k FROM locked FOR UPDATE").unwrap_err();
     assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::LockNotAvailable, "1205/HY000"));
     assert!(second.query("SELECT 1").is_err(), "the transaction is to be rolled back");
-    second.control(Control::Rollback).unwrap();
-    first.control(Control::Rollback).unwrap();
+    second.control(TransactionControl::Rollback).unwrap();
+    first.control(TransactionControl::Rollback).unwrap();
 }
 
 #[test]
@@ -495,11 +495,11 @@ fn the_engine_says_what_the_server_is() {
     assert_eq!(home.prewarm().unwrap(), "2 tables were read by their 2 indexes");
     engine.checkpoint(&mut *session).unwrap();
     let before = engine.counters(&mut *session).unwrap().unwrap();
-    session.control(Control::Begin).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
     session.run("INSERT INTO plain VALUES (1)").unwrap();
-    session.control(Control::Commit).unwrap();
-    session.control(Control::Begin).unwrap();
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Commit).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     let after = engine.counters(&mut *session).unwrap().unwrap();
     assert!(after.commits > before.commits && after.rollbacks > before.rollbacks);
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::{
-    BulkTable, ColumnType, Control, Decimal, Engine, Error, ErrorClass, Rows, Session, Statement, Timestamp,
-    Value,
+    BulkTable, ColumnType, Decimal, Engine, Error, ErrorClass, Rows, Session, Statement, Timestamp,
+    TransactionControl, Value,
 };
 use support::{Server, await_statement};
 
@@ -246,23 +246,23 @@ fn transactions_tell_their_state() {
     let server = Lease::new();
     let mut s = server.session();
     s.run("CREATE TEMP TABLE a (i int)").unwrap();
-    s.control(Control::Begin).unwrap();
+    s.control(TransactionControl::Begin).unwrap();
     assert!(s.in_transaction());
     s.run("INSERT INTO a VALUES (1)").unwrap();
-    s.control(Control::Rollback).unwrap();
+    s.control(TransactionControl::Rollback).unwrap();
     assert!(!s.in_transaction());
-    s.control(Control::Begin).unwrap();
+    s.control(TransactionControl::Begin).unwrap();
     assert!(s.run("SELECT 1/0").is_err());
     assert!(s.in_transaction());
-    let error = s.control(Control::Commit).unwrap_err();
+    let error = s.control(TransactionControl::Commit).unwrap_err();
     assert_eq!(error.code().0, "25P02", "a commit that rolls back is no commit");
     assert!(!s.in_transaction());
-    s.control(Control::BeginReadOnly).unwrap();
+    s.control(TransactionControl::BeginReadOnly).unwrap();
     assert_eq!(
         s.run("INSERT INTO pg_temp.a VALUES (1); CREATE TABLE kelvin_x (i int)").unwrap_err().code().0,
         "25006"
     );
-    s.control(Control::Rollback).unwrap();
+    s.control(TransactionControl::Rollback).unwrap();
     assert_eq!(s.query("SELECT count(*) FROM a").unwrap().int(0, 0).unwrap(), 0);
 }
 
@@ -274,12 +274,12 @@ fn a_pipeline_is_one_transaction_and_survives_an_error_in_its_middle() {
     let insert = s.prepare("INSERT INTO p VALUES ($1, $2)").unwrap();
     let select = s.prepare("SELECT i, t FROM p ORDER BY i").unwrap();
     let mut results = Vec::new();
-    s.queue_control(Control::Begin).unwrap();
+    s.queue_control(TransactionControl::Begin).unwrap();
     for i in 0..5 {
         s.queue(insert, &[Value::Int(i), Value::Text("x")]).unwrap();
     }
     s.queue(select, &[]).unwrap();
-    s.queue_control(Control::Commit).unwrap();
+    s.queue_control(TransactionControl::Commit).unwrap();
     s.flush(&mut results).unwrap();
     assert_eq!(results.len(), 8);
     assert_eq!(results[1].affected(), 1);
@@ -287,16 +287,16 @@ fn a_pipeline_is_one_transaction_and_survives_an_error_in_its_middle() {
     assert_eq!(results[6].int(4, 0).unwrap(), 4);
     assert!(!s.in_transaction());
 
-    s.queue_control(Control::Begin).unwrap();
+    s.queue_control(TransactionControl::Begin).unwrap();
     for i in [10, 0, 11] {
         s.queue(insert, &[Value::Int(i), Value::Text("y")]).unwrap();
     }
-    s.queue_control(Control::Commit).unwrap();
+    s.queue_control(TransactionControl::Commit).unwrap();
     assert_eq!(class(s.flush(&mut results)), ErrorClass::Constraint);
     assert!(s.in_transaction(), "the rollback is the caller's");
     assert_eq!(results[1].affected(), 1);
     let mut rows = Rows::new();
-    s.control(Control::Rollback).unwrap();
+    s.control(TransactionControl::Rollback).unwrap();
     s.flush(&mut results).unwrap();
     assert!(results.is_empty(), "the queue is empty after an error");
 

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use kelvin_database::postgres::{Config, Host, PostgresEngine, SslMode};
-use kelvin_database::{Control, Engine, Error, ErrorClass, Rows};
+use kelvin_database::{Engine, Error, ErrorClass, Rows, TransactionControl};
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag];
@@ -61,7 +61,7 @@ fn judge(answer: &[Vec<u8>], commit: bool) -> (Result<usize, Error>, bool) {
         let statement = session.prepare("SELECT 1").unwrap();
         let mut rows = Rows::new();
         let outcome = if commit {
-            session.control(Control::Commit).map(|()| 0)
+            session.control(TransactionControl::Commit).map(|()| 0)
         } else {
             session.execute(statement, &[], &mut rows).map(|()| rows.len())
         };

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use kelvin_database::postgres::{Config, PostgresEngine};
-use kelvin_database::{BulkTable, ColumnType, Control, Decimal, Engine, Rows, Timestamp, Value};
+use kelvin_database::{BulkTable, ColumnType, Decimal, Engine, Rows, Timestamp, TransactionControl, Value};
 use support::Server;
 
 /// CPU seconds of this thread, user and system.
@@ -80,11 +80,11 @@ fn cost() {
     }
     let (used, mut results) = (cpu(), Vec::new());
     for _ in 0..5_000 {
-        s.queue_control(Control::Begin).unwrap();
+        s.queue_control(TransactionControl::Begin).unwrap();
         for i in 0..18 {
             s.queue(account, &[Value::Int(i)]).unwrap();
         }
-        s.queue_control(Control::Commit).unwrap();
+        s.queue_control(TransactionControl::Commit).unwrap();
         s.flush(&mut results).unwrap();
     }
     println!("pipeline of 20: {:.2} µs CPU a statement", (cpu() - used) / 100_000.0 * 1e6);

@@ -4,10 +4,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use kelvin_database::managed::{Host, Load, Manager, Profile};
+use kelvin_database::managed::{HostResources, Manager, Profile, ProfileLoad};
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::postgres::managed::Instance;
-use kelvin_database::postgres::settings::{Before, before, change, differences, put_back, read};
+use kelvin_database::postgres::settings::{PreviousSettings, before, change, differences, put_back, read};
 use kelvin_database::{Engine, Session};
 
 /// A manager in a directory of its own, whose servers are stopped at the end whatever happens.
@@ -82,7 +82,7 @@ fn settings_change_at_once_and_at_a_restart(manager: &Manager, instance: &Instan
     assert_eq!(show(&again, "shared_buffers"), "32MB");
 
     // As a journal keeps it.
-    let old: Before = toml::from_str(&toml::to_string(&old).unwrap()).unwrap();
+    let old: PreviousSettings = toml::from_str(&toml::to_string(&old).unwrap()).unwrap();
     let mut session = self::session(&again);
     assert_eq!(put_back(&mut *session, &old).unwrap(), ["shared_buffers"]);
     assert_eq!(auto_conf(instance), kept);
@@ -110,7 +110,7 @@ fn what_the_server_refuses_changes_nothing(instance: &Instance) {
         assert_eq!(auto_conf(instance), kept, "{changes:?}");
     }
     let present = read(&mut *session, &["work_mem"]).unwrap();
-    assert!(present[0].is("5120kB") && present[0].is("5MB") && !present[0].is("6MB"));
+    assert!(present[0].has_value("5120kB") && present[0].has_value("5MB") && !present[0].has_value("6MB"));
 }
 
 /// The instance as it runs now.
@@ -190,8 +190,9 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
     assert_eq!(found[0].reason, "safe");
 
     // What kelvin brings is known to this server, to the last name and value.
-    let host = Host::look(instance.data_directory());
-    for profile in [Profile::standard(host), Profile::durable(host), Profile::steady(host, &Load::default())]
+    let host = HostResources::look(instance.data_directory());
+    for profile in
+        [Profile::standard(host), Profile::durable(host), Profile::steady(host, &ProfileLoad::default())]
     {
         let mut session = session(&has("7MB"));
         for one in differences(&mut *session, &profile.lines).unwrap() {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{
-    BulkLoad, BulkTable, ColumnType, Control, Decimal, Engine, ErrorClass, Rows, Session, Statement,
-    Timestamp, Value,
+    BulkLoad, BulkTable, ColumnType, Decimal, Engine, ErrorClass, Rows, Session, Statement, Timestamp,
+    TransactionControl, Value,
 };
 
 fn engine() -> (tempfile::TempDir, SqliteEngine) {
@@ -101,26 +101,26 @@ fn a_batch_stops_at_its_first_error() {
     let insert = session.prepare("INSERT INTO t (k, name) VALUES (?1, ?2)").unwrap();
     let count = session.prepare("SELECT count(*), max(name) FROM t").unwrap();
     let mut results = Vec::new();
-    session.queue_control(Control::Begin).unwrap();
+    session.queue_control(TransactionControl::Begin).unwrap();
     session.queue(insert, &[Value::Int(1), Value::Text("one")]).unwrap();
     session.queue(insert, &[Value::Int(2), Value::Text("two")]).unwrap();
     session.queue(count, &[]).unwrap();
-    session.queue_control(Control::Commit).unwrap();
+    session.queue_control(TransactionControl::Commit).unwrap();
     session.flush(&mut results).unwrap();
     assert_eq!(results.len(), 5);
     assert_eq!((results[3].int(0, 0).unwrap(), results[3].text(0, 1).unwrap()), (2, "two"));
     assert!(!session.in_transaction());
 
-    session.queue_control(Control::Begin).unwrap();
+    session.queue_control(TransactionControl::Begin).unwrap();
     session.queue(insert, &[Value::Int(3), Value::Text("three")]).unwrap();
     session.queue(insert, &[Value::Int(1), Value::Text("again")]).unwrap();
-    session.queue_control(Control::Commit).unwrap();
+    session.queue_control(TransactionControl::Commit).unwrap();
     assert_eq!(session.flush(&mut results).unwrap_err().class(), ErrorClass::Constraint);
     assert!(session.in_transaction() && !session.is_broken());
     let mut rows = Rows::new();
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     // A second one is harmless: SQLite rolls back by itself after some errors.
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     session.flush(&mut results).unwrap();
     assert!(results.is_empty(), "the queue is empty after an error");
     session.execute(count, &[], &mut rows).unwrap();
@@ -151,7 +151,7 @@ fn bulk_loading_takes_every_row_at_any_count() {
     assert_eq!(session.bulk_load(&table).err().unwrap().class(), ErrorClass::Usage, "without a transaction");
     let mut next = 0;
     for count in [0, 1, 63, 64, 65, 1000] {
-        session.control(Control::Begin).unwrap();
+        session.control(TransactionControl::Begin).unwrap();
         let mut load = session.bulk_load(&table).unwrap();
         for _ in 0..count {
             let name = format!("row {next}");
@@ -160,7 +160,7 @@ fn bulk_loading_takes_every_row_at_any_count() {
             next += 1;
         }
         assert_eq!(load.finish().unwrap(), count);
-        session.control(Control::Commit).unwrap();
+        session.control(TransactionControl::Commit).unwrap();
     }
     let found = session.query("SELECT count(*), sum(money), sum(name = 'row ' || k) FROM t").unwrap();
     assert_eq!(
@@ -168,12 +168,12 @@ fn bulk_loading_takes_every_row_at_any_count() {
         (next, next * (next - 1), next)
     );
     // Abandoned and rolled back: nothing stays. And a duplicate is an error.
-    session.control(Control::Begin).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
     let mut load = session.bulk_load(&table).unwrap();
     load.row(&[Value::Int(1), Value::Null, Value::Null]).unwrap();
     assert!(load.row(&[Value::Int(1)]).is_err());
     assert_eq!(load.finish().unwrap_err().class(), ErrorClass::Constraint);
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     assert_eq!(session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), next);
 }
 
@@ -195,11 +195,11 @@ fn eight_writers_lose_no_update_and_none_starves() {
                     let mut worst = Duration::ZERO;
                     for _ in 0..500 {
                         let began = Instant::now();
-                        session.control(Control::Begin).unwrap();
+                        session.control(TransactionControl::Begin).unwrap();
                         session.execute(read, &[], &mut rows).unwrap();
                         let next = rows.int(0, 0).unwrap() + 1;
                         session.execute(write, &[Value::Int(next)], &mut rows).unwrap();
-                        session.control(Control::Commit).unwrap();
+                        session.control(TransactionControl::Commit).unwrap();
                         worst = worst.max(began.elapsed());
                     }
                     (worst, session.busy_waits())
@@ -226,7 +226,7 @@ fn another_engine_on_the_file_is_waited_for_and_counted() {
     holder.run("BEGIN IMMEDIATE").unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(move || {
-            session.control(Control::Begin).unwrap();
+            session.control(TransactionControl::Begin).unwrap();
             session.busy_waits()
         });
         // However slow the machine is, the waiter cannot end before the holder does.
@@ -237,7 +237,7 @@ fn another_engine_on_the_file_is_waited_for_and_counted() {
     });
     // A reader is never kept waiting.
     let mut reader = other.connect().unwrap();
-    reader.control(Control::BeginReadOnly).unwrap();
+    reader.control(TransactionControl::BeginReadOnly).unwrap();
     assert_eq!(reader.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 0);
     assert_eq!(reader.busy_waits(), 0);
 }
@@ -249,11 +249,11 @@ fn a_time_out_ends_waiting_and_computing_and_breaks_the_session() {
     let other = SqliteEngine::open(directory.path().join("test.db")).unwrap();
     for engine_of_waiter in [&engine, &other] {
         let mut holder = engine.connect().unwrap();
-        holder.control(Control::Begin).unwrap();
+        holder.control(TransactionControl::Begin).unwrap();
         let mut waiter = engine_of_waiter.connect().unwrap();
         waiter.set_timeout(Some(Duration::from_millis(60))).unwrap();
         let began = Instant::now();
-        let error = waiter.control(Control::Begin).unwrap_err();
+        let error = waiter.control(TransactionControl::Begin).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
         assert!(waiter.is_broken() && began.elapsed() < Duration::from_secs(5));
     }
@@ -280,11 +280,11 @@ fn a_time_out_ends_waiting_and_computing_and_breaks_the_session() {
 fn a_dropped_session_lets_the_others_write() {
     let (_directory, engine) = engine();
     let mut left = with_table(&engine);
-    left.control(Control::Begin).unwrap();
+    left.control(TransactionControl::Begin).unwrap();
     left.run("INSERT INTO t (k) VALUES (1)").unwrap();
     drop(left);
     let mut session = engine.connect().unwrap();
-    session.control(Control::Begin).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
     assert_eq!(session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 0);
 }
 
@@ -313,7 +313,7 @@ fn a_full_file_and_a_corrupt_one_are_told_apart() {
     let (directory, engine) = engine();
     let mut session = with_table(&engine);
     session.run("PRAGMA max_page_count = 3").unwrap();
-    session.control(Control::Begin).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
     let error = session
         .run(
             "INSERT INTO t (name) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 500) \
@@ -321,7 +321,7 @@ fn a_full_file_and_a_corrupt_one_are_told_apart() {
         )
         .unwrap_err();
     assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::DiskFull, "SQLITE_FULL"));
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     session.run("PRAGMA max_page_count = 1000000; INSERT INTO t (k) VALUES (1)").unwrap();
     engine.checkpoint(&mut *session).unwrap();
     drop(session);
@@ -380,7 +380,7 @@ fn a_load_that_fails_gives_its_turn_at_writing_back() {
         let mut loader = engine.connect().unwrap();
         let cancel = loader.cancel();
         loader.set_timeout(Some(Duration::from_secs(if cancelled { 60 } else { 1 }))).unwrap();
-        loader.control(Control::Begin).unwrap();
+        loader.control(TransactionControl::Begin).unwrap();
         let stop = std::sync::atomic::AtomicBool::new(false);
         let error = std::thread::scope(|scope| {
             if cancelled {
@@ -409,9 +409,9 @@ fn a_load_that_fails_gives_its_turn_at_writing_back() {
         // Another session writes while the first is still there.
         let mut other = engine.connect().unwrap();
         other.set_timeout(Some(Duration::from_secs(20))).unwrap();
-        other.control(Control::Begin).unwrap();
-        other.control(Control::Commit).unwrap();
-        loader.control(Control::Rollback).unwrap();
+        other.control(TransactionControl::Begin).unwrap();
+        other.control(TransactionControl::Commit).unwrap();
+        loader.control(TransactionControl::Rollback).unwrap();
     }
 }
 
@@ -421,7 +421,7 @@ fn the_time_out_of_a_load_is_one_of_each_call() {
     let mut session = engine.connect().unwrap();
     session.run(SLOW).unwrap();
     session.set_timeout(Some(Duration::from_secs(2))).unwrap();
-    session.control(Control::Begin).unwrap();
+    session.control(TransactionControl::Begin).unwrap();
     let table = BulkTable { name: "slow", columns: &[("k", ColumnType::Int8)] };
     let mut load = session.bulk_load(&table).unwrap();
     std::thread::sleep(Duration::from_millis(2_100));
@@ -429,7 +429,7 @@ fn the_time_out_of_a_load_is_one_of_each_call() {
         load.row(&[Value::Int(500)]).unwrap();
     }
     assert_eq!(load.finish().unwrap(), 65);
-    session.control(Control::Commit).unwrap();
+    session.control(TransactionControl::Commit).unwrap();
 }
 
 #[test]

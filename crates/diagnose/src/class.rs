@@ -33,7 +33,7 @@ pub enum Class {
 
 impl Class {
     /// Its name for people.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Cpu => "CPU",
             Self::DataReads => "data reads",
@@ -52,7 +52,7 @@ impl Class {
 
     /// The class of a state in which the database saw a session; none where it waited for its client, whose share is
     /// told from the transactions' times, or for its own parallel workers, which are sessions themselves.
-    pub fn of(group: &WaitGroup) -> Option<Self> {
+    pub fn from_wait_group(group: &WaitGroup) -> Option<Self> {
         Some(match group.kind {
             WaitKind::Client | WaitKind::IdleInTransaction | WaitKind::Workers => return None,
             WaitKind::Cpu => Self::Cpu,

@@ -45,7 +45,7 @@ pub fn durability_given_up(setting: impl Fn(&str) -> Option<String>) -> Option<S
 impl Evidence {
     /// The sentence about the run's settings that give up durability; none where none does or settings are unknown.
     pub fn durability_given_up(&self) -> Option<String> {
-        durability_given_up(|name| setting::word(self, name).map(str::to_owned))
+        durability_given_up(|name| setting::setting_value(self, name).map(str::to_owned))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{Evidence, Finding, Severity};
 /// What an effect is a share of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Of {
+pub enum EffectBasis {
     /// The figure itself.
     Figure,
     /// The transactions a second.
@@ -38,9 +38,9 @@ pub enum Of {
     DeviceBytes,
 }
 
-impl Of {
+impl EffectBasis {
     /// As a sentence has it.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Figure => "the figure",
             Self::Throughput => "the throughput",
@@ -64,7 +64,7 @@ pub enum Effect {
         /// So much at most.
         high: f64,
         /// What they are shares of.
-        of: Of,
+        of: EffectBasis,
     },
     /// What was measured does not bound it.
     Unknown {
@@ -76,7 +76,7 @@ pub enum Effect {
 impl Effect {
     /// From `low` to `high` of something, both as shares: the one place where bounds are made. What is no number is not
     /// known.
-    pub fn between(low: f64, high: f64, of: Of) -> Self {
+    pub fn between(low: f64, high: f64, of: EffectBasis) -> Self {
         if low.is_nan() || high.is_nan() {
             return Self::unknown("too little was counted for a share");
         }
@@ -85,12 +85,12 @@ impl Effect {
     }
 
     /// At most such a share of something.
-    pub fn up_to(high: f64, of: Of) -> Self {
+    pub fn up_to(high: f64, of: EffectBasis) -> Self {
         Self::between(0.0, high, of)
     }
 
     /// The same where the share is known, else `why` it is not.
-    pub(crate) fn up_to_or(high: Option<f64>, of: Of, why: &str) -> Self {
+    pub(crate) fn up_to_or(high: Option<f64>, of: EffectBasis, why: &str) -> Self {
         high.map_or_else(|| Self::unknown(why), |high| Self::up_to(high, of))
     }
 
@@ -108,16 +108,16 @@ impl Effect {
     }
 
     /// As a line: "up to 22 % of the figure", "4.0 % to 9.0 % of the throughput", or "unknown: why".
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Bounded { low, high, of } if *low >= 0.001 && percent(*low) != percent(*high) => {
-                format!("{} to {} of {}", percent(*low), percent(*high), of.words())
+                format!("{} to {} of {}", percent(*low), percent(*high), of.label())
             }
             Self::Bounded { low, high, of } if *low >= 0.001 => {
-                format!("{} of {}", percent(*high), of.words())
+                format!("{} of {}", percent(*high), of.label())
             }
-            Self::Bounded { high, of, .. } if *high < 0.001 => format!("less than 0.1 % of {}", of.words()),
-            Self::Bounded { high, of, .. } => format!("up to {} of {}", percent(*high), of.words()),
+            Self::Bounded { high, of, .. } if *high < 0.001 => format!("less than 0.1 % of {}", of.label()),
+            Self::Bounded { high, of, .. } => format!("up to {} of {}", percent(*high), of.label()),
             Self::Unknown { why } => format!("unknown: {why}"),
         }
     }

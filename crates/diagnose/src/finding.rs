@@ -29,14 +29,14 @@ impl Severity {
 
 /// One line of evidence: what was looked at and what was found, with its unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fact {
+pub struct EvidenceLine {
     /// What, such as "device reads".
     pub what: String,
     /// The figure with its unit, such as "3.1 MB/s of 240 MB/s".
     pub found: String,
 }
 
-impl Fact {
+impl EvidenceLine {
     /// A line of evidence.
     pub fn new(what: impl Into<String>, found: impl Into<String>) -> Self {
         Self { what: what.into(), found: found.into() }
@@ -55,7 +55,7 @@ pub struct Finding {
     /// In one sentence, with the figure.
     pub title: String,
     /// What shows it.
-    pub evidence: Vec<Fact>,
+    pub evidence: Vec<EvidenceLine>,
     /// How much of the figure it explains, or why that is not known.
     pub effect: Effect,
     /// Whether the most that it explains is less than the run knows its own figure to: it is then shown only when everything is.

@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use kelvin_measure::event::Status;
 use kelvin_store::{Judgement, Result, RunState, StoredRun, broken_condition, broken_invariant};
 
-use crate::findings::find;
-use crate::verdict::{broken, in_doubt};
+use crate::findings::findings_for;
+use crate::verdict::{failed_invariants, voiding_findings};
 use crate::{Evidence, Finding, PointEvidence};
 
 /// What a run and each of its points are good for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct RunJudgements {
     /// The run.
     pub run: Judgement,
     /// Each point that was begun, by its number.
@@ -32,8 +32,8 @@ pub struct Judged {
 ///
 /// # Errors
 /// When the stored run is damaged.
-pub fn judge(run: &StoredRun, evidence: &Evidence) -> Result<Judged> {
-    let found = find(evidence);
+pub fn judge(run: &StoredRun, evidence: &Evidence) -> Result<RunJudgements> {
+    let found = findings_for(evidence);
     let best = run.best_point();
     let end = Judgement::of_end(run.status, run.liveness, run.error.as_deref());
     let stored = run.points();
@@ -48,9 +48,11 @@ pub fn judge(run: &StoredRun, evidence: &Evidence) -> Result<Judged> {
             points.insert(number, of_run.unwrap_or_else(|| nothing(RunState::Partial)));
             continue;
         };
-        let mut own: Vec<String> = broken(of).collect();
-        own.extend(run.cross_checks(number, &run.figures(number)?).iter().filter_map(broken_invariant));
-        let mut doubts: Vec<String> = in_doubt(of, &found).collect();
+        let mut own: Vec<String> = failed_invariants(of).collect();
+        own.extend(
+            run.cross_checks(number, &run.point_statistics(number)?).iter().filter_map(broken_invariant),
+        );
+        let mut doubts: Vec<String> = voiding_findings(of, &found).collect();
         doubts.extend(nothing_done(evidence, of));
         let named = |reason: &String| {
             if several { format!("{}: {reason}", name(evidence, of)) } else { reason.clone() }
@@ -67,13 +69,17 @@ pub fn judge(run: &StoredRun, evidence: &Evidence) -> Result<Judged> {
     if best.is_none() && end.is_none() {
         reasons.extend(nothing(RunState::Void).reasons);
     }
-    Ok(Judged { run: with(end.as_ref(), reasons).and(run.void.as_deref()), points, findings: found })
+    Ok(RunJudgements {
+        run: with(end.as_ref(), reasons).with_void(run.void.as_deref()),
+        points,
+        findings: found,
+    })
 }
 
 /// As it ended, or by what there is against it.
 fn with(end: Option<&Judgement>, reasons: Vec<String>) -> Judgement {
     match end {
-        None => Judgement::of(reasons),
+        None => Judgement::from_reasons(reasons),
         Some(end) => {
             Judgement { state: end.state, reasons: end.reasons.iter().cloned().chain(reasons).collect() }
         }

@@ -1,6 +1,6 @@
 //! The few figures of a run by which runs are compared, repeated and studied.
 
-use kelvin_measure::{Bounded, Times};
+use kelvin_measure::{Bounded, CensoredTimes};
 use kelvin_observe::metric;
 use kelvin_store::StoredRun;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub fn key_figures(
     point: u32,
     metrics: &[String],
 ) -> kelvin_store::Result<Vec<KeyFigure>> {
-    let stored = run.figures(point)?;
+    let stored = run.point_statistics(point)?;
     let info = &run.info;
     let mut figures = Vec::new();
     let mut add = |id: &str, name: &str, unit: &str, better, value: Option<f64>| {
@@ -88,11 +88,11 @@ pub fn key_figures(
     let (higher, lower) = (Some(Better::Higher), Some(Better::Lower));
     let per = info.headline_per;
     let unit = match per {
-        kelvin_measure::event::Per::Minute => "per minute",
-        kelvin_measure::event::Per::Second => "per second",
+        kelvin_measure::event::RatePeriod::Minute => "per minute",
+        kelvin_measure::event::RatePeriod::Second => "per second",
     };
     add(&info.headline.to_lowercase(), &info.headline, unit, higher, stored.headline_per(per));
-    let seconds = kelvin_measure::event::Per::Second;
+    let seconds = kelvin_measure::event::RatePeriod::Second;
     if !evidence.is_io() {
         add("transactions", "transactions", "per second", higher, stored.transactions_per(seconds));
     }
@@ -135,7 +135,7 @@ pub fn key_figures(
         "log a transaction",
         "bytes",
         lower,
-        evidence.mean_of(point, metric::LOG_BYTES).and_then(a_transaction),
+        evidence.mean_of_first_known(point, metric::LOG_BYTES).and_then(a_transaction),
     );
     for name in metrics {
         let unit = evidence.unit(name).unwrap_or_default().to_owned();
@@ -165,7 +165,7 @@ impl KeyFigure {
 }
 
 /// Mean and percentiles.
-fn of_times(times: Times<'_>, kind: &str) -> Vec<KeyFigure> {
+fn of_times(times: CensoredTimes<'_>, kind: &str) -> Vec<KeyFigure> {
     let figure = |id: &str, value: Option<Bounded>| {
         let name = format!("{kind} {id}");
         KeyFigure::new(id, &name, "ms", Some(Better::Lower), value.map(|nanos| nanos.times(1e-6)))

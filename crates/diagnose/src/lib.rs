@@ -22,14 +22,17 @@ mod verdict;
 
 pub use class::{Class, is_client};
 pub use durability::durability_given_up;
-pub use effect::{Effect, Of};
-pub use evidence::{Active, Context, Evidence, PointEvidence, Seen, Span};
-pub use finding::{Fact, Finding, Severity};
-pub use findings::{About, IoAbout, all, compared, find, io_all, io_findings, is_incidental};
-pub use judge::{Judged, judge};
+pub use effect::{Effect, EffectBasis};
+pub use evidence::{ActiveSessions, Context, Evidence, PointEvidence, Span, SpanValue};
+pub use finding::{EvidenceLine, Finding, Severity};
+pub use findings::{
+    FindingDefinition, IoFindingDefinition, compared, findings_for, io_all, io_findings, is_incidental,
+    known_findings,
+};
+pub use judge::{RunJudgements, judge};
 pub use kelvin_observe::metric;
 pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures};
 pub use load::{cpus, is_embedded};
 pub use noise::{NoisePrice, accepted_noise, cpu_of_others, is_accepted as is_noise_accepted, noise};
 pub use pages::{PAGES, page};
-pub use verdict::{Outcome, Share, Verdict, Witness, verdict};
+pub use verdict::{BottleneckOutcome, BottleneckVerdict, Share, Witness, verdict};

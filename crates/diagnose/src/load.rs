@@ -31,7 +31,7 @@ pub(crate) fn is_mysql(evidence: &Evidence) -> bool {
 }
 
 /// The name of a metric of the host of the database: its own, or the one scraped from there.
-pub(crate) fn of_server(evidence: &Evidence, name: &str) -> Option<String> {
+pub(crate) fn server_metric_name(evidence: &Evidence, name: &str) -> Option<String> {
     if server_is_here(evidence) || is_embedded(evidence) {
         return Some(name.to_owned());
     }
@@ -52,7 +52,7 @@ pub(crate) fn of_server(evidence: &Evidence, name: &str) -> Option<String> {
 
 /// What lies between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum NetworkPath {
     /// A unix socket: nothing.
     Socket,
     /// The loopback network: nothing, unless a proxy listens there.
@@ -62,18 +62,18 @@ pub(crate) enum Link {
 }
 
 /// What lies between client and server, by the target.
-pub(crate) fn link(evidence: &Evidence) -> Link {
+pub(crate) fn network_path(evidence: &Evidence) -> NetworkPath {
     let target = &evidence.context.target;
     match host_of_target(target) {
         Some(host) => {
             let is_loopback = |ip: std::net::IpAddr| ip.is_loopback();
             let local = host == "localhost" || host.parse().is_ok_and(is_loopback);
-            if local { Link::Loopback } else { Link::Network }
+            if local { NetworkPath::Loopback } else { NetworkPath::Network }
         }
         None if target.contains("://") && ["host=/", "socket=/"].iter().any(|of| target.contains(of)) => {
-            Link::Socket
+            NetworkPath::Socket
         }
-        None => Link::Network,
+        None => NetworkPath::Network,
     }
 }
 
@@ -96,7 +96,7 @@ fn host_part(place: &str) -> &str {
 
 /// Mean over the window of a metric of the database's host.
 pub(crate) fn mean_of_server(evidence: &Evidence, point: u32, name: &str) -> Option<f64> {
-    evidence.mean(point, &of_server(evidence, name)?)
+    evidence.mean(point, &server_metric_name(evidence, name)?)
 }
 
 /// CPUs that this process used.
@@ -124,7 +124,7 @@ pub(crate) fn process_cores(evidence: &Evidence, point: u32, process: &str) -> O
 
 /// Transactions under way on average: by Little's law the sum of their times over the window's length. None before the
 /// first one has ended.
-pub(crate) fn at_work(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+pub(crate) fn transactions_in_flight(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let transactions = point.transactions();
     let seconds = evidence.window(point.point)?.seconds();
     (transactions.good() > 0 && seconds > 0.0).then(|| transactions.latency.sum() as f64 / 1e9 / seconds)
@@ -132,8 +132,8 @@ pub(crate) fn at_work(evidence: &Evidence, point: &PointEvidence) -> Option<f64>
 
 /// Share of the users' time in which they were in a transaction: below it by much, the load's own pace (think times,
 /// arrivals) decides the throughput. None while that is not known.
-pub(crate) fn asked(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
-    (point.users > 0).then_some(at_work(evidence, point)? / f64::from(point.users))
+pub(crate) fn busy_user_share(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    (point.users > 0).then_some(transactions_in_flight(evidence, point)? / f64::from(point.users))
 }
 
 /// The window's length when it is known, for words.
@@ -161,7 +161,7 @@ mod tests {
         });
         let mut evidence = scene.evidence();
         evidence.context.target = target.into();
-        of_server(&evidence, BUSY)
+        server_metric_name(&evidence, BUSY)
     }
 
     #[test]
@@ -169,16 +169,16 @@ mod tests {
         let of = |target: &str| {
             let mut evidence = Scene::healthy().evidence();
             evidence.context.target = target.into();
-            link(&evidence)
+            network_path(&evidence)
         };
-        assert_eq!(of("postgres://joe@/tpcc?host=/run/postgresql&port=5432"), Link::Socket);
-        assert_eq!(of("mariadb://joe@/tpcc?socket=/run/mysqld/mysqld.sock"), Link::Socket);
+        assert_eq!(of("postgres://joe@/tpcc?host=/run/postgresql&port=5432"), NetworkPath::Socket);
+        assert_eq!(of("mariadb://joe@/tpcc?socket=/run/mysqld/mysqld.sock"), NetworkPath::Socket);
         for loopback in
             ["postgres://joe@127.0.0.1:5432/x", "postgres://joe@[::1]:5432/x", "postgres://joe@localhost:1/x"]
         {
-            assert_eq!(of(loopback), Link::Loopback, "{loopback}");
+            assert_eq!(of(loopback), NetworkPath::Loopback, "{loopback}");
         }
-        assert_eq!(of("postgres://joe@db2:5432/tpcc"), Link::Network);
+        assert_eq!(of("postgres://joe@db2:5432/tpcc"), NetworkPath::Network);
     }
 
     #[test]

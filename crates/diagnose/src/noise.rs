@@ -23,9 +23,10 @@ use kelvin_stats::slope::slope;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{
-    at_work, client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here,
+    client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here,
+    transactions_in_flight,
 };
-use crate::{Evidence, PointEvidence, Seen, Span, is_client};
+use crate::{Evidence, PointEvidence, Span, SpanValue, is_client};
 
 /// From this price on the figure is one of the machine's other work as much as of the database: the throughput of a steady
 /// state may range over so much to each side (SNIA Solid State Storage Performance Test Specification, "steady state").
@@ -118,7 +119,7 @@ pub fn is_accepted(evidence: &Evidence) -> bool {
 /// CPUs used by others in a point's window, on average.
 pub(crate) fn foreign_cpus(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let readings = foreign(evidence, point)?;
-    let known: f64 = readings.iter().map(Seen::seconds).sum();
+    let known: f64 = readings.iter().map(SpanValue::seconds).sum();
     let sum: f64 = readings.iter().map(|seen| seen.value * seen.seconds()).sum();
     (known > 0.0).then(|| (sum / known).max(0.0))
 }
@@ -176,7 +177,7 @@ fn capacity(evidence: &Evidence, point: &PointEvidence, foreign: f64, own: f64) 
 /// The bound by waiting. None where the kernel does not tell of run queues, or the sessions were not looked at: then nobody
 /// knows who waited for whom.
 fn waiting(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
-    let busy = at_work(evidence, point).filter(|busy| *busy > 0.0)?;
+    let busy = transactions_in_flight(evidence, point).filter(|busy| *busy > 0.0)?;
     if is_embedded(evidence) {
         // While the one writer waits for a CPU, all wait for it.
         return Some(client_delay(evidence, point)?.min(1.0));
@@ -191,7 +192,7 @@ fn waiting(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
 /// Share of the transactions' time in which a user's thread was ready to run and had no CPU, at most; none where the kernel
 /// does not say.
 pub(crate) fn client_share(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
-    let busy = at_work(evidence, point).filter(|busy| *busy > 0.0)?;
+    let busy = transactions_in_flight(evidence, point).filter(|busy| *busy > 0.0)?;
     let delay = client_delay(evidence, point)?;
     let threads =
         if point.users <= MOST_THREADS { f64::from(point.users) } else { FEWEST_LOOPS.min(cpus(evidence)?) };
@@ -229,7 +230,7 @@ fn by_calm_seconds(evidence: &Evidence, point: &PointEvidence, mean: f64) -> Opt
 }
 
 /// Mean of readings over a stretch of time; none when less than half of it is known.
-fn over(readings: &[Seen], from: Nanos, to: Nanos) -> Option<f64> {
+fn over(readings: &[SpanValue], from: Nanos, to: Nanos) -> Option<f64> {
     let (mut known, mut sum) = (0.0, 0.0);
     for seen in readings.iter().filter(|seen| seen.from < to && seen.to > from) {
         let seconds = (seen.to.min(to) - seen.from.max(from)) as f64 / 1e9;
@@ -241,16 +242,16 @@ fn over(readings: &[Seen], from: Nanos, to: Nanos) -> Option<f64> {
 
 /// CPUs used by others, reading by reading: what the host was busy with, less interrupts and what the hypervisor took, less
 /// client and database. A process whose reading was left out counts with its mean.
-fn foreign(evidence: &Evidence, point: &PointEvidence) -> Option<Vec<Seen>> {
+fn foreign(evidence: &Evidence, point: &PointEvidence) -> Option<Vec<SpanValue>> {
     cpu_of_others(evidence, evidence.window(point.point)?)
 }
 
 /// The same over any stretch of time. None where the database's processes are not seen: they would be others.
-pub fn cpu_of_others(evidence: &Evidence, window: Span) -> Option<Vec<Seen>> {
+pub fn cpu_of_others(evidence: &Evidence, window: Span) -> Option<Vec<SpanValue>> {
     let cpus = cpus(evidence)?;
     // Of one observer, so that the readings end at the same moments.
     let by_moment = |name: &str| -> BTreeMap<Nanos, f64> {
-        evidence.seen(name, window).iter().map(|seen| (seen.to, seen.value)).collect()
+        evidence.values_within(name, window).iter().map(|seen| (seen.to, seen.value)).collect()
     };
     let kernel = ["steal", "irq", "softirq"].map(|name| by_moment(&format!("host.cpu.total.{name}")));
     let ours: &[&str] = if is_embedded(evidence) { &["client"] } else { &["client", "server"] };
@@ -259,12 +260,12 @@ pub fn cpu_of_others(evidence: &Evidence, window: Span) -> Option<Vec<Seen>> {
     let means: Vec<f64> =
         processes.iter().map(|name| evidence.mean_over(name, window)).collect::<Option<_>>()?;
     let known: Vec<_> = processes.iter().map(|name| by_moment(name)).collect();
-    let each = |seen: Seen| {
+    let each = |seen: SpanValue| {
         let kernel: f64 = kernel.iter().filter_map(|values| values.get(&seen.to)).sum();
         let ours = known.iter().zip(&means).map(|(values, mean)| values.get(&seen.to).unwrap_or(mean));
-        Seen { value: (seen.value - kernel) * cpus - ours.sum::<f64>(), ..seen }
+        SpanValue { value: (seen.value - kernel) * cpus - ours.sum::<f64>(), ..seen }
     };
-    Some(evidence.seen("host.cpu.total.busy", window).into_iter().map(each).collect())
+    Some(evidence.values_within("host.cpu.total.busy", window).into_iter().map(each).collect())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A run made up for tests, told through its events as a real one is.
 
-use kelvin_measure::event::{Event, KindCounts, Part, Phase, Schedule, Second, Series, Window};
-use kelvin_measure::observation::{Metric, Observation, Observer, PlaceOf, Reading, Waits};
+use kelvin_measure::event::{ArrivalSchedule, Event, KindCounts, LoadPart, Phase, Second, Series, Window};
+use kelvin_measure::observation::{DatabaseDirectory, Metric, Observation, Observer, Reading, WaitSamples};
 use kelvin_observe::postgres::wait_group;
 use serde_json::json;
 
@@ -38,7 +38,7 @@ pub(crate) struct Scene {
     pub(crate) environment: serde_json::Value,
     pub(crate) spec: serde_json::Value,
     pub(crate) log_device: Option<&'static str>,
-    pub(crate) schedule: Option<Schedule>,
+    pub(crate) schedule: Option<ArrivalSchedule>,
     pub(crate) more: Vec<Event>,
 }
 
@@ -106,7 +106,8 @@ impl Scene {
         context.workload = "tproc-c".into();
         context.target = "postgres".into();
         context.series = vec![Series::transaction("New-Order", true)];
-        let mut evidence = Evidence::new(context.with(self.spec.clone(), self.environment.clone()));
+        let mut evidence =
+            Evidence::new(context.with_environment(self.spec.clone(), self.environment.clone()));
         for event in self.events() {
             evidence.event(&event);
         }
@@ -136,8 +137,8 @@ impl Scene {
         let all = self
             .ramp
             .iter()
-            .map(|count| (Part::RampUp, *count))
-            .chain(self.window.iter().map(|c| (Part::Measured, *c)));
+            .map(|count| (LoadPart::RampUp, *count))
+            .chain(self.window.iter().map(|c| (LoadPart::Measured, *c)));
         for (i, (part, count)) in all.enumerate() {
             let mut kind = KindCounts {
                 committed: count,
@@ -180,7 +181,7 @@ impl Scene {
     fn observer(&self, events: &mut Vec<Event>) {
         let metric =
             |(name, _): &(String, f32)| Metric { name: name.clone(), unit: "1".into(), help: String::new() };
-        let place = |device: &str| PlaceOf {
+        let place = |device: &str| DatabaseDirectory {
             role: "wal".into(),
             path: "/data/pg_wal".into(),
             device: Some(device.into()),
@@ -214,7 +215,7 @@ impl Scene {
             let seen = self.sessions.iter().enumerate();
             let seen =
                 seen.map(|(i, (.., sessions))| (i as u32, (sessions * 100.0 * wiggle) as u32)).collect();
-            let waits = Waits { at: at * SECOND, looks: 100, seen, rows: Vec::new(), lock_looks: 0 };
+            let waits = WaitSamples { at: at * SECOND, looks: 100, seen, rows: Vec::new(), lock_looks: 0 };
             events.push(Event::Observed(Observation::Waits(waits)));
         }
     }

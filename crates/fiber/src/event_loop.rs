@@ -15,7 +15,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, p
 use rustix::io::Errno;
 
 use crate::context::{self, Context, FiberYielder, Request, Signal};
-use crate::source::timespec;
+use crate::socket_watch::timespec;
 use crate::timers::Timers;
 
 /// What a fiber runs.

@@ -9,17 +9,17 @@
 
 mod context;
 mod event_loop;
-mod source;
+mod socket_watch;
 mod timers;
 
 use std::time::{Duration, Instant};
 
 pub use event_loop::{EventLoop, Task, Waker};
-pub use source::Source;
+pub use socket_watch::SocketWatch;
 
 /// What a wait for a socket ended with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitResult {
     /// The socket may be ready; trying it tells.
     Ready,
     /// The time is over.
@@ -28,7 +28,7 @@ pub enum Wait {
 
 /// Whether the caller runs as a fiber, where a blocking system call would hold up all others of its thread.
 #[inline]
-pub fn inside() -> bool {
+pub fn runs_in_fiber() -> bool {
     context::current().is_some()
 }
 

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kelvin_fiber::{EventLoop, Source, Task, Wait, inside, park, sleep};
+use kelvin_fiber::{EventLoop, SocketWatch, Task, WaitResult, park, runs_in_fiber, sleep};
 
 const STACK: usize = 64 << 10;
 
 /// Reads exactly `wanted` bytes, waiting as a fiber does.
-fn read(socket: &mut UnixStream, source: &mut Source, wanted: usize) -> Vec<u8> {
+fn read(socket: &mut UnixStream, source: &mut SocketWatch, wanted: usize) -> Vec<u8> {
     let mut found = Vec::new();
     let mut space = [0; 3];
     while found.len() < wanted {
@@ -22,7 +22,7 @@ fn read(socket: &mut UnixStream, source: &mut Source, wanted: usize) -> Vec<u8> 
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 assert_eq!(
                     source.wait_readable(&*socket, Some(Duration::from_secs(5))).unwrap(),
-                    Wait::Ready
+                    WaitResult::Ready
                 );
             }
             Err(error) => panic!("{error}"),
@@ -41,7 +41,7 @@ fn a_hundred_fibers_talk_to_each_other_on_one_thread() {
         there.set_nonblocking(true).unwrap();
         let counted = Arc::clone(&sum);
         tasks.push(Box::new(move || {
-            let mut source = Source::new();
+            let mut source = SocketWatch::new();
             for round in 0..20 {
                 here.write_all(&[pair, round, 0, 0, 7]).unwrap();
                 assert_eq!(read(&mut here, &mut source, 2), [round, pair]);
@@ -49,7 +49,7 @@ fn a_hundred_fibers_talk_to_each_other_on_one_thread() {
             }
         }));
         tasks.push(Box::new(move || {
-            let mut source = Source::new();
+            let mut source = SocketWatch::new();
             for _ in 0..20 {
                 let request = read(&mut there, &mut source, 5);
                 sleep(Duration::from_micros(u64::from(request[0])));
@@ -59,7 +59,7 @@ fn a_hundred_fibers_talk_to_each_other_on_one_thread() {
     }
     EventLoop::new().unwrap().run(tasks, STACK).unwrap();
     assert_eq!(sum.load(Ordering::Relaxed), 1000);
-    assert!(!inside());
+    assert!(!runs_in_fiber());
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn sleeps_end_in_their_order_and_never_early() {
         .map(|length| {
             let order = Arc::clone(&order);
             Box::new(move || {
-                assert!(inside());
+                assert!(runs_in_fiber());
                 sleep(Duration::from_millis(length));
                 assert!(since.elapsed() >= Duration::from_millis(length));
                 order.lock().unwrap().push(length);
@@ -90,8 +90,8 @@ fn a_silent_socket_times_out_and_its_neighbours_go_on() {
     let tasks: Vec<Task> = vec![
         Box::new(move || {
             let since = Instant::now();
-            let waited = Source::new().wait_readable(&silent, Some(Duration::from_millis(50))).unwrap();
-            assert_eq!(waited, Wait::TimedOut);
+            let waited = SocketWatch::new().wait_readable(&silent, Some(Duration::from_millis(50))).unwrap();
+            assert_eq!(waited, WaitResult::TimedOut);
             assert!(since.elapsed() >= Duration::from_millis(50));
         }),
         Box::new(move || {
@@ -110,18 +110,18 @@ fn bytes_that_come_while_a_fiber_sleeps_are_not_forgotten() {
     let (mut here, mut there) = UnixStream::pair().unwrap();
     here.set_nonblocking(true).unwrap();
     let task: Task = Box::new(move || {
-        let mut source = Source::new();
+        let mut source = SocketWatch::new();
         there.write_all(&[1]).unwrap();
         // The loop now watches the socket.
         assert_eq!(read(&mut here, &mut source, 1), [1]);
         assert_eq!(
             source.wait_readable(&here, Some(Duration::from_millis(20))).unwrap(),
-            Wait::TimedOut,
+            WaitResult::TimedOut,
             "nothing is left to read"
         );
         there.write_all(&[2]).unwrap();
         sleep(Duration::from_millis(5));
-        assert_eq!(source.wait_readable(&here, Some(Duration::from_secs(5))).unwrap(), Wait::Ready);
+        assert_eq!(source.wait_readable(&here, Some(Duration::from_secs(5))).unwrap(), WaitResult::Ready);
         assert_eq!(read(&mut here, &mut source, 1), [2]);
     });
     EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
@@ -135,7 +135,7 @@ fn a_full_socket_is_waited_for_until_somebody_reads() {
     const LENGTH: usize = 4 << 20;
     let tasks: Vec<Task> = vec![
         Box::new(move || {
-            let (data, mut sent, mut source) = (vec![5; LENGTH], 0, Source::new());
+            let (data, mut sent, mut source) = (vec![5; LENGTH], 0, SocketWatch::new());
             while sent < LENGTH {
                 if let Ok(count) = here.write(&data[sent..]) {
                     sent += count;
@@ -146,7 +146,7 @@ fn a_full_socket_is_waited_for_until_somebody_reads() {
             }
         }),
         Box::new(move || {
-            let (mut found, mut space, mut source) = (0, vec![0; 1 << 16], Source::new());
+            let (mut found, mut space, mut source) = (0, vec![0; 1 << 16], SocketWatch::new());
             while found < LENGTH {
                 match there.read(&mut space) {
                     Ok(count) => found += count,
@@ -163,14 +163,14 @@ fn a_closing_that_came_with_the_last_bytes_is_not_waited_for() {
     let (mut here, mut there) = UnixStream::pair().unwrap();
     here.set_nonblocking(true).unwrap();
     let task: Task = Box::new(move || {
-        let mut source = Source::new();
+        let mut source = SocketWatch::new();
         there.write_all(&[1, 2]).unwrap();
         drop(there);
         let second = Some(Duration::from_secs(1));
-        assert_eq!(source.wait_readable(&here, second).unwrap(), Wait::Ready);
+        assert_eq!(source.wait_readable(&here, second).unwrap(), WaitResult::Ready);
         // Less than there was room for, and still there is something to hear.
         assert_eq!(here.read(&mut [0; 64]).unwrap(), 2);
-        assert_eq!(source.wait_readable(&here, second).unwrap(), Wait::Ready);
+        assert_eq!(source.wait_readable(&here, second).unwrap(), WaitResult::Ready);
         assert_eq!(here.read(&mut [0; 64]).unwrap(), 0);
     });
     EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
@@ -185,9 +185,9 @@ fn a_socket_does_not_inherit_the_news_of_the_one_that_had_its_number() {
             let (here, there) = UnixStream::pair().unwrap();
             here.set_nonblocking(true).unwrap();
             reused |= !numbers.insert(std::os::fd::AsRawFd::as_raw_fd(&here));
-            let mut source = Source::new();
+            let mut source = SocketWatch::new();
             let short = Some(Duration::from_millis(1));
-            assert_eq!(source.wait_readable(&here, short).unwrap(), Wait::TimedOut);
+            assert_eq!(source.wait_readable(&here, short).unwrap(), WaitResult::TimedOut);
             // It closes while nobody waits for it, and is dropped unheard.
             drop(there);
             sleep(Duration::from_millis(2));
@@ -218,7 +218,7 @@ fn a_panic_comes_out_of_the_loop_and_the_other_fibers_are_unwound() {
     struct Counts(Arc<AtomicU32>);
     impl Drop for Counts {
         fn drop(&mut self) {
-            assert!(!inside(), "who is unwound cannot wait for others");
+            assert!(!runs_in_fiber(), "who is unwound cannot wait for others");
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -238,7 +238,7 @@ fn a_panic_comes_out_of_the_loop_and_the_other_fibers_are_unwound() {
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| event_loop.run(tasks, STACK)));
     assert!(ended.is_err());
     assert_eq!(dropped.load(Ordering::Relaxed), 3);
-    assert!(!inside());
+    assert!(!runs_in_fiber());
 }
 
 mod machine {

@@ -1,7 +1,7 @@
 //! Results in the form that `--format` asks for: each is a [`Document`], and [`print`] is the one switch.
 
 use anyhow::{Result, bail};
-use kelvin_report::Report;
+use kelvin_report::RunReport;
 use kelvin_report::table::Table;
 use kelvin_report::text::Options;
 use serde_json::Value;
@@ -70,7 +70,7 @@ pub(crate) fn render(document: &dyn Document, format: Format) -> Result<String> 
 
 /// A run. As text everything is printed, unless `brief` asks for one screen.
 pub(crate) struct RunDocument<'a> {
-    pub(crate) report: &'a Report,
+    pub(crate) report: &'a RunReport,
     pub(crate) options: Options,
     pub(crate) brief: bool,
 }

@@ -11,7 +11,7 @@ mod live;
 mod measure;
 mod open;
 mod out;
-mod place;
+mod paths;
 mod signal;
 
 use std::process::ExitCode;

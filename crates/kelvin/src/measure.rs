@@ -7,22 +7,22 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use kelvin_database::{Engine, Home};
-use kelvin_diagnose::{Evidence, Judged, judge};
+use kelvin_diagnose::{Evidence, RunJudgements, judge};
 use kelvin_lab::{Bench, BenchError, Measured, Planned};
-use kelvin_measure::event::{Per, Status};
+use kelvin_measure::event::{RatePeriod, Status};
 use kelvin_measure::{Clock, Event};
-use kelvin_run::io::{IoDone, IoRun, View};
+use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher};
 use kelvin_run::spec::{Build, Span, WorkloadName};
 use kelvin_run::{Environment, Run, RunError, Sink, SinkError, Spec};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_storage::control::RunOptions;
-use kelvin_storage::event::{IoEvent, Watcher};
-use kelvin_storage::probe::Facts;
-use kelvin_store::{GroupId, Judgement, NewRun, RunId, RunState, RunWriter, Slot, Store, StoredRun};
+use kelvin_storage::event::{IoEvent, IoWatcher};
+use kelvin_storage::probe::StorageFacts;
+use kelvin_store::{GroupId, GroupSlot, Judgement, NewRun, RunId, RunState, RunWriter, Store, StoredRun};
 use kelvin_workload::{Stop, Workload};
 
-use crate::args::{HistoryPlace, SqueezeArgs};
-use crate::commands::{self, Chosen, while_doing};
+use crate::args::{HistoryKey, SqueezeArgs};
+use crate::commands::{self, SelectedWorkload, while_doing};
 use crate::exit::{EndedEarly, Kept, Stopped};
 use crate::live::{Live, Summary};
 use crate::open::{self, Opened, Purpose};
@@ -33,18 +33,18 @@ pub(crate) struct StoreBench<'a> {
     live: &'a mut dyn Live,
     stop: &'a Stop,
     metrics: Option<Metrics>,
-    history: Option<HistoryPlace>,
+    history: Option<HistoryKey>,
     destroys: Vec<PathBuf>,
 }
 
 /// A run that was made.
-pub(crate) struct Done {
+pub(crate) struct CompletedRun {
     /// As it was stored.
     pub(crate) stored: StoredRun,
     /// What was seen of it.
     pub(crate) evidence: Evidence,
     /// Whether it counts.
-    pub(crate) judged: Judged,
+    pub(crate) judged: RunJudgements,
 }
 
 impl<'a> StoreBench<'a> {
@@ -65,7 +65,7 @@ impl<'a> StoreBench<'a> {
     }
 
     /// The same, which keeps its runs in the history as well.
-    pub(crate) fn in_history(mut self, history: Option<HistoryPlace>) -> Self {
+    pub(crate) fn in_history(mut self, history: Option<HistoryKey>) -> Self {
         self.history = history;
         self
     }
@@ -76,13 +76,13 @@ impl<'a> StoreBench<'a> {
         spec: &mut Spec,
         mut notes: Vec<String>,
         squeeze: Option<&SqueezeArgs>,
-        member: Option<(GroupId, &Slot)>,
-    ) -> Result<Done> {
+        member: Option<(GroupId, &GroupSlot)>,
+    ) -> Result<CompletedRun> {
         if spec.workload == WorkloadName::Io {
             let run = io_run(spec, &self.destroys, None)?;
             return Ok(self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?.0);
         }
-        let opened = open::open(&spec.target, Purpose::Run, &mut |text| self.live.say(text))?;
+        let opened = open::open(&spec.target, Purpose::Run, &mut |text| self.live.message(text))?;
         let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)
             .context("reading the version and the settings of the database")?;
         warn_of_faults(spec, &environment, self.live, &mut notes);
@@ -122,15 +122,15 @@ impl<'a> StoreBench<'a> {
 
     /// Judges a run that has ended by what was stored of it, and keeps that for the lists; also of one whose error is told
     /// and has nothing to show.
-    fn ended(&mut self, id: RunId, ended: Result<(), RunError>) -> Result<Done> {
+    fn ended(&mut self, id: RunId, ended: Result<(), RunError>) -> Result<CompletedRun> {
         let judged = self.judged(id, ended.as_ref().err());
         ended.context(EndedEarly(id))?;
         judged.context(Kept)
     }
 
-    fn judged(&mut self, id: RunId, error: Option<&RunError>) -> Result<Done> {
+    fn judged(&mut self, id: RunId, error: Option<&RunError>) -> Result<CompletedRun> {
         let stored = self.store.load(id)?;
-        let evidence = Evidence::of(&stored)?;
+        let evidence = Evidence::from_run(&stored)?;
         let mut judged = judge(&stored, &evidence)?;
         if let (Some(error), RunState::Partial) = (error, judged.run.state) {
             // The store could not take the run's end.
@@ -152,7 +152,7 @@ impl<'a> StoreBench<'a> {
             figures: figures.unwrap_or_default(),
         });
         kept?;
-        Ok(Done { stored, evidence, judged })
+        Ok(CompletedRun { stored, evidence, judged })
     }
 
     /// Runs I/O jobs. What they tell goes to `view`, too.
@@ -160,11 +160,11 @@ impl<'a> StoreBench<'a> {
         &mut self,
         spec: &Spec,
         run: IoRun,
-        member: Option<(GroupId, &Slot)>,
+        member: Option<(GroupId, &GroupSlot)>,
         clock: &Clock,
-        view: &mut dyn View,
-    ) -> Result<(Done, IoDone)> {
-        let environment = Environment::of_files(run.target(), run.place().as_deref());
+        view: &mut dyn IoRunWatcher,
+    ) -> Result<(CompletedRun, IoRunOutcome)> {
+        let environment = Environment::of_files(run.target(), run.filesystem_path().as_deref());
         let info = NewRun {
             workload: spec.workload.as_str().into(),
             target: run.target(),
@@ -176,7 +176,7 @@ impl<'a> StoreBench<'a> {
             kelvin_version: env!("CARGO_PKG_VERSION").into(),
             kinds: run.series(),
             headline: "IOPS".into(),
-            headline_per: Per::Second,
+            headline_per: RatePeriod::Second,
             counter_names: run.counters(),
             notes: run.notes(),
             environment: serde_json::to_value(&environment)?,
@@ -204,12 +204,12 @@ impl<'a> StoreBench<'a> {
         &mut self,
         info: &NewRun,
         environment: &Environment,
-        member: Option<(GroupId, &Slot)>,
+        member: Option<(GroupId, &GroupSlot)>,
         spec: &Spec,
     ) -> Result<RunWriter> {
-        let writer = self.store.begin(info)?;
+        let writer = self.store.begin_run(info)?;
         let id = writer.id();
-        if let Some(HistoryPlace { branch, testbed }) = &self.history {
+        if let Some(HistoryKey { branch, testbed }) = &self.history {
             let testbed = testbed.clone().unwrap_or_else(|| environment.client_host.testbed());
             self.store.enter_history(id, branch, &testbed)?;
         }
@@ -218,7 +218,7 @@ impl<'a> StoreBench<'a> {
         }
         self.live.begin(id, info, spec);
         if let Some(metrics) = &mut self.metrics {
-            self.live.say(&format!("metrics: http://{}/metrics", metrics.endpoint.address()));
+            self.live.message(&format!("metrics: http://{}/metrics", metrics.endpoint.address()));
             metrics.begin(id, info);
         }
         Ok(writer)
@@ -250,8 +250,8 @@ impl Bench for StoreBench<'_> {
         })
     }
 
-    fn tell(&mut self, text: &str) {
-        self.live.say(text);
+    fn report(&mut self, text: &str) {
+        self.live.message(text);
     }
 
     fn stopped(&self) -> bool {
@@ -275,13 +275,13 @@ pub(crate) fn io_run(spec: &Spec, destroys: &[PathBuf], aux: Option<PathBuf>) ->
 /// Nobody looks at what the jobs tell beside the run's events.
 pub(crate) struct Unseen;
 
-impl Watcher for Unseen {
+impl IoWatcher for Unseen {
     fn event(&mut self, _event: &IoEvent<'_>) {}
 }
 
-impl View for Unseen {
+impl IoRunWatcher for Unseen {
     // The facts are kept with the run, and its findings are told with it.
-    fn looked(&mut self, _facts: &Facts) {}
+    fn looked(&mut self, _facts: &StorageFacts) {}
 }
 
 /// Makes the data if it is not there and looks at it; what the result's reader has to know is added to `notes`.
@@ -293,7 +293,7 @@ fn prepare(
     notes: &mut Vec<String>,
 ) -> Result<Arc<dyn Workload>> {
     let engine = &*opened.engine;
-    let mut chosen = Chosen::on(engine, spec)?;
+    let mut chosen = SelectedWorkload::for_engine(engine, spec)?;
     if !spec.reset.is_nothing() {
         notes.extend(commands::snapshot::reset(spec, opened, &chosen, live, stop)?);
     } else if !chosen.get().is_built(engine).map_err(while_doing("looking for the workload's data"))? {
@@ -303,7 +303,7 @@ fn prepare(
         commands::build::build_data(engine, &chosen, live, stop)?;
         commands::check::check_data(engine, chosen.get(), live, stop)?;
     }
-    if let Chosen::Pgbench(pgbench) = &chosen {
+    if let SelectedWorkload::Pgbench(pgbench) = &chosen {
         pgbench.vacuum(engine).context("cannot vacuum before the run; --no-vacuum leaves it out")?;
         if spec.check && !pgbench.is_checked() {
             notes
@@ -311,7 +311,7 @@ fn prepare(
         }
     }
     notes.extend(chosen.inspect(engine)?);
-    if let Chosen::TprocC(tproc_c) = &chosen {
+    if let SelectedWorkload::TprocC(tproc_c) = &chosen {
         spec.tproc_c.warehouses = tproc_c.options().warehouses;
     }
     notes.extend(chosen.working_set(engine)?);
@@ -334,7 +334,7 @@ fn warn_of_faults(spec: &mut Spec, environment: &Environment, live: &mut dyn Liv
         );
     }
     for text in told {
-        live.say(&format!("warning: {text}"));
+        live.message(&format!("warning: {text}"));
         notes.push(text);
     }
 }

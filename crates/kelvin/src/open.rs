@@ -11,17 +11,17 @@ use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::target::Target;
-use kelvin_lab::reset::Place;
+use kelvin_lab::reset::DataLocation;
 use kelvin_run::spec::TargetName;
 
-use crate::place;
+use crate::paths;
 
 /// An opened database.
 pub(crate) struct Opened {
     /// The engine.
     pub(crate) engine: Arc<dyn Engine>,
     /// Where it is, as far as its snapshots are concerned.
-    pub(crate) place: Place,
+    pub(crate) place: DataLocation,
     /// The directory of a database that ends with this process; removed when dropped.
     _scratch: Option<tempfile::TempDir>,
 }
@@ -45,40 +45,41 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
         }
         Target::Sqlite { path: Some(path) } => {
             let engine = SqliteEngine::open(path)?;
-            let place = Place::Sqlite(engine.path().to_owned());
+            let place = DataLocation::Sqlite(engine.path().to_owned());
             (Arc::new(engine), place, None)
         }
         Target::Sqlite { path: None } if purpose != Purpose::Run => {
             bail!("without a file, SQLite's data ends with this command; give one with --target sqlite:FILE")
         }
         Target::Sqlite { path: None } => {
-            let scratch = place::scratch()?;
+            let scratch = paths::scratch()?;
             let engine = SqliteEngine::open(scratch.path().join("temporary.db"))?;
-            (Arc::new(engine), Place::Temporary, Some(scratch))
+            (Arc::new(engine), DataLocation::Temporary, Some(scratch))
         }
         Target::Postgres(config) => {
             let config = with_password(*config)?;
             // Found by its address, too, so that a study may name the server either way.
             let managed = managed_by_address(&config);
-            let place = Place::Postgres { config: Box::new(config.clone()), managed, dumps: place::dumps()? };
+            let place =
+                DataLocation::Postgres { config: Box::new(config.clone()), managed, dumps: paths::dumps()? };
             (Arc::new(PostgresEngine::new(config)), place, None)
         }
         Target::Mysql(config) => {
             let engine = MysqlEngine::new(with_mysql_password(*config)?);
-            (Arc::new(engine), Place::Mysql, None)
+            (Arc::new(engine), DataLocation::Mysql, None)
         }
         Target::ManagedMysql { product } => {
             let instance =
-                kelvin_database::mysql::managed::up(&Manager::new(place::servers()?), product, None, tell)?;
-            (Arc::new(MysqlEngine::new(instance.config)), Place::Mysql, None)
+                kelvin_database::mysql::managed::up(&Manager::new(paths::servers()?), product, None, tell)?;
+            (Arc::new(MysqlEngine::new(instance.config)), DataLocation::Mysql, None)
         }
         Target::ManagedPostgres { version } => {
-            let manager = Manager::new(place::servers()?);
+            let manager = Manager::new(paths::servers()?);
             let instance = manager.up(version, tell)?;
-            let place = Place::Postgres {
+            let place = DataLocation::Postgres {
                 config: Box::new(instance.config()),
                 managed: Some((manager, instance.major())),
-                dumps: place::dumps()?,
+                dumps: paths::dumps()?,
             };
             (Arc::new(PostgresEngine::new(instance.config())), place, None)
         }
@@ -90,7 +91,7 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
 /// The managed server whose socket this is, if it is one's.
 fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     let Host::Unix(directory) = &config.host else { return None };
-    let manager = Manager::new(place::servers().ok()?);
+    let manager = Manager::new(paths::servers().ok()?);
     // Looking at every server of ours takes time, which nobody else's needs to cost.
     if !directory.starts_with(manager.base_dir()) && !directory.starts_with("/tmp") {
         return None;

@@ -40,16 +40,16 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 /// What a signal does, and a key of the live view that stands for one.
-pub(crate) fn asked(stop: &Stop) {
+pub(crate) fn request_stop(stop: &Stop) {
     answer(stop, TRANSACTIONS);
 }
 
 fn answer(stop: &Stop, words: &str) {
-    if stop.now() {
+    if stop.is_immediate() {
         crate::live::give_back_in_a_hurry();
         std::process::exit(crate::exit::Code::Interrupted as i32);
     }
     let words = if stop.requested() { "kelvin: stopping now" } else { words };
     stop.request();
-    crate::live::tell(words);
+    crate::live::show_message(words);
 }

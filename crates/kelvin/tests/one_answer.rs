@@ -17,11 +17,11 @@ use common::pgbench::{self, Plan};
 use common::{GOOD, Shape};
 use kelvin_diagnose::{Evidence, judge};
 use kelvin_measure::Event;
-use kelvin_measure::event::{KindCounts, Part, Phase, Status, Window};
+use kelvin_measure::event::{KindCounts, LoadPart, Phase, Status, Window};
 use kelvin_measure::invariant::Invariant;
 use kelvin_report::compare::Run;
-use kelvin_report::{Report, html, json, text};
-use kelvin_store::{GroupKind, NewGroup, NewRun, RunId, RunState, Slot, Store};
+use kelvin_report::{RunReport, html, json, text};
+use kelvin_store::{GroupKind, GroupSlot, NewGroup, NewRun, RunId, RunState, Store};
 use support::{Place, text as words};
 
 /// Runs in a store, each with the state that it must have; none where that depends on the machine.
@@ -49,7 +49,7 @@ impl Made {
         let open = plan.points[0].1.is_some();
         let info = self.store.load(self.run("closed loop")).unwrap().info;
         let like = NewRun { kinds: pgbench::series(open, plan.timed), ..info };
-        let mut writer = self.store.begin(&like).unwrap();
+        let mut writer = self.store.begin_run(&like).unwrap();
         for event in &events {
             writer.consume(event).unwrap();
         }
@@ -68,7 +68,7 @@ fn recount(events: &mut [Event]) {
     let mut sums = std::collections::BTreeMap::new();
     for event in events.iter() {
         if let Event::Second(second) = event
-            && second.part == Part::Measured
+            && second.part == LoadPart::Measured
         {
             *sums.entry(second.point).or_insert(0) += second.kinds[0].committed;
         }
@@ -208,7 +208,7 @@ fn made() -> Made {
         body: serde_json::json!({}),
     };
     let (group, run) = (made.store.begin_group(&group).unwrap(), made.run("left out by its study"));
-    made.store.enter_group(group, run, &Slot { place: 0, block: 0, treatment: String::new() }).unwrap();
+    made.store.enter_group(group, run, &GroupSlot { place: 0, block: 0, treatment: String::new() }).unwrap();
     made.store.set_void(run, "it has no value of the goal's metric").unwrap();
     for (name, shape, state) in [
         ("TPROC-C", GOOD, Counted),
@@ -241,7 +241,7 @@ fn flat(text: &str) -> String {
 }
 
 /// Holds the report of a run in its forms against each other; its state.
-fn walk(name: &str, report: &Report) -> String {
+fn walk(name: &str, report: &RunReport) -> String {
     let rendered = text::render(report, text::Options { all: true, ..Default::default() });
     let shown = flat(&rendered);
     let told: serde_json::Value = serde_json::from_str(&json::render(report).unwrap()).unwrap();
@@ -283,7 +283,7 @@ fn walk(name: &str, report: &Report) -> String {
 }
 
 /// Headline and p99 of the best point, in the text and on the page.
-fn figures(name: &str, report: &Report, shown: &str, page: &str) {
+fn figures(name: &str, report: &RunReport, shown: &str, page: &str) {
     let Some(best) = report.best() else { return };
     if report.is_io() || best.headline(report.headline_per).is_none() {
         return;
@@ -307,7 +307,7 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
     // As the command does when a run ends: of the oldest the list has nothing else.
     for (_, run, _) in made.runs.iter().take(10) {
         let stored = made.store.load(*run).unwrap();
-        let judged = judge(&stored, &Evidence::of(&stored).unwrap()).unwrap();
+        let judged = judge(&stored, &Evidence::from_run(&stored).unwrap()).unwrap();
         made.store.keep_judgement(*run, &judged.run).unwrap();
     }
     let listed: Vec<serde_json::Value> = made
@@ -348,7 +348,7 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
             }
             let p99 = loaded.key[&best.point].iter().find(|figure| figure.id == "p99");
             let p99 = p99.and_then(kelvin_diagnose::KeyFigure::bounded);
-            if let Some((key, shown)) = p99.zip(best.seen().p99_us) {
+            if let Some((key, shown)) = p99.zip(best.client_latency().p99_us) {
                 let same = (key.value - shown.value / 1e3).abs() < 1e-9 && key.at_least == shown.at_least;
                 assert!(same, "{name}: p99 {key:?} ms and {shown:?} µs");
             }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kelvin_database::mysql::{Config, MysqlEngine};
 use kelvin_database::{Engine as _, Session};
-use kelvin_diagnose::{Class, Evidence, Severity, find, is_client, metric};
+use kelvin_diagnose::{Class, Evidence, Severity, findings_for, is_client, metric};
 use kelvin_store::Store;
 use mysql_support::Server;
 use support::{Place, text, wait_until};
@@ -62,9 +62,12 @@ fn run(settings: &[&str], script: &str, users: &str) -> (Evidence, Vec<&'static 
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{}", text(&output.stderr));
     assert!(!text(&output.stderr).contains("could not be written"), "{}", text(&output.stderr));
     let store = Store::open_read_only(place.store()).unwrap();
-    let evidence = Evidence::of(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
-    let red: Vec<_> =
-        find(&evidence).into_iter().filter(|one| one.severity == Severity::Red).map(|one| one.id).collect();
+    let evidence = Evidence::from_run(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
+    let red: Vec<_> = findings_for(&evidence)
+        .into_iter()
+        .filter(|one| one.severity == Severity::Red)
+        .map(|one| one.id)
+        .collect();
     (evidence, red)
 }
 
@@ -75,7 +78,7 @@ fn commits_that_wait_for_no_disk_and_sixteen_users_on_one_row() {
     // Who waits for whom, and where.
     assert_eq!(evidence.row_waits(0).first().map(|(table, _)| table.as_str()), Some("kelvin.h"));
     assert!(evidence.blockers(0).iter().any(|(_, blockers)| !blockers[0].waiting.is_empty()));
-    let classes = evidence.active(0, is_client).by(Class::of);
+    let classes = evidence.active(0, is_client).by(Class::from_wait_group);
     assert_eq!(classes[0].0, Some(Class::Locks), "{classes:?}");
 }
 
@@ -101,11 +104,11 @@ fn a_healthy_server_is_seen_whole_and_has_no_red_finding_of_its_own() {
     let (evidence, red) = run(&["--innodb-flush-log-at-trx-commit=1"], MANY_ROWS, "2");
     let of_the_server: Vec<_> = red.iter().filter(|id| OF_THE_SERVER.contains(id)).collect();
     assert!(of_the_server.is_empty(), "{red:?}");
-    let counted = |names: &[&str]| evidence.mean_of(0, names).is_some_and(|rate| rate > 0.0);
+    let counted = |names: &[&str]| evidence.mean_of_first_known(0, names).is_some_and(|rate| rate > 0.0);
     assert!(counted(metric::COMMITS) && counted(metric::LOG_BYTES) && counted(metric::LOG_SYNCS));
     assert!(counted(metric::BUFFER_HITS) && counted(&[metric::CHECKPOINT_AGE]));
     // The server is a process of this host, known by the thread that serves the watcher.
-    assert!(counted(&["host.process.server.cpu.user"]) && evidence.place("wal").is_some());
+    assert!(counted(&["host.process.server.cpu.user"]) && evidence.file_location("wal").is_some());
     let active = evidence.active(0, |_| true);
     assert!(active.looks >= 20 && active.sessions() > 0.1, "{active:?}");
     // All sessions are the load's: the watchers' own are left out, and commits are seen as such.

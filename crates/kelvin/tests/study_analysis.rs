@@ -7,14 +7,14 @@ mod support;
 use std::path::Path;
 
 use kelvin_diagnose::{Better, KeyFigure};
-use kelvin_lab::study::{Attempt, Entry, Event, Plan, Results, Study};
+use kelvin_lab::study::{Attempt, LedgerEntry, LedgerEvent, Results, Study, StudyPlan};
 use kelvin_store::RunId;
 use support::Place;
 
 /// Every planned run of the template's study: the second user adds 30 %, the times go up by a half and more.
 fn ledger(folder: &Path) {
     let study = Study::read(&folder.join("study.toml")).unwrap();
-    let plan = Plan::of(&study);
+    let plan = StudyPlan::of(&study);
     let mut lines = String::new();
     for (place, &run) in plan.runs.iter().enumerate() {
         let treatment = plan.treatment(run);
@@ -34,7 +34,10 @@ fn ledger(folder: &Path) {
         ];
         let attempt = Attempt { place: place as u32, block: run.block, treatment: treatment.name.clone() };
         let results = Results { run: RunId(place as i64 + 1), seconds: 25.0, figures };
-        let entry = Entry { at: jiff::Timestamp::UNIX_EPOCH, event: Event::Measured { attempt, results } };
+        let entry = LedgerEntry {
+            at: jiff::Timestamp::UNIX_EPOCH,
+            event: LedgerEvent::Measured { attempt, results },
+        };
         lines.push_str(&format!("{}\n", serde_json::to_string(&entry).unwrap()));
     }
     std::fs::write(folder.join("ledger.jsonl"), lines).unwrap();
@@ -80,22 +83,22 @@ fn the_finished_example_is_whole_and_says_what_its_runs_say() {
         std::fs::copy(example.join(name), folder.join(name)).unwrap();
     }
     let study = Study::read(&folder.join("study.toml")).unwrap();
-    let plan = Plan::of(&study);
+    let plan = StudyPlan::of(&study);
     let mut planned: Vec<(u32, String)> =
         plan.runs.iter().map(|&run| (run.block, plan.treatment(run).name.clone())).collect();
     let lines = std::fs::read_to_string(folder.join("ledger.jsonl")).unwrap();
-    let entries: Vec<Entry> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let entries: Vec<LedgerEntry> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut measured: Vec<(u32, String)> = entries
         .iter()
         .filter_map(|entry| match &entry.event {
-            Event::Measured { attempt, .. } => Some((attempt.block, attempt.treatment.clone())),
+            LedgerEvent::Measured { attempt, .. } => Some((attempt.block, attempt.treatment.clone())),
             _ => None,
         })
         .collect();
     planned.sort();
     measured.sort();
     assert_eq!(measured, planned);
-    let sessions = entries.iter().filter(|entry| matches!(entry.event, Event::Session { .. })).count();
+    let sessions = entries.iter().filter(|entry| matches!(entry.event, LedgerEvent::Session { .. })).count();
     assert!(sessions > 1, "it was killed, and went on");
 
     place.expect(0, &["study", "report", "commit-buffers-huge-pages"]);

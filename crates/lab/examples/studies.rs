@@ -9,8 +9,8 @@
 
 use std::error::Error;
 
-use kelvin_lab::ab::{Plan, Side};
-use kelvin_lab::repeat::{self, Plan as RepeatPlan, Row, Steady, Summary as RepeatSummary};
+use kelvin_lab::ab::{AbPlan, Side};
+use kelvin_lab::repeat::{self, GroupRun, RepeatPlan, RepeatSummary, Steady};
 use kelvin_lab::simulated::queue::Servers;
 use kelvin_lab::simulated::studies::{Counted, Draw, Setting, count, dependent, plan, white};
 use kelvin_lab::simulated::{Noise, Simulated, Simulation, figure};
@@ -18,10 +18,10 @@ use kelvin_lab::{BenchError, Planned};
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 use kelvin_stats::bootstrap::Resampler;
-use kelvin_stats::compare::{Sides, Verdict, compare};
+use kelvin_stats::compare::{ChangeVerdict, ComparedSamples, compare};
 use kelvin_stats::rank::median;
 use kelvin_stats::student::mean_interval;
-use kelvin_store::{GroupId, RunId, Slot, Store};
+use kelvin_store::{GroupId, GroupSlot, RunId, Store};
 
 /// Other seeds than those of the tests.
 const SEEDS: u64 = 7_000_000;
@@ -111,10 +111,10 @@ fn false_alarms(noise: &Noise, studies: u32) -> Result<(), BenchError> {
     println!("| plan | \"changed\" | means of three differ by more than 1 % |\n|---|---|---|");
     for (name, plan) in [
         ("6 blocks", plan()),
-        ("6 blocks, no control", Plan { control: false, ..plan() }),
-        ("12 blocks", Plan { blocks: 12, ..plan() }),
-        ("20 blocks, may end early", Plan { blocks: 20, stop_early: true, ..plan() }),
-        ("planned for 3 % by a pilot", Plan { effect: Some(0.03), ..plan() }),
+        ("6 blocks, no control", AbPlan { control: false, ..plan() }),
+        ("12 blocks", AbPlan { blocks: 12, ..plan() }),
+        ("20 blocks, may end early", AbPlan { blocks: 20, stop_early: true, ..plan() }),
+        ("planned for 3 % by a pilot", AbPlan { effect: Some(0.03), ..plan() }),
     ] {
         let draw = |random: &mut Resampler, n| noise.draw(random, n);
         let setting = Setting { noise: &draw, slower: 0.0, carry_over: 0.0, studies, seed: 1 };
@@ -129,7 +129,7 @@ fn false_alarms(noise: &Noise, studies: u32) -> Result<(), BenchError> {
 }
 
 fn found(noise: &Noise, studies: u32, effect: f64, power: f64) -> Result<(), BenchError> {
-    let planned = Plan { effect: Some(effect), power, most: 400, ..plan() };
+    let planned = AbPlan { effect: Some(effect), power, most: 400, ..plan() };
     let draw = |random: &mut Resampler, n| noise.draw(random, n);
     let setting = Setting { noise: &draw, slower: effect, carry_over: 0.0, studies, seed: 2 };
     let counted = count(&planned, &setting)?;
@@ -143,7 +143,7 @@ fn found(noise: &Noise, studies: u32, effect: f64, power: f64) -> Result<(), Ben
     println!("blocks planned: median {blocks:.0}, from {} to {}", least(&counted), most(&counted));
     // What a fixed number of blocks would have found, to hold the planned one against.
     let at = |blocks: u32| -> Result<f64, BenchError> {
-        let fixed = Plan { blocks, ..plan() };
+        let fixed = AbPlan { blocks, ..plan() };
         Ok(f64::from(count(&fixed, &Setting { seed: 3, ..setting })?.changed) / f64::from(studies))
     };
     let (mut low, mut high) = (4_u32, 4_u32);
@@ -167,7 +167,7 @@ fn carry_over(studies: u32, seed: u64) -> Result<(), BenchError> {
     println!("{studies} studies each; independent noise of 1 % where nothing else is said");
     println!("| plan | setting | interval covers | \"changed\" | sign flips p <= 5 % | control differs |");
     println!("|---|---|---|---|---|---|");
-    let row = |name: &str, plan: &Plan, what: &str, setting: &Setting<'_>| -> Result<(), BenchError> {
+    let row = |name: &str, plan: &AbPlan, what: &str, setting: &Setting<'_>| -> Result<(), BenchError> {
         let counted = count(plan, setting)?;
         let [covered, changed, flipped, control] =
             [counted.covered, counted.changed, counted.flipped, counted.control_differs]
@@ -178,17 +178,17 @@ fn carry_over(studies: u32, seed: u64) -> Result<(), BenchError> {
     let white = white(0.01);
     let still = Setting { noise: &white, slower: 0.0, carry_over: 0.0, studies, seed };
     for blocks in [6, 12, 20] {
-        let (name, with) = (format!("{blocks} blocks"), Plan { blocks, ..plan() });
+        let (name, with) = (format!("{blocks} blocks"), AbPlan { blocks, ..plan() });
         for (what, carry_over) in [("A and A", 0.0), ("w = 1 %", 0.01), ("w = 2 %", 0.02)] {
             row(&name, &with, what, &Setting { carry_over, ..still })?;
         }
         row(&name, &with, "3 % planted", &Setting { slower: 0.03, ..still })?;
         row(&name, &with, "3 % planted, w = 2 %", &Setting { slower: 0.03, carry_over: 0.02, ..still })?;
-        let without = Plan { control: false, ..with };
+        let without = AbPlan { control: false, ..with };
         row(&format!("{name}, no control"), &without, "w = 2 %", &Setting { carry_over: 0.02, ..still })?;
     }
     let third = Side { name: "C".into(), ..plan().sides.remove(0) };
-    let three = Plan { sides: [plan().sides, vec![third]].concat(), ..plan() };
+    let three = AbPlan { sides: [plan().sides, vec![third]].concat(), ..plan() };
     row("6 blocks, three sides", &three, "w = 2 %", &Setting { carry_over: 0.02, ..still })?;
     for period in [2_usize, 3, 4, 5, 6] {
         let round = move |random: &mut Resampler, n: usize| -> Vec<f64> {
@@ -201,7 +201,7 @@ fn carry_over(studies: u32, seed: u64) -> Result<(), BenchError> {
         row("6 blocks", &plan(), &what, &Setting { noise, ..still })?;
         row(
             "12 blocks, no control",
-            &Plan { control: false, blocks: 12, ..plan() },
+            &AbPlan { control: false, blocks: 12, ..plan() },
             &what,
             &Setting { noise, ..still },
         )?;
@@ -210,10 +210,10 @@ fn carry_over(studies: u32, seed: u64) -> Result<(), BenchError> {
 }
 
 /// The values of runs as rows of a group.
-fn rows(values: &[f64]) -> Vec<Row> {
-    let row = |(place, value): (u32, &f64)| Row {
+fn rows(values: &[f64]) -> Vec<GroupRun> {
+    let row = |(place, value): (u32, &f64)| GroupRun {
         run: RunId(i64::from(place)),
-        slot: Slot { place, block: place, treatment: String::new() },
+        slot: GroupSlot { place, block: place, treatment: String::new() },
         void: None,
         figures: vec![figure("tps", *value)],
         steady: Steady::Unknown,
@@ -316,16 +316,17 @@ fn groups(studies: u32, seed: u64) {
                 let all = dependent(0.01, phi)(&mut random, 12);
                 let (a, b) = all.split_at(6);
                 let b: Vec<f64> = b.iter().map(|value| value * (1.0 - slower)).collect();
-                let of = |sides: Sides<'_>| compare(sides, 0.01, 0.95);
-                let (Some(before), Some(now)) =
-                    (of(Sides::Independent { a, b: &b }), of(Sides::Consecutive { a, b: &b }))
-                else {
+                let of = |sides: ComparedSamples<'_>| compare(sides, 0.01, 0.95);
+                let (Some(before), Some(now)) = (
+                    of(ComparedSamples::Independent { a, b: &b }),
+                    of(ComparedSamples::Consecutive { a, b: &b }),
+                ) else {
                     continue;
                 };
                 let seen = [
-                    before.verdict == Verdict::Changed,
-                    now.verdict == Verdict::Changed,
-                    now.verdict == Verdict::Undetermined,
+                    before.verdict == ChangeVerdict::Changed,
+                    now.verdict == ChangeVerdict::Changed,
+                    now.verdict == ChangeVerdict::Undetermined,
                     before.ratio.high < 0.97,
                     now.ratio.high < 0.97,
                 ];

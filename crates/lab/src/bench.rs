@@ -3,7 +3,7 @@
 //! runs on real databases and, in tests, on simulated noise.
 
 use kelvin_diagnose::KeyFigure;
-use kelvin_store::{GroupId, Judgement, RunId, Slot};
+use kelvin_store::{GroupId, GroupSlot, Judgement, RunId};
 
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
@@ -16,7 +16,7 @@ pub struct Planned<'a> {
     /// The group that it belongs to.
     pub group: GroupId,
     /// Where it stands in the group.
-    pub slot: &'a Slot,
+    pub slot: &'a GroupSlot,
     /// Metrics whose means over the window are wanted beside the key figures.
     pub metrics: &'a [String],
 }
@@ -64,7 +64,7 @@ pub trait Bench {
     fn measure(&mut self, planned: &Planned<'_>) -> Result<Measured, BenchError>;
 
     /// A sentence for the person who waits.
-    fn tell(&mut self, text: &str);
+    fn report(&mut self, text: &str);
 
     /// Whether somebody asked to stop.
     fn stopped(&self) -> bool;

@@ -7,18 +7,18 @@ use kelvin_run::Spec;
 
 /// A cell: one level of each factor, in the order of the factors.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Cell(pub Vec<Setting>);
+pub struct DesignCell(pub Vec<FactorSetting>);
 
 /// A factor at one of its levels.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Setting {
+pub struct FactorSetting {
     /// The factor's name.
     pub factor: String,
     /// The level's name.
     pub level: String,
 }
 
-impl Cell {
+impl DesignCell {
     /// Its name, such as "numa=local huge-pages=on": the treatment under which its runs stand in their group.
     pub fn name(&self) -> String {
         let each = self.0.iter().map(|one| format!("{}={}", one.factor, one.level));
@@ -27,11 +27,11 @@ impl Cell {
 }
 
 /// Puts the machine, the server and the specification into the state of a cell.
-pub trait Conditions {
+pub trait CellConditions {
     /// Applies a cell: changes `spec` where a factor is part of it, and the surroundings otherwise. What was changed
     /// before for another cell, and differs, is put back or changed again. When it fails, what was changed is put back.
-    fn apply(&mut self, cell: &Cell, spec: &mut Spec) -> Result<(), BenchError>;
+    fn apply(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), BenchError>;
 
-    /// Puts everything back as it was before the first [`Conditions::apply`]. Doing it again does nothing.
+    /// Puts everything back as it was before the first [`CellConditions::apply`]. Doing it again does nothing.
     fn undo(&mut self) -> Result<(), BenchError>;
 }

@@ -80,12 +80,12 @@ impl<F: FnMut(&Planned<'_>) -> Result<Simulation, BenchError>> Simulated<F> {
 impl<F: FnMut(&Planned<'_>) -> Result<Simulation, BenchError>> Bench for Simulated<F> {
     fn measure(&mut self, planned: &Planned<'_>) -> Result<Measured, BenchError> {
         let Simulation { figures, void } = (self.of)(planned)?;
-        let judgement = Judgement::of(void);
+        let judgement = Judgement::from_reasons(void);
         self.runs += 1;
         Ok(Measured { run: RunId(self.runs), figures, judgement, seconds: 10.0 })
     }
 
-    fn tell(&mut self, text: &str) {
+    fn report(&mut self, text: &str) {
         self.told.push(text.into());
     }
 

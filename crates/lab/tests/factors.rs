@@ -11,7 +11,7 @@ use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::postgres::managed::Instance;
-use kelvin_lab::conditions::{Cell, Conditions, Setting};
+use kelvin_lab::conditions::{CellConditions, DesignCell, FactorSetting};
 use kelvin_lab::factor::{Access, Applier, Consent, Factor, recover};
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
@@ -173,10 +173,12 @@ fn applier(directory: &Path) -> Applier {
     Applier::new(factors(directory), &directory.join("undo.journal"), access, ALL).unwrap()
 }
 
-fn cell(levels: [&str; 7]) -> Cell {
+fn cell(levels: [&str; 7]) -> DesignCell {
     let names = ["commit", "memory", "buffers", "server", "client", "users", "noise"];
     let each = names.into_iter().zip(levels);
-    Cell(each.map(|(factor, level)| Setting { factor: factor.into(), level: level.into() }).collect())
+    DesignCell(
+        each.map(|(factor, level)| FactorSetting { factor: factor.into(), level: level.into() }).collect(),
+    )
 }
 
 const BASE: [&str; 7] = ["on", "5MB", "small", "all", "all", "4", "none"];
@@ -224,8 +226,8 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     // Another study would take what this one has set for what there was before, and leave it so.
     let second = place.directory.path().join("second.journal");
     let mut another = Applier::new(commit, &second, place.access(), ALL).unwrap();
-    let level = Setting { factor: "commit".into(), level: "on".into() };
-    let error = another.apply(&Cell(vec![level]), &mut spec()).unwrap_err().to_string();
+    let level = FactorSetting { factor: "commit".into(), level: "on".into() };
+    let error = another.apply(&DesignCell(vec![level]), &mut spec()).unwrap_err().to_string();
     assert!(error.contains("another kelvin has changed settings"), "{error}");
     drop(another);
     assert_eq!(place.show("work_mem"), "7MB");
@@ -326,7 +328,11 @@ fn another_server_is_changed_with_consent_only(place: &Place, all: &str) {
     };
     let cell = |commit: &str, buffers: &str| {
         let pairs = [("commit", commit), ("buffers", buffers)];
-        Cell(pairs.map(|(factor, level)| Setting { factor: factor.into(), level: level.into() }).to_vec())
+        DesignCell(
+            pairs
+                .map(|(factor, level)| FactorSetting { factor: factor.into(), level: level.into() })
+                .to_vec(),
+        )
     };
     let error =
         some(Consent::default()).apply(&cell("off", "small"), &mut of_others).unwrap_err().to_string();
@@ -360,8 +366,8 @@ fn the_kernels_part_is_given_back(place: &Place, all: &str) {
     let before = (read(PAGES), read(INTERVAL));
     let factors = toml::from_str::<File>(text).unwrap().factor;
     let mut applier = Applier::new(factors, &place.journal(), place.access(), Consent::default()).unwrap();
-    let level = |factor: &str, level: &str| Setting { factor: factor.into(), level: level.into() };
-    let outcome = applier.apply(&Cell(vec![level("pages", "2M"), level("interval", "7")]), &mut spec());
+    let level = |factor: &str, level: &str| FactorSetting { factor: factor.into(), level: level.into() };
+    let outcome = applier.apply(&DesignCell(vec![level("pages", "2M"), level("interval", "7")]), &mut spec());
     match outcome {
         Ok(()) => {
             assert_eq!((place.show("huge_pages").as_str(), read(INTERVAL).trim()), ("on", "7"));

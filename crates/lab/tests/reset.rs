@@ -11,11 +11,11 @@ use std::path::Path;
 
 use kelvin_database::managed::{Manager, Profile};
 use kelvin_database::postgres::PostgresEngine;
-use kelvin_database::snapshot::{Job, Way, new_name};
+use kelvin_database::snapshot::{SnapshotJob, SnapshotMethod, new_name};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, ErrorClass};
-use kelvin_lab::reset::{OtherError, Place, ResetError, Surroundings, Task, contents, reset};
-use kelvin_run::spec::{Build, Reset, ResetHow, Span};
+use kelvin_lab::reset::{DataLocation, OtherError, ResetContext, ResetError, Task, contents, reset};
+use kelvin_run::spec::{Build, Reset, ResetMethod, Span};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
@@ -30,8 +30,8 @@ struct Around<'a> {
     told: Vec<String>,
 }
 
-impl Surroundings for Around<'_> {
-    fn tell(&mut self, text: &str) {
+impl ResetContext for Around<'_> {
+    fn report(&mut self, text: &str) {
         self.told.push(text.into());
     }
 
@@ -52,14 +52,14 @@ fn one_warehouse() -> TprocC {
     TprocC::new(Options { warehouses: Some(1), ..Options::default() }).unwrap()
 }
 
-fn by(how: ResetHow) -> Reset {
+fn by(how: ResetMethod) -> Reset {
     Reset { how, rest: Some(Span::seconds(0)), ..Reset::default() }
 }
 
 /// Resets, and returns the result's notes, all that was told, and how often the data were built.
 fn done(
     engine: &dyn Engine,
-    place: &Place,
+    place: &DataLocation,
     asked: &Reset,
     build: Build,
 ) -> Result<(Vec<String>, Vec<String>, u32), ResetError> {
@@ -96,25 +96,25 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();
-    let place = Place::Sqlite(file.clone());
-    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Never).unwrap_err();
+    let place = DataLocation::Sqlite(file.clone());
+    let error = done(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err();
     assert!(error.to_string().contains("--no-build"), "{error}");
 
-    let (notes, _, built) = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap();
+    let (notes, _, built) = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!((built, notes.len()), (1, 1));
     assert!(notes[0].starts_with("reset by files (SQLite is one file)"), "{notes:?}");
     let loaded = tables(&engine);
     change(&engine);
     assert_ne!(tables(&engine), loaded);
-    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Never).unwrap_err().to_string();
+    let error = done(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err().to_string();
     assert!(error.contains("not the workload's (left_behind)") && has_left_behind(&engine), "{error}");
-    let (_, _, built) = done(&engine, &place, &by(ResetHow::Files), Build::Never).unwrap();
+    let (_, _, built) = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap();
     assert_eq!((built, tables(&engine) == loaded, has_left_behind(&engine)), (0, true, false));
 
     // Somebody has it open: he is told, and keeps what he has.
     change(&engine);
     let other = engine.connect().unwrap();
-    let error = done(&engine, &place, &by(ResetHow::Files), Build::Never).unwrap_err().to_string();
+    let error = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
     assert!(error.contains("is in use by another session; nothing was changed"), "{error}");
     drop(other);
     assert!(has_left_behind(&engine));
@@ -130,7 +130,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     std::fs::write(&description, &text[..text.len() / 2]).unwrap();
     assert!(place.snapshots().unwrap().is_empty());
     std::fs::remove_file(&description).unwrap();
-    let (_, told, built) = done(&engine, &place, &by(ResetHow::Files), Build::Auto).unwrap();
+    let (_, told, built) = done(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap();
     assert_eq!((built, tables(&engine) == loaded), (1, true));
     assert!(told.iter().any(|line| line.contains("they are built anew")), "{told:?}");
 
@@ -138,11 +138,11 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let changed =
         std::fs::OpenOptions::new().append(true).open(snapshots.join(format!("{name}.db"))).unwrap();
     changed.set_len(1 << 20).unwrap();
-    let error = done(&engine, &place, &by(ResetHow::Files), Build::Auto).unwrap_err().to_string();
+    let error = done(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap_err().to_string();
     assert!(error.contains("is not what was saved"), "{error}");
     let other = text.replace("1 warehouse", "2 warehouses").replace(&name, "other");
     std::fs::write(snapshots.join("other.toml"), other).unwrap();
-    let named = Reset { snapshot: Some("other".into()), ..by(ResetHow::Auto) };
+    let named = Reset { snapshot: Some("other".into()), ..by(ResetMethod::Auto) };
     let error = done(&engine, &place, &named, Build::Auto).unwrap_err().to_string();
     assert!(error.contains("\"2 warehouses, seed 1\", not \"1 warehouse, seed 1\""), "{error}");
     assert_eq!(tables(&engine), loaded, "refused before anything was changed");
@@ -153,8 +153,8 @@ fn a_full_disk_is_told_before_anything_is_copied() {
     let disk = Disk::mount(160);
     let file = disk.place().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();
-    let place = Place::Sqlite(file);
-    let error = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap_err();
+    let place = DataLocation::Sqlite(file);
+    let error = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap_err();
     let ResetError::Database(error) = error else { panic!("{error}") };
     assert_eq!(error.class(), ErrorClass::DiskFull);
     assert!(error.message().contains("does not fit"), "{error}");
@@ -175,7 +175,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     let major = instance.major();
     let config = instance.config();
     let engine = PostgresEngine::new(config.clone());
-    let place = Place::Postgres {
+    let place = DataLocation::Postgres {
         config: Box::new(config),
         managed: Some((server.0.clone(), major)),
         dumps: directory.path().join("dumps"),
@@ -186,15 +186,15 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     session.run("select pg_reload_conf()").unwrap();
     drop(session);
 
-    let (notes, _, built) = done(&engine, &place, &by(ResetHow::Auto), Build::Auto).unwrap();
+    let (notes, _, built) = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!(built, 1);
     assert!(
         notes[0].starts_with("reset by template (") && notes[0].contains("by copy of the files"),
         "{notes:?}"
     );
     let loaded = tables(&engine);
-    for how in [ResetHow::Template, ResetHow::Files, ResetHow::Dump] {
-        if how != ResetHow::Template {
+    for how in [ResetMethod::Template, ResetMethod::Files, ResetMethod::Dump] {
+        if how != ResetMethod::Template {
             save(&engine, &place, how);
         }
         change(&engine);
@@ -213,7 +213,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         assert_eq!(server.0.profile(major).unwrap().name, "mine.conf");
         assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
         // A dump brings back what was in it and leaves alone what was not.
-        assert_eq!(has_left_behind(&engine), how == ResetHow::Dump, "{how}");
+        assert_eq!(has_left_behind(&engine), how == ResetMethod::Dump, "{how}");
         let settings = engine
             .connect()
             .unwrap()
@@ -221,12 +221,12 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
             .unwrap();
         assert_eq!(settings.text(0, 0).unwrap(), "off 6MB", "settings are no data");
     }
-    let mut kept: Vec<Way> = place.snapshots().unwrap().iter().map(|about| about.way).collect();
-    kept.sort_by_key(|way| way.word());
-    assert_eq!(kept, [Way::Dump, Way::Files, Way::Template]);
+    let mut kept: Vec<SnapshotMethod> = place.snapshots().unwrap().iter().map(|about| about.way).collect();
+    kept.sort_by_key(|way| way.as_str());
+    assert_eq!(kept, [SnapshotMethod::Dump, SnapshotMethod::Files, SnapshotMethod::Template]);
 
     // Ready to run: frozen, counted, and visible to index-only scans without another vacuum.
-    done(&engine, &place, &by(ResetHow::Template), Build::Never).unwrap();
+    done(&engine, &place, &by(ResetMethod::Template), Build::Never).unwrap();
     let mut session = engine.connect().unwrap();
     let stale = "select count(*) from pg_class where relkind = 'r' and relpages > 0 and (relallvisible < relpages or reltuples < 0) \
                  and relnamespace = 'public'::regnamespace";
@@ -235,7 +235,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     // Who is connected stays connected, and is named.
     session.run("set application_name = 'a colleague'; create table mine ()").unwrap();
     std::thread::scope(|scope| {
-        for how in [ResetHow::Template, ResetHow::Files] {
+        for how in [ResetMethod::Template, ResetMethod::Files] {
             let (engine, place) = (&engine, &place);
             scope.spawn(move || {
                 let error = done(engine, place, &by(how), Build::Never).unwrap_err().to_string();
@@ -248,13 +248,13 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
 }
 
 /// Keeps the data, which are as they were built, under the name by which a reset looks for them.
-fn save(engine: &dyn Engine, place: &Place, how: ResetHow) {
-    let way = if how == ResetHow::Files { Way::Files } else { Way::Dump };
+fn save(engine: &dyn Engine, place: &DataLocation, how: ResetMethod) {
+    let way = if how == ResetMethod::Files { SnapshotMethod::Files } else { SnapshotMethod::Dump };
     let workload = one_warehouse();
     let data = workload.data(engine).unwrap();
     let contents = contents(engine, "tproc-c", data.as_ref(), true).unwrap();
-    let mut job = Job { progress: &mut |_, done, total| assert!(done <= total), stop: &|| false };
-    let keeper = place.keeper(way).unwrap().unwrap();
+    let mut job = SnapshotJob { progress: &mut |_, done, total| assert!(done <= total), stop: &|| false };
+    let keeper = place.snapshot_store(way).unwrap().unwrap();
     keeper.save(&new_name(&contents, way), &contents, &mut job).unwrap();
 }
 
@@ -272,13 +272,13 @@ fn a_stop_before_the_copy_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();
-    let place = Place::Sqlite(file.clone());
+    let place = DataLocation::Sqlite(file.clone());
     let workload = one_warehouse();
     workload.build(&engine, &Quiet, &Stop::new()).unwrap();
     let stop = Stop::new();
     stop.request();
     let mut around = Around { engine: &engine, workload: &workload, built: 0, told: Vec::new() };
-    let asked = by(ResetHow::Auto);
+    let asked = by(ResetMethod::Auto);
     let task = Task {
         engine: &engine,
         place: &place,

@@ -10,10 +10,10 @@ use std::rc::Rc;
 
 use kelvin_diagnose::{Better, KeyFigure};
 use kelvin_lab::bench::{Bench, BenchError, Measured, Planned};
-use kelvin_lab::conditions::{Cell, Conditions};
+use kelvin_lab::conditions::{CellConditions, DesignCell};
 use kelvin_lab::study::{
-    Deviation, Ended, Entry, Event, Execution, Facts, Ledger, Lock, Opening, Plan, State, Study, StudyError,
-    Surroundings, begin, execute,
+    Deviation, EnvironmentFacts, Execution, Ledger, LedgerEntry, LedgerEvent, Lock, Opening, State, Study,
+    StudyEnd, StudyEnvironment, StudyError, StudyPlan, begin, execute,
 };
 use kelvin_run::spec::Spec;
 use kelvin_store::{GroupId, Judgement, RunId};
@@ -42,10 +42,10 @@ struct Simulated {
 }
 
 impl Simulated {
-    fn new(world: &World, entries: &[Entry], applied: &Rc<Shared<bool>>) -> Self {
+    fn new(world: &World, entries: &[LedgerEntry], applied: &Rc<Shared<bool>>) -> Self {
         let mut tried = BTreeMap::new();
         for entry in entries {
-            if let Event::Void { attempt, .. } | Event::Failed { attempt, .. } = &entry.event {
+            if let LedgerEvent::Void { attempt, .. } | LedgerEvent::Failed { attempt, .. } = &entry.event {
                 *tried.entry((attempt.block, attempt.treatment.clone())).or_default() += 1;
             }
         }
@@ -88,12 +88,12 @@ impl Bench for Simulated {
         Ok(Measured {
             run: RunId(i64::from(planned.slot.place) + 100),
             figures: vec![figure("nopm", value), figure("p99", 1.0 / value)],
-            judgement: Judgement::of(why),
+            judgement: Judgement::from_reasons(why),
             seconds: 20.0,
         })
     }
 
-    fn tell(&mut self, text: &str) {
+    fn report(&mut self, text: &str) {
         self.told.push(text.into());
     }
 
@@ -104,8 +104,8 @@ impl Bench for Simulated {
 
 struct Changed(Rc<Shared<bool>>);
 
-impl Conditions for Changed {
-    fn apply(&mut self, _cell: &Cell, _spec: &mut Spec) -> Result<(), BenchError> {
+impl CellConditions for Changed {
+    fn apply(&mut self, _cell: &DesignCell, _spec: &mut Spec) -> Result<(), BenchError> {
         self.0.set(true);
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Conditions for Changed {
 
 struct Answers;
 
-impl Surroundings for Answers {
+impl StudyEnvironment for Answers {
     fn revive(&mut self) -> Result<(), BenchError> {
         Ok(())
     }
@@ -147,8 +147,8 @@ fn study(levels: &[usize], blocks: u32, control: bool) -> Study {
 }
 
 /// One session: opens the ledger, goes on, and looks that everything is put back.
-fn session(study: &Study, ledger: &Path, world: &World) -> (Result<Ended, StudyError>, State) {
-    let plan = Plan::of(study);
+fn session(study: &Study, ledger: &Path, world: &World) -> (Result<StudyEnd, StudyError>, State) {
+    let plan = StudyPlan::of(study);
     let (mut ledger, entries) = Ledger::open(ledger).unwrap();
     let mut state = State::of(&plan, &entries);
     let applied = Rc::new(Shared::new(false));
@@ -156,7 +156,7 @@ fn session(study: &Study, ledger: &Path, world: &World) -> (Result<Ended, StudyE
         study,
         plan: &plan,
         lock: None,
-        facts: Facts::from([("kernel".into(), "6.1".into())]),
+        facts: EnvironmentFacts::from([("kernel".into(), "6.1".into())]),
         store: Path::new("/kelvin.db"),
         group: GroupId(1),
     };
@@ -177,7 +177,7 @@ fn session(study: &Study, ledger: &Path, world: &World) -> (Result<Ended, StudyE
 
 /// What decides the answer: which run of which cell has which figures.
 fn table(study: &Study, state: &State) -> Vec<(u32, usize, bool, Vec<KeyFigure>)> {
-    let counted = state.counted(&Plan::of(study));
+    let counted = state.counted(&StudyPlan::of(study));
     counted.into_iter().map(|one| (one.block, one.cell, one.control, one.results.figures)).collect()
 }
 
@@ -186,7 +186,7 @@ fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-fn worlds(plan: &Plan) -> impl Strategy<Value = World> + use<> {
+fn worlds(plan: &StudyPlan) -> impl Strategy<Value = World> + use<> {
     let keys: Vec<_> = plan.runs.iter().map(|&run| (run.block, plan.treatment(run).name.clone())).collect();
     let some = proptest::collection::btree_map(proptest::sample::select(keys), 1_u32..3, 0..4);
     (some.clone(), some).prop_map(|(void, fail)| World { void, fail, ..World::default() })
@@ -197,7 +197,7 @@ fn studies() -> impl Strategy<Value = (Study, World)> {
     let studies = (levels, 1_u32..4, any::<bool>())
         .prop_map(|(levels, blocks, control)| study(&levels, blocks, control));
     studies.prop_flat_map(|study| {
-        let worlds = worlds(&Plan::of(&study));
+        let worlds = worlds(&StudyPlan::of(&study));
         (Just(study), worlds)
     })
 }
@@ -234,7 +234,7 @@ proptest! {
         prop_assert_eq!(again.unwrap(), ended.unwrap());
         prop_assert_eq!(table(&study, &after), table(&study, &state));
         prop_assert_eq!(after.void.len(), state.void.len());
-        prop_assert_eq!(after.replaced() <= Plan::of(&study).replacements, true);
+        prop_assert_eq!(after.replaced() <= StudyPlan::of(&study).replacements, true);
     }
 
     /// A request to stop in any run, and a bench that panics.
@@ -250,7 +250,7 @@ proptest! {
         for _ in 0..3 {
             stopped = Some(session(&study, &path, &interrupting));
         }
-        if let Some((Ok(Ended::Interrupted), state)) = &stopped {
+        if let Some((Ok(StudyEnd::Interrupted), state)) = &stopped {
             prop_assert!(state.missing() > 0);
         }
         let (mut ended, mut state) = session(&study, &path, &world);
@@ -264,7 +264,7 @@ proptest! {
 #[test]
 fn every_block_has_every_treatment_once_and_more_blocks_change_no_order() {
     let (few, many) = (study(&[3, 2], 4, true), study(&[3, 2], 9, true));
-    let (few, many) = (Plan::of(&few), Plan::of(&many));
+    let (few, many) = (StudyPlan::of(&few), StudyPlan::of(&many));
     assert_eq!(few.runs.len(), 4 * 7);
     assert_eq!(few.runs, many.runs[..few.runs.len()]);
     for block in 0..9 {
@@ -282,7 +282,7 @@ fn every_block_has_every_treatment_once_and_more_blocks_change_no_order() {
 fn a_panic_puts_everything_back() {
     let place = directory();
     let study = study(&[2], 4, false);
-    let plan = Plan::of(&study);
+    let plan = StudyPlan::of(&study);
     let applied = Rc::new(Shared::new(false));
     let world = World { panic: Some(3), ..World::default() };
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -302,7 +302,7 @@ fn a_panic_puts_everything_back() {
     assert!(caught.is_err());
     assert!(!applied.get(), "something is left changed");
     let (ended, state) = session(&study, &place.path().join("ledger.jsonl"), &World::default());
-    assert_eq!(ended.unwrap(), Ended::Complete);
+    assert_eq!(ended.unwrap(), StudyEnd::Complete);
     assert_eq!(state.counted_runs(), 8);
 }
 
@@ -315,20 +315,20 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
     // 8 runs, so 2 replacements; the first is needed twice.
     let void = BTreeMap::from([((0, base.clone()), 1), ((1, base.clone()), 9)]);
     let (ended, state) = session(&study, &path, &World { void, ..World::default() });
-    assert_eq!(ended.unwrap(), Ended::Missing(1));
+    assert_eq!(ended.unwrap(), StudyEnd::Missing(1));
     assert_eq!((state.counted_runs(), state.void.len(), state.replaced()), (7, 3, 2));
     let blocks: Vec<u32> = Ledger::read(&path)
         .unwrap()
         .iter()
-        .filter_map(
-            |entry| if let Event::Started { attempt } = &entry.event { Some(attempt.block) } else { None },
-        )
+        .filter_map(|entry| {
+            if let LedgerEvent::Started { attempt } = &entry.event { Some(attempt.block) } else { None }
+        })
         .collect();
     assert!(blocks.is_sorted(), "a block stays together: {blocks:?}");
     assert!(state.void.iter().all(|(_, results, why)| results.run.0 >= 100 && !why.is_empty()));
     // A larger budget, in another session, fills the gap.
     let (mut ledger, entries) = Ledger::open(&path).unwrap();
-    let plan = Plan::of(&study);
+    let plan = StudyPlan::of(&study);
     let mut state = State::of(&plan, &entries);
     let applied = Rc::new(Shared::new(false));
     let execution = Execution {
@@ -341,7 +341,7 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
     };
     let mut bench = Simulated::new(&World::default(), &[], &applied);
     let ended = execute(execution, &mut bench, &mut Changed(applied), &mut Answers);
-    assert_eq!(ended.unwrap(), Ended::Complete);
+    assert_eq!(ended.unwrap(), StudyEnd::Complete);
     assert!(bench.told[0].starts_with("run 8 of 8 · block 2 of 4 · f0=1 · about "), "{:?}", bench.told);
 }
 
@@ -355,9 +355,9 @@ fn a_replacement_that_was_interrupted_is_one_of_the_budget() {
     let world = World { void, ..World::default() };
     // The third run is the first replacement.
     let interrupting = World { interrupt: Some(3), ..world.clone() };
-    assert_eq!(session(&study, &path, &interrupting).0.unwrap(), Ended::Interrupted);
+    assert_eq!(session(&study, &path, &interrupting).0.unwrap(), StudyEnd::Interrupted);
     let (ended, state) = session(&study, &path, &world);
-    assert_eq!(ended.unwrap(), Ended::Complete);
+    assert_eq!(ended.unwrap(), StudyEnd::Complete);
     assert_eq!((state.counted_runs(), state.replaced()), (4, 2));
 }
 
@@ -382,7 +382,7 @@ fn a_study_is_run_by_one_at_a_time_and_a_damaged_ledger_is_not_gone_on_with() {
     assert!(Ledger::open(&path).unwrap_err().to_string().contains("runs already"));
     drop(open);
     let (mut ledger, _) = Ledger::open(&path).unwrap();
-    ledger.append(Event::Interrupted { place: None }).unwrap();
+    ledger.append(LedgerEvent::Interrupted { place: None }).unwrap();
     drop(ledger);
     let mut text = std::fs::read_to_string(&path).unwrap();
     text.insert_str(0, "{\"at\": \"yesterday\"}\n");
@@ -410,14 +410,14 @@ fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
     assert!(forged.deviations(&locked).unwrap()[0].describe().starts_with("lock.json sha256: "));
 
     let (mut ledger, entries) = Ledger::open(&place.path().join("ledger.jsonl")).unwrap();
-    let plan = Plan::of(&changed);
+    let plan = StudyPlan::of(&changed);
     let mut state = State::of(&plan, &entries);
     let mut begin = |kernel: &str| {
         let opening = Opening {
             study: &changed,
             plan: &plan,
             lock: Some(&lock),
-            facts: Facts::from([("kernel".into(), kernel.into())]),
+            facts: EnvironmentFacts::from([("kernel".into(), kernel.into())]),
             store: Path::new("/kelvin.db"),
             group: GroupId(1),
         };

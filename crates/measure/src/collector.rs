@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use rtrb::Consumer;
 
-use crate::event::{KindCounts, Part, Role, Second};
+use crate::event::{KindCounts, LoadPart, Second, SeriesRole};
 use crate::invariant::{Invariant, counts_agree};
-use crate::{Nanos, Outcome, Sample, TransactionLog};
+use crate::{Nanos, Sample, TransactionLog, TransactionOutcome};
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -31,26 +31,26 @@ pub struct Collector {
 /// Which series a sample goes into.
 #[derive(Debug)]
 struct Layout {
-    roles: Vec<Role>,
+    roles: Vec<SeriesRole>,
     /// By series of transactions: the series of their response times.
     response: Vec<Option<usize>>,
     lag: Option<usize>,
 }
 
 impl Layout {
-    fn new(roles: Vec<Role>) -> Self {
-        let place = |wanted: Role| roles.iter().position(|&role| role == wanted);
-        let response = (0..roles.len()).map(|of| place(Role::Response { of: of as u16 })).collect();
-        Self { lag: place(Role::Lag), response, roles }
+    fn new(roles: Vec<SeriesRole>) -> Self {
+        let place = |wanted: SeriesRole| roles.iter().position(|&role| role == wanted);
+        let response = (0..roles.len()).map(|of| place(SeriesRole::Response { of: of as u16 })).collect();
+        Self { lag: place(SeriesRole::Lag), response, roles }
     }
 
     /// `intended` says to which part of the load the sample's intended start belongs, and `ended` its end.
-    fn count(&self, kinds: &mut [KindCounts], sample: &Sample, intended: Part, ended: Part) {
+    fn count(&self, kinds: &mut [KindCounts], sample: &Sample, intended: LoadPart, ended: LoadPart) {
         let kind = usize::from(sample.kind);
         count(&mut kinds[kind], sample, sample.service);
         // The window's arrivals are those that were to start in it.
-        let left_over = intended == Part::RampUp && ended != Part::RampUp;
-        if left_over || intended == Part::Tail {
+        let left_over = intended == LoadPart::RampUp && ended != LoadPart::RampUp;
+        if left_over || intended == LoadPart::Tail {
             return;
         }
         if let Some(response) = self.response[kind] {
@@ -67,7 +67,7 @@ impl Layout {
 #[derive(Debug, Clone)]
 pub struct Totals {
     /// What each series is of.
-    pub roles: Vec<Role>,
+    pub roles: Vec<SeriesRole>,
     /// Over the measured window.
     pub measured: Vec<KindCounts>,
     /// Over ramp-up, window and tail: everything that the users did.
@@ -79,7 +79,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn new(roles: Vec<Role>) -> Self {
+    fn new(roles: Vec<SeriesRole>) -> Self {
         Self {
             measured: vec![KindCounts::default(); roles.len()],
             all: vec![KindCounts::default(); roles.len()],
@@ -91,12 +91,13 @@ impl Totals {
 
     /// The series of transactions out of those in `kinds`: what may be added up.
     pub fn transactions<'a>(&'a self, kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
-        let of = |(kind, &role): (&'a KindCounts, &Role)| (role == Role::Transaction).then_some(kind);
+        let of =
+            |(kind, &role): (&'a KindCounts, &SeriesRole)| (role == SeriesRole::Transaction).then_some(kind);
         kinds.iter().zip(&self.roles).filter_map(of)
     }
 
     /// The sums over the measured window of the series whose role is `wanted`.
-    pub fn measured_of(&self, wanted: impl Fn(Role) -> bool) -> KindCounts {
+    pub fn measured_of(&self, wanted: impl Fn(SeriesRole) -> bool) -> KindCounts {
         let mut sum = KindCounts::default();
         for (kind, _) in self.measured.iter().zip(&self.roles).filter(|(_, role)| wanted(**role)) {
             sum.add(kind);
@@ -116,7 +117,7 @@ impl Totals {
 
     /// Every sample must be in exactly one count, and every good one in the histogram.
     pub fn invariants(&self, pushed: u64) -> Vec<Invariant> {
-        let own = |role: &Role| matches!(role, Role::Transaction | Role::Statement { .. });
+        let own = |role: &SeriesRole| matches!(role, SeriesRole::Transaction | SeriesRole::Statement { .. });
         let own = self.all.iter().zip(&self.roles).filter(|(_, role)| own(role));
         let counted: u64 = own.map(|(k, _)| k.good() + k.failed).sum();
         let good: u64 = self.transactions(&self.measured).map(KindCounts::good).sum();
@@ -144,7 +145,7 @@ impl Collector {
     /// series, in their order.
     pub fn new(
         point: u32,
-        roles: Vec<Role>,
+        roles: Vec<SeriesRole>,
         rings: Vec<Consumer<Sample>>,
         begin: Nanos,
         window_start: Nanos,
@@ -184,7 +185,7 @@ impl Collector {
         for second in self.complete..complete_before {
             let start = self.window_start as i64 + second * SECOND as i64;
             let part = part_of(self.window_start, self.window_end, start.max(0) as u64);
-            if part != Part::Tail && self.open.range((second, 0)..(second + 1, 0)).next().is_none() {
+            if part != LoadPart::Tail && self.open.range((second, 0)..(second + 1, 0)).next().is_none() {
                 let empty = self.empty_second(second, part);
                 self.open.insert((second, part_key(part)), empty);
             }
@@ -207,7 +208,7 @@ impl Collector {
         seconds.into_values().inspect(|second| self.totals.add(second)).collect()
     }
 
-    fn empty_second(&self, second: i64, part: Part) -> Second {
+    fn empty_second(&self, second: i64, part: LoadPart) -> Second {
         Second {
             point: self.point,
             second,
@@ -242,7 +243,7 @@ impl Collector {
                 let intended = sample.end.saturating_sub(sample.response());
                 let intended = part_of(self.window_start, self.window_end, intended);
                 self.layout.count(&mut entry.kinds, &sample, intended, part);
-                if part == Part::Measured {
+                if part == LoadPart::Measured {
                     self.totals.last_end = self.totals.last_end.max(sample.end);
                 }
                 self.totals.samples += 1;
@@ -256,30 +257,30 @@ pub fn second_from(window_start: Nanos, at: Nanos) -> i64 {
     (at as i64 - window_start as i64).div_euclid(SECOND as i64)
 }
 
-fn part_of(window_start: Nanos, window_end: Option<Nanos>, end: Nanos) -> Part {
+fn part_of(window_start: Nanos, window_end: Option<Nanos>, end: Nanos) -> LoadPart {
     if end < window_start {
-        Part::RampUp
+        LoadPart::RampUp
     } else if window_end.is_some_and(|close| end >= close) {
-        Part::Tail
+        LoadPart::Tail
     } else {
-        Part::Measured
+        LoadPart::Measured
     }
 }
 
-fn part_key(part: Part) -> u8 {
+fn part_key(part: LoadPart) -> u8 {
     match part {
-        Part::RampUp => 0,
-        Part::Measured => 1,
-        Part::Tail => 2,
+        LoadPart::RampUp => 0,
+        LoadPart::Measured => 1,
+        LoadPart::Tail => 2,
     }
 }
 
 fn count(counts: &mut KindCounts, sample: &Sample, took: Nanos) {
     counts.retries += u64::from(sample.retries);
     match sample.outcome {
-        Outcome::Committed => counts.committed += 1,
-        Outcome::RolledBack => counts.rolled_back += 1,
-        Outcome::Failed => {
+        TransactionOutcome::Committed => counts.committed += 1,
+        TransactionOutcome::RolledBack => counts.rolled_back += 1,
+        TransactionOutcome::Failed => {
             counts.failed += 1;
             return;
         }
@@ -292,7 +293,7 @@ mod tests {
     use super::*;
     use crate::recorder;
 
-    fn sample(end: Nanos, outcome: Outcome) -> Sample {
+    fn sample(end: Nanos, outcome: TransactionOutcome) -> Sample {
         Sample::closed(end, 1_000_000, 0, outcome, 0)
     }
 
@@ -300,11 +301,11 @@ mod tests {
     fn a_sample_counts_in_the_part_and_second_in_which_it_ended() {
         let (mut user, ring) = recorder(16);
         let mut collector =
-            Collector::new(0, vec![Role::Transaction], vec![ring], 0, 5 * SECOND, Some(7 * SECOND));
+            Collector::new(0, vec![SeriesRole::Transaction], vec![ring], 0, 5 * SECOND, Some(7 * SECOND));
         for end in [SECOND, 5 * SECOND - 1, 5 * SECOND, 6 * SECOND, 7 * SECOND - 1, 7 * SECOND] {
-            user.record(sample(end, Outcome::Committed));
+            user.record(sample(end, TransactionOutcome::Committed));
         }
-        user.record(sample(6 * SECOND, Outcome::Failed));
+        user.record(sample(6 * SECOND, TransactionOutcome::Failed));
         assert!(collector.drain(SECOND).is_empty(), "nothing is complete within the grace");
         let seconds = collector.drain(9 * SECOND);
         let found: Vec<_> =
@@ -312,14 +313,14 @@ mod tests {
         assert_eq!(
             found,
             [
-                (-5, Part::RampUp, 0, 0),
-                (-4, Part::RampUp, 1, 0),
-                (-3, Part::RampUp, 0, 0),
-                (-2, Part::RampUp, 0, 0),
-                (-1, Part::RampUp, 1, 0),
-                (0, Part::Measured, 1, 0),
-                (1, Part::Measured, 2, 1),
-                (2, Part::Tail, 1, 0)
+                (-5, LoadPart::RampUp, 0, 0),
+                (-4, LoadPart::RampUp, 1, 0),
+                (-3, LoadPart::RampUp, 0, 0),
+                (-2, LoadPart::RampUp, 0, 0),
+                (-1, LoadPart::RampUp, 1, 0),
+                (0, LoadPart::Measured, 1, 0),
+                (1, LoadPart::Measured, 2, 1),
+                (2, LoadPart::Tail, 1, 0)
             ]
         );
         let (rest, totals) = collector.finish();
@@ -332,18 +333,18 @@ mod tests {
     #[test]
     fn an_arrival_of_the_window_has_its_response_time_even_if_it_ends_later() {
         let (mut user, ring) = recorder(16);
-        let roles = vec![Role::Transaction, Role::Response { of: 0 }, Role::Lag];
+        let roles = vec![SeriesRole::Transaction, SeriesRole::Response { of: 0 }, SeriesRole::Lag];
         let mut collector = Collector::new(0, roles, vec![ring], 0, SECOND, Some(3 * SECOND));
         let mut serve = |intended: Nanos, end: Nanos, outcome| {
             let service = 1_000_000;
             let late = end - service - intended;
             user.record(Sample { late, ..Sample::closed(end, service, 0, outcome, 0) });
         };
-        serve(SECOND - 1, SECOND + SECOND / 2, Outcome::Committed); // left over from the ramp-up
-        serve(SECOND, SECOND + SECOND / 2, Outcome::Committed);
-        serve(2 * SECOND, 7 * SECOND, Outcome::Committed); // stalled over the closing
-        serve(2 * SECOND, 7 * SECOND, Outcome::Failed);
-        serve(3 * SECOND, 7 * SECOND, Outcome::Committed); // the load goes on while they are followed to their end
+        serve(SECOND - 1, SECOND + SECOND / 2, TransactionOutcome::Committed); // left over from the ramp-up
+        serve(SECOND, SECOND + SECOND / 2, TransactionOutcome::Committed);
+        serve(2 * SECOND, 7 * SECOND, TransactionOutcome::Committed); // stalled over the closing
+        serve(2 * SECOND, 7 * SECOND, TransactionOutcome::Failed);
+        serve(3 * SECOND, 7 * SECOND, TransactionOutcome::Committed); // the load goes on while they are followed to their end
         collector.take_samples();
         let (_, totals) = collector.finish();
         assert_eq!((totals.measured[0].good(), totals.measured[0].failed), (2, 0), "by their ends");
@@ -359,11 +360,12 @@ mod tests {
     #[test]
     fn a_window_closed_early_keeps_what_ended_before() {
         let (mut user, ring) = recorder(16);
-        let mut collector = Collector::new(0, vec![Role::Transaction], vec![ring], 0, 0, Some(60 * SECOND));
-        user.record(sample(SECOND / 2, Outcome::Committed));
+        let mut collector =
+            Collector::new(0, vec![SeriesRole::Transaction], vec![ring], 0, 0, Some(60 * SECOND));
+        user.record(sample(SECOND / 2, TransactionOutcome::Committed));
         collector.drain(SECOND);
         collector.close_window(SECOND);
-        user.record(sample(SECOND + 1, Outcome::RolledBack));
+        user.record(sample(SECOND + 1, TransactionOutcome::RolledBack));
         let (_, totals) = collector.finish();
         assert_eq!((totals.measured[0].good(), totals.all[0].good()), (1, 2));
     }
@@ -371,17 +373,22 @@ mod tests {
     #[test]
     fn an_open_loop_has_its_response_times_and_its_lateness_beside_the_service_times() {
         let (mut user, ring) = recorder(16);
-        let roles = vec![Role::Transaction, Role::Statement { of: 0 }, Role::Response { of: 0 }, Role::Lag];
+        let roles = vec![
+            SeriesRole::Transaction,
+            SeriesRole::Statement { of: 0 },
+            SeriesRole::Response { of: 0 },
+            SeriesRole::Lag,
+        ];
         let mut collector = Collector::new(0, roles, vec![ring], 0, 0, None);
         let sample = |late, awaited, outcome| Sample {
             late,
             awaited,
             ..Sample::closed(SECOND / 2, 1_000_000, 0, outcome, 0)
         };
-        user.record(sample(20_000, true, Outcome::Committed));
-        user.record(sample(4_000_000, false, Outcome::Committed));
-        user.record(sample(0, true, Outcome::Failed));
-        user.record(Sample::closed(SECOND / 2, 300_000, 1, Outcome::Committed, 0));
+        user.record(sample(20_000, true, TransactionOutcome::Committed));
+        user.record(sample(4_000_000, false, TransactionOutcome::Committed));
+        user.record(sample(0, true, TransactionOutcome::Failed));
+        user.record(Sample::closed(SECOND / 2, 300_000, 1, TransactionOutcome::Committed, 0));
         collector.take_samples();
         let (_, totals) = collector.finish();
         let sums: Vec<_> =

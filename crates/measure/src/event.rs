@@ -31,7 +31,7 @@ pub enum Phase {
 
 impl Phase {
     /// The phase as a word for people.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Build => "build",
             Self::CheckBefore => "check before the run",
@@ -47,7 +47,7 @@ impl Phase {
 /// To which part of the load a second belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum LoadPart {
     /// Before the window; in no figure.
     RampUp,
     /// In the measured window.
@@ -59,7 +59,7 @@ pub enum Part {
 /// The time that a headline figure counts over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Per {
+pub enum RatePeriod {
     /// As NOPM does.
     #[default]
     Minute,
@@ -67,7 +67,7 @@ pub enum Per {
     Second,
 }
 
-impl Per {
+impl RatePeriod {
     /// Its length in seconds.
     pub fn seconds(self) -> f64 {
         match self {
@@ -89,7 +89,7 @@ impl Per {
 /// more for the same transactions, so that adding up series means choosing a role first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum SeriesRole {
     /// Transactions, with their service times: from the start on the connection to the end.
     #[default]
     Transaction,
@@ -109,13 +109,13 @@ pub enum Role {
     Lag,
 }
 
-impl Role {
+impl SeriesRole {
     /// Whether what ended in `part` of the load is in the figures of the measured window.
-    pub fn counts_in(self, part: Part) -> bool {
+    pub fn counts_in(self, part: LoadPart) -> bool {
         match self {
-            Self::Transaction | Self::Statement { .. } => part == Part::Measured,
+            Self::Transaction | Self::Statement { .. } => part == LoadPart::Measured,
             // The collector takes only those that were to start within the window.
-            Self::Response { .. } | Self::Lag => part != Part::RampUp,
+            Self::Response { .. } | Self::Lag => part != LoadPart::RampUp,
         }
     }
 }
@@ -129,18 +129,18 @@ pub struct Series {
     pub headline: bool,
     /// What it is of.
     #[serde(default)]
-    pub role: Role,
+    pub role: SeriesRole,
 }
 
 impl Series {
     /// The transactions of one type.
     pub fn transaction(name: &str, headline: bool) -> Self {
-        Self { name: name.into(), headline, role: Role::Transaction }
+        Self { name: name.into(), headline, role: SeriesRole::Transaction }
     }
 
     /// Whether it counts transactions, and not the same ones a second time or something else.
     pub fn is_transaction(&self) -> bool {
-        self.role == Role::Transaction
+        self.role == SeriesRole::Transaction
     }
 }
 
@@ -162,7 +162,7 @@ pub struct Arrivals {
 
 /// What became of the arrivals of an open loop over the measured window.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Schedule {
+pub struct ArrivalSchedule {
     /// Arrivals asked for, a second.
     #[serde(deserialize_with = "number")]
     pub rate: f64,
@@ -184,7 +184,7 @@ pub struct Schedule {
     pub longest: u64,
 }
 
-impl Schedule {
+impl ArrivalSchedule {
     /// Arrivals that never began.
     pub fn never_begun(&self) -> u64 {
         self.refused.saturating_add(self.waiting).saturating_add(self.cut_off)
@@ -246,7 +246,7 @@ pub struct Second {
     /// Seconds since the measured window opened; negative in the ramp-up.
     pub second: i64,
     /// Ramp-up, measured or after.
-    pub part: Part,
+    pub part: LoadPart,
     /// By series, in the run's order.
     pub kinds: Vec<KindCounts>,
 }
@@ -365,7 +365,7 @@ pub struct Window {
     pub client_run_delay: Option<Nanos>,
     /// The arrivals of an open loop; none for a closed one.
     #[serde(default)]
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<ArrivalSchedule>,
 }
 
 /// A fitted coefficient with its 95 % interval.

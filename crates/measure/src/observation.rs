@@ -24,7 +24,7 @@ pub struct Metric {
 
 /// What an observer could not see.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Absent {
+pub struct UnavailableMetrics {
     /// The metrics' common prefix, or what is missing in words.
     pub what: String,
     /// Why, and what would make it visible.
@@ -33,7 +33,7 @@ pub struct Absent {
 
 /// Where something of the database lies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceOf {
+pub struct DatabaseDirectory {
     /// "data", "wal" or "temp".
     pub role: String,
     /// The directory.
@@ -57,10 +57,10 @@ pub struct Observer {
     pub metrics: Vec<Metric>,
     /// What it could not see.
     #[serde(default)]
-    pub absent: Vec<Absent>,
+    pub absent: Vec<UnavailableMetrics>,
     /// Where the database's files lie, where that is known.
     #[serde(default)]
-    pub places: Vec<PlaceOf>,
+    pub places: Vec<DatabaseDirectory>,
 }
 
 /// Values of one observer at one moment. A rate covers the time since the reading before.
@@ -138,7 +138,7 @@ pub struct WaitGroup {
 
 /// How often sessions were seen in which state. Idle sessions and the observers' own are not in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits {
+pub struct WaitSamples {
     /// When the last look was taken, on the run's clock.
     pub at: Nanos,
     /// Looks taken since the event before, evenly spaced.
@@ -200,7 +200,7 @@ pub struct Scan {
 
 /// How the database would run a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct QueryPlan {
     /// SHA-256 over nodes, relations and indexes in their order, as 16 hexadecimal digits: costs and rows are not in
     /// it, so that it changes when the way changes.
     pub hash: String,
@@ -230,13 +230,13 @@ pub struct StatementTotals {
     /// Bytes of log written by it; none where the database does not count them.
     pub wal_bytes: Option<u64>,
     /// Its plan; none where it could not be had.
-    pub plan: Option<Plan>,
+    pub plan: Option<QueryPlan>,
 }
 
 /// Before or after the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum When {
+pub enum CaptureTime {
     /// Before the users connect.
     Before,
     /// After they have ended.
@@ -284,7 +284,7 @@ pub enum Observation {
         groups: Vec<WaitGroup>,
     },
     /// What sessions were doing.
-    Waits(Waits),
+    Waits(WaitSamples),
     /// Who held what others waited for, at one look at the locks.
     Blocking {
         /// When, on the run's clock.
@@ -311,7 +311,7 @@ pub enum Observation {
     /// Tables and indexes.
     Relations {
         /// Before or after the load.
-        when: When,
+        when: CaptureTime,
         /// The largest first.
         relations: Vec<Relation>,
         /// Bytes of the whole database.
@@ -324,7 +324,7 @@ pub enum Observation {
         values: BTreeMap<String, String>,
     },
     /// A source fell silent or could not be read any more.
-    Lost(Absent),
+    Lost(UnavailableMetrics),
 }
 
 impl Observation {

@@ -14,7 +14,7 @@ use crate::Nanos;
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Outcome {
+pub enum TransactionOutcome {
     /// Committed.
     Committed,
     /// Rolled back because the workload's rules say so; a good transaction.
@@ -35,7 +35,7 @@ pub struct Sample {
     /// Index of the transaction type or statement.
     pub kind: u16,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: TransactionOutcome,
     /// How often it was repeated before it ended.
     pub retries: u16,
     /// Whether a user stood ready at the intended start, so that `late` is the lateness of the generator alone
@@ -45,7 +45,7 @@ pub struct Sample {
 
 impl Sample {
     /// A transaction of a closed loop.
-    pub fn closed(end: Nanos, service: Nanos, kind: u16, outcome: Outcome, retries: u16) -> Self {
+    pub fn closed(end: Nanos, service: Nanos, kind: u16, outcome: TransactionOutcome, retries: u16) -> Self {
         Self { end, service, late: 0, kind, outcome, retries, awaited: false }
     }
 

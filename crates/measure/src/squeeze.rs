@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::number;
-use crate::observation::Absent;
+use crate::observation::UnavailableMetrics;
 
 /// How the throughput answered to less of one resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub struct Squeeze {
     /// The resources.
     pub resources: Vec<Elasticity>,
     /// What was not cut, and why.
-    pub not_cut: Vec<Absent>,
+    pub not_cut: Vec<UnavailableMetrics>,
     /// The slices in their order.
     pub slices: Vec<SqueezeSlice>,
 }

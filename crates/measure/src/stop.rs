@@ -26,7 +26,7 @@ impl Stop {
     }
 
     /// Whether somebody has asked twice: not even the transactions under way are waited for.
-    pub fn now(&self) -> bool {
+    pub fn is_immediate(&self) -> bool {
         self.0.load(Ordering::Acquire) > 1
     }
 }

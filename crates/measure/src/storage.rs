@@ -27,13 +27,13 @@ pub struct JobLine {
 
 impl JobLine {
     /// "job reader: random reads of 4 KiB, …".
-    pub fn words(&self) -> String {
-        words(&self.job, &self.how)
+    pub fn describe(&self) -> String {
+        describe_job(&self.job, &self.how)
     }
 }
 
 /// A job with what it does, in a sentence.
-pub fn words(job: &str, how: &str) -> String {
+pub fn describe_job(job: &str, how: &str) -> String {
     format!("job {job}: {how}")
 }
 

@@ -37,14 +37,14 @@ impl Serialize for Bounded {
 /// a percentile is known unless it lies among them, and then it is at least the longest time there is. Every percentile
 /// of a window, in whatever command, is one of these.
 #[derive(Debug, Clone, Copy)]
-pub struct Times<'a> {
+pub struct CensoredTimes<'a> {
     answered: &'a Histogram,
     unanswered: f64,
 }
 
-impl<'a> Times<'a> {
+impl<'a> CensoredTimes<'a> {
     /// Of a population in which everything that counts was answered.
-    pub fn of(answered: &'a Histogram) -> Self {
+    pub fn all_answered(answered: &'a Histogram) -> Self {
         Self { answered, unanswered: 0.0 }
     }
 
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn trial_a1_what_had_no_answer_is_longest_and_a_percentile_among_it_is_at_least_the_longest() {
         let served = times((1..=9_000).map(|v| v * 1000));
-        let of = |unanswered: u32| Times::with_unanswered(&served, f64::from(unanswered));
+        let of = |unanswered: u32| CensoredTimes::with_unanswered(&served, f64::from(unanswered));
         assert!(near(of(0).percentile(99.0), 8_910_000.0, false) && near(of(0).max(), 9_000_000.0, false));
         // One in 9,001 moves no percentile that is given; mean and maximum are bounds.
         assert!(near(of(1).percentile(99.0), 8_911_000.0, false));
@@ -149,9 +149,12 @@ mod tests {
         // Nine of 9,184 lie beyond p99.9: too few, whatever became of them.
         assert_eq!(of(184).percentile(99.9), None);
         let nothing = Histogram::new();
-        let none = Times::with_unanswered(&nothing, 500.0);
+        let none = CensoredTimes::with_unanswered(&nothing, 500.0);
         assert_eq!((none.percentile(50.0), none.mean(), none.max()), (None, None, None));
-        assert_eq!((none.unanswered_percent(), Times::of(&nothing).unanswered_percent()), (100.0, 0.0));
+        assert_eq!(
+            (none.unanswered_percent(), CensoredTimes::all_answered(&nothing).unanswered_percent()),
+            (100.0, 0.0)
+        );
     }
 
     #[test]
@@ -167,7 +170,7 @@ mod tests {
             let answered = times(served.iter().copied());
             // An hour stands for "longer than any".
             let all = times(served.iter().copied().chain((0..unanswered).map(|_| 3_600_000_000_000)));
-            let found = Times::with_unanswered(&answered, unanswered as f64);
+            let found = CensoredTimes::with_unanswered(&answered, unanswered as f64);
             for percent in PERCENTILES {
                 let (found, expected) = (found.percentile(percent), all.percentile(percent));
                 assert_eq!(found.is_some(), expected.is_some());

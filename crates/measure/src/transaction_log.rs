@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use crate::{Nanos, Outcome, Sample};
+use crate::{Nanos, Sample, TransactionOutcome};
 
 /// Bytes that are handed to the writer at once.
 const BLOCK: usize = 64 * 1024;
@@ -107,9 +107,9 @@ impl TransactionLog {
         let _ = match self.format {
             LogFormat::Csv => {
                 let result = match sample.outcome {
-                    Outcome::Committed => "committed",
-                    Outcome::RolledBack => "rolled-back",
-                    Outcome::Failed => "failed",
+                    TransactionOutcome::Committed => "committed",
+                    TransactionOutcome::RolledBack => "rolled-back",
+                    TransactionOutcome::Failed => "failed",
                 };
                 let (point, kind, retries) = (self.point, sample.kind, sample.retries);
                 writeln!(line, "{end},{point},{user},{kind},{result},{service},{response},{retries}")
@@ -118,7 +118,9 @@ impl TransactionLog {
                 let (seconds, micros) = (end / 1_000_000, end % 1_000_000);
                 let kind = sample.kind;
                 let _ = match sample.outcome {
-                    Outcome::Failed => write!(line, "{user} {count} failed {kind} {seconds} {micros}"),
+                    TransactionOutcome::Failed => {
+                        write!(line, "{user} {count} failed {kind} {seconds} {micros}")
+                    }
                     _ => write!(line, "{user} {count} {response} {kind} {seconds} {micros}"),
                 };
                 if rate {
@@ -193,12 +195,12 @@ mod tests {
 
     #[test]
     fn every_transaction_has_a_line_and_statements_have_none() {
-        let mut late = Sample::closed(2_000_000, 1_500_000, 0, Outcome::Committed, 3);
+        let mut late = Sample::closed(2_000_000, 1_500_000, 0, TransactionOutcome::Committed, 3);
         late.late = 250_000;
         let samples = [
             (1, late),
-            (0, Sample::closed(2_100_000, 7_000, 1, Outcome::Committed, 0)),
-            (1, Sample::closed(3_000_000, 900_000, 0, Outcome::Failed, 0)),
+            (0, Sample::closed(2_100_000, 7_000, 1, TransactionOutcome::Committed, 0)),
+            (1, Sample::closed(3_000_000, 900_000, 0, TransactionOutcome::Failed, 0)),
         ];
         assert_eq!(
             log(LogFormat::Csv, &samples),

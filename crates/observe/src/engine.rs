@@ -12,7 +12,7 @@ use crate::{mysql, postgres, sqlite};
 
 /// How closely to watch.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct WatchPlan {
     /// Looks at the sessions a second, 1 to 100.
     pub looks: u32,
     /// Time between two readings of the counters.
@@ -27,7 +27,7 @@ pub struct Plan {
     pub apart: bool,
 }
 
-impl Default for Plan {
+impl Default for WatchPlan {
     fn default() -> Self {
         Self {
             looks: 10,
@@ -40,7 +40,7 @@ impl Default for Plan {
 }
 
 /// Watchers, and what was found about the server for those who watch its host.
-pub struct Found {
+pub struct EngineWatchers {
     /// The watchers, connected.
     pub watchers: Vec<Box<dyn Watcher>>,
     /// Where the server runs and keeps its files, when it is on this host and lets us know.
@@ -51,13 +51,13 @@ pub struct Found {
 ///
 /// # Errors
 /// When it cannot be connected to, or nothing of its engine can be watched.
-pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
+pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatchers> {
     match engine.kind() {
         EngineKind::Postgres => postgres::watchers(engine, plan),
         EngineKind::Sqlite => {
             let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
             let place = Place { data, ..Place::default() };
-            Ok(Found { watchers: sqlite::watchers(engine, plan.figures), place })
+            Ok(EngineWatchers { watchers: sqlite::watchers(engine, plan.figures), place })
         }
         EngineKind::Mysql => mysql::watchers(engine, plan),
         EngineKind::Other(name) => Err(Error::usage(format!("{name} has nothing that can be watched"))),
@@ -65,10 +65,10 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
 }
 
 /// Where a database's server runs and keeps its files, when that is this host and sure.
-pub fn place(engine: &dyn Engine, session: &mut dyn Session) -> Place {
+pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> Place {
     match engine.kind() {
-        EngineKind::Mysql => mysql::find(engine, session),
-        _ => postgres::find(engine, session),
+        EngineKind::Mysql => mysql::locate_server(engine, session),
+        _ => postgres::locate_server(engine, session),
     }
 }
 
@@ -82,9 +82,9 @@ pub(crate) fn settings(
         return postgres::baseline_settings(baseline, session);
     }
     let fingerprint = engine.fingerprint(session)?;
-    baseline.say("database.version", "version", fingerprint.version);
+    baseline.add_fact("database.version", "version", fingerprint.version);
     for one in fingerprint.settings {
-        baseline.say(&format!("database.{}", one.name), &one.name, one.value);
+        baseline.add_fact(&format!("database.{}", one.name), &one.name, one.value);
     }
     Ok(())
 }

@@ -7,8 +7,8 @@ mod postgres_support;
 use std::time::Duration;
 
 use kelvin_measure::event::Phase;
-use kelvin_measure::observation::{Observation, Relation, StatementTotals, When};
-use kelvin_observe::engine::Plan;
+use kelvin_measure::observation::{CaptureTime, Observation, Relation, StatementTotals};
+use kelvin_observe::engine::WatchPlan;
 use postgres_support::server::Server;
 use postgres_support::{Busy, Watching, occurrences, readings};
 
@@ -19,7 +19,7 @@ fn waits(seen: &[Observation]) -> usize {
 #[test]
 fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     let server = Server::start();
-    let mut watching = Watching::start(server.unix(), &Plan { looks: 20, ..Plan::default() });
+    let mut watching = Watching::start(server.unix(), &WatchPlan { looks: 20, ..WatchPlan::default() });
     server
         .session()
         .run("CREATE TABLE stock (id int PRIMARY KEY, quantity int); INSERT INTO stock VALUES (1, 0)")
@@ -95,7 +95,7 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
         .unwrap();
     session.run("CHECKPOINT").unwrap();
     session.run("SELECT pg_stat_force_next_flush()").unwrap();
-    let mut watching = Watching::start(server.unix(), &Plan::default());
+    let mut watching = Watching::start(server.unix(), &WatchPlan::default());
     assert_eq!(watching.data.as_deref(), Some(server.data().as_path()));
     assert_eq!(watching.wal.as_deref(), Some(server.data().join("pg_wal").as_path()));
     let pid: u32 = std::fs::read_to_string(server.data().join("postmaster.pid"))
@@ -183,7 +183,7 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     assert_eq!(settings["huge_pages"], "try");
     assert!(settings["data_directory"].ends_with("/data") && settings["server_version_num"].len() == 6);
 
-    let relations = |when: When| -> Vec<Relation> {
+    let relations = |when: CaptureTime| -> Vec<Relation> {
         let found = watching.seen.iter().find_map(|one| match one {
             Observation::Relations { when: told, relations, database_bytes } if *told == when => {
                 assert!(*database_bytes > 5_000_000);
@@ -193,7 +193,7 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
         });
         found.unwrap()
     };
-    let (first, last) = (relations(When::Before), relations(When::After));
+    let (first, last) = (relations(CaptureTime::Before), relations(CaptureTime::After));
     let named = |all: &[Relation], name: &str| all.iter().find(|one| one.name == name).unwrap().clone();
     let (a, index, b) = (named(&first, "public.a"), named(&first, "public.a_id"), named(&first, "public.b"));
     assert_eq!((a.kind.as_str(), a.rows, a.analyzed), ("table", Some(50_000), Some(true)));
@@ -234,7 +234,7 @@ fn a_long_checkpoint(more: &str) -> std::collections::BTreeMap<String, f64> {
     let mut session = server.session();
     session.run("CREATE TABLE a (id int, filler text)").unwrap();
     session.run("CHECKPOINT").unwrap();
-    let mut watching = Watching::start(server.unix(), &Plan::default());
+    let mut watching = Watching::start(server.unix(), &WatchPlan::default());
     watching.until("reading", |seen| readings(seen) >= 2);
     for _ in 0..8 {
         session.run("INSERT INTO a SELECT i, repeat('x', 400) FROM generate_series(1, 8000) i").unwrap();
@@ -272,7 +272,7 @@ fn autovacuum_is_seen_at_work_and_what_is_too_short_is_made_up_for() {
              INSERT INTO small SELECT generate_series(1, 100); DELETE FROM small",
         )
         .unwrap();
-    let mut watching = Watching::start(server.unix(), &Plan::default());
+    let mut watching = Watching::start(server.unix(), &WatchPlan::default());
     watching.until("reading", |seen| readings(seen) >= 2);
     session.run("ALTER TABLE small SET (autovacuum_enabled = on)").unwrap();
     let done = "SELECT autovacuum_count FROM pg_stat_user_tables WHERE relname = 'small'";
@@ -320,14 +320,15 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
         )
         .unwrap();
     // Without leave nothing is made in somebody's database.
-    let mut careful = Watching::start(server.unix(), &Plan::default());
+    let mut careful = Watching::start(server.unix(), &WatchPlan::default());
     careful.finish();
     assert!(careful.absent().iter().any(|one| one.why.contains("CREATE EXTENSION pg_stat_statements")));
     assert!(
         session.query("SELECT 1 FROM pg_extension WHERE extname = 'pg_stat_statements'").unwrap().is_empty()
     );
 
-    let mut watching = Watching::start(server.unix(), &Plan { create_extension: true, ..Plan::default() });
+    let mut watching =
+        Watching::start(server.unix(), &WatchPlan { create_extension: true, ..WatchPlan::default() });
     watching.until("reading", |seen| readings(seen) >= 2);
     let mut rows = kelvin_database::Rows::new();
     // Texts come in the ramp-up, and are of what it ran.
@@ -406,7 +407,7 @@ fn a_plain_role_sees_its_own_and_is_told_what_it_does_not_see() {
         .unwrap();
     let mut plain = server.unix();
     plain.user = "plain".into();
-    let mut watching = Watching::start(plain.clone(), &Plan::default());
+    let mut watching = Watching::start(plain.clone(), &WatchPlan::default());
     let own = Busy::running(&plain, "SELECT pg_sleep(0.2)");
     let others = Busy::running(&server.unix(), "SELECT pg_sleep(0.2)");
     watching.until("waits", |seen| waits(seen) >= 2);
@@ -441,7 +442,7 @@ fn a_plain_role_sees_its_own_and_is_told_what_it_does_not_see() {
 #[test]
 fn a_restart_is_told_and_the_watching_goes_on() {
     let mut server = Server::start();
-    let mut watching = Watching::start(server.unix(), &Plan::default());
+    let mut watching = Watching::start(server.unix(), &WatchPlan::default());
     watching.until("reading", |seen| readings(seen) >= 4);
     let before = watching.clock.now();
     server.kill();
@@ -470,7 +471,7 @@ fn a_restart_is_told_and_the_watching_goes_on() {
 #[test]
 fn a_server_that_is_gone_holds_nobody() {
     let mut server = Server::start();
-    let mut watching = Watching::start(server.unix(), &Plan::default());
+    let mut watching = Watching::start(server.unix(), &WatchPlan::default());
     watching.until("reading", |seen| readings(seen) >= 2);
     server.kill();
     watching.for_seconds(0.5);
@@ -482,7 +483,7 @@ fn a_server_that_is_gone_holds_nobody() {
 #[test]
 fn a_connection_that_hangs_is_given_up_and_made_again() {
     let server = Server::start();
-    let mut watching = Watching::start(server.unix(), &Plan::default());
+    let mut watching = Watching::start(server.unix(), &WatchPlan::default());
     watching.until("waits", |seen| waits(seen) >= 1);
     let mut session = server.session();
     let ours = "SELECT pid::int8 FROM pg_stat_activity WHERE application_name = 'kelvin observer' \

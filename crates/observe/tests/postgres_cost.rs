@@ -4,7 +4,7 @@
 
 mod postgres_support;
 
-use kelvin_observe::engine::Plan;
+use kelvin_observe::engine::WatchPlan;
 use postgres_support::server::Server;
 use postgres_support::{Busy, Watching};
 
@@ -30,7 +30,7 @@ fn watching_sixteen_users() {
     let mut session = server.session();
     session.run("CREATE TABLE a (id int PRIMARY KEY, n int); INSERT INTO a SELECT i, 0 FROM generate_series(1, 100000) i").unwrap();
     for looks in [10, 100] {
-        let plan = Plan { looks, create_extension: true, ..Plan::default() };
+        let plan = WatchPlan { looks, create_extension: true, ..WatchPlan::default() };
         let mut watching = Watching::start(server.unix(), &plan);
         let users: Vec<Busy> = (0..16)
             .map(|_| {

@@ -7,7 +7,7 @@ mod postgres_support;
 
 use std::collections::HashMap;
 
-use kelvin_observe::engine::Plan;
+use kelvin_observe::engine::WatchPlan;
 use postgres_support::server::Server;
 use postgres_support::{Busy, Watching};
 
@@ -30,7 +30,7 @@ fn shares_of_waits_agree_with_a_sampling_of_100_a_second() {
     let mut session = server.session();
     session.run("CREATE UNLOGGED TABLE sampled (look int, class text, sessions int)").unwrap();
     session.run("CREATE TABLE hot (id int PRIMARY KEY, n int); INSERT INTO hot VALUES (1, 0)").unwrap();
-    let mut watching = Watching::start(server.unix(), &Plan { looks: 50, ..Plan::default() });
+    let mut watching = Watching::start(server.unix(), &WatchPlan { looks: 50, ..WatchPlan::default() });
     let mut users = vec![
         Busy::running(
             &server.unix(),

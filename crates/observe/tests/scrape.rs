@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kelvin_measure::Clock;
-use kelvin_measure::observation::{Absent, Metric, Observation};
+use kelvin_measure::observation::{Metric, Observation, UnavailableMetrics};
 use kelvin_observe::sample::Config;
 use kelvin_observe::scrape::ScrapeWatcher;
 use kelvin_observe::watch::{HostWatcher, Watch, Watcher};
@@ -19,8 +19,8 @@ use kelvin_observe::watch::{HostWatcher, Watch, Watcher};
 struct Seen {
     metrics: HashMap<u32, Metric>,
     values: HashMap<String, Vec<f32>>,
-    absent: Vec<Absent>,
-    lost: Vec<Absent>,
+    absent: Vec<UnavailableMetrics>,
+    lost: Vec<UnavailableMetrics>,
     sources: Vec<String>,
 }
 

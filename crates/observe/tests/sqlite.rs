@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use kelvin_database::sqlite::SqliteEngine;
-use kelvin_database::{Control, Engine, Value};
+use kelvin_database::{Engine, TransactionControl, Value};
 use kelvin_measure::Clock;
-use kelvin_measure::observation::{Observation, Observer, Occurrence, Relation, When};
+use kelvin_measure::observation::{CaptureTime, Observation, Observer, Occurrence, Relation};
 use kelvin_observe::sqlite::watchers;
 use kelvin_observe::watch::Watch;
 
@@ -51,13 +51,13 @@ fn load(directory: &Path, seconds: u64) -> Watched {
                 let mut rows = kelvin_database::Rows::new();
                 while !stop.load(Relaxed) {
                     let asked = Instant::now();
-                    session.control(Control::Begin).unwrap();
+                    session.control(TransactionControl::Begin).unwrap();
                     beginning.fetch_add(asked.elapsed().as_nanos() as u64, Relaxed);
                     for _ in 0..20 {
                         let values = [Value::Int(i64::from(writer)), Value::Text(&text)];
                         session.execute(insert, &values, &mut rows).unwrap();
                     }
-                    session.control(Control::Commit).unwrap();
+                    session.control(TransactionControl::Commit).unwrap();
                 }
             });
         }
@@ -150,7 +150,7 @@ impl Watched {
         all.filter(|o| o.to.is_some()).collect()
     }
 
-    fn relations(&self, wanted: When) -> &[Relation] {
+    fn relations(&self, wanted: CaptureTime) -> &[Relation] {
         let found = self.seen.iter().find_map(|o| match o {
             Observation::Relations { when, relations, .. } if *when == wanted => Some(relations),
             _ => None,
@@ -205,9 +205,9 @@ fn sizes_and_settings_are_told() {
     let directory = tempfile::tempdir().unwrap();
     let watched = load(directory.path(), 1);
     let size = |when, name: &str| watched.relations(when).iter().find(|r| r.name == name).unwrap().bytes;
-    assert_eq!(size(When::Before, "lines"), 4096);
-    let after = watched.relations(When::After);
-    assert!(size(When::After, "lines") > 1 << 20);
+    assert_eq!(size(CaptureTime::Before, "lines"), 4096);
+    let after = watched.relations(CaptureTime::After);
+    assert!(size(CaptureTime::After, "lines") > 1 << 20);
     let index = after.iter().find(|r| r.name == "by_writer").unwrap();
     assert_eq!((index.kind.as_str(), index.table.as_deref()), ("index", Some("lines")));
     assert_eq!(index.analyzed, Some(false));

@@ -72,7 +72,7 @@ fn several(dir: &std::path::Path) {
         let run = RunId(stored(&path, shape, (number % 9 == 0).then_some("nightly")).run);
         store.enter_history(run, "main", "rack-7").unwrap();
     }
-    let asked = history::Asked { newest: 200, ..Default::default() };
+    let asked = history::HistoryQuery { newest: 200, ..Default::default() };
     let found = history::load(&store, &asked, &mut |_, _| {}).unwrap();
     std::fs::write(dir.join("history.html"), history::html(&found, &|_| None).unwrap()).unwrap();
     std::fs::write(
@@ -85,7 +85,7 @@ fn several(dir: &std::path::Path) {
     };
     let (a, b) = (runs(3), runs(20));
     let (a, b) = (Side::new("3..8", &a, Vec::new()), Side::new("20..25", &b, Vec::new()));
-    let found = compare::sides(&a, &b, compare::NOISE).unwrap();
+    let found = compare::compare_sides(&a, &b, compare::NOISE).unwrap();
     std::fs::write(dir.join("compare.html"), compare::html(&found).unwrap()).unwrap();
     std::fs::write(
         dir.join("compare.txt"),

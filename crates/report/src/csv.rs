@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use crate::model::Grid;
-use crate::{LatencyRow, PointReport, Report};
+use crate::{LatencyRow, PointReport, RunReport};
 
 /// One row per point and second. What came after the first release stands behind the counts; the columns of an
 /// open loop are empty in a closed one.
-pub fn series(report: &Report) -> String {
+pub fn series(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,users,second,part,width,headline_per_minute,transactions_per_minute,failed,retries,\
                  errors,mean_us,p50_us,p95_us,p99_us,max_us";
@@ -24,9 +24,9 @@ pub fn series(report: &Report) -> String {
     for point in &report.points {
         for s in &point.seconds {
             let part = match s.part {
-                Part::RampUp => "ramp-up",
-                Part::Measured => "measured",
-                Part::Tail => "tail",
+                LoadPart::RampUp => "ramp-up",
+                LoadPart::Measured => "measured",
+                LoadPart::Tail => "tail",
             };
             let mut fields = vec![
                 text(report.run),
@@ -68,7 +68,7 @@ pub fn series(report: &Report) -> String {
 
 /// One row per point and second of ramp-up and window, and a column per metric: its mean over that second; then a column
 /// per class of waits: the average sessions of clients in it. Only the header's fixed columns when nothing was observed.
-pub fn observed(report: &Report) -> String {
+pub fn observed(report: &RunReport) -> String {
     let mut header: Vec<String> = ["run", "point", "users", "second", "part"].map(Into::into).to_vec();
     let mut out = String::new();
     let Some(evidence) = report.evidence.as_deref() else {
@@ -78,7 +78,7 @@ pub fn observed(report: &Report) -> String {
     let metrics: Vec<&str> = evidence.names("", "").collect();
     header.extend(metrics.iter().map(|name| (*name).to_owned()));
     let of_point = |point: &PointReport| {
-        let seconds: Vec<_> = point.seconds.iter().filter(|s| s.part != Part::Tail).collect();
+        let seconds: Vec<_> = point.seconds.iter().filter(|s| s.part != LoadPart::Tail).collect();
         let (first, last) = (seconds.first()?.second, seconds.last()?.second);
         let grid = Grid::of(evidence, point.point, first, usize::try_from(last - first + 1).ok()?)?;
         let classes = grid.classes(evidence);
@@ -110,7 +110,7 @@ pub fn observed(report: &Report) -> String {
 
 /// One row per point, transaction type and sort of time (response, in an open loop, and service), and one for
 /// all types together. `at_least` names the times that are known from below only.
-pub fn summary(report: &Report) -> String {
+pub fn summary(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,label,workload,target,started,status,state,point,users,window_s,headline_per_minute,\
                  transactions_per_minute,kind,committed,rolled_back,failed,retries,mean_us,p50_us,p95_us,p99_us,\
@@ -121,7 +121,7 @@ pub fn summary(report: &Report) -> String {
     for point in &report.points {
         let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row));
         let service =
-            point.latency.iter().chain([&point.latency_all]).map(|row| (report.words().time_short, row));
+            point.latency.iter().chain([&point.latency_all]).map(|row| (report.vocabulary().time_short, row));
         for (time, row) in response.chain(service) {
             let mut fields = vec![
                 text(report.run),
@@ -159,7 +159,7 @@ pub fn summary(report: &Report) -> String {
 }
 
 /// One row per point, transaction type and statement; only the header when statements were not timed.
-pub fn statements(report: &Report) -> String {
+pub fn statements(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,users,transaction,transactions,transaction_mean_us,statement,count,mean_us,p50_us,p95_us,\
                  p99_us,max_us,share_percent";
@@ -187,7 +187,7 @@ pub fn statements(report: &Report) -> String {
 }
 
 /// One row per I/O job, file or device, and direction; only the header of a run on a database. Times are completion times.
-pub fn jobs(report: &Report) -> String {
+pub fn jobs(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,job,workers,job_depth_asked,job_depth_reached,job_cpu_us,path,device,direction,ios,bytes,iops,\
                  bytes_per_s,mean_us,p50_us,p95_us,p99_us,depth_reached,failed";

@@ -1,4 +1,4 @@
-//! The report as JSON, schema `kelvin-report/2`: the fields of [`Report`] under their names, which carry the
+//! The report as JSON, schema `kelvin-report/2`: the fields of [`RunReport`] under their names, which carry the
 //! units (`_s` seconds, `_us` microseconds, `_per_minute`, `_per_second`, `_percent`). `headline_per` says whether the
 //! headline's name ("NOPM", "tps") goes with the figure per minute or per second; both figures are always there.
 //! `latency`, `p50_us` and the like are service times; `response`, and `open` in the seconds, are response times, which
@@ -10,10 +10,10 @@
 //! engine runs inside the client (SQLite). `state` of the run and of each point is "counted", "void", "partial" or "failed", with
 //! its `reasons`; `valid` is whether the run counts. `status` says how the run ended. Programs should accept fields that they do not know.
 
-use crate::{Report, Result};
+use crate::{Result, RunReport};
 
 /// The report as indented JSON, one document, with a newline at its end.
-pub fn render(report: &Report) -> Result<String> {
+pub fn render(report: &RunReport) -> Result<String> {
     let mut text = serde_json::to_string_pretty(report)?;
     text.push('\n');
     Ok(text)

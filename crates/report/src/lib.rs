@@ -1,7 +1,7 @@
 //! A stored run for people and programs. Everything is made from the stored run alone: the same run gives
 //! the same report every time, anywhere.
 //!
-//! [`Report::of`] works out the figures once; [`text`], [`json`], [`csv`] and [`html`] show them;
+//! [`RunReport::of`] works out the figures once; [`text`], [`json`], [`csv`] and [`html`] show them;
 //! [`compare`] sets runs against each other, [`gate`] judges a comparison for CI, [`history`] looks at one branch.
 
 pub mod compare;
@@ -22,13 +22,16 @@ pub mod table;
 pub mod text;
 pub mod wrap;
 
-pub use kelvin_diagnose::{Effect, Fact, Finding, Of, Outcome, Severity, Share, Verdict, Witness};
+pub use kelvin_diagnose::{
+    BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, Severity, Share,
+    Witness,
+};
 pub use model::SCHEMA;
 pub use model::{
-    ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, Generator, JudgedCheck, Lag, LatencyRow, MetricRow,
-    Observed, OccurrenceRow, OpenSecond, PercentileInterval, PointReport, Precision, ProcessorRow, Report,
-    RowWaits, ScheduleReport, SecondReport, ServerStatement, SessionsReport, StatementRow,
-    TransactionStatements, WaitRow,
+    ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, JudgedCheck, Lag, LatencyRow,
+    MetricRow, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointReport, Precision,
+    ProcessorRow, RowWaits, RunReport, ScheduleReport, SecondReport, ServerStatement, SessionsReport,
+    StatementRow, TransactionStatements, WaitRow,
 };
 
 /// Why a report cannot be made.

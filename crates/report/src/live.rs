@@ -1,7 +1,7 @@
 //! The newest seconds of a run that goes on, as the charts of its page have them.
 
 use kelvin_diagnose::{Context, Evidence};
-use kelvin_measure::event::{Event, Part, Phase, Series};
+use kelvin_measure::event::{Event, LoadPart, Phase, Series};
 use kelvin_store::StoredRun;
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ impl LiveRun {
     /// Of a run whose events will be given to [`LiveRun::event`].
     pub fn new(run: &StoredRun) -> Self {
         let kinds = run.info.kinds.iter().filter(|kind| kind.is_transaction()).cloned().collect();
-        Self { evidence: Evidence::new(Context::of(run.id, &run.info)), kinds }
+        Self { evidence: Evidence::new(Context::from_stored_run(run.id, &run.info)), kinds }
     }
 
     /// Takes an event that is not a second.
@@ -54,13 +54,13 @@ impl LiveRun {
         let phases = run.phases();
         let phase = phases.last();
         let Some((point, first)) = run.first_second() else { return Ok(None) };
-        let figures = run.figures(point)?;
+        let figures = run.point_statistics(point)?;
         let mut errors = run.errors_by_second(point);
         let total = errors.values().sum();
         let rows: Vec<SecondReport> = figures
             .series
             .iter()
-            .filter(|row| row.part != Part::Tail && row.second >= first)
+            .filter(|row| row.part != LoadPart::Tail && row.second >= first)
             .map(|row| SecondReport::of(row, errors.remove(&row.second).unwrap_or(0), figures.open_loop))
             .collect();
         let rows: Vec<&SecondReport> = rows.iter().skip(rows.len().saturating_sub(most)).collect();
@@ -71,7 +71,7 @@ impl LiveRun {
             directions: &figures.directions,
             per: run.info.headline_per,
             open_loop: figures.open_loop,
-            io: run.info.workload == kelvin_measure::words::IO,
+            io: run.info.workload == kelvin_measure::labels::IO,
         };
         Ok(Some(LiveSeconds {
             point,

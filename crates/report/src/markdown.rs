@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use crate::figure::{bounded, ms, rate, seconds, significant};
 use crate::table::Table;
 use crate::text::{is_minor, printable};
-use crate::{LatencyRow, PointReport, Report};
+use crate::{LatencyRow, PointReport, RunReport};
 
 /// The run for a pull request or a wiki: headline, state, verdict, findings with what to do, and the times of each point.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &RunReport) -> String {
     let mut out = String::new();
     let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({})", escaped(label)));
     let _ = writeln!(
@@ -32,7 +32,7 @@ pub fn render(report: &Report) -> String {
             seconds(best.ramp_up_s)
         );
     }
-    let _ = writeln!(out, "State: {}\n", escaped(&report.judgement.words()));
+    let _ = writeln!(out, "State: {}\n", escaped(&report.judgement.describe()));
     for verdict in report.points.iter().filter_map(|point| point.verdict.as_ref()) {
         let _ = writeln!(out, "Verdict: {}\n", escaped(&verdict.sentence));
     }
@@ -55,7 +55,7 @@ pub fn render(report: &Report) -> String {
 }
 
 /// The times of a point as a table.
-fn times(report: &Report, p: &PointReport) -> Table {
+fn times(report: &RunReport, p: &PointReport) -> Table {
     let unit = if report.is_io() { "µs" } else { "ms" };
     let mut table = Table::new("time,count,mean,p50,p95,p99,p99.9,max");
     table.columns[0] = format!("time ({unit})");

@@ -2,24 +2,24 @@
 
 use std::fmt::Write as _;
 
-use crate::{LatencyRow, PointReport, Report};
+use crate::{LatencyRow, PointReport, RunReport};
 
 /// One block of lines for each point of the run, and after them the state of the run. Latencies are service times in milliseconds; with a rate they are response
 /// times, as pgbench's are.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &RunReport) -> String {
     let mut blocks: Vec<String> = report.points.iter().map(|point| block(report, point)).collect();
     // What the figures are good for, in the words of every other output; no line of pgbench's begins so.
-    blocks.push(format!("kelvin state: {}\n", crate::text::cut(&report.judgement.words(), usize::MAX)));
+    blocks.push(format!("kelvin state: {}\n", crate::text::cut(&report.judgement.describe(), usize::MAX)));
     blocks.join("\n")
 }
 
-fn block(report: &Report, p: &PointReport) -> String {
+fn block(report: &RunReport, p: &PointReport) -> String {
     let mut out = String::new();
     let kinds: Vec<&str> = report.kinds.iter().map(|kind| kind.name.as_str()).collect();
     let _ = writeln!(out, "transaction type: {}", crate::text::cut(&kinds.join(", "), usize::MAX));
     let _ = writeln!(out, "number of clients: {}", p.users);
     let _ = writeln!(out, "duration: {:.0} s", p.window_s);
-    let all = p.seen();
+    let all = p.client_latency();
     let (done, failed) = (p.latency_all.count(), p.latency_all.failed);
     let _ = writeln!(out, "number of transactions actually processed: {done}");
     let tried = done + failed;

@@ -6,13 +6,13 @@ mod common;
 
 use common::pgbench::{self, Plan};
 use common::{GOOD, Shape, stored};
-use kelvin_report::{Report, compare, csv, html, json, text};
+use kelvin_report::{RunReport, compare, csv, html, json, text};
 
-fn report(shape: Shape) -> Report {
+fn report(shape: Shape) -> RunReport {
     stored(&tempfile::tempdir().unwrap().path().join("k.db"), shape, Some("base"))
 }
 
-fn bad() -> Report {
+fn bad() -> RunReport {
     report(Shape { errors: true, valid: false, ..GOOD })
 }
 
@@ -76,11 +76,11 @@ fn markdown_and_pgbenchs_lines() {
     ));
 }
 
-fn of(plan: &Plan) -> Report {
+fn of(plan: &Plan) -> RunReport {
     pgbench::stored(&tempfile::tempdir().unwrap().path().join("k.db"), plan)
 }
 
-fn plain(report: &Report) -> String {
+fn plain(report: &RunReport) -> String {
     text::render(report, text::Options::default())
 }
 
@@ -138,7 +138,7 @@ fn a_transaction_counts_once_whatever_else_is_kept_of_it() {
         let counted: u64 = p
             .seconds
             .iter()
-            .filter(|s| s.part == kelvin_measure::event::Part::Measured)
+            .filter(|s| s.part == kelvin_measure::event::LoadPart::Measured)
             .map(|s| s.good[0])
             .sum();
         assert_eq!((counted, p.seconds[0].good.len()), (p.headline_count, 1));
@@ -400,30 +400,30 @@ fn one_run_each_is_not_testable() {
     let mut b = report(Shape { seed: 2, errors: true, users: &[16], ..GOOD });
     b.run = 2;
     let found = compare::compare(&[&a], &[&b]).unwrap();
-    assert_eq!(found.points[0].verdict, compare::Verdict::NotTestable);
+    assert_eq!(found.points[0].verdict, compare::ComparisonVerdict::NotTestable);
     insta::assert_snapshot!(compare::text(&found));
 }
 
 #[test]
 fn several_runs_get_an_interval_and_a_verdict() {
-    let runs = |orders: u64, seed: u64| -> Vec<Report> {
+    let runs = |orders: u64, seed: u64| -> Vec<RunReport> {
         (0..6).map(|i| report(Shape { new_orders: orders, seed: seed + i, seconds: 5, ..GOOD })).collect()
     };
     let (a, b, c) = (runs(200, 1), runs(220, 50), runs(200, 90));
-    let refs = |side: &'static Vec<Report>| side.iter().collect::<Vec<_>>();
+    let refs = |side: &'static Vec<RunReport>| side.iter().collect::<Vec<_>>();
     let (a, b, c) = (Box::leak(Box::new(a)), Box::leak(Box::new(b)), Box::leak(Box::new(c)));
-    let numbered = |side: &mut Vec<Report>, from: i64| {
+    let numbered = |side: &mut Vec<RunReport>, from: i64| {
         side.iter_mut().zip(from..).for_each(|(report, number)| report.run = number);
     };
     numbered(a, 1);
     numbered(b, 11);
     numbered(c, 21);
     let (a, b, c) = (refs(a), refs(b), refs(c));
-    let verdict = |x: &[&Report], y: &[&Report]| compare::compare(x, y).unwrap().points[0].verdict;
-    assert_eq!(verdict(&a, &b), compare::Verdict::Changed);
-    assert_eq!(verdict(&b, &a), compare::Verdict::Changed);
-    assert_eq!(verdict(&a, &c), compare::Verdict::NoChange);
-    let shown = |x: &[&Report], y: &[&Report]| compare::text(&compare::compare(x, y).unwrap());
+    let verdict = |x: &[&RunReport], y: &[&RunReport]| compare::compare(x, y).unwrap().points[0].verdict;
+    assert_eq!(verdict(&a, &b), compare::ComparisonVerdict::Changed);
+    assert_eq!(verdict(&b, &a), compare::ComparisonVerdict::Changed);
+    assert_eq!(verdict(&a, &c), compare::ComparisonVerdict::NoChange);
+    let shown = |x: &[&RunReport], y: &[&RunReport]| compare::text(&compare::compare(x, y).unwrap());
     let (better, worse) =
         (shown(&a, &b).replace("\n         ", " "), shown(&b, &a).replace("\n         ", " "));
     assert!(
@@ -432,9 +432,9 @@ fn several_runs_get_an_interval_and_a_verdict() {
     );
     assert!(worse.contains("changed, for the worse: NOPM of B is") && worse.contains("lower"), "{worse}");
     insta::assert_snapshot!(shown(&a, &b));
-    assert_eq!(verdict(&a[..3], &b), compare::Verdict::NotTestable);
+    assert_eq!(verdict(&a[..3], &b), compare::ComparisonVerdict::NotTestable);
     // The same run again adds nothing, and no run can stand on both sides.
-    assert_eq!(verdict(&[a[0]; 6], &b), compare::Verdict::NotTestable);
+    assert_eq!(verdict(&[a[0]; 6], &b), compare::ComparisonVerdict::NotTestable);
     assert!(compare::compare(&a, &a[..1]).unwrap_err().to_string().contains("both sides"));
     let mut other = a[0].clone();
     other.run = 99;

@@ -6,18 +6,18 @@ mod common;
 
 use common::observed::judged;
 use common::{GOOD, Shape, stored};
-use kelvin_report::{Report, compare, csv, html, json, text};
+use kelvin_report::{RunReport, compare, csv, html, json, text};
 use kelvin_store::{RunId, Store};
 
-fn seen(shape: Shape) -> Report {
+fn seen(shape: Shape) -> RunReport {
     common::observed(&tempfile::tempdir().unwrap().path().join("k.db"), shape, Some("base"))
 }
 
-fn plain(report: &Report) -> String {
+fn plain(report: &RunReport) -> String {
     text::render(report, text::Options::default())
 }
 
-fn parsed(report: &Report) -> serde_json::Value {
+fn parsed(report: &RunReport) -> serde_json::Value {
     serde_json::from_str(&json::render(report).unwrap()).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
     assert!(plain(&report).contains("\nfindings: none that puts these figures in doubt\n"));
     assert!(html::render(&report).unwrap().contains("None that puts these figures in doubt."));
     let mut long = judged(seen(GOOD));
-    let fact = kelvin_report::Fact::new("one more", "figure");
+    let fact = kelvin_report::EvidenceLine::new("one more", "figure");
     long.findings[0].evidence = vec![fact.clone(); 7];
     long.findings[1].evidence = vec![fact; 3];
     let shown = plain(&long);
@@ -77,7 +77,7 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
 #[test]
 fn lines_keep_to_80_columns_and_colour_adds_nothing_but_colour() {
     let mut report = judged(seen(Shape { users: &[4, 8], seconds: 10, ..GOOD }));
-    report.lost = vec![kelvin_measure::observation::Absent {
+    report.lost = vec![kelvin_measure::observation::UnavailableMetrics {
         what: "postgres".into(),
         why: "the connection of the observer was closed by the server; what is seen of it ends there".into(),
     }];
@@ -240,8 +240,11 @@ fn an_earlier_run_is_looked_back_at_and_runs_are_compared_by_what_was_seen() {
     }
     let store = Store::open(&path).unwrap();
     let [first, second] = [1, 2].map(|id| store.load(RunId(id)).unwrap());
-    assert_eq!((store.before(&first).unwrap(), store.before(&second).unwrap()), (None, Some(RunId(1))));
-    let (a, b) = (Report::load(&store, RunId(1)).unwrap(), Report::load(&store, RunId(2)).unwrap());
+    assert_eq!(
+        (store.previous_run(&first).unwrap(), store.previous_run(&second).unwrap()),
+        (None, Some(RunId(1)))
+    );
+    let (a, b) = (RunReport::load(&store, RunId(1)).unwrap(), RunReport::load(&store, RunId(2)).unwrap());
     let mut found = compare::compare(&[&a], &[&b]).unwrap();
     found.findings = judged(seen(GOOD)).findings;
     let shown = compare::text(&found);

@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 use common::open::{self, Arrivals};
 use common::{GOOD, Shape, stored};
 use kelvin_diagnose::{Better, KeyFigure};
-use kelvin_report::compare::{self, Comparison, Run, Side, Verdict};
-use kelvin_report::gate::{self, Limit, Outcome};
+use kelvin_report::compare::{self, Comparison, ComparisonVerdict, Run, Side};
+use kelvin_report::gate::{self, GateResult, Limit};
 use kelvin_report::text::Options;
-use kelvin_report::{Report, history};
+use kelvin_report::{RunReport, history};
 use kelvin_stats::bootstrap::Resampler;
 use kelvin_stats::dependence::autoregressive;
-use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Slot, Store};
+use kelvin_store::{GroupId, GroupKind, GroupSlot, NewGroup, RunId, Store};
 
 const SHORT: Shape = Shape { seconds: 5, ramp_up: 0, new_orders: 20, ..GOOD };
 
-fn template() -> Report {
+fn template() -> RunReport {
     stored(&tempfile::tempdir().unwrap().path().join("k.db"), SHORT, None)
 }
 
@@ -29,7 +29,7 @@ fn key(id: &str, better: Option<Better>, value: f64) -> KeyFigure {
 }
 
 /// A run with this NOPM and p99.
-fn run(report: &Report, number: i64, nopm: f64, p99: f64, block: Option<(i64, u32)>) -> Run {
+fn run(report: &RunReport, number: i64, nopm: f64, p99: f64, block: Option<(i64, u32)>) -> Run {
     let mut report = report.clone();
     report.run = number;
     report.points[0].headline_per_minute = Some(nopm);
@@ -58,7 +58,7 @@ impl Noise {
 
 fn compared(a: &[Run], b: &[Run]) -> Comparison {
     let side = |name: &str, runs| Side::new(name, runs, Vec::new());
-    compare::sides(&side("branch:main", a), &side("last", b), 0.01).unwrap()
+    compare::compare_sides(&side("branch:main", a), &side("last", b), 0.01).unwrap()
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn runs_of_one_block_are_paired_and_what_drifts_cancels_out() {
     let (a, b) = (side(&mut noise, 1, 1.0, true), side(&mut noise, 11, 1.02, true));
     let paired = compared(&a, &b);
     assert_eq!((paired.points[0].paired, paired.points[0].runs), (true, (6, 6)));
-    assert_eq!(paired.points[0].verdict, Verdict::Changed, "{}", paired.points[0].words);
+    assert_eq!(paired.points[0].verdict, ComparisonVerdict::Changed, "{}", paired.points[0].words);
     assert!(compare::text(&paired).contains("6 pairs of runs, each of one block"));
     let (c, d) = (side(&mut noise, 1, 1.0, false), side(&mut noise, 11, 1.02, false));
     let apart = compared(&c, &d);
-    assert_eq!((apart.points[0].paired, apart.points[0].verdict), (false, Verdict::NoChange));
+    assert_eq!((apart.points[0].paired, apart.points[0].verdict), (false, ComparisonVerdict::NoChange));
     assert!(apart.points[0].consecutive && !paired.points[0].consecutive);
     // A block that lost one of its runs is left out and told.
     let fewer = compared(&a[..5], &b);
@@ -136,7 +136,7 @@ fn a_change_that_does_not_matter_is_within_noise() {
         (0..6).map(|i| run(&report, from + i, nopm + i as f64, 5.0 + i as f64 / 100.0, None)).collect()
     };
     let found = compared(&side(1, 10_000.0), &side(11, 10_050.0));
-    assert_eq!(found.points[0].verdict, Verdict::WithinNoise);
+    assert_eq!(found.points[0].verdict, ComparisonVerdict::WithinNoise);
     assert!(found.points[0].words.contains("less than the 1 % that matters"), "{}", found.points[0].words);
     let secondary = &found.points[0].figures[1..];
     assert!(secondary.iter().all(|f| f.exploratory) && !found.points[0].figures[0].exploratory);
@@ -149,7 +149,7 @@ fn limit(measure: Option<&str>, most: f64) -> Limit {
 }
 
 /// Base and candidate with these means and this noise.
-fn gated(report: &Report, noise: &mut Noise, runs: usize, factors: (f64, f64), cv: f64) -> Comparison {
+fn gated(report: &RunReport, noise: &mut Noise, runs: usize, factors: (f64, f64), cv: f64) -> Comparison {
     let mut side = |from: i64, nopm: f64, p99: f64| -> Vec<Run> {
         (0..runs as i64)
             .map(|i| run(report, from + i, nopm * noise.next(cv), p99 * noise.next(cv), None))
@@ -166,10 +166,10 @@ fn a_regression_fails_what_is_good_passes_and_too_few_runs_are_neither() {
     let both = [limit(None, 0.03), limit(Some("P99"), 0.05)];
     let mut outcome = |runs, factors, cv, strict| {
         let judged = gate::judge(&gated(&report, &mut noise, runs, factors, cv), &both, strict).unwrap();
-        let outcomes: Vec<Outcome> = judged.rows.iter().map(|row| row.outcome).collect();
+        let outcomes: Vec<GateResult> = judged.rows.iter().map(|row| row.outcome).collect();
         (outcomes, judged.fails(), judged.lacks_runs())
     };
-    use Outcome::{Blind, NotTestable, Passed, Regressed, Undecided};
+    use GateResult::{Blind, NotTestable, Passed, Regressed, Undecided};
     assert_eq!(outcome(6, (1.0, 1.0), 0.003, true), (vec![Passed, Passed], false, false));
     assert_eq!(outcome(6, (0.9, 1.0), 0.003, false), (vec![Regressed, Passed], true, false));
     assert_eq!(outcome(6, (1.1, 1.2), 0.003, false), (vec![Passed, Regressed], true, false));
@@ -208,7 +208,7 @@ fn trial_a6_a_gate_that_could_not_see_does_not_pass_silently() {
     let found = gated(&report, &mut Noise(5), 6, (1.0, 1.0), 0.03);
     let judged = gate::judge(&found, &[limit(Some("nopm"), 0.03)], false).unwrap();
     let row = &judged.rows[0];
-    assert_eq!((row.outcome, judged.outcome), (Outcome::Blind, Outcome::Blind));
+    assert_eq!((row.outcome, judged.outcome), (GateResult::Blind, GateResult::Blind));
     assert!(judged.is_blind() && !judged.fails() && !judged.lacks_runs());
     assert!(row.detectable.unwrap() > 0.03, "{row:?}");
     let text = gate::text(&judged, Options::default());
@@ -220,12 +220,12 @@ fn trial_a6_a_gate_that_could_not_see_does_not_pass_silently() {
     // Strict, it fails; and what rules the regression out passes, however little a gate of its width sees.
     assert!(gate::judge(&found, &[limit(Some("nopm"), 0.03)], true).unwrap().fails());
     let wide = gate::judge(&found, &[limit(Some("nopm"), 0.2)], false).unwrap();
-    assert_eq!(wide.outcome, Outcome::Passed);
+    assert_eq!(wide.outcome, GateResult::Passed);
 }
 
 /// Runs whose neighbours correlate by `phi`, around this level.
 fn following(
-    report: &Report,
+    report: &RunReport,
     random: &mut Resampler,
     phi: f64,
     from: i64,
@@ -250,9 +250,9 @@ fn trial_a4_groups_measured_in_one_go_do_not_change_by_a_level_that_lasts() {
         let b = following(&report, &mut random, 0.5, 101, 1, 1e4);
         let found = compared(&a, &b);
         assert!(found.points[0].consecutive);
-        changed += u32::from(found.points[0].verdict == Verdict::Changed);
+        changed += u32::from(found.points[0].verdict == ComparisonVerdict::Changed);
         failed += u32::from(gate::judge(&found, &[limit(None, 0.03)], false).unwrap().fails());
-        if found.points[0].verdict == Verdict::Undetermined {
+        if found.points[0].verdict == ComparisonVerdict::Undetermined {
             undetermined = Some(found);
         }
     }
@@ -274,7 +274,7 @@ fn trial_a6_no_change_says_which_one_is_ruled_out_and_which_would_be_seen() {
     let words = |cv: f64| {
         let found = gated(&report, &mut Noise(9), 6, (1.0, 1.0), cv);
         let point = &found.points[0];
-        assert_eq!(point.verdict, Verdict::NoChange, "{}", point.words);
+        assert_eq!(point.verdict, ComparisonVerdict::NoChange, "{}", point.words);
         assert!(point.ruled_out.unwrap() > 0.0 && point.detectable.unwrap() > 0.0);
         point.words.clone()
     };
@@ -414,9 +414,11 @@ impl Branch {
         run
     }
 
-    fn load(&self, asked: &history::Asked) -> Result<history::History, String> {
-        let asked =
-            history::Asked { newest: if asked.newest == 0 { 200 } else { asked.newest }, ..asked.clone() };
+    fn load(&self, asked: &history::HistoryQuery) -> Result<history::History, String> {
+        let asked = history::HistoryQuery {
+            newest: if asked.newest == 0 { 200 } else { asked.newest },
+            ..asked.clone()
+        };
         history::load(&self.store, &asked, &mut |_, _| {}).map_err(|error| error.to_string())
     }
 }
@@ -435,7 +437,7 @@ fn stepped() -> Branch {
 #[test]
 fn trial_a2_a_change_of_the_level_is_found_with_what_changed_at_it() {
     let branch = stepped();
-    let found = branch.load(&history::Asked::default()).unwrap();
+    let found = branch.load(&history::HistoryQuery::default()).unwrap();
     assert_eq!((found.measure.as_str(), found.entries.len()), ("nopm", 20));
     assert_eq!(found.changes.len(), 1, "{:?}", found.changes);
     let change = &found.changes[0];
@@ -454,13 +456,14 @@ fn trial_a2_a_change_of_the_level_is_found_with_what_changed_at_it() {
         assert!(!page.contains(outside), "{outside} would load something");
     }
     // p99 has another level of its own accord; the measure decides.
-    let p99 = branch.load(&history::Asked { measure: Some("P95".into()), ..Default::default() }).unwrap();
+    let p99 =
+        branch.load(&history::HistoryQuery { measure: Some("P95".into()), ..Default::default() }).unwrap();
     assert_eq!((p99.unit.as_str(), p99.better), ("ms", Some(Better::Lower)));
     // What it takes for noise stands in both, and p is that of a searched place.
     for said in [shown.split_whitespace().collect::<Vec<_>>().join(" "), page] {
         assert!(said.contains("φ = 0.") && said.contains("at the place searched for"), "{said}");
     }
-    let newest = branch.load(&history::Asked { newest: 5, ..Default::default() }).unwrap();
+    let newest = branch.load(&history::HistoryQuery { newest: 5, ..Default::default() }).unwrap();
     assert_eq!((newest.entries.len(), newest.changes.len()), (5, 0));
     assert!(newest.told[0].starts_with("15 older runs"), "{:?}", newest.told);
     assert!(history::text(&newest, Options::default()).contains("too few to find a change in"));
@@ -481,14 +484,14 @@ fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
     for place in 0..4 {
         let shape = Shape { new_orders: 20 + 5 * u64::from(place), seed: 5, ..SHORT };
         let run = branch.run(shape, None);
-        let slot = Slot { place, block: place, treatment: String::new() };
+        let slot = GroupSlot { place, block: place, treatment: String::new() };
         branch.store.enter_group(group, run, &slot).unwrap();
-        values.push(Report::load(&branch.store, run).unwrap().points[0].headline_per_minute.unwrap());
+        values.push(RunReport::load(&branch.store, run).unwrap().points[0].headline_per_minute.unwrap());
     }
     branch.store.set_void(RunId(5), "steal of 12 %").unwrap();
     // Killed in the middle.
     branch.run(Shape { finished: false, ..SHORT }, None);
-    let found = branch.load(&history::Asked::default()).unwrap();
+    let found = branch.load(&history::HistoryQuery::default()).unwrap();
     let runs: Vec<&[i64]> = found.entries.iter().map(|entry| entry.runs.as_slice()).collect();
     assert_eq!(runs, [&[single.0][..], &[2, 3, 4]]);
     assert_eq!(found.entries[1].group, Some(1));
@@ -508,7 +511,7 @@ fn the_key_figures_of_a_run_have_the_ids_that_are_asked_for() {
 #[test]
 fn what_a_history_does_not_have_is_said() {
     let branch = Branch::new();
-    let asked = |branch: Option<&str>, testbed: Option<&str>, measure: Option<&str>| history::Asked {
+    let asked = |branch: Option<&str>, testbed: Option<&str>, measure: Option<&str>| history::HistoryQuery {
         branch: branch.map(Into::into),
         testbed: testbed.map(Into::into),
         measure: measure.map(Into::into),
@@ -523,7 +526,7 @@ fn what_a_history_does_not_have_is_said() {
     );
     // Nobody watched these runs.
     assert!(branch.load(&asked(None, None, Some("server-cpu"))).unwrap_err().contains("is not known"));
-    let workload = history::Asked { workload: Some("pgbench".into()), ..Default::default() };
+    let workload = history::HistoryQuery { workload: Some("pgbench".into()), ..Default::default() };
     assert!(branch.load(&workload).unwrap_err().contains("it has some of tproc-c"));
 }
 
@@ -542,7 +545,7 @@ fn trial_a1_the_report_and_the_key_figures_have_the_same_percentile_whatever_had
     let store = Store::open(place.path().join("k.db")).unwrap();
     for (waiting, known) in [(0, true), (1, true), (9, true), (60, false)] {
         let run = open_loop(&store, &Arrivals::rising(1_276, waiting));
-        let seen = run.report.points[0].seen();
+        let seen = run.report.points[0].client_latency();
         for (id, in_report) in
             [("mean", seen.mean_us), ("p50", seen.p50_us), ("p95", seen.p95_us), ("p99", seen.p99_us)]
         {

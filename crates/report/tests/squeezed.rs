@@ -7,19 +7,19 @@ mod common;
 use common::observed::judged;
 use common::{GOOD, Shape};
 use kelvin_measure::event::{Elasticity, Squeeze, SqueezeSlice};
-use kelvin_measure::observation::Absent;
-use kelvin_report::{Report, Severity, html, json, text};
+use kelvin_measure::observation::UnavailableMetrics;
+use kelvin_report::{RunReport, Severity, html, json, text};
 use kelvin_store::Judgement;
 
-fn seen(shape: Shape) -> Report {
+fn seen(shape: Shape) -> RunReport {
     common::observed(&tempfile::tempdir().unwrap().path().join("k.db"), shape, None)
 }
 
-fn plain(report: &Report) -> String {
+fn plain(report: &RunReport) -> String {
     text::render(report, text::Options::default())
 }
 
-fn squeezed() -> Report {
+fn squeezed() -> RunReport {
     let one = |resource: &str, means: &str, cut, elasticity: f64, verdict: &str| Elasticity {
         resource: resource.into(),
         how: "25 % off the 3.62 CPUs that others left to it; it used 3.55 of them".into(),
@@ -47,7 +47,7 @@ fn squeezed() -> Report {
             one("server CPU", "CPU affinity", Some(0.25), 0.96, "limits the throughput"),
             one("server I/O", "", None, -0.02, "does not limit the throughput"),
         ],
-        not_cut: vec![Absent {
+        not_cut: vec![UnavailableMetrics {
             what: "client CPU".into(),
             why: "no control groups <are> mounted here".into(),
         }],
@@ -123,7 +123,7 @@ fn no_green_tile_stands_beside_a_void_verdict() {
     assert!(report.valid, "{:?}", report.judgement);
     let good = "<div class=\"tile good\"><span class=\"value\">counted</span>";
     assert!(html::render(&report).unwrap().contains(good));
-    report.judgement = Judgement::of(vec!["it was not steady".into()]);
+    report.judgement = Judgement::from_reasons(vec!["it was not steady".into()]);
     report.valid = false;
     let page = html::render(&report).unwrap();
     assert!(!page.contains("tile good") && page.contains("<span class=\"value\">void</span>"));

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use kelvin_analysis::{Analysis, Dossier, analyze};
 use kelvin_diagnose::{Better, KeyFigure};
-use kelvin_lab::study::{Attempt, Deviation, Entry, Event, Lock, Plan, Results, Stored, Study, notebook};
+use kelvin_lab::study::{
+    Attempt, Deviation, LedgerEntry, LedgerEvent, Lock, Results, StoredRunFacts, Study, StudyPlan, notebook,
+};
 use kelvin_report::study;
 use kelvin_stats::bootstrap::Resampler;
 use kelvin_store::RunId;
@@ -74,14 +76,14 @@ fn at(second: u64) -> jiff::Timestamp {
 
 struct Told {
     study: Study,
-    entries: Vec<Entry>,
-    stored: BTreeMap<i64, Stored>,
+    entries: Vec<LedgerEntry>,
+    stored: BTreeMap<i64, StoredRunFacts>,
 }
 
 /// Every planned run, around the cells' values; the noise of a treatment adds up to nothing over the blocks.
 fn told(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> Told {
     let study = Study::parse(text, "study.toml", Path::new(".")).unwrap();
-    let plan = Plan::of(&study);
+    let plan = StudyPlan::of(&study);
     let mut random = Resampler::new(11);
     let mut noise: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for treatment in &plan.treatments {
@@ -97,9 +99,9 @@ fn told(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> Told {
         let value = nopm(&name) * factor;
         let attempt = Attempt { place: place as u32, block: run.block, treatment: name.clone() };
         let results = results(place as i64 + 1, value);
-        entries.push(Entry { at: at(place as u64), event: Event::Measured { attempt, results } });
+        entries.push(LedgerEntry { at: at(place as u64), event: LedgerEvent::Measured { attempt, results } });
         let limit = Some("CPU".into());
-        stored.insert(place as i64 + 1, Stored { ipc: Some(field(&name).1 * factor), limit });
+        stored.insert(place as i64 + 1, StoredRunFacts { ipc: Some(field(&name).1 * factor), limit });
     }
     Told { study, entries, stored }
 }
@@ -125,7 +127,7 @@ fn results(run: i64, nopm: f64) -> Results {
 
 impl Told {
     fn analysis(&self) -> Analysis {
-        analyze(&kelvin_lab::study::gather(&self.study, &self.entries, &self.stored)).unwrap()
+        analyze(&kelvin_lab::study::analysis_input(&self.study, &self.entries, &self.stored)).unwrap()
     }
 
     fn dossier(&self, notebook: &str) -> Dossier {
@@ -143,12 +145,12 @@ fn numa(blocks: u32) -> Told {
 /// With a void run that was made again, a deviation, and one that could not be made.
 fn eventful() -> Told {
     let mut told = numa(6);
-    let Event::Measured { attempt, results } = told.entries[4].event.clone() else { unreachable!() };
+    let LedgerEvent::Measured { attempt, results } = told.entries[4].event.clone() else { unreachable!() };
     let place = told.entries.len() as u32;
     let mut slow = results.clone();
     slow.figures[0].value = Some(400_000.0);
     let why = vec!["the window holds a checkpoint | \u{1b}[31mred".to_owned()];
-    told.entries[4].event = Event::Void { attempt: attempt.clone(), why, results: slow };
+    told.entries[4].event = LedgerEvent::Void { attempt: attempt.clone(), why, results: slow };
     let again = Attempt { place, ..attempt.clone() };
     let mut second = results;
     second.run = RunId(i64::from(place) + 1);
@@ -160,11 +162,11 @@ fn eventful() -> Told {
     };
     let failed = Attempt { place: place + 1, ..attempt };
     for event in [
-        Event::Deviation(deviation),
-        Event::Measured { attempt: again, results: second },
-        Event::Failed { attempt: failed, why: "the server is gone".into() },
+        LedgerEvent::Deviation(deviation),
+        LedgerEvent::Measured { attempt: again, results: second },
+        LedgerEvent::Failed { attempt: failed, why: "the server is gone".into() },
     ] {
-        told.entries.push(Entry { at: at(900), event });
+        told.entries.push(LedgerEntry { at: at(900), event });
     }
     told
 }
@@ -245,8 +247,8 @@ fn a_study_without_any_run_has_its_page() {
 fn a_study_of_void_runs_says_so() {
     let mut told = numa(4);
     for entry in &mut told.entries {
-        let Event::Measured { attempt, results } = entry.event.clone() else { continue };
-        entry.event = Event::Void { attempt, results, why: vec!["not steady".into()] };
+        let LedgerEvent::Measured { attempt, results } = entry.event.clone() else { continue };
+        entry.event = LedgerEvent::Void { attempt, results, why: vec!["not steady".into()] };
     }
     let found = told.analysis();
     let text = study::text(&found);

@@ -37,7 +37,7 @@ pub struct Search {
 
 /// How a search stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum SearchEnd {
     /// Not yet: there is a next rate.
     Underway,
     /// The next higher rate within the resolution failed.
@@ -52,7 +52,7 @@ pub enum Ended {
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct MaxRateResult {
     /// The highest rate that held, with no failure at or below it; none when no rate did.
     pub highest: Option<f64>,
     /// Good transactions a second in the latest trial at that rate.
@@ -65,7 +65,7 @@ pub struct Found {
     /// measured is not steady there, and the figure deserves longer trials.
     pub unstable: Vec<f64>,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: SearchEnd,
 }
 
 impl Search {
@@ -118,48 +118,48 @@ impl Search {
     }
 
     /// What is known so far.
-    pub fn outcome(&self) -> Found {
+    pub fn outcome(&self) -> MaxRateResult {
         let failed = self.lowest_failed();
         let highest = self.highest();
         let mut unstable: Vec<f64> = self.held().filter(|&rate| failed.is_some_and(|f| rate >= f)).collect();
         unstable.sort_unstable_by(f64::total_cmp);
         unstable.dedup();
         let latest = self.trials.iter().rev().find(|(rate, _)| Some(*rate) == highest);
-        Found {
+        MaxRateResult {
             highest,
             achieved: latest.map(|(_, trial)| trial.achieved),
             confirmed: highest.is_some_and(|rate| self.confirmed(rate)),
             lowest_failed: failed,
             unstable,
-            ended: self.decide().err().unwrap_or(Ended::Underway),
+            ended: self.decide().err().unwrap_or(SearchEnd::Underway),
         }
     }
 
     /// The next rate, or why there is none.
-    fn decide(&self) -> Result<f64, Ended> {
+    fn decide(&self) -> Result<f64, SearchEnd> {
         let left = self.budget.saturating_sub(self.trials.len());
         let (highest, failed) = (self.highest(), self.lowest_failed());
         let wish = match (highest, failed) {
             (None, None) => Ok(self.start),
-            (None, Some(failed)) if failed <= self.lowest => Err(Ended::NothingHolds),
+            (None, Some(failed)) if failed <= self.lowest => Err(SearchEnd::NothingHolds),
             (None, Some(failed)) => Ok((failed / 2.0).max(self.lowest)),
-            (Some(highest), None) if highest >= Rates::HIGHEST => self.confirm(highest, Ended::Highest),
+            (Some(highest), None) if highest >= Rates::HIGHEST => self.confirm(highest, SearchEnd::Highest),
             (Some(highest), None) => Ok((highest * 2.0).min(Rates::HIGHEST)),
             (Some(highest), Some(failed)) if failed <= highest * self.resolution => {
-                self.confirm(highest, Ended::Resolved)
+                self.confirm(highest, SearchEnd::Resolved)
             }
             (Some(highest), Some(failed)) => Ok(between(highest, failed)),
         };
         match (wish, highest) {
             (Err(ended), _) => Err(ended),
-            (Ok(_), _) if left == 0 => Err(Ended::OutOfTrials),
+            (Ok(_), _) if left == 0 => Err(SearchEnd::OutOfTrials),
             // A figure that held twice is worth more than a higher one that held once.
             (Ok(_), Some(highest)) if left == 1 && !self.confirmed(highest) => Ok(highest),
             (Ok(rate), _) => Ok(rate),
         }
     }
 
-    fn confirm(&self, rate: f64, ended: Ended) -> Result<f64, Ended> {
+    fn confirm(&self, rate: f64, ended: SearchEnd) -> Result<f64, SearchEnd> {
         if self.confirmed(rate) { Err(ended) } else { Ok(rate) }
     }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     /// Runs a search to its end against a system that holds by `holds`.
-    fn run(mut search: Search, mut holds: impl FnMut(f64) -> bool) -> (Found, Vec<f64>) {
+    fn run(mut search: Search, mut holds: impl FnMut(f64) -> bool) -> (MaxRateResult, Vec<f64>) {
         let mut rates = Vec::new();
         while let Some(rate) = search.next() {
             assert!(rates.len() < 200, "it does not end: {rates:?}");
@@ -223,7 +223,7 @@ mod tests {
         let highest = found.highest.unwrap();
         assert!(highest <= 5_300.0 && highest * 1.05 > 5_300.0, "{found:?}");
         assert_eq!(rates[rates.len() - 1], highest);
-        assert!(found.confirmed && found.unstable.is_empty() && found.ended == Ended::Resolved);
+        assert!(found.confirmed && found.unstable.is_empty() && found.ended == SearchEnd::Resolved);
         assert!(rates.len() <= 10, "{rates:?}");
     }
 
@@ -235,12 +235,12 @@ mod tests {
         assert!((124.0..=130.0).contains(&found.highest.unwrap()), "{found:?}");
 
         let (found, rates) = run(Search::new(1024.0, 5.0, 30).unwrap(), |_| false);
-        assert_eq!((found.highest, found.ended), (None, Ended::NothingHolds));
+        assert_eq!((found.highest, found.ended), (None, SearchEnd::NothingHolds));
         assert_eq!((rates.len(), found.lowest_failed), (11, Some(1.0)));
 
         let search = Search::new(1000.0, 5.0, 30).unwrap().not_below(300.0);
         let (found, rates) = run(search, |_| false);
-        assert_eq!((rates, found.ended), (vec![1000.0, 500.0, 300.0], Ended::NothingHolds));
+        assert_eq!((rates, found.ended), (vec![1000.0, 500.0, 300.0], SearchEnd::NothingHolds));
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(rates, [start, start * 2.0, Rates::HIGHEST, Rates::HIGHEST]);
         assert_eq!(
             (found.highest, found.ended, found.confirmed),
-            (Some(Rates::HIGHEST), Ended::Highest, true)
+            (Some(Rates::HIGHEST), SearchEnd::Highest, true)
         );
     }
 
@@ -270,9 +270,12 @@ mod tests {
     fn the_last_trial_confirms_instead_of_looking_higher() {
         let (found, rates) = run(Search::new(1000.0, 5.0, 4).unwrap(), |rate| rate < 1e6);
         assert_eq!(rates, [1000.0, 2000.0, 4000.0, 4000.0]);
-        assert_eq!((found.highest, found.confirmed, found.ended), (Some(4000.0), true, Ended::OutOfTrials));
+        assert_eq!(
+            (found.highest, found.confirmed, found.ended),
+            (Some(4000.0), true, SearchEnd::OutOfTrials)
+        );
         let (found, _) = run(Search::new(1000.0, 5.0, 3).unwrap(), |_| false);
-        assert_eq!((found.highest, found.ended), (None, Ended::OutOfTrials));
+        assert_eq!((found.highest, found.ended), (None, SearchEnd::OutOfTrials));
     }
 
     #[test]
@@ -299,7 +302,7 @@ mod tests {
             let (found, rates) = run(search, |rate| rate <= threshold);
             let highest = found.highest.unwrap();
             prop_assert!(highest <= threshold && highest * (1.0 + resolution / 100.0) >= threshold * 0.999_999);
-            prop_assert!(found.confirmed && found.ended == Ended::Resolved && rates.len() < 35);
+            prop_assert!(found.confirmed && found.ended == SearchEnd::Resolved && rates.len() < 35);
         }
 
         #[test]
@@ -316,11 +319,11 @@ mod tests {
                 prop_assert!(search.trials().len() <= budget);
             }
             let found = search.outcome();
-            prop_assert!(found.ended != Ended::Underway);
+            prop_assert!(found.ended != SearchEnd::Underway);
             if let Some(highest) = found.highest {
                 prop_assert!(search.trials().iter().all(|(rate, t)| t.holds || *rate > highest));
                 prop_assert!(highest.ln() < threshold.ln() + softness);
-                if found.ended == Ended::Resolved {
+                if found.ended == SearchEnd::Resolved {
                     prop_assert!(found.confirmed && found.lowest_failed.unwrap() <= highest * 1.05 * 1.000_001);
                     // A step of the resolution below the softness nothing fails any more.
                     prop_assert!(highest.ln() > threshold.ln() - softness - 0.05);

@@ -84,7 +84,12 @@ impl Gap {
 
 /// Whether the process ran all the time of a window of `elapsed` nanoseconds that opened at `open`. Where noise is accepted,
 /// gaps in which others had the CPUs are reported and speak against nothing: they have their price.
-pub(crate) fn ran(gaps: &[Gap], open: Nanos, elapsed: Nanos, accept_noise: bool) -> Invariant {
+pub(crate) fn check_generator_ran(
+    gaps: &[Gap],
+    open: Nanos,
+    elapsed: Nanos,
+    accept_noise: bool,
+) -> Invariant {
     let gaps: Vec<Gap> = gaps.iter().filter_map(|gap| gap.within(open, open + elapsed)).collect();
     let elapsed = elapsed as f64 / 1e9;
     let held_up: f64 = gaps.iter().map(|gap| gap.seconds()).sum();
@@ -192,7 +197,7 @@ mod tests {
     fn trial_d3_a_generator_that_was_held_up_within_the_window_says_so() {
         let gap = |from: u64, to: u64, why| Gap { from, to, why };
         let window = 8 * SECOND;
-        let ran = |gap, accepted| ran(&[gap], SECOND, window, accepted);
+        let ran = |gap, accepted| check_generator_ran(&[gap], SECOND, window, accepted);
         let stopped = ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), false);
         assert!(!stopped.holds && !ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), true).holds);
         assert!(stopped.evidence.contains("2.00 of 8.0 s, at 3.0 s: it was stopped"), "{}", stopped.evidence);
@@ -200,9 +205,9 @@ mod tests {
         assert!(!starved.holds && starved.evidence.contains("ready and got no CPU"), "{}", starved.evidence);
         assert!(ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), true).holds, "noise that was accepted");
         let short = gap(SECOND, SECOND + SECOND / 4, HeldUp::Stopped);
-        assert!(super::ran(&[short], SECOND, 60 * SECOND, false).holds, "0.4 % of a minute");
-        assert!(super::ran(&[], SECOND, window, false).holds);
+        assert!(super::check_generator_ran(&[short], SECOND, 60 * SECOND, false).holds, "0.4 % of a minute");
+        assert!(super::check_generator_ran(&[], SECOND, window, false).holds);
         let before = gap(SECOND, 3 * SECOND, HeldUp::Stopped);
-        assert!(super::ran(&[before], 3 * SECOND, window, false).holds, "before the window");
+        assert!(super::check_generator_ran(&[before], 3 * SECOND, window, false).holds, "before the window");
     }
 }

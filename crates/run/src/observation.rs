@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kelvin_database::{Engine, EngineKind};
-use kelvin_measure::observation::{Absent, Observation, Observer};
+use kelvin_measure::observation::{Observation, Observer, UnavailableMetrics};
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::engine;
 use kelvin_observe::sample::{Config, Process};
@@ -40,13 +40,13 @@ pub struct Watchers {
     /// Ready to start; the database's have their connections.
     pub watchers: Vec<Box<dyn Watcher>>,
     /// What could not be watched, with its reason.
-    pub refused: Vec<Absent>,
+    pub refused: Vec<UnavailableMetrics>,
 }
 
 impl Watchers {
     /// Makes the watchers of host, database and other hosts that `plan` asks for. In a server that is `ours` they may
     /// create what they read; in one that is `loaded` by us other applications' sessions are told apart.
-    pub fn of(plan: &Observe, ours: bool, loaded: bool, engine: Option<&Arc<dyn Engine>>) -> Self {
+    pub fn for_plan(plan: &Observe, ours: bool, loaded: bool, engine: Option<&Arc<dyn Engine>>) -> Self {
         let mut found = Self::default();
         if !plan.enabled {
             return found;
@@ -87,7 +87,7 @@ impl Watchers {
         engine: &Arc<dyn Engine>,
         host: &mut Config,
     ) {
-        let plan = engine::Plan {
+        let plan = engine::WatchPlan {
             looks: plan.looks,
             figures: plan.interval.duration(),
             statements: plan.statements as usize,
@@ -112,7 +112,7 @@ impl Watchers {
     }
 
     fn refuse(&mut self, what: &str, why: &str) {
-        self.refused.push(Absent { what: what.into(), why: why.into() });
+        self.refused.push(UnavailableMetrics { what: what.into(), why: why.into() });
     }
 }
 
@@ -143,7 +143,10 @@ impl<'a> Watched<'a> {
             match Watch::start(watchers, clock) {
                 Ok(started) => watch = Some(started),
                 Err(error) => {
-                    refused.push(Absent { what: "host and database".into(), why: error.to_string() });
+                    refused.push(UnavailableMetrics {
+                        what: "host and database".into(),
+                        why: error.to_string(),
+                    });
                 }
             }
         }

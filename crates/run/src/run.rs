@@ -47,7 +47,7 @@ pub enum RunError {
 
 /// What a run came to.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// How it ended.
     pub status: Status,
     /// The error that ended it.
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub checks: Vec<CheckLine>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Transactions that failed for good, over everything the users did.
     pub fn failed(&self) -> u64 {
         self.points.iter().flat_map(|p| p.totals.transactions(&p.totals.all)).map(|kind| kind.failed).sum()
@@ -87,12 +87,12 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Runs every point and the checks. The last event is always [`Event::Finished`], whatever happened,
     /// unless the sink itself failed.
-    pub fn execute(&self, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
+    pub fn execute(&self, sink: &mut dyn Sink) -> Result<RunOutcome, RunError> {
         let mut outcome =
-            Outcome { status: Status::Complete, error: None, points: Vec::new(), checks: Vec::new() };
+            RunOutcome { status: Status::Complete, error: None, points: Vec::new(), checks: Vec::new() };
         // Before the users connect: a server that places connections by their order shall place theirs as without us.
         let watchers =
-            Watchers::of(&self.spec.observe, self.spec.target.is_managed(), true, Some(&self.engine));
+            Watchers::for_plan(&self.spec.observe, self.spec.target.is_managed(), true, Some(&self.engine));
         let mut watched = Watched::start(sink, watchers, &self.clock)?;
         let result =
             self.points(&mut watched, &mut outcome).and_then(|()| self.checks(&mut watched, &mut outcome));
@@ -114,7 +114,7 @@ impl Run<'_> {
     }
 
     /// Every point in turn: those that were asked for, or those that a search for the highest rate asks for.
-    fn points(&self, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {
+    fn points(&self, sink: &mut dyn Sink, outcome: &mut RunOutcome) -> Result<(), RunError> {
         let load = &self.spec.load;
         if let (true, Some(slo)) = (load.find_max, &load.slo) {
             return self.search(slo, sink, outcome);
@@ -126,7 +126,7 @@ impl Run<'_> {
             }
             if let (Some(slo), Some(point)) = (&load.slo, outcome.points.last()) {
                 let trial = trial::judge(slo, point);
-                let text = trial::words(&trial);
+                let text = trial::describe_trial(&trial);
                 sink.event(&Event::Note { point: trial.point, second: 0, text })?;
             }
         }
@@ -145,7 +145,7 @@ impl Run<'_> {
         users: u32,
         rate: Option<f64>,
         sink: &mut dyn Sink,
-        outcome: &mut Outcome,
+        outcome: &mut RunOutcome,
     ) -> Result<bool, RunError> {
         let point = Point {
             index: outcome.points.len() as u32,
@@ -169,7 +169,7 @@ impl Run<'_> {
     }
 
     /// Searches the highest rate that meets the objective; what was found by an interruption is told, too.
-    fn search(&self, slo: &Slo, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {
+    fn search(&self, slo: &Slo, sink: &mut dyn Sink, outcome: &mut RunOutcome) -> Result<(), RunError> {
         let load = &self.spec.load;
         let users = load.points().first().map_or(1, |&(users, _)| users);
         // A low rate takes a longer trial for as many response times, up to so many times the duration that was asked for.
@@ -193,7 +193,7 @@ impl Run<'_> {
             let Some(point) = measured else { break };
             ended = Ok(true);
             let trial = trial::judge(slo, point);
-            let text = trial::words(&trial);
+            let text = trial::describe_trial(&trial);
             sink.event(&Event::Note { point: trial.point, second: 0, text })?;
             search.tell(rate, trial::for_search(&trial));
             trials.push(trial);
@@ -208,17 +208,23 @@ impl Run<'_> {
         ended.map(drop)
     }
 
-    fn checks(&self, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), RunError> {
+    fn checks(&self, sink: &mut dyn Sink, outcome: &mut RunOutcome) -> Result<(), RunError> {
         if self.spec.check && outcome.status == Status::Complete {
-            outcome.checks =
-                check(&*self.engine, &*self.workload, &self.clock, &self.stop, Phase::CheckAfter, sink)?;
+            outcome.checks = check_consistency(
+                &*self.engine,
+                &*self.workload,
+                &self.clock,
+                &self.stop,
+                Phase::CheckAfter,
+                sink,
+            )?;
         }
         Ok(())
     }
 }
 
 /// Checks the consistency conditions and hands each to the sink as it is known.
-pub fn check(
+pub fn check_consistency(
     engine: &dyn Engine,
     workload: &dyn Workload,
     clock: &Clock,

@@ -1,25 +1,25 @@
 //! The series of counts and latencies that a run keeps.
 
-use kelvin_measure::event::{Role, Series};
-use kelvin_workload::Kind;
+use kelvin_measure::event::{Series, SeriesRole};
+use kelvin_workload::TransactionKind;
 
 /// The series of a workload's transaction types and timed statements, in their order; in an open loop followed
 /// by the response times of each transaction type, and by the generator's lateness.
-pub fn series(kinds: &[Kind], open_loop: bool) -> Vec<Series> {
+pub fn series(kinds: &[TransactionKind], open_loop: bool) -> Vec<Series> {
     let mut series: Vec<Series> = kinds
         .iter()
         .map(|kind| Series {
             name: kind.name.to_string(),
             headline: kind.headline,
-            role: kind.statement_of.map_or(Role::Transaction, |of| Role::Statement { of }),
+            role: kind.statement_of.map_or(SeriesRole::Transaction, |of| SeriesRole::Statement { of }),
         })
         .collect();
     if open_loop {
         for (of, kind) in kinds.iter().enumerate().filter(|(_, kind)| kind.statement_of.is_none()) {
-            let role = Role::Response { of: of as u16 };
+            let role = SeriesRole::Response { of: of as u16 };
             series.push(Series { name: format!("{}, response", kind.name), headline: false, role });
         }
-        series.push(Series { name: "schedule lag".into(), headline: false, role: Role::Lag });
+        series.push(Series { name: "schedule lag".into(), headline: false, role: SeriesRole::Lag });
     }
     series
 }

@@ -1,8 +1,8 @@
 //! What a run of several points says as a whole: the law behind a sweep over users.
 
 use kelvin_measure::event::{Estimate, Event, Scalability, ScalabilityPoint};
-use kelvin_stats::bootstrap::Interval;
-use kelvin_stats::usl::{Place, Point, Usl};
+use kelvin_stats::bootstrap::BootstrapInterval;
+use kelvin_stats::usl::{PeakUsers, Point, Usl};
 
 use crate::driver::PointResult;
 
@@ -39,7 +39,7 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
         }
     };
     let intervals = law.intervals(CONFIDENCE, REPLICATES, seed);
-    let estimate = |value, interval: Option<Interval>| Estimate {
+    let estimate = |value, interval: Option<BootstrapInterval>| Estimate {
         value,
         low: interval.map(|interval| interval.low),
         high: interval.map(|interval| interval.high),
@@ -49,10 +49,10 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
         sigma: estimate(law.sigma, intervals.map(|i| i.sigma)),
         kappa: estimate(law.kappa, intervals.map(|i| i.kappa)),
         peak_users: match law.peak().users {
-            Place::At(users) => Some(users),
-            Place::Below(_) | Place::Beyond(_) => None,
+            PeakUsers::At(users) => Some(users),
+            PeakUsers::Below(_) | PeakUsers::Beyond(_) => None,
         },
-        peak_below: matches!(law.peak().users, Place::Below(_)),
+        peak_below: matches!(law.peak().users, PeakUsers::Below(_)),
         r_squared: Some(law.r_squared).filter(|r| r.is_finite()),
         points: measured,
     });

@@ -1,9 +1,9 @@
 //! One point of a run against an objective.
 
-use kelvin_measure::event::{RateTrial, Role};
+use kelvin_measure::event::{RateTrial, SeriesRole};
 
 use crate::driver::PointResult;
-use crate::find_max::{Ended, Found, Trial};
+use crate::find_max::{MaxRateResult, SearchEnd, Trial};
 use crate::spec::{Slo, SloFigures};
 
 /// Judges a point: by its response times in an open loop, by its service times in a closed one. A point whose
@@ -11,8 +11,8 @@ use crate::spec::{Slo, SloFigures};
 pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
     let schedule = point.window.schedule;
     let ended = point.totals.measured_of(|role| match schedule {
-        Some(_) => matches!(role, Role::Response { .. }),
-        None => role == Role::Transaction,
+        Some(_) => matches!(role, SeriesRole::Response { .. }),
+        None => role == SeriesRole::Transaction,
     });
     let unserved = schedule.map_or(0, |schedule| schedule.never_begun());
     let errors = ended.failed + unserved;
@@ -47,27 +47,27 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
 }
 
 /// A judged point in one sentence.
-pub(crate) fn words(trial: &RateTrial) -> String {
+pub(crate) fn describe_trial(trial: &RateTrial) -> String {
     let verdict = if trial.holds { "met" } else { "missed" };
     format!("objective {verdict}: {}", trial.verdicts.join("; "))
 }
 
 /// What the reader of a search's outcome has to know besides its figures.
-pub(crate) fn remarks(found: &Found, trials: &[RateTrial]) -> Vec<String> {
+pub(crate) fn remarks(found: &MaxRateResult, trials: &[RateTrial]) -> Vec<String> {
     let mut remarks = Vec::new();
     let lowest = trials.iter().filter(|trial| Some(trial.rate) == found.lowest_failed && !trial.holds);
     if lowest.clone().any(|trial| !trial.void.is_empty()) {
         remarks.push("what stopped the search is a void trial: the limit may not be the database's".into());
     }
     match found.ended {
-        Ended::Resolved => {}
-        Ended::Underway => remarks.push("the search was interrupted before it had closed in".into()),
-        Ended::Highest => remarks.push("the highest rate that can be tried still held".into()),
-        Ended::NothingHolds => remarks.push(format!(
+        SearchEnd::Resolved => {}
+        SearchEnd::Underway => remarks.push("the search was interrupted before it had closed in".into()),
+        SearchEnd::Highest => remarks.push("the highest rate that can be tried still held".into()),
+        SearchEnd::NothingHolds => remarks.push(format!(
             "no rate held, down to {}/s, the lowest that the search tries",
             found.lowest_failed.unwrap_or_default()
         )),
-        Ended::OutOfTrials => {
+        SearchEnd::OutOfTrials => {
             remarks.push("the search used up its trials before it had closed in on the rate".into());
         }
     }

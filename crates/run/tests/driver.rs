@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 
 use kelvin_measure::Event;
-use kelvin_measure::event::{KindCounts, Part, Phase, Status};
+use kelvin_measure::event::{KindCounts, LoadPart, Phase, Status};
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 use kelvin_workload::tproc_c::TprocC;
@@ -35,14 +35,14 @@ fn a_timed_window_counts_only_what_ended_in_it() {
             .collect();
         let measured: u64 = seconds
             .iter()
-            .filter(|s| s.part == Part::Measured)
+            .filter(|s| s.part == LoadPart::Measured)
             .flat_map(|s| &s.kinds)
             .map(KindCounts::good)
             .sum();
         let total: u64 = point.totals.measured.iter().map(KindCounts::good).sum();
         assert_eq!(measured, total, "the events hold every counted transaction");
-        assert!(seconds.iter().any(|s| s.part == Part::RampUp && s.second == -1));
-        assert!(seconds.iter().filter(|s| s.part == Part::Measured).all(|s| (0..2).contains(&s.second)));
+        assert!(seconds.iter().any(|s| s.part == LoadPart::RampUp && s.second == -1));
+        assert!(seconds.iter().filter(|s| s.part == LoadPart::Measured).all(|s| (0..2).contains(&s.second)));
     }
     let phases: Vec<Phase> = sink
         .events

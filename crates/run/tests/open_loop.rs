@@ -4,9 +4,9 @@
 
 mod support;
 
-use kelvin_measure::event::{Arrivals, KindCounts, Role, Status};
+use kelvin_measure::event::{Arrivals, KindCounts, SeriesRole, Status};
 use kelvin_measure::{Event, Histogram};
-use kelvin_run::Outcome;
+use kelvin_run::RunOutcome;
 use kelvin_workload::Stop;
 use support::{Kept, assert_invariants, loaded, run, spec};
 
@@ -18,7 +18,7 @@ fn arrivals(sink: &Kept) -> Vec<Arrivals> {
     sink.events.iter().filter_map(arrivals).collect()
 }
 
-fn latencies(outcome: &Outcome, wanted: fn(&Role) -> bool) -> Histogram {
+fn latencies(outcome: &RunOutcome, wanted: fn(&SeriesRole) -> bool) -> Histogram {
     let totals = &outcome.points[0].totals;
     let mut sum = Histogram::new();
     let series = totals.measured.iter().zip(&totals.roles).filter(|(_, role)| wanted(role));
@@ -45,8 +45,8 @@ fn a_rate_that_can_be_served_is_served_and_every_arrival_is_in_the_books() {
     assert!((215..385).contains(&schedule.due), "{schedule:?}");
     let good: u64 = point.totals.transactions(&point.totals.measured).map(KindCounts::good).sum();
     assert!(good.abs_diff(schedule.due) <= 20 + schedule.waiting, "{good} of {schedule:?}");
-    let service = latencies(&outcome, |role| *role == Role::Transaction);
-    let response = latencies(&outcome, |role| matches!(role, Role::Response { .. }));
+    let service = latencies(&outcome, |role| *role == SeriesRole::Transaction);
+    let response = latencies(&outcome, |role| matches!(role, SeriesRole::Response { .. }));
     assert_eq!(service.count(), good);
     // Services are counted by their ends, responses by their intended starts: what was under way at an edge of
     // the window is in one and not in the other. That every arrival is somewhere, `assert_invariants` has seen.
@@ -55,7 +55,7 @@ fn a_rate_that_can_be_served_is_served_and_every_arrival_is_in_the_books() {
     let entered = good.saturating_sub(response.count()) + under_way;
     let longest = u128::from(service.max().unwrap()) * u128::from(entered);
     assert!(response.sum() + longest >= service.sum(), "a response holds its service");
-    assert!(latencies(&outcome, |role| *role == Role::Lag).count() > 0);
+    assert!(latencies(&outcome, |role| *role == SeriesRole::Lag).count() > 0);
 }
 
 #[test]
@@ -82,14 +82,14 @@ fn what_a_full_queue_refuses_is_told_and_what_waits_counts_as_waiting() {
     assert_invariants(&outcome);
     let point = &outcome.points[0];
     let schedule = point.window.schedule.unwrap();
-    let responses = point.totals.measured_of(|role| matches!(role, Role::Response { .. }));
+    let responses = point.totals.measured_of(|role| matches!(role, SeriesRole::Response { .. }));
     let started = responses.good() + responses.failed;
     assert_eq!(schedule.due, started + schedule.never_begun(), "{schedule:?}");
     assert!(schedule.refused > schedule.due / 2 && schedule.waiting <= 41, "{schedule:?}");
     assert_eq!(arrivals(&sink).iter().map(|a| a.refused).sum::<u64>(), schedule.refused);
     // 40 arrivals wait in 0.8 ms of the schedule: whoever is served came not much earlier than that.
-    let response = latencies(&outcome, |role| matches!(role, Role::Response { .. }));
-    let service = latencies(&outcome, |role| *role == Role::Transaction);
+    let response = latencies(&outcome, |role| matches!(role, SeriesRole::Response { .. }));
+    let service = latencies(&outcome, |role| *role == SeriesRole::Transaction);
     assert!(response.sum() > service.sum());
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelvin_database::postgres::{Config, PostgresEngine};
-use kelvin_database::{Control, Engine, ErrorClass, Rows, Value};
+use kelvin_database::{Engine, ErrorClass, Rows, TransactionControl, Value};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::Calls;
@@ -103,10 +103,10 @@ fn everything_a_session_does_works_without_named_statements() {
         let key = index as i64;
         s.execute(*insert, &[key.into(), Value::Int(7), "one".into()], &mut rows).unwrap();
         assert_eq!((rows.int(0, 0).unwrap(), rows.decimal(0, 1, 2).unwrap()), (key, 700));
-        s.queue_control(Control::Begin).unwrap();
+        s.queue_control(TransactionControl::Begin).unwrap();
         s.queue(*insert, &[(key + 100).into(), Value::Null, "two".into()]).unwrap();
         s.queue(*count, &[Value::Int(0)]).unwrap();
-        s.queue_control(Control::Commit).unwrap();
+        s.queue_control(TransactionControl::Commit).unwrap();
         s.flush(&mut results).unwrap();
         assert_eq!(results[2].int(0, 0).unwrap(), 2 * (key + 1));
         // An error in a batch leaves the session in order.

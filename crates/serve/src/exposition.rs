@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Error, Write as _};
 use std::time::Instant;
 
-use kelvin_measure::event::{Phase, Role, Status};
+use kelvin_measure::event::{Phase, SeriesRole, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::names::Named;
+use crate::names::PrometheusMetric;
 use crate::state::{Counts, State};
 
 const PHASES: [(Phase, &str); 7] = [
@@ -74,7 +74,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// A family of gauges: its name and unit, its help, its samples.
-type Gauges<'a> = (&'a Named, &'a str, Vec<(Labels<'a>, f64)>);
+type Gauges<'a> = (&'a PrometheusMetric, &'a str, Vec<(Labels<'a>, f64)>);
 
 struct Page<'a> {
     encoder: DescriptorEncoder<'a>,
@@ -184,15 +184,17 @@ impl Page<'_> {
         for ((kind, part), counts) in &state.counts {
             let Some((series, of)) = state.series(*kind) else { continue };
             match series.role {
-                Role::Transaction => service.push((labels([("type", of), ("part", part)]), &counts.latency)),
-                Role::Response { .. } => {
+                SeriesRole::Transaction => {
+                    service.push((labels([("type", of), ("part", part)]), &counts.latency));
+                }
+                SeriesRole::Response { .. } => {
                     response.push((labels([("type", of), ("part", part)]), &counts.latency));
                 }
-                Role::Statement { .. } => {
+                SeriesRole::Statement { .. } => {
                     let of = [("type", of), ("statement", series.name.as_str()), ("part", part)];
                     statement.push((labels(of), &counts.latency));
                 }
-                Role::Lag => lag.push((labels([("part", part)]), &counts.latency)),
+                SeriesRole::Lag => lag.push((labels([("part", part)]), &counts.latency)),
             }
         }
         for (name, help, histograms) in [

@@ -5,7 +5,7 @@ use kelvin_diagnose::metric::SOURCES;
 
 /// An observer's metric as Prometheus has it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct PrometheusMetric {
     /// Without its unit.
     pub(crate) name: String,
     /// The unit, which is the name's end, too.
@@ -53,7 +53,7 @@ const RESERVED: [(&str, &str); 5] = [
 ];
 
 /// The metric for an observer's `name` in `unit` (see `kelvin_measure::observation::Metric`).
-pub(crate) fn named(name: &str, unit: &str) -> Named {
+pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
     let (host, name) = split_host(name);
     let mut labels = vec![("host", host.to_owned())];
     let parts: Vec<&str> = name.split('.').collect();
@@ -118,7 +118,7 @@ pub(crate) fn named(name: &str, unit: &str) -> Named {
         name.truncate(name.len() - end.len());
         name.push_str(instead);
     }
-    Named { name, unit, factor, labels }
+    PrometheusMetric { name, unit, factor, labels }
 }
 
 /// The host and the name on it.
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn shown(name: &str, unit: &str) -> String {
-        let named = named(name, unit);
+        let named = prometheus_metric(name, unit);
         let labels: Vec<_> = named.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let unit = named.unit.map_or(String::new(), |unit| format!("_{unit}"));
         format!("{}{unit}{{{}}}", named.name, labels.join(","))
@@ -225,7 +225,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_name_becomes_one_that_prometheus_takes(name: String, unit: String) {
-            let named = named(&name, &unit);
+            let named = prometheus_metric(&name, &unit);
             prop_assert!(named.name.starts_with("kelvin"));
             prop_assert!(named.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
             prop_assert!(!named.name.ends_with('_'));

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kelvin_measure::Event;
-use kelvin_measure::event::{Arrivals, ErrorCount, Part, Per, Phase, Role, Second, Series, Status, Window};
-use kelvin_measure::observation::{Observation, Observer, Reading, WaitGroup, Waits};
+use kelvin_measure::event::{
+    Arrivals, ErrorCount, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Status, Window,
+};
+use kelvin_measure::observation::{Observation, Observer, Reading, WaitGroup, WaitSamples};
 
 use crate::latency::Latency;
-use crate::names::{Named, named};
+use crate::names::{PrometheusMetric, prometheus_metric};
 
 /// Observers' metrics that are kept; what comes beyond has an index that no run deals out.
 const MOST_METRICS: usize = 1 << 16;
@@ -27,7 +29,7 @@ pub struct RunInfo {
     /// Name of the headline figure, such as "NOPM".
     pub headline: String,
     /// The time that the headline figure counts over.
-    pub per: Per,
+    pub per: RatePeriod,
     /// The series of the run's seconds, in their order.
     pub series: Vec<Series>,
 }
@@ -89,12 +91,12 @@ pub(crate) struct Occurred {
 /// A metric of an observer and its newest value.
 #[derive(Debug, Clone)]
 struct Observed {
-    told: Arc<(Named, String)>,
+    told: Arc<(PrometheusMetric, String)>,
     value: Option<(Instant, f32)>,
 }
 
 /// One sample to be told: its metric, its help, its value in the metric's unit.
-pub(crate) type Told<'a> = (&'a Named, &'a str, f64);
+pub(crate) type MetricSample<'a> = (&'a PrometheusMetric, &'a str, f64);
 
 impl State {
     pub(crate) fn begin(&mut self, info: RunInfo) {
@@ -132,9 +134,9 @@ impl State {
 
     fn second(&mut self, second: &Second) {
         let part = match second.part {
-            Part::RampUp => "ramp-up",
-            Part::Measured => "measured",
-            Part::Tail => "tail",
+            LoadPart::RampUp => "ramp-up",
+            LoadPart::Measured => "measured",
+            LoadPart::Tail => "tail",
         };
         for (kind, (series, new)) in self.info.series.iter().zip(&second.kinds).enumerate() {
             let counts = self.counts.entry((kind as u16, part)).or_default();
@@ -143,11 +145,11 @@ impl State {
             counts.failed += new.failed;
             counts.retries += new.retries;
             counts.latency.add(&new.latency);
-            if second.part == Part::Measured && series.headline && series.is_transaction() {
+            if second.part == LoadPart::Measured && series.headline && series.is_transaction() {
                 self.measured.headline += new.committed;
             }
         }
-        if second.part == Part::Measured {
+        if second.part == LoadPart::Measured {
             self.measured.seconds = self.measured.seconds.max(second.second as f64 + 1.0);
         }
     }
@@ -205,7 +207,7 @@ impl State {
             if self.metrics.len() <= at {
                 self.metrics.resize(at + 1, None);
             }
-            let told = Arc::new((named(&metric.name, &metric.unit), metric.help.clone()));
+            let told = Arc::new((prometheus_metric(&metric.name, &metric.unit), metric.help.clone()));
             self.metrics[at] = Some(Observed { told, value: None });
         }
     }
@@ -220,7 +222,7 @@ impl State {
         }
     }
 
-    fn waits(&mut self, waits: &Waits, now: Instant) {
+    fn waits(&mut self, waits: &WaitSamples, now: Instant) {
         if waits.looks > 0 {
             let mean = |(group, seen): &(u32, u32)| (*group, f64::from(*seen) / f64::from(waits.looks));
             self.waits = Some((now, waits.seen.iter().map(mean).collect()));
@@ -247,7 +249,7 @@ impl State {
     }
 
     /// The observers' newest values, in the observers' order.
-    pub(crate) fn observations(&self, now: Instant) -> impl Iterator<Item = Told<'_>> {
+    pub(crate) fn observations(&self, now: Instant) -> impl Iterator<Item = MetricSample<'_>> {
         self.metrics.iter().flatten().filter_map(move |metric| {
             let (at, value) = metric.value?;
             let (named, help) = metric.told.as_ref();
@@ -259,8 +261,10 @@ impl State {
     pub(crate) fn series(&self, kind: u16) -> Option<(&Series, &str)> {
         let series = self.info.series.get(usize::from(kind))?;
         let of = match series.role {
-            Role::Transaction | Role::Lag => series,
-            Role::Response { of } | Role::Statement { of } => self.info.series.get(usize::from(of))?,
+            SeriesRole::Transaction | SeriesRole::Lag => series,
+            SeriesRole::Response { of } | SeriesRole::Statement { of } => {
+                self.info.series.get(usize::from(of))?
+            }
         };
         Some((series, &of.name))
     }
@@ -287,7 +291,7 @@ mod tests {
         state
     }
 
-    fn second(second: i64, part: Part, committed: u64) -> Event {
+    fn second(second: i64, part: LoadPart, committed: u64) -> Event {
         let kind = |committed| KindCounts { committed, ..KindCounts::default() };
         Event::Second(Second { point: 0, second, part, kinds: vec![kind(committed), kind(1000)] })
     }
@@ -295,13 +299,13 @@ mod tests {
     #[test]
     fn the_headline_is_of_the_window_of_the_point_alone() {
         let (mut state, now) = (state(), Instant::now());
-        state.event(&second(-1, Part::RampUp, 500), now);
+        state.event(&second(-1, LoadPart::RampUp, 500), now);
         assert_eq!(state.headline(), None);
-        state.event(&second(0, Part::Measured, 10), now);
-        state.event(&second(1, Part::Measured, 20), now);
+        state.event(&second(0, LoadPart::Measured, 10), now);
+        state.event(&second(1, LoadPart::Measured, 20), now);
         // A sample that came late.
-        state.event(&second(0, Part::Measured, 3), now);
-        state.event(&second(2, Part::Tail, 500), now);
+        state.event(&second(0, LoadPart::Measured, 3), now);
+        state.event(&second(2, LoadPart::Tail, 500), now);
         assert_eq!(state.headline(), Some(33.0 * 60.0 / 2.0));
         state.event(&Event::Phase { point: 1, phase: Phase::Connect, at: 0, users: 8, planned: None }, now);
         assert_eq!(state.headline(), None);
@@ -323,7 +327,7 @@ mod tests {
         let value = |at| state.observations(at).map(|(_, _, value)| value).collect::<Vec<_>>();
         assert_eq!(value(now), [2.0]);
         assert_eq!(value(now + FRESH), [0.0; 0]);
-        let waits = Waits { looks: 2, seen: vec![(0, 3), (9, 1)], ..Waits::default() };
+        let waits = WaitSamples { looks: 2, seen: vec![(0, 3), (9, 1)], ..WaitSamples::default() };
         let group = WaitGroup { class: "CPU".into(), ..WaitGroup::default() };
         state.event(&seen(Observation::WaitGroups { first: 0, groups: vec![group] }), now);
         state.event(&seen(Observation::Waits(waits)), now);

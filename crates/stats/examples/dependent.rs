@@ -9,7 +9,7 @@ use std::error::Error;
 use kelvin_stats::bootstrap::Resampler;
 use kelvin_stats::change_points::{self, ChangePoint, Options};
 use kelvin_stats::dependence::autoregressive;
-use kelvin_stats::ess::of_mean;
+use kelvin_stats::ess::conservative_precision;
 use kelvin_stats::usl::{Point, Usl};
 
 /// Users of a sweep.
@@ -134,7 +134,7 @@ fn within(runs: usize) {
             let mut random = Resampler::new(1_000_039);
             let (mut stated, mut covers) = (0, 0);
             for _ in 0..runs {
-                let found = of_mean(&autoregressive(seconds, phi, &mut random));
+                let found = conservative_precision(&autoregressive(seconds, phi, &mut random));
                 let Some((mean, half)) = found.and_then(|found| Some((found.mean, found.half_width(0.95)?)))
                 else {
                     continue;

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout)]
 
 use kelvin_stats::bootstrap::Resampler;
-use kelvin_stats::compare::{Sides, Verdict, compare};
+use kelvin_stats::compare::{ChangeVerdict, ComparedSamples, compare};
 use kelvin_stats::power;
 use kelvin_stats::sequential::Boundary;
 use kelvin_stats::student::{describe, mean_interval, quantile};
@@ -48,9 +48,9 @@ fn verdicts(cv: f64, drift: f64, effect: f64) {
             blocks.iter().map(|block| block * level * (cv * random.normal()).exp()).collect()
         };
         let (a, b) = (side(&six, 1.0), side(&six, 1.0 + effect));
-        let changed = |sides| compare(sides, 0.01, 0.95).is_some_and(|c| c.verdict == Verdict::Changed);
-        pairs += u32::from(changed(Sides::Paired { a: &a, b: &b }));
-        independent += u32::from(changed(Sides::Independent { a: &a, b: &b }));
+        let changed = |sides| compare(sides, 0.01, 0.95).is_some_and(|c| c.verdict == ChangeVerdict::Changed);
+        pairs += u32::from(changed(ComparedSamples::Paired { a: &a, b: &b }));
+        independent += u32::from(changed(ComparedSamples::Independent { a: &a, b: &b }));
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let ratio = mean(&side(&second, 1.0 + effect)) / mean(&side(&first, 1.0));
         three += u32::from((ratio - 1.0).abs() > 0.01);

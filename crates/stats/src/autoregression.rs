@@ -20,11 +20,11 @@ const STEPS: usize = 20;
 
 /// What is held of φ, the correlation between neighbours: a weight for each φ of the grid.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Belief {
+pub struct PhiDistribution {
     logs: Vec<f64>,
 }
 
-impl Default for Belief {
+impl Default for PhiDistribution {
     /// The prior: each φ from 0 to [`LARGEST`] alike.
     fn default() -> Self {
         let log = |phi: f64| if phi < LARGEST + STEP / 2.0 { 0.0 } else { f64::NEG_INFINITY };
@@ -32,11 +32,11 @@ impl Default for Belief {
     }
 }
 
-impl Belief {
+impl PhiDistribution {
     /// After a series with a mean and a scatter of its own, such as an earlier group of runs: its logarithms, in the
     /// order of the runs. One of fewer than three values, or of equal ones, says nothing.
     #[must_use]
-    pub fn after(mut self, series: &[f64]) -> Self {
+    pub fn updated_with(mut self, series: &[f64]) -> Self {
         if let Some(found) = fits(series).filter(|_| series.len() > 2) {
             for (log, fit) in self.logs.iter_mut().zip(found) {
                 *log += fit.log;
@@ -99,7 +99,7 @@ fn fit(values: &[f64], phi: f64) -> Fit {
 
 /// An interval that allows for dependence.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct DependentInterval {
     /// Lower end.
     pub low: f64,
     /// Upper end.
@@ -112,9 +112,9 @@ pub struct Interval {
 
 /// The interval of the mean of values in the order of time, which may depend on each other, at `confidence`. Where
 /// nothing varies it has no width. None for fewer than two values, one that is not finite, or a confidence outside (0, 1).
-pub fn mean_interval(values: &[f64], belief: &Belief, confidence: f64) -> Option<Interval> {
+pub fn mean_interval(values: &[f64], belief: &PhiDistribution, confidence: f64) -> Option<DependentInterval> {
     let Some(found) = fits(values) else { return constant(describe(values)?.mean, values, confidence) };
-    let belief = belief.clone().after(values);
+    let belief = belief.clone().updated_with(values);
     let df = (values.len() - 1) as f64;
     let parts = found.into_iter().map(|fit| (fit.mean, fit.error, df));
     mixture(&parts.collect::<Vec<_>>(), &belief, confidence)
@@ -122,14 +122,19 @@ pub fn mean_interval(values: &[f64], belief: &Belief, confidence: f64) -> Option
 
 /// The interval of mean(b) − mean(a), each in the order of time with a mean and a scatter of its own and one correlation
 /// for both; for each φ it is Welch's. None as [`mean_interval`].
-pub fn difference_interval(a: &[f64], b: &[f64], belief: &Belief, confidence: f64) -> Option<Interval> {
+pub fn difference_interval(
+    a: &[f64],
+    b: &[f64],
+    belief: &PhiDistribution,
+    confidence: f64,
+) -> Option<DependentInterval> {
     let difference = describe(b)?.mean - describe(a)?.mean;
     let (of_a, of_b) = match (fits(a), fits(b)) {
         (None, None) => return constant(difference, &[a, b].concat(), confidence),
         // A side that never varies has a known mean.
         (a_fits, b_fits) => (a_fits, b_fits),
     };
-    let belief = belief.clone().after(a).after(b);
+    let belief = belief.clone().updated_with(a).updated_with(b);
     let side = |fits: &Option<Vec<Fit>>, values: &[f64], i: usize| {
         let of = fits.as_ref().and_then(|fits| fits.get(i));
         of.map_or((describe(values).map_or(f64::NAN, |side| side.mean), 0.0), |fit| {
@@ -145,14 +150,23 @@ pub fn difference_interval(a: &[f64], b: &[f64], belief: &Belief, confidence: f6
     mixture(&parts.collect::<Vec<_>>(), &belief, confidence).filter(|_| a.len().min(b.len()) > 1)
 }
 
-fn constant(value: f64, values: &[f64], confidence: f64) -> Option<Interval> {
+fn constant(value: f64, values: &[f64], confidence: f64) -> Option<DependentInterval> {
     let known =
         values.len() > 1 && values.iter().all(|v| v.is_finite()) && confidence > 0.0 && confidence < 1.0;
-    known.then(|| Interval { low: value, high: value, p: f64::from(u8::from(value == 0.0)), phi: 0.0 })
+    known.then(|| DependentInterval {
+        low: value,
+        high: value,
+        p: f64::from(u8::from(value == 0.0)),
+        phi: 0.0,
+    })
 }
 
 /// The interval of a mixture of t distributions (centre, error, degrees of freedom), by false position.
-fn mixture(parts: &[(f64, f64, f64)], belief: &Belief, confidence: f64) -> Option<Interval> {
+fn mixture(
+    parts: &[(f64, f64, f64)],
+    belief: &PhiDistribution,
+    confidence: f64,
+) -> Option<DependentInterval> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return None;
     }
@@ -177,7 +191,7 @@ fn mixture(parts: &[(f64, f64, f64)], belief: &Belief, confidence: f64) -> Optio
     let at_zero = below(0.0);
     let (low, high) = (end(tail), end(1.0 - tail));
     let p = (2.0 * at_zero.min(1.0 - at_zero)).clamp(0.0, 1.0);
-    (low.is_finite() && high.is_finite()).then(|| Interval { low, high, p, phi: belief.phi() })
+    (low.is_finite() && high.is_finite()).then(|| DependentInterval { low, high, p, phi: belief.phi() })
 }
 
 /// Where a function that rises with `x` is 0: a bracket from `start` in steps that double, then false position, halving the

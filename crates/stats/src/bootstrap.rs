@@ -39,7 +39,7 @@ impl Resampler {
 
 /// An interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct BootstrapInterval {
     /// Lower end.
     pub low: f64,
     /// Upper end.
@@ -49,10 +49,10 @@ pub struct Interval {
 /// The percentile interval of replicates of a statistic at `confidence` within (0, 1). Infinite replicates are
 /// taken as what they are. None with fewer than 100 replicates or one that is not a number: an interval's ends
 /// are the rarest of them.
-pub fn percentile(replicates: &[f64], confidence: f64) -> Option<Interval> {
+pub fn percentile(replicates: &[f64], confidence: f64) -> Option<BootstrapInterval> {
     let tail = (1.0 - confidence) / 2.0;
     let sorted = sorted(replicates, confidence)?;
-    Some(Interval { low: quantile(&sorted, tail), high: quantile(&sorted, 1.0 - tail) })
+    Some(BootstrapInterval { low: quantile(&sorted, tail), high: quantile(&sorted, 1.0 - tail) })
 }
 
 fn sorted(replicates: &[f64], confidence: f64) -> Option<Vec<f64>> {

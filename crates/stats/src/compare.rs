@@ -7,7 +7,7 @@ mod censored;
 
 pub use censored::compare_bounds;
 
-use crate::autoregression::{self, Belief};
+use crate::autoregression::{self, PhiDistribution};
 use crate::permutation::{sign_flip, two_samples};
 use crate::power;
 use crate::rank;
@@ -18,7 +18,7 @@ pub const FEWEST: usize = 4;
 
 /// What is compared. All values must be above 0.
 #[derive(Debug, Clone, Copy)]
-pub enum Sides<'a> {
+pub enum ComparedSamples<'a> {
     /// The i-th of `a` and the i-th of `b` share a block: what changed from block to block cancels out.
     Paired {
         /// The baseline, one value a block.
@@ -42,7 +42,7 @@ pub enum Sides<'a> {
     },
 }
 
-impl<'a> Sides<'a> {
+impl<'a> ComparedSamples<'a> {
     fn both(self) -> (&'a [f64], &'a [f64]) {
         let (Self::Paired { a, b } | Self::Independent { a, b } | Self::Consecutive { a, b }) = self;
         (a, b)
@@ -51,7 +51,7 @@ impl<'a> Sides<'a> {
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ChangeVerdict {
     /// Fewer than four runs a side: whatever they show may be chance.
     NotTestable,
     /// The interval holds 1: no change is shown, which is not yet that there is none (see [`ruled_out`]).
@@ -65,9 +65,9 @@ pub enum Verdict {
     Changed,
 }
 
-impl Verdict {
+impl ChangeVerdict {
     /// As every command and report calls it. "No change" alone would be a claim: see [`ruled_out`].
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::NotTestable => "not testable",
             Self::NoChange => "no change shown",
@@ -80,7 +80,7 @@ impl Verdict {
 
 /// B against A.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub struct MeasuredChange {
     /// B/A, of geometric means, with its interval.
     pub ratio: Ratio,
     /// The probability of a difference as large, up or down, by chance: of all relabellings of the runs (exact, or
@@ -92,7 +92,7 @@ pub struct Change {
     /// Runs on side A and on side B.
     pub n: (usize, usize),
     /// The answer.
-    pub verdict: Verdict,
+    pub verdict: ChangeVerdict,
     /// The correlation of neighbouring runs that the interval allows for, of consecutive groups.
     pub phi: Option<f64>,
     /// What was done, in words.
@@ -108,7 +108,7 @@ pub struct Change {
 ///
 /// None with fewer than two runs a side, pairs of unequal number, a value that is not above 0 and finite, a noise below
 /// 0 or a confidence outside (0, 1).
-pub fn compare(sides: Sides<'_>, noise: f64, confidence: f64) -> Option<Change> {
+pub fn compare(sides: ComparedSamples<'_>, noise: f64, confidence: f64) -> Option<MeasuredChange> {
     if !(noise >= 0.0 && noise.is_finite() && confidence > 0.0 && confidence < 1.0) {
         return None;
     }
@@ -117,16 +117,16 @@ pub fn compare(sides: Sides<'_>, noise: f64, confidence: f64) -> Option<Change> 
     let (log_a, log_b) = (logarithms(a), logarithms(b));
     let phi = dependent.map(|found| found.phi);
     let (p, shift, method) = match sides {
-        Sides::Paired { .. } => {
+        ComparedSamples::Paired { .. } => {
             let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
             let shift = rank::hodges_lehmann_paired(&ratios)?;
             (sign_flip(&ratios)?, shift, "Student's t of the pairs' log ratios; p by flipping signs")
         }
-        Sides::Independent { .. } => {
+        ComparedSamples::Independent { .. } => {
             let shift = rank::hodges_lehmann(&log_a, &log_b)?;
             (two_samples(&log_a, &log_b)?, shift, "Welch's t of logarithms; p by permutation")
         }
-        Sides::Consecutive { .. } => {
+        ComparedSamples::Consecutive { .. } => {
             let shift = rank::hodges_lehmann(&log_a, &log_b)?;
             (dependent?.p, shift, "Welch's t of logarithms, allowing for dependence of consecutive runs")
         }
@@ -134,27 +134,27 @@ pub fn compare(sides: Sides<'_>, noise: f64, confidence: f64) -> Option<Change> 
     let n = (a.len(), b.len());
     let holds_one = |ratio: Ratio| ratio.low <= 1.0 && 1.0 <= ratio.high;
     let verdict = if n.0.min(n.1) < FEWEST {
-        Verdict::NotTestable
+        ChangeVerdict::NotTestable
     } else if holds_one(ratio) {
         let independent = phi.is_some().then(|| welch_ratio(a, b, confidence)).flatten();
         if independent.is_some_and(|ratio| !holds_one(ratio)) {
-            Verdict::Undetermined
+            ChangeVerdict::Undetermined
         } else {
-            Verdict::NoChange
+            ChangeVerdict::NoChange
         }
     } else if ratio.ratio.ln().abs() <= noise.ln_1p() {
-        Verdict::WithinNoise
+        ChangeVerdict::WithinNoise
     } else {
-        Verdict::Changed
+        ChangeVerdict::Changed
     };
-    Some(Change { ratio, p, hodges_lehmann: shift.exp(), n, verdict, phi, method })
+    Some(MeasuredChange { ratio, p, hodges_lehmann: shift.exp(), n, verdict, phi, method })
 }
 
 /// The smallest relative change of which both directions are ruled out (0.01: neither B/A nor A/B exceeds 1.01): the two
 /// one-sided tests reject every larger one, each at 1 − `confidence` (Schuirmann, Journal of Pharmacokinetics and
 /// Biopharmaceutics 15, 1987). Where it lies below what matters, "no change shown" is "no change". None as [`compare`],
 /// with a confidence up to 0.5, and with fewer than four runs a side.
-pub fn ruled_out(sides: Sides<'_>, confidence: f64) -> Option<f64> {
+pub fn ruled_out(sides: ComparedSamples<'_>, confidence: f64) -> Option<f64> {
     let (a, b) = sides.both();
     if a.len().min(b.len()) < FEWEST || confidence.is_nan() || confidence <= 0.5 {
         return None;
@@ -166,33 +166,38 @@ pub fn ruled_out(sides: Sides<'_>, confidence: f64) -> Option<f64> {
 /// The smallest relative change that a comparison with as many runs, which scatter as these do, calls changed with the
 /// probability `power`. It follows from the width of the interval and not from where it lies. None as [`compare`], with
 /// fewer than four runs a side, and where not even a tenfold change would be found.
-pub fn detectable(sides: Sides<'_>, noise: f64, confidence: f64, power: f64) -> Option<f64> {
+pub fn detectable(sides: ComparedSamples<'_>, noise: f64, confidence: f64, power: f64) -> Option<f64> {
     let (a, b) = sides.both();
     if a.len().min(b.len()) < FEWEST {
         return None;
     }
     let df = match sides {
-        Sides::Paired { .. } => a.len() - 1,
-        Sides::Independent { .. } | Sides::Consecutive { .. } => a.len() + b.len() - 2,
+        ComparedSamples::Paired { .. } => a.len() - 1,
+        ComparedSamples::Independent { .. } | ComparedSamples::Consecutive { .. } => a.len() + b.len() - 2,
     };
     let (ratio, _) = interval(sides, confidence)?;
     let error = (ratio.high / ratio.low).ln() / 2.0 / quantile(f64::midpoint(1.0, confidence), df as f64)?;
-    power::smallest_effect(power, |effect| power::changed_with(error, df as f64, effect, noise, confidence))
+    power::smallest_effect(power, |effect| {
+        power::verdict_power_with_error(error, df as f64, effect, noise, confidence)
+    })
 }
 
 /// The ratio and its interval, of width 0 where nothing varies at all; of consecutive groups with what it allows for.
-fn interval(sides: Sides<'_>, confidence: f64) -> Option<(Ratio, Option<autoregression::Interval>)> {
+fn interval(
+    sides: ComparedSamples<'_>,
+    confidence: f64,
+) -> Option<(Ratio, Option<autoregression::DependentInterval>)> {
     let (a, b) = sides.both();
     if a.iter().chain(b).any(|v| !v.is_finite()) {
         return None;
     }
     match sides {
-        Sides::Paired { .. } => Some((paired_ratio(a, b, confidence)?, None)),
-        Sides::Independent { .. } => Some((welch_ratio(a, b, confidence)?, None)),
-        Sides::Consecutive { .. } => {
+        ComparedSamples::Paired { .. } => Some((paired_ratio(a, b, confidence)?, None)),
+        ComparedSamples::Independent { .. } => Some((welch_ratio(a, b, confidence)?, None)),
+        ComparedSamples::Consecutive { .. } => {
             let ratio = welch_ratio(a, b, confidence)?.ratio;
             let (a, b) = (logarithms(a), logarithms(b));
-            let found = autoregression::difference_interval(&a, &b, &Belief::default(), confidence)?;
+            let found = autoregression::difference_interval(&a, &b, &PhiDistribution::default(), confidence)?;
             Some((Ratio { ratio, low: found.low.exp(), high: found.high.exp() }, Some(found)))
         }
     }

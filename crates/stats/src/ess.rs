@@ -75,7 +75,7 @@ pub fn precision(values: &[f64]) -> Option<Precision> {
 /// than 16 values. Where it is stated, a 95 % interval holds the mean in 92 to 97 % up to φ = 0.5, from 30 values on in 91 to
 /// 97 % up to φ = 0.8, and in 87 % of 20 values with φ = 0.8, of which it is stated for two thirds; of dependent values it is
 /// very wide (`cargo xtask bench lab within`).
-pub fn of_mean(values: &[f64]) -> Option<Precision> {
+pub fn conservative_precision(values: &[f64]) -> Option<Precision> {
     let batches = precision(values)?;
     let n = batches.n;
     if n < FEWEST {
@@ -141,7 +141,7 @@ mod tests {
             let wrong = (0..1000)
                 .filter(|_| {
                     let values = crate::dependence::autoregressive(n, phi, &mut random);
-                    let found = of_mean(&values);
+                    let found = conservative_precision(&values);
                     found.is_some_and(|found| {
                         found.half_width(0.95).is_some_and(|half| found.mean.abs() > half)
                     })
@@ -149,10 +149,13 @@ mod tests {
                 .count();
             assert!(wrong <= 100, "{n} values, φ {phi}: {wrong} of 1000");
         }
-        assert_eq!(of_mean(&[1.0, 2.0].repeat(7)), None);
-        assert_eq!(of_mean(&[5.0; 16]), precision(&[5.0; 16]));
+        assert_eq!(conservative_precision(&[1.0, 2.0].repeat(7)), None);
+        assert_eq!(conservative_precision(&[5.0; 16]), precision(&[5.0; 16]));
         // A walk of 20 seconds is worth hardly any of them.
-        assert!(of_mean(&(0..20).map(f64::from).collect::<Vec<_>>()).is_none_or(|found| found.ess < 2.0));
+        assert!(
+            conservative_precision(&(0..20).map(f64::from).collect::<Vec<_>>())
+                .is_none_or(|found| found.ess < 2.0)
+        );
     }
 
     #[test]

@@ -229,7 +229,7 @@ fn sets(count: usize) -> Vec<Vec<usize>> {
 impl Analysis {
     /// Analyses `observations` of a study, which may lack some (void runs): then by least squares, each effect adjusted
     /// for the blocks. Intervals are at `confidence`.
-    pub fn of(
+    pub fn from_observations(
         design: &Design,
         observations: &[Observation],
         confidence: f64,

@@ -6,7 +6,7 @@ use crate::trend::two_sided;
 
 /// Two parts of a series and their difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub struct LevelChange {
     /// Mean of the first part.
     pub first: f64,
     /// Mean of the rest.
@@ -21,7 +21,7 @@ pub struct Change {
 /// scatter is the rest's alone, since a part that is still changing has none of its own that would mean something. The
 /// difference of the means has the variance s²·τ·(1/k + 1/m), with k values in the first part, m in the rest, and τ the
 /// rest's autocorrelation time. None when the rest has fewer than five values or its mean is not above 0.
-pub fn change(values: &[f64], count: usize) -> Option<Change> {
+pub fn change(values: &[f64], count: usize) -> Option<LevelChange> {
     if count == 0 || values.len() < count + 5 {
         return None;
     }
@@ -33,7 +33,7 @@ pub fn change(values: &[f64], count: usize) -> Option<Change> {
     } else {
         f64::from(first == whole.mean)
     };
-    (whole.mean > 0.0).then_some(Change { first, rest: whole.mean, ratio: first / whole.mean, p })
+    (whole.mean > 0.0).then_some(LevelChange { first, rest: whole.mean, ratio: first / whole.mean, p })
 }
 
 #[cfg(test)]

@@ -26,24 +26,24 @@ const MOST: u32 = 1_000_000;
 /// fewer are not judged. None when the effect is 0 or not above −100 %, the power or the confidence is not within (0, 1),
 /// the scatter is below 0, or a million runs do not suffice.
 pub fn runs_a_side(cv: f64, effect: f64, power: f64, confidence: f64) -> Option<u32> {
-    fewest(power, |n| found_between(n, cv, effect, confidence))
+    fewest(power, |n| detection_power(n, cv, effect, confidence))
 }
 
 /// Pairs (blocks with one run of each side), likewise, when the logarithms of the pairs' ratios scatter with the standard
 /// deviation `sd_of_log_ratio`.
 pub fn pairs(sd_of_log_ratio: f64, effect: f64, power: f64, confidence: f64) -> Option<u32> {
-    fewest(power, |n| found_in_pairs(n, sd_of_log_ratio, effect, confidence))
+    fewest(power, |n| paired_detection_power(n, sd_of_log_ratio, effect, confidence))
 }
 
 /// The probability that [`runs_a_side`]'s test finds the effect with `n` runs a side, n at least 2.
-pub fn found_between(n: u32, cv: f64, effect: f64, confidence: f64) -> Option<f64> {
+pub fn detection_power(n: u32, cv: f64, effect: f64, confidence: f64) -> Option<f64> {
     let sd = (cv.powi(2).ln_1p()).sqrt();
     found(effect, sd * (2.0 / f64::from(n)).sqrt(), 2.0 * f64::from(n) - 2.0, confidence)
         .filter(|_| cv >= 0.0)
 }
 
 /// The probability that [`pairs`]' test finds the effect with `n` pairs, n at least 2.
-pub fn found_in_pairs(n: u32, sd_of_log_ratio: f64, effect: f64, confidence: f64) -> Option<f64> {
+pub fn paired_detection_power(n: u32, sd_of_log_ratio: f64, effect: f64, confidence: f64) -> Option<f64> {
     found(effect, sd_of_log_ratio / f64::from(n).sqrt(), f64::from(n) - 1.0, confidence)
 }
 
@@ -52,7 +52,7 @@ pub fn found_in_pairs(n: u32, sd_of_log_ratio: f64, effect: f64, confidence: f64
 /// there are, and a smaller one in fewer: none for an effect that is not larger than the noise.
 pub fn runs_a_side_beyond(cv: f64, effect: f64, noise: f64, power: f64, confidence: f64) -> Option<u32> {
     (effect.ln_1p().abs() > noise.ln_1p()).then_some(())?;
-    fewest(power, |n| changed_between(n, cv, effect, noise, confidence))
+    fewest(power, |n| verdict_power(n, cv, effect, noise, confidence))
 }
 
 /// [`pairs`], so that the verdict is "changed", likewise.
@@ -64,17 +64,17 @@ pub fn pairs_beyond(
     confidence: f64,
 ) -> Option<u32> {
     (effect.ln_1p().abs() > noise.ln_1p()).then_some(())?;
-    fewest(power, |n| changed_in_pairs(n, sd_of_log_ratio, effect, noise, confidence))
+    fewest(power, |n| paired_verdict_power(n, sd_of_log_ratio, effect, noise, confidence))
 }
 
 /// The probability that the verdict on the effect is "changed" with `n` runs a side, n at least 2.
-pub fn changed_between(n: u32, cv: f64, effect: f64, noise: f64, confidence: f64) -> Option<f64> {
+pub fn verdict_power(n: u32, cv: f64, effect: f64, noise: f64, confidence: f64) -> Option<f64> {
     let error = (cv.powi(2).ln_1p() * 2.0 / f64::from(n)).sqrt();
     changed(effect, error, 2.0 * f64::from(n) - 2.0, noise, confidence).filter(|_| cv >= 0.0)
 }
 
 /// The probability that the verdict on the effect is "changed" with `n` pairs, n at least 2.
-pub fn changed_in_pairs(
+pub fn paired_verdict_power(
     n: u32,
     sd_of_log_ratio: f64,
     effect: f64,
@@ -86,7 +86,13 @@ pub fn changed_in_pairs(
 
 /// The probability that the verdict on the effect is "changed" by a comparison of any design, when the difference of
 /// logarithms that it estimates has the standard error `error`, with `df` degrees of freedom.
-pub fn changed_with(error: f64, df: f64, effect: f64, noise: f64, confidence: f64) -> Option<f64> {
+pub fn verdict_power_with_error(
+    error: f64,
+    df: f64,
+    effect: f64,
+    noise: f64,
+    confidence: f64,
+) -> Option<f64> {
     changed(effect, error, df, noise, confidence)
 }
 
@@ -195,7 +201,7 @@ fn changed(effect: f64, error: f64, df: f64, noise: f64, confidence: f64) -> Opt
 mod tests {
     use super::*;
     use crate::bootstrap::Resampler;
-    use crate::compare::{Sides, Verdict, compare};
+    use crate::compare::{ChangeVerdict, ComparedSamples, compare};
 
     #[test]
     fn cohens_tables() {
@@ -235,13 +241,18 @@ mod tests {
             let each = sd / 2_f64.sqrt();
             let (c, d) = (draw(blocks, 1.0, each), draw(blocks, 1.0 + effect, each));
             for (i, sides) in
-                [Sides::Independent { a: &a, b: &b }, Sides::Paired { a: &c, b: &d }].into_iter().enumerate()
+                [ComparedSamples::Independent { a: &a, b: &b }, ComparedSamples::Paired { a: &c, b: &d }]
+                    .into_iter()
+                    .enumerate()
             {
-                times_found[i] += u32::from(compare(sides, 0.0, 0.95).unwrap().verdict == Verdict::Changed);
+                times_found[i] +=
+                    u32::from(compare(sides, 0.0, 0.95).unwrap().verdict == ChangeVerdict::Changed);
             }
         }
-        let expected =
-            [found_between(n, sd, effect, 0.95).unwrap(), found_in_pairs(blocks, sd, effect, 0.95).unwrap()];
+        let expected = [
+            detection_power(n, sd, effect, 0.95).unwrap(),
+            paired_detection_power(blocks, sd, effect, 0.95).unwrap(),
+        ];
         for (found, expected) in times_found.into_iter().zip(expected) {
             assert!(
                 expected >= 0.9 && (f64::from(found) / 1000.0 - expected).abs() < 0.03,
@@ -266,13 +277,13 @@ mod tests {
         // Without a noise it is the test's own power.
         for (n, cv, effect) in [(4, 0.01, 0.03), (6, 0.02, -0.03), (11, 0.02, 0.03)] {
             let (changed, found) = (
-                changed_between(n, cv, effect, 0.0, 0.95).unwrap(),
-                found_between(n, cv, effect, 0.95).unwrap(),
+                verdict_power(n, cv, effect, 0.0, 0.95).unwrap(),
+                detection_power(n, cv, effect, 0.95).unwrap(),
             );
             assert!((changed - found).abs() < 1e-8, "{changed} {found}");
         }
         // At the noise itself it is a coin's, and no number of runs helps.
-        assert!((changed_between(2000, 0.01, 0.01, 0.01, 0.95).unwrap() - 0.5).abs() < 1e-3);
+        assert!((verdict_power(2000, 0.01, 0.01, 0.01, 0.95).unwrap() - 0.5).abs() < 1e-3);
         assert_eq!(runs_a_side_beyond(0.01, 0.01, 0.01, 0.9, 0.95), None);
         assert_eq!(pairs_beyond(0.01, -0.005, 0.01, 0.9, 0.95), None);
         assert_eq!(runs_a_side_beyond(0.02, 0.03, 0.0, 0.9, 0.95), runs_a_side(0.02, 0.03, 0.9, 0.95));
@@ -287,35 +298,42 @@ mod tests {
                 let mut side =
                     |at: f64| -> Vec<f64> { (0..6).map(|_| at * (0.015 * random.normal()).exp()).collect() };
                 let (a, b) = (side(1.0), side(0.97));
-                compare(Sides::Independent { a: &a, b: &b }, 0.02, 0.95).unwrap().verdict == Verdict::Changed
+                compare(ComparedSamples::Independent { a: &a, b: &b }, 0.02, 0.95).unwrap().verdict
+                    == ChangeVerdict::Changed
             })
             .count() as f64
             / 2000.0;
-        let expected = changed_between(6, 0.015, -0.03, 0.02, 0.95).unwrap();
+        let expected = verdict_power(6, 0.015, -0.03, 0.02, 0.95).unwrap();
         assert!((changed - expected).abs() < 0.03, "{changed} {expected}");
     }
 
     #[test]
     fn the_smallest_effect_is_the_one_that_so_many_pairs_are_planned_for() {
         for noise in [0.0, 0.01] {
-            let smallest = smallest_effect(POWER, |e| changed_in_pairs(9, 0.02, e, noise, 0.95)).unwrap();
+            let smallest = smallest_effect(POWER, |e| paired_verdict_power(9, 0.02, e, noise, 0.95)).unwrap();
             assert!(smallest > noise);
             assert_eq!(pairs_beyond(0.02, 1.002 * smallest, noise, POWER, 0.95), Some(9));
             assert!(pairs_beyond(0.02, smallest / 1.002, noise, POWER, 0.95) > Some(9));
         }
         // Without any scatter it is what matters; with too few pairs there is none.
-        let known = smallest_effect(POWER, |e| changed_in_pairs(6, 0.0, e, 0.01, 0.95)).unwrap();
+        let known = smallest_effect(POWER, |e| paired_verdict_power(6, 0.0, e, 0.01, 0.95)).unwrap();
         assert!((known - 0.01).abs() < 1e-4, "{known}");
         assert_eq!(smallest_effect(POWER, |_| None), None);
-        assert_eq!(changed_with(0.01, 8.0, 0.03, 0.01, 0.95), changed_in_pairs(9, 0.03, 0.03, 0.01, 0.95));
+        assert_eq!(
+            verdict_power_with_error(0.01, 8.0, 0.03, 0.01, 0.95),
+            paired_verdict_power(9, 0.03, 0.03, 0.01, 0.95)
+        );
     }
 
     #[test]
     fn without_scatter_the_truth_is_judged() {
-        assert_eq!(changed_between(4, 0.0, 0.03, 0.01, 0.95), Some(1.0));
-        assert_eq!(changed_in_pairs(4, 0.0, 0.005, 0.01, 0.95), Some(0.0));
+        assert_eq!(verdict_power(4, 0.0, 0.03, 0.01, 0.95), Some(1.0));
+        assert_eq!(paired_verdict_power(4, 0.0, 0.005, 0.01, 0.95), Some(0.0));
         assert_eq!(
-            (changed_in_pairs(4, -1.0, 0.03, 0.01, 0.95), changed_in_pairs(4, 0.01, 0.03, -0.01, 0.95)),
+            (
+                paired_verdict_power(4, -1.0, 0.03, 0.01, 0.95),
+                paired_verdict_power(4, 0.01, 0.03, -0.01, 0.95)
+            ),
             (None, None)
         );
     }

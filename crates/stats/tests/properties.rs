@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use kelvin_stats::change_points::{self, Options};
-use kelvin_stats::compare::{Sides, Verdict, compare, detectable, ruled_out};
+use kelvin_stats::compare::{ChangeVerdict, ComparedSamples, compare, detectable, ruled_out};
 use kelvin_stats::factorial::{Analysis, Design, Observation};
 use kelvin_stats::fractional::Fraction;
 use kelvin_stats::sequential::Boundary;
@@ -29,7 +29,7 @@ proptest! {
         b in vec(any_value(), 0..9),
         confidence in prop_oneof![0.5..0.999_f64, any::<f64>()],
     ) {
-        let all = [Sides::Paired { a: &a, b: &b }, Sides::Independent { a: &a, b: &b }, Sides::Consecutive { a: &a, b: &b }];
+        let all = [ComparedSamples::Paired { a: &a, b: &b }, ComparedSamples::Independent { a: &a, b: &b }, ComparedSamples::Consecutive { a: &a, b: &b }];
         for sides in all {
             ruled_out(sides, confidence);
             detectable(sides, 0.01, confidence, 0.9);
@@ -58,12 +58,12 @@ proptest! {
         unit in 1e-6..1e6_f64,
     ) {
         let scaled = |values: &[f64]| values.iter().map(|v| v * unit).collect::<Vec<_>>();
-        let found = compare(Sides::Independent { a: &a, b: &b }, 0.01, 0.95).unwrap();
-        let other = compare(Sides::Independent { a: &scaled(&a), b: &scaled(&b) }, 0.01, 0.95).unwrap();
+        let found = compare(ComparedSamples::Independent { a: &a, b: &b }, 0.01, 0.95).unwrap();
+        let other = compare(ComparedSamples::Independent { a: &scaled(&a), b: &scaled(&b) }, 0.01, 0.95).unwrap();
         prop_assert!((found.ratio.ratio / other.ratio.ratio - 1.0).abs() < 1e-9);
         prop_assert!((found.p - other.p).abs() < 1e-9);
         prop_assert_eq!(found.verdict, other.verdict);
-        prop_assert_ne!(found.verdict, Verdict::NotTestable);
+        prop_assert_ne!(found.verdict, ChangeVerdict::NotTestable);
     }
 
     #[test]
@@ -102,7 +102,7 @@ proptest! {
                 value: i as f64,
             }));
         }
-        if let Ok(found) = Analysis::of(&design, &observations, 0.95) {
+        if let Ok(found) = Analysis::from_observations(&design, &observations, 0.95) {
             prop_assert_eq!(found.residuals.len(), observations.len());
             prop_assert!(found.error.sum_of_squares <= found.total.sum_of_squares * (1.0 + 1e-6) + 1e-6);
             prop_assert!(found.effects.iter().all(|e| e.p.is_none_or(|p| (0.0..=1.0).contains(&p))));

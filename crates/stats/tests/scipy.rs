@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use kelvin_stats::compare::{Sides, compare};
+use kelvin_stats::compare::{ComparedSamples, compare};
 use kelvin_stats::factorial::{Analysis, Design, Observation};
 use kelvin_stats::sequential::Boundary;
 use kelvin_stats::{holm, noncentral, permutation, power, rank, scatter, student};
@@ -35,7 +35,7 @@ fn two_groups() {
         close(permutation::two_samples(&a, &b).unwrap(), &group["two_samples"], 1e-10);
         close(rank::hodges_lehmann(&a, &b).unwrap(), &group["hodges_lehmann"], 1e-9);
         for (confidence, interval) in group["welch"].as_object().unwrap() {
-            let sides = Sides::Independent { a: &a, b: &b };
+            let sides = ComparedSamples::Independent { a: &a, b: &b };
             let found = compare(sides, 0.01, confidence.parse().unwrap()).unwrap();
             close(found.ratio.low, &interval[0], 1e-9);
             close(found.ratio.high, &interval[1], 1e-9);
@@ -47,7 +47,7 @@ fn two_groups() {
 fn pairs() {
     for group in list(&fixture(), "pairs") {
         let (a, b) = (numbers(&group["a"]), numbers(&group["b"]));
-        let found = compare(Sides::Paired { a: &a, b: &b }, 0.01, 0.95).unwrap();
+        let found = compare(ComparedSamples::Paired { a: &a, b: &b }, 0.01, 0.95).unwrap();
         close(found.p, &group["sign_flip"], 1e-12);
         close(found.hodges_lehmann.ln(), &group["hodges_lehmann"], 1e-9);
         close(found.ratio.low, &group["interval"][0], 1e-9);
@@ -91,8 +91,8 @@ fn the_noncentral_t_and_the_power_from_it() {
         let n = row[0].as_u64().unwrap() as u32;
         let given = numbers(row);
         let (scatter, effect, confidence) = (given[1], given[2], given[3]);
-        let between = power::found_between(n, scatter, effect, confidence).unwrap();
-        let in_pairs = power::found_in_pairs(n, scatter, effect, confidence).unwrap();
+        let between = power::detection_power(n, scatter, effect, confidence).unwrap();
+        let in_pairs = power::paired_detection_power(n, scatter, effect, confidence).unwrap();
         assert!(
             (between - given[4]).abs() < 1e-8 && (in_pairs - given[5]).abs() < 1e-8,
             "{row} {between} {in_pairs}"
@@ -155,7 +155,7 @@ fn studies_with_and_without_void_runs() {
                 }
             })
             .collect();
-        let found = Analysis::of(&Design::new(&levels), &observations, 0.95).unwrap();
+        let found = Analysis::from_observations(&Design::new(&levels), &observations, 0.95).unwrap();
         unbalanced += u32::from(!found.balanced);
         close(found.error.sum_of_squares, &study["error"], 1e-8);
         close(found.total.sum_of_squares, &study["total"], 1e-8);

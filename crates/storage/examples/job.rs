@@ -4,18 +4,18 @@
 
 use kelvin_measure::Stop;
 use kelvin_storage::control::{RunOptions, prepare, run};
-use kelvin_storage::event::{IoEvent, Watcher};
+use kelvin_storage::event::{IoEvent, IoWatcher};
 use kelvin_storage::{Result, jobfile};
 
 struct Nobody;
 
-impl Watcher for Nobody {
+impl IoWatcher for Nobody {
     fn event(&mut self, _event: &IoEvent<'_>) {}
 }
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let jobs = jobfile::parse_words(&words)?.jobs;
+    let jobs = jobfile::parse_arguments(&words)?.jobs;
     let options = RunOptions::default();
     let outcome = run(prepare(&jobs, &options)?, &options, &Stop::new(), &mut Nobody)?;
     for worker in &outcome.workers {

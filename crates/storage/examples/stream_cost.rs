@@ -5,8 +5,8 @@
 use std::hint::black_box;
 use std::path::PathBuf;
 
-use kelvin_storage::stream::Source;
-use kelvin_storage::{Next, Target, TargetKind, jobfile};
+use kelvin_storage::stream::IoSource;
+use kelvin_storage::{NextIo, Target, TargetKind, jobfile};
 
 const CALLS: u32 = 5_000_000;
 
@@ -35,12 +35,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let jobs = jobfile::parse_text(&text, None, &[])?;
         let target =
             Target { path: PathBuf::from("/x"), kind: TargetKind::None, begin: 0, length, device: None };
-        let mut source = Source::new(&jobs.jobs[0], 0, &[target], 1)?;
+        let mut source = IoSource::new(&jobs.jobs[0], 0, &[target], 1)?;
         let mut best = f64::INFINITY;
         for _ in 0..3 {
             let began = cpu_time();
             for _ in 0..CALLS {
-                if black_box(source.next()) == Next::End {
+                if black_box(source.next()) == NextIo::End {
                     source.restart();
                 }
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Where something was written: a line of a job file, or the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct Location {
     /// The file; none for the command line.
     pub file: Option<PathBuf>,
     /// Its line, from 1; 0 on the command line.
@@ -15,7 +15,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(file) = &self.file else { return f.write_str("command line") };
         write!(f, "{}:{}", file.display(), self.line)?;
@@ -31,7 +31,7 @@ pub enum Error {
     #[error("{place}: {problem}")]
     Input {
         /// Where it stands.
-        place: Place,
+        place: Location,
         /// What is wrong and what to do.
         problem: String,
     },

@@ -4,7 +4,7 @@ use crate::tick::Tick;
 
 /// What a worker is doing; the letters are those of fio's status line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum WorkerState {
     /// `P`: waits for its turn.
     Planned,
     /// `C`: its thread is there.
@@ -37,7 +37,7 @@ pub enum IoEvent<'a> {
         /// Which worker.
         worker: u32,
         /// What it does.
-        state: State,
+        state: WorkerState,
     },
     /// Files are being made or filled.
     Layout {
@@ -57,8 +57,8 @@ pub enum IoEvent<'a> {
 }
 
 /// Who wants to know.
-pub trait Watcher {
-    /// Called by the thread that runs the jobs, at least every 100 ms with something or through [`Watcher::idle`].
+pub trait IoWatcher {
+    /// Called by the thread that runs the jobs, at least every 100 ms with something or through [`IoWatcher::idle`].
     fn event(&mut self, event: &IoEvent<'_>);
 
     /// Nothing happened; for status lines that go on.

@@ -19,7 +19,7 @@ pub struct Io {
 
 /// What a source of I/Os says when it is asked for the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextIo {
     /// An I/O.
     Io(Io),
     /// Bring what was written to a target's medium.

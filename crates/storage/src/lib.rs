@@ -29,6 +29,6 @@ pub mod worker;
 pub use bins::{BINS, BinSums, Bins, bin, middle};
 pub use direction::{Direction, PerDirection};
 pub use error::{Error, Result};
-pub use io::{Io, Next, SyncCall};
+pub use io::{Io, NextIo, SyncCall};
 pub use moments::Moments;
 pub use target::{Target, TargetKind};

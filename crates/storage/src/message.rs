@@ -2,14 +2,14 @@
 
 use kelvin_measure::Nanos;
 
-use crate::event::State;
+use crate::event::WorkerState;
 use crate::tick::Tick;
 
 /// A message from a worker's thread. Everything a worker knows goes through one channel, in order.
 #[derive(Debug)]
 pub enum Message {
     /// It does something else from now on.
-    State(u32, State),
+    State(u32, WorkerState),
     /// What it counted.
     Tick(Box<Tick>),
     /// Rows for its log files.

@@ -10,7 +10,7 @@ use crate::{BinSums, Direction, Moments, PerDirection};
 
 /// A whole run.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct JobsOutcome {
     /// What was asked for.
     pub jobs: Jobs,
     /// When it began, in milliseconds since 1970.

@@ -1,7 +1,7 @@
 //! What a worker hands over while it works. The sums of what was handed over are the result: there is no second count.
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use crate::{Bins, Direction, Moments, PerDirection};
 
@@ -111,7 +111,7 @@ pub struct Tick {
     /// Up to this.
     pub to: Nanos,
     /// Ramp-up or measured.
-    pub part: Part,
+    pub part: LoadPart,
     /// By target and direction; none where nothing happened.
     pub targets: Vec<PerDirection<Option<Box<Tally>>>>,
     /// Syncs that ended, and how long they took.

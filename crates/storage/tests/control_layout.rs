@@ -260,7 +260,7 @@ fn preparing_fills_holes_and_reserved_extents_and_nothing_else() {
 fn an_interrupted_layout_goes_on_where_it_ended() {
     /// Asks to stop after the first few MiB.
     struct Impatient(Stop);
-    impl kelvin_storage::event::Watcher for Impatient {
+    impl kelvin_storage::event::IoWatcher for Impatient {
         fn event(&mut self, event: &kelvin_storage::event::IoEvent<'_>) {
             if let kelvin_storage::event::IoEvent::Layout { done, .. } = event
                 && *done >= 2 * MIB

@@ -8,17 +8,17 @@ use std::fs;
 use control_support::*;
 use kelvin_measure::Stop;
 use kelvin_storage::Direction;
-use kelvin_storage::control::{RunOptions, Work, exit_code, prepare, run_with};
-use kelvin_storage::event::State;
+use kelvin_storage::control::{RunOptions, WorkerIo, exit_code, prepare, run_with};
+use kelvin_storage::event::WorkerState;
 use kelvin_storage::job::{EngineName, ExitWhat, Flow, SteadyFigure, SteadyState};
 use kelvin_storage::message::WorkerEnd;
-use kelvin_storage::result::Outcome;
+use kelvin_storage::result::JobsOutcome;
 use kelvin_storage::worker::{Shared, WorkerPlan};
 
 const MIB: u64 = 1 << 20;
 
 /// From when to when a worker ran, in milliseconds of the run.
-fn course(outcome: &Outcome, worker: usize) -> (i64, i64) {
+fn course(outcome: &JobsOutcome, worker: usize) -> (i64, i64) {
     let of = &outcome.workers[worker];
     let from = of.started.unwrap() - outcome.started;
     (from, from + (of.elapsed / MILLI) as i64)
@@ -51,10 +51,11 @@ fn the_outcome_is_the_sum_of_the_ticks() {
     let names: Vec<_> = paths(&outcome)[1].iter().map(|p| p.file_name().unwrap().to_owned()).collect();
     assert_eq!(names, ["read.1.0", "read.1.1"]);
     for worker in 0..3 {
-        let states: Vec<State> = heard.states.iter().filter(|(w, _)| *w == worker).map(|(_, s)| *s).collect();
-        assert_eq!(states.first(), Some(&State::Planned));
-        assert_eq!(states.last(), Some(&State::Ended));
-        assert!(states.contains(&State::Running));
+        let states: Vec<WorkerState> =
+            heard.states.iter().filter(|(w, _)| *w == worker).map(|(_, s)| *s).collect();
+        assert_eq!(states.first(), Some(&WorkerState::Planned));
+        assert_eq!(states.last(), Some(&WorkerState::Ended));
+        assert!(states.contains(&WorkerState::Running));
     }
 }
 
@@ -263,7 +264,7 @@ fn a_read_only_replay_reads() {
 #[test]
 fn a_worker_that_dies_is_an_error_of_its_own_and_the_others_go_on() {
     struct Mortal;
-    impl Work for Mortal {
+    impl WorkerIo for Mortal {
         fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
             assert!(plan.clone != 1, "the second clone has had enough");
             Plain.run(plan, shared)
@@ -282,7 +283,7 @@ fn a_worker_that_dies_is_an_error_of_its_own_and_the_others_go_on() {
     assert!(error.1.contains("the second clone has had enough"), "{error:?}");
     assert!(outcome.workers[0].error.is_none() && outcome.workers[2].error.is_none());
     assert_eq!(sums(&outcome)[Direction::Read].1, 2 * MIB);
-    assert!(heard.states.contains(&(1, State::Failed)));
+    assert!(heard.states.contains(&(1, WorkerState::Failed)));
 }
 
 #[test]
@@ -308,7 +309,7 @@ fn one_request_to_stop_ends_all_and_keeps_everything_and_two_wait_for_nobody() {
 
     /// Does one thing and then hangs as if its device did.
     struct Hung;
-    impl Work for Hung {
+    impl WorkerIo for Hung {
         fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
             if plan.clone == 0 {
                 return Plain.run(plan, shared);
@@ -383,14 +384,14 @@ fn files_are_deleted_when_the_last_who_needs_them_has_ended_and_create_only_does
 
 #[test]
 fn a_tick_that_overlaps_or_claims_what_the_kernel_did_not_see_is_no_result() {
-    use kelvin_measure::event::Part;
+    use kelvin_measure::event::LoadPart;
     use kelvin_storage::PerDirection;
     use kelvin_storage::message::Message;
     use kelvin_storage::tick::{DepthCounts, Tally, Tick};
 
     /// Says things that are not so.
     struct Liar(Vec<(u64, u64, u64)>);
-    impl Work for Liar {
+    impl WorkerIo for Liar {
         fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
             for (from, to, bytes) in &self.0 {
                 let tally = Tally { ios: 1, bytes: *bytes, ..Tally::default() };
@@ -398,7 +399,7 @@ fn a_tick_that_overlaps_or_claims_what_the_kernel_did_not_see_is_no_result() {
                     worker: plan.number,
                     from: *from,
                     to: *to,
-                    part: Part::Measured,
+                    part: LoadPart::Measured,
                     targets: vec![PerDirection([Some(Box::new(tally)), None, None])],
                     syncs: kelvin_storage::Moments::default(),
                     sync_bins: None,

@@ -18,17 +18,17 @@ use kelvin_measure::Stop;
 use kelvin_storage::Direction;
 use kelvin_storage::control::{self, RunOptions, exit_code};
 use kelvin_storage::job::{Amount, EngineName, Fallocate, Job};
-use kelvin_storage::result::Outcome;
+use kelvin_storage::result::JobsOutcome;
 
 const MIB: u64 = 1 << 20;
 
 const ENGINES: [EngineName; 3] = [EngineName::Psync, EngineName::IoUring, EngineName::Libaio];
 
-fn bytes(outcome: &Outcome, worker: usize, direction: Direction) -> u64 {
+fn bytes(outcome: &JobsOutcome, worker: usize, direction: Direction) -> u64 {
     outcome.workers[worker].targets.iter().map(|target| target.directions[direction].bytes).sum()
 }
 
-fn error(outcome: &Outcome, worker: usize) -> (i32, String) {
+fn error(outcome: &JobsOutcome, worker: usize) -> (i32, String) {
     outcome.workers[worker].error.clone().expect("the worker ended with an error")
 }
 

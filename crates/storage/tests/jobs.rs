@@ -164,7 +164,7 @@ fn the_corpus_has_every_option_that_is_supported() {
 fn what_is_shown_as_a_command_line_is_read_as_the_same_jobs() {
     for (name, path) in corpus("") {
         let jobs = jobfile::parse_file(&path, &[]).unwrap();
-        let again = jobfile::parse_words(&jobfile::shown_words(&jobs))
+        let again = jobfile::parse_arguments(&jobfile::shown_words(&jobs))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(unplaced(again.jobs), unplaced(jobs), "{name}");
     }
@@ -173,7 +173,7 @@ fn what_is_shown_as_a_command_line_is_read_as_the_same_jobs() {
 /// Without what differs between a file and a command line.
 fn unplaced(mut jobs: Jobs) -> Jobs {
     for job in &mut jobs.jobs {
-        job.place = kelvin_storage::error::Place::default();
+        job.place = kelvin_storage::error::Location::default();
         // A file names its jobs in their headings, a command line by an option.
         job.given.retain(|(name, _)| name != "name");
     }
@@ -196,9 +196,9 @@ fn help_looks_as_it_should() {
     }
     out.push_str(&jobfile::flags_help());
     let jobs = jobfile::parse_file(&root().join("globals-repeated.fio"), &[]).unwrap();
-    out.push_str(&jobfile::shown(&jobs));
+    out.push_str(&jobfile::render_command_line(&jobs));
     let jobs = jobfile::parse_file(&root().join("names.fio"), &[]).unwrap();
-    out.push_str(&format!("\n{}\n", jobfile::shown(&jobs)));
+    out.push_str(&format!("\n{}\n", jobfile::render_command_line(&jobs)));
     insta::assert_snapshot!(out);
 }
 
@@ -218,14 +218,14 @@ fn files_on_a_command_line_follow_each_other() {
         let files = names.iter().map(|name| root().join(name).display().to_string());
         std::iter::once("--thinktime=5".to_owned()).chain(files).collect()
     };
-    let parsed = jobfile::parse_words(&words(&["globals.fio", "mixed.fio"])).unwrap();
+    let parsed = jobfile::parse_arguments(&words(&["globals.fio", "mixed.fio"])).unwrap();
     let jobs = &parsed.jobs.jobs;
     let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["reader", "writer", "mixed"]);
     // As fio: the words before hold for the first file, and the second waits for it.
     assert_eq!(jobs.iter().map(|job| job.thinking.is_some()).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(jobs.iter().map(|job| job.course.stonewall).collect::<Vec<_>>(), [false, false, true]);
-    let again = jobfile::parse_words(&jobfile::shown_words(&parsed.jobs)).unwrap();
+    let again = jobfile::parse_arguments(&jobfile::shown_words(&parsed.jobs)).unwrap();
     assert_eq!(unplaced(again.jobs), unplaced(parsed.jobs));
 }
 

@@ -1,8 +1,8 @@
 //! Job files made at random: none makes the parser panic, and what was read is shown as words that say the same.
 
-use kelvin_storage::error::Place;
+use kelvin_storage::error::Location;
 use kelvin_storage::job::Jobs;
-use kelvin_storage::jobfile::{parse_text, parse_words, shown, shown_words};
+use kelvin_storage::jobfile::{parse_arguments, parse_text, render_command_line, shown_words};
 use proptest::prelude::*;
 
 /// Pieces that job files are made of, so that random texts come past the first letter.
@@ -187,7 +187,7 @@ const LINES: &[&str] = &[
 /// Without what differs between a file and a command line.
 fn unplaced(mut jobs: Jobs) -> Jobs {
     for job in &mut jobs.jobs {
-        job.place = Place::default();
+        job.place = Location::default();
         // A file names its jobs in their headings, a command line by an option.
         job.given.retain(|(name, _)| name != "name");
     }
@@ -197,7 +197,8 @@ fn unplaced(mut jobs: Jobs) -> Jobs {
 
 fn shown_says_the_same(jobs: Jobs) -> Result<(), TestCaseError> {
     let words = shown_words(&jobs);
-    let again = parse_words(&words).map_err(|error| TestCaseError::fail(format!("{words:?}: {error}")))?;
+    let again =
+        parse_arguments(&words).map_err(|error| TestCaseError::fail(format!("{words:?}: {error}")))?;
     prop_assert_eq!(unplaced(again.jobs), unplaced(jobs));
     Ok(())
 }
@@ -209,7 +210,7 @@ proptest! {
     fn no_text_makes_it_panic(text in "\\PC{0,80}") {
         let _ = parse_text(&text, None, &[]);
         let _ = parse_text(&format!("[a]\n{text}"), None, &[]);
-        let _ = parse_words(&[format!("--{text}"), text]);
+        let _ = parse_arguments(&[format!("--{text}"), text]);
     }
 
     #[test]
@@ -252,7 +253,7 @@ fn a_shell_takes_the_line_apart_as_it_was_put_together() {
     let text = "[it's a; $job `x`]\ndescription=\"so\" & *so*\nfilename=a b:c\\:d\nsize=1m\n";
     // The comment's sign is not of the description, as in fio.
     let jobs = parse_text(text, None, &[]).unwrap();
-    let line = shown(&jobs);
+    let line = render_command_line(&jobs);
     let line = line.strip_prefix("kelvin io ").unwrap();
     let run =
         std::process::Command::new("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().unwrap();

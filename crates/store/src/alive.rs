@@ -13,7 +13,7 @@ const SILENT_MS: i64 = 30_000;
 
 /// The process that writes a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Writer {
+pub(crate) struct WriterProcess {
     pid: u32,
     /// Start time in clock ticks since boot, field 22 of /proc/PID/stat.
     start: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Writer {
     namespace: String,
 }
 
-impl Writer {
+impl WriterProcess {
     /// This process.
     pub(crate) fn this() -> Self {
         let pid = std::process::id();
@@ -66,12 +66,12 @@ mod tests {
 
     #[test]
     fn a_process_is_known_by_more_than_its_number() {
-        let this = Writer::this();
+        let this = WriterProcess::this();
         assert!(this.start > 0);
         assert!(this.is_alive(0, i64::MAX), "the time does not matter where the process can be seen");
-        let recycled = Writer { start: this.start - 1, ..this.clone() };
+        let recycled = WriterProcess { start: this.start - 1, ..this.clone() };
         assert!(!recycled.is_alive(0, 0));
-        let elsewhere = Writer { boot: "other".into(), ..this };
+        let elsewhere = WriterProcess { boot: "other".into(), ..this };
         assert!(elsewhere.is_alive(1_000_000, 1_020_000));
         assert!(!elsewhere.is_alive(1_000_000, 1_040_000));
     }

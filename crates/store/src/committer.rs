@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, atomic};
 use std::thread::JoinHandle;
 
-use kelvin_measure::event::{KindCounts, Part, Second};
-use kelvin_measure::observation::Waits;
+use kelvin_measure::event::{KindCounts, LoadPart, Second};
+use kelvin_measure::observation::WaitSamples;
 use kelvin_measure::{Exact, Histogram, Totals};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
-use crate::place::{Identity, Lost};
+use crate::file_identity::{FileIdentity, LostStore};
 use crate::run::RunId;
 use crate::{alive, blob};
 use kelvin_measure::redact_json;
@@ -35,7 +35,7 @@ pub(crate) struct WaitsRow {
 }
 
 impl WaitsRow {
-    pub(crate) fn new(seq: i64, waits: &Waits) -> Result<Self> {
+    pub(crate) fn new(seq: i64, waits: &WaitSamples) -> Result<Self> {
         let mut rows = serde_json::to_value(&waits.rows).map_err(|e| Error::Event(e.to_string()))?;
         redact_json(&mut rows);
         Ok(Self {
@@ -126,7 +126,7 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    pub(crate) fn start(conn: Connection, path: &Path, identity: Identity, id: RunId) -> Result<Self> {
+    pub(crate) fn start(conn: Connection, path: &Path, identity: FileIdentity, id: RunId) -> Result<Self> {
         let (sender, receiver) = channel();
         let (waiting, failed) = (Arc::default(), Arc::default());
         let mut store = Committing {
@@ -203,9 +203,9 @@ fn ended() -> Error {
 struct Committing {
     conn: Connection,
     path: PathBuf,
-    identity: Identity,
+    identity: FileIdentity,
     /// Once the file is not at its path any more.
-    lost: Option<Lost>,
+    lost: Option<LostStore>,
     id: RunId,
     rows: Vec<Waiting>,
     waiting: Arc<atomic::AtomicUsize>,
@@ -261,7 +261,7 @@ impl Committing {
     fn commit(&mut self) -> Result<()> {
         self.write_rows()?;
         if self.lost.is_none() {
-            self.lost = Lost::of(self.identity, &self.conn, &self.path);
+            self.lost = LostStore::rescue(self.identity, &self.conn, &self.path);
         }
         self.lost.as_ref().map_or(Ok(()), |lost| Err(lost.error(&self.path)))
     }
@@ -367,11 +367,11 @@ fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {
 }
 
 /// Part as the store has it.
-fn part_number(part: Part) -> i64 {
+fn part_number(part: LoadPart) -> i64 {
     match part {
-        Part::RampUp => 0,
-        Part::Measured => 1,
-        Part::Tail => 2,
+        LoadPart::RampUp => 0,
+        LoadPart::Measured => 1,
+        LoadPart::Tail => 2,
     }
 }
 

@@ -74,7 +74,7 @@ pub struct StoredGroup {
 
 /// Where a run stands in its group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct GroupSlot {
     /// Its order in time within the group, from 0. A run that replaces another has a place of its own.
     pub place: u32,
     /// The block, from 0: the stretch of the group in which every treatment is run once.
@@ -85,13 +85,13 @@ pub struct Slot {
 
 /// A run of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct GroupMember {
     /// The run.
     pub run: RunId,
     /// The group.
     pub group: GroupId,
     /// Where it stands.
-    pub slot: Slot,
+    pub slot: GroupSlot,
     /// Its state and why it does not count, as far as that is kept: what it was judged to be when it ended, and what its group says against
     /// it. None when it counts, and of a run that was killed, which [`crate::RunSummary::judgement`] and `kelvin_diagnose::judge`
     /// know.
@@ -122,7 +122,7 @@ impl Store {
     }
 
     /// Puts a run that was begun into a group.
-    pub fn enter_group(&self, group: GroupId, run: RunId, slot: &Slot) -> Result<()> {
+    pub fn enter_group(&self, group: GroupId, run: RunId, slot: &GroupSlot) -> Result<()> {
         self.connection()
             .execute(
                 "INSERT INTO member (run, run_group, place, block, treatment) VALUES (?, ?, ?, ?, ?)",
@@ -159,12 +159,12 @@ impl Store {
     }
 
     /// The runs of a group in their order in time, those that do not count included.
-    pub fn members(&self, group: GroupId) -> Result<Vec<Member>> {
+    pub fn members(&self, group: GroupId) -> Result<Vec<GroupMember>> {
         self.members_where("WHERE run_group = ? ORDER BY place", params![group.0])
     }
 
     /// Where a run stands; none when it is in no group.
-    pub fn membership(&self, run: RunId) -> Result<Option<Member>> {
+    pub fn membership(&self, run: RunId) -> Result<Option<GroupMember>> {
         Ok(self.members_where("WHERE run = ?", params![run.0])?.pop())
     }
 
@@ -226,7 +226,7 @@ impl Store {
         })
     }
 
-    fn members_where(&self, condition: &str, params: impl rusqlite::Params) -> Result<Vec<Member>> {
+    fn members_where(&self, condition: &str, params: impl rusqlite::Params) -> Result<Vec<GroupMember>> {
         let to = |e| Error::sqlite(self.path(), e);
         let sql = format!(
             "SELECT run, run_group, place, block, treatment, void, \
@@ -239,12 +239,12 @@ impl Store {
                 let (void, kept): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
                 // What cannot be read is told where the run itself is read.
                 let kept = kept.and_then(|kept| serde_json::from_str(&kept).ok());
-                let judged = kept.unwrap_or_else(|| Judgement::of(Vec::new()));
-                Ok(Member {
+                let judged = kept.unwrap_or_else(|| Judgement::from_reasons(Vec::new()));
+                Ok(GroupMember {
                     run: RunId(row.get(0)?),
                     group: GroupId(row.get(1)?),
-                    slot: Slot { place: row.get(2)?, block: row.get(3)?, treatment: row.get(4)? },
-                    void: judged.and(void.as_deref()).why_not(),
+                    slot: GroupSlot { place: row.get(2)?, block: row.get(3)?, treatment: row.get(4)? },
+                    void: judged.with_void(void.as_deref()).why_not(),
                 })
             })
             .map_err(to)?;

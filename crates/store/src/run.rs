@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kelvin_measure::event::{Per, Series, Status, Window};
+use kelvin_measure::event::{RatePeriod, Series, Status, Window};
 use serde::{Deserialize, Serialize};
 
 use crate::state::Judgement;
@@ -43,7 +43,7 @@ pub struct NewRun {
     pub headline: String,
     /// The time that the headline figure counts over.
     #[serde(default)]
-    pub headline_per: Per,
+    pub headline_per: RatePeriod,
     /// Names of the workload's counters, in the order of `Event::Counters`.
     pub counter_names: Vec<String>,
     /// Sentences that belong to the result: what is driven, what is not reproducible.
@@ -86,7 +86,7 @@ pub struct RunSummary {
     /// Name of the headline figure.
     pub headline: String,
     /// The time that it counts over.
-    pub headline_per: Per,
+    pub headline_per: RatePeriod,
     /// The points whose window closed.
     pub points: Vec<PointSummary>,
     /// The point of the highest rate that held, of a search for it.
@@ -148,10 +148,10 @@ impl PointSummary {
     }
 
     /// Headline transactions per elapsed minute or second.
-    pub fn rate(&self, per: Per) -> f64 {
+    pub fn rate(&self, per: RatePeriod) -> f64 {
         match per {
-            Per::Minute => self.per_minute,
-            Per::Second => self.per_second,
+            RatePeriod::Minute => self.per_minute,
+            RatePeriod::Second => self.per_second,
         }
     }
 }

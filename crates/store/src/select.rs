@@ -314,7 +314,7 @@ fn take(
             .and_then(|summary| summary.judgement.as_ref())
             .filter(|judged| !judged.counts())
         {
-            told.push(format!("run {run} is left out, {}", judged.words()));
+            told.push(format!("run {run} is left out, {}", judged.describe()));
         } else {
             taken.push(run);
         }

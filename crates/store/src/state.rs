@@ -52,7 +52,7 @@ pub struct Judgement {
 
 impl Judgement {
     /// Counted without reasons, else void.
-    pub fn of(reasons: Vec<String>) -> Self {
+    pub fn from_reasons(reasons: Vec<String>) -> Self {
         let state = if reasons.is_empty() { RunState::Counted } else { RunState::Void };
         Self { state, reasons }
     }
@@ -78,7 +78,7 @@ impl Judgement {
 
     /// The same with what its group says against it: a study leaves out runs for reasons that are in no run's events.
     #[must_use]
-    pub fn and(mut self, void: Option<&str>) -> Self {
+    pub fn with_void(mut self, void: Option<&str>) -> Self {
         // A study may leave a run out for what is the run's own reason.
         if let Some(void) =
             void.filter(|void| !self.reasons.iter().any(|known| void.contains(known.as_str())))
@@ -98,11 +98,11 @@ impl Judgement {
 
     /// Its [`words`](Self::words) when it does not count.
     pub fn why_not(&self) -> Option<String> {
-        (!self.counts()).then(|| self.words())
+        (!self.counts()).then(|| self.describe())
     }
 
     /// "counted", "void: check failed: …; …".
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let word = self.state.word();
         if self.reasons.is_empty() { word.to_owned() } else { format!("{word}: {}", self.reasons.join("; ")) }
     }
@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn every_end_has_its_state_and_only_a_complete_run_can_count() {
-        let of = |status, liveness| Judgement::of_end(status, liveness, Some("disk full")).map(|j| j.words());
+        let of =
+            |status, liveness| Judgement::of_end(status, liveness, Some("disk full")).map(|j| j.describe());
         assert_eq!(of(Status::Complete, Liveness::Ended), None);
         for (status, liveness, words) in [
             (Status::Interrupted, Liveness::Ended, "partial: it was interrupted"),
@@ -194,8 +195,8 @@ mod tests {
         ] {
             assert!(of(status, liveness).unwrap().starts_with(words), "{words}");
         }
-        assert_eq!(Judgement::of(Vec::new()).words(), "counted");
-        assert_eq!(Judgement::of(vec!["a".into(), "b".into()]).words(), "void: a; b");
+        assert_eq!(Judgement::from_reasons(Vec::new()).describe(), "counted");
+        assert_eq!(Judgement::from_reasons(vec!["a".into(), "b".into()]).describe(), "void: a; b");
     }
 
     #[test]

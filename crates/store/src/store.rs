@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::event::{Event, Per, Status};
+use kelvin_measure::event::{Event, RatePeriod, Status};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 
-use crate::alive::{self, Writer};
+use crate::alive::{self, WriterProcess};
 use crate::error::{Error, Result};
-use crate::place::{Identity, Lost};
+use crate::file_identity::{FileIdentity, LostStore};
 use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
 use crate::schema;
 use crate::select::is_label;
@@ -31,7 +31,7 @@ const SQUEEZED: &str = "SELECT id FROM run WHERE EXISTS (SELECT 1 FROM event WHE
 pub struct Store {
     conn: Connection,
     path: PathBuf,
-    pub(crate) identity: Identity,
+    pub(crate) identity: FileIdentity,
 }
 
 impl Store {
@@ -54,7 +54,7 @@ impl Store {
     }
 
     fn opened(conn: Connection, path: PathBuf) -> Result<Self> {
-        let identity = Identity::of(&path)?;
+        let identity = FileIdentity::at_path(&path)?;
         Ok(Self { conn, path, identity })
     }
 
@@ -72,7 +72,7 @@ impl Store {
     /// # Errors
     /// A label that reads like a run's number, "last", "last-N" or a name of several runs is refused, and so is a file that is
     /// not the one that was opened.
-    pub fn begin(&self, run: &NewRun) -> Result<RunWriter> {
+    pub fn begin_run(&self, run: &NewRun) -> Result<RunWriter> {
         run.label.as_deref().map(refuse_label).transpose()?;
         let notes: Vec<String> = run.notes.iter().map(|note| redact(note)).collect();
         let mut environment = run.environment.clone();
@@ -81,7 +81,7 @@ impl Store {
         // The names of series are statements of scripts.
         let mut kinds = serde_json::to_value(&run.kinds).map_err(|e| Error::Event(e.to_string()))?;
         redact_json(&mut kinds);
-        if let Some(lost) = Lost::of(self.identity, &self.conn, &self.path) {
+        if let Some(lost) = LostStore::rescue(self.identity, &self.conn, &self.path) {
             return Err(lost.error(&self.path));
         }
         let conn = schema::open(&self.path)?;
@@ -105,13 +105,13 @@ impl Store {
                 json(serde_json::to_string(&notes))?,
                 environment.to_string(),
                 run.started.to_string(),
-                json(serde_json::to_string(&Writer::this()))?,
+                json(serde_json::to_string(&WriterProcess::this()))?,
                 alive::now_ms(),
             ],
         )
         .map_err(|e| Error::sqlite(&self.path, e))?;
         let id = RunId(conn.last_insert_rowid());
-        RunWriter::new(conn, &self.path, Identity::of(&self.path)?, id, run.kinds.len())
+        RunWriter::new(conn, &self.path, FileIdentity::at_path(&self.path)?, id, run.kinds.len())
     }
 
     /// All runs, oldest first.
@@ -231,11 +231,11 @@ impl Store {
             let found =
                 if settled.contains(id) && run.status != Status::Complete { known.clone() } else { end() }
                     .or_else(|| kept.get(id).cloned())
-                    .or_else(|| broken.map(Judgement::of))
+                    .or_else(|| broken.map(Judgement::from_reasons))
                     .or(known);
             run.judgement = match (found, voids.get(id)) {
-                (Some(found), void) => Some(found.and(void.map(String::as_str))),
-                (None, void) => void.map(|void| Judgement::of(vec![void.clone()])),
+                (Some(found), void) => Some(found.with_void(void.map(String::as_str))),
+                (None, void) => void.map(|void| Judgement::from_reasons(vec![void.clone()])),
             };
             if let Some(why) = damaged.get(id) {
                 let reasons =
@@ -273,7 +273,7 @@ impl Store {
 
     /// The newest complete run of the same workload on the same target before this one, made where this one was: two machines
     /// may call their targets alike.
-    pub fn before(&self, run: &StoredRun) -> Result<Option<RunId>> {
+    pub fn previous_run(&self, run: &StoredRun) -> Result<Option<RunId>> {
         let to = |e| Error::sqlite(&self.path, e);
         let mut same = self
             .conn
@@ -398,7 +398,7 @@ impl Store {
         let writer: Option<String> = row.get(writer_column).map_err(to)?;
         let committed: i64 = row.get(writer_column + 1).map_err(to)?;
         let Some(writer) = writer else { return Ok(Liveness::Killed) };
-        let writer: Writer = self.json(&writer)?;
+        let writer: WriterProcess = self.json(&writer)?;
         Ok(if writer.is_alive(committed, alive::now_ms()) { Liveness::Running } else { Liveness::Killed })
     }
 
@@ -410,8 +410,8 @@ impl Store {
         serde_json::from_str(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
     }
 
-    fn per(&self, word: &str) -> Result<Per> {
-        [Per::Minute, Per::Second]
+    fn per(&self, word: &str) -> Result<RatePeriod> {
+        [RatePeriod::Minute, RatePeriod::Second]
             .into_iter()
             .find(|per| per.word() == word)
             .ok_or_else(|| Error::damaged(&self.path, format!("a figure counts over {word:?}")))

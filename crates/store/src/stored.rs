@@ -5,8 +5,8 @@ mod follow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::event::{Event, KindCounts, MaximumRate, Part, Second, Status};
-use kelvin_measure::observation::{Observation, Reading, Waits};
+use kelvin_measure::event::{Event, KindCounts, LoadPart, MaximumRate, Second, Status};
+use kelvin_measure::observation::{Observation, Reading, WaitSamples};
 use kelvin_measure::{Exact, Nanos};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -47,7 +47,7 @@ pub struct StoredRun {
 #[derive(Debug)]
 enum StoredObservation {
     Reading { at: Nanos, first: u32, body: Vec<u8> },
-    Waits(Waits),
+    Waits(WaitSamples),
 }
 
 /// One second as stored.
@@ -56,7 +56,7 @@ pub(crate) struct StoredSecond {
     seq: i64,
     pub(crate) point: u32,
     pub(crate) second: i64,
-    pub(crate) part: Part,
+    pub(crate) part: LoadPart,
     kinds: Vec<StoredKind>,
 }
 
@@ -269,9 +269,9 @@ fn read_seconds(
             return Err(Error::damaged(path, format!("run {id} has a second number {second}")));
         }
         let part = match part_number {
-            0 => Part::RampUp,
-            1 => Part::Measured,
-            2 => Part::Tail,
+            0 => LoadPart::RampUp,
+            1 => LoadPart::Measured,
+            2 => LoadPart::Tail,
             other => return Err(Error::damaged(path, format!("part {other} of a second of run {id}"))),
         };
         let entry = seconds.entry((point, second, part_number)).or_insert_with(|| StoredSecond {
@@ -339,7 +339,7 @@ fn read_waits(
         let int = |i| row.get::<_, i64>(i).map_err(to);
         let (seen, relations): (String, String) = (row.get(4).map_err(to)?, row.get(5).map_err(to)?);
         let bad = |e| Error::damaged(path, format!("the waits of run {id}: {e}"));
-        let waits = Waits {
+        let waits = WaitSamples {
             at: unsigned(path, id, int(1)?)?,
             looks: unsigned(path, id, int(2)?)?,
             lock_looks: unsigned(path, id, int(3)?)?,

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use crate::committer::{Committer, KindRow, Waiting, WaitsRow, nanos};
 use crate::error::{Error, Result};
-use crate::place::Identity;
+use crate::file_identity::FileIdentity;
 use crate::run::RunId;
 use crate::state::is_listed;
 use crate::values::Packer;
@@ -39,7 +39,7 @@ impl RunWriter {
     pub(crate) fn new(
         conn: Connection,
         path: &Path,
-        identity: Identity,
+        identity: FileIdentity,
         id: RunId,
         kinds: usize,
     ) -> Result<Self> {
@@ -165,7 +165,7 @@ fn is_zero(counts: &KindCounts) -> bool {
 mod tests {
     use kelvin_measure::event::Event;
 
-    use kelvin_measure::event::{Per, Series};
+    use kelvin_measure::event::{RatePeriod, Series};
 
     use crate::{Error, NewRun, RunId, Store};
 
@@ -184,13 +184,13 @@ mod tests {
             kelvin_version: String::new(),
             kinds: vec![Series::transaction("a", true)],
             headline: "x".into(),
-            headline_per: Per::Minute,
+            headline_per: RatePeriod::Minute,
             counter_names: Vec::new(),
             notes: Vec::new(),
             environment: serde_json::Value::Null,
             started: jiff::Timestamp::UNIX_EPOCH,
         };
-        let mut writer = store.begin(&run).unwrap();
+        let mut writer = store.begin_run(&run).unwrap();
         let pages: i64 = store.connection().pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
         writer.committer.limit_pages(pages);
         let note = |second| Event::Note { point: 0, second, text: "x".repeat(3000) };

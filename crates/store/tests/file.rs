@@ -10,12 +10,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{new_run, whole_run};
-use kelvin_measure::event::{Event, Part, Status};
+use kelvin_measure::event::{Event, LoadPart, Status};
 use kelvin_store::{Error, Judgement, Liveness, RunId, Store};
 
 fn filled(path: &Path) {
     let store = Store::open(path).unwrap();
-    let mut writer = store.begin(&new_run(None)).unwrap();
+    let mut writer = store.begin_run(&new_run(None)).unwrap();
     for event in whole_run(1, 5, 40) {
         writer.consume(&event).unwrap();
     }
@@ -94,7 +94,8 @@ fn damage_inside_is_an_error_or_the_truth_and_never_a_panic() {
         let mut copy = bytes.clone();
         copy[page * 4096..page * 4096 + 2048].fill(0xa5);
         std::fs::write(&bad, &copy).unwrap();
-        let loaded = Store::open(&bad).and_then(|s| s.load(RunId(1))).and_then(|r| r.figures(0).map(|_| ()));
+        let loaded =
+            Store::open(&bad).and_then(|s| s.load(RunId(1))).and_then(|r| r.point_statistics(0).map(|_| ()));
         failed += i32::from(loaded.is_err());
     }
     assert!(failed > 3, "{failed} damaged pages found");
@@ -112,7 +113,7 @@ fn numbers_that_no_run_can_have_are_damage() {
         let path = dir.path().join("k.db");
         filled(&path);
         rusqlite::Connection::open(&path).unwrap().execute(change, []).unwrap();
-        let read = Store::open(&path).unwrap().load(RunId(1)).and_then(|run| run.figures(0));
+        let read = Store::open(&path).unwrap().load(RunId(1)).and_then(|run| run.point_statistics(0));
         assert!(matches!(read, Err(Error::Damaged { .. })), "{change}");
     }
 }
@@ -122,7 +123,7 @@ fn runs_are_found_by_number_place_and_label_and_numbers_are_never_reused() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(dir.path().join("sub/dir/kelvin.db")).unwrap();
     for label in [None, Some("base"), Some("base"), None] {
-        store.begin(&new_run(label)).unwrap();
+        store.begin_run(&new_run(label)).unwrap();
     }
     assert_eq!(store.find("2").unwrap(), RunId(2));
     assert_eq!(store.find("base").unwrap(), RunId(3));
@@ -132,11 +133,11 @@ fn runs_are_found_by_number_place_and_label_and_numbers_are_never_reused() {
         assert!(matches!(store.find(wanted), Err(Error::NoSuchRun { .. })), "{wanted}");
     }
     for label in ["7", "last", "last-2", ""] {
-        assert!(matches!(store.begin(&new_run(Some(label))), Err(Error::Label(_))), "{label}");
+        assert!(matches!(store.begin_run(&new_run(Some(label))), Err(Error::Label(_))), "{label}");
     }
     store.delete(RunId(4)).unwrap();
     assert!(matches!(store.delete(RunId(4)), Err(Error::NoSuchRun { .. })));
-    let writer = store.begin(&new_run(None)).unwrap();
+    let writer = store.begin_run(&new_run(None)).unwrap();
     assert_eq!(writer.id(), RunId(5));
     assert!(matches!(store.delete(RunId(5)), Err(Error::Running(5))));
 }
@@ -152,7 +153,7 @@ fn no_password_reaches_the_file() {
     run.environment = serde_json::json!({"target": "postgres://joe:S3cr3t@h/db"});
     run.notes = vec!["driving postgres://joe:S3cr3t@h/db".into()];
     let store = Store::open(&path).unwrap();
-    let mut writer = store.begin(&run).unwrap();
+    let mut writer = store.begin_run(&run).unwrap();
     let text = "x://joe:S3cr3t@h, password = \"S3cr3t\"";
     writer.consume(&Event::Note { point: 0, second: 0, text: text.into() }).unwrap();
     writer.consume(&Event::Finished { status: Status::Failed, error: Some(text.into()) }).unwrap();
@@ -171,7 +172,7 @@ fn a_password_with_a_quote_leaves_the_run_readable() {
     let mut run = new_run(None);
     run.environment = serde_json::json!({"env": "PGPASSWORD=a\"b", "url": "x://joe:a\"b@h"});
     run.notes = vec!["password=a\"b and \"more\"".into()];
-    drop(store.begin(&run).unwrap());
+    drop(store.begin_run(&run).unwrap());
     let back = store.load(RunId(1)).unwrap().info;
     assert_eq!(back.notes, ["password=*** and \"more\""]);
     assert_eq!(back.environment, serde_json::json!({"env": "PGPASSWORD=***", "url": "x://joe@h"}));
@@ -182,7 +183,7 @@ fn a_deleted_run_is_not_written_on() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("kelvin.db");
     let store = Store::open(&path).unwrap();
-    let mut writer = store.begin(&new_run(None)).unwrap();
+    let mut writer = store.begin_run(&new_run(None)).unwrap();
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute("DELETE FROM run", []).unwrap();
     let end = Event::Finished { status: Status::Complete, error: None };
@@ -219,7 +220,7 @@ fn no_run_is_lost_when_an_empty_file_is_opened_by_many() {
             for _ in 0..6 {
                 scope.spawn(|| {
                     start.wait();
-                    drop(Store::open(&path).unwrap().begin(&new_run(None)).unwrap());
+                    drop(Store::open(&path).unwrap().begin_run(&new_run(None)).unwrap());
                 });
             }
         });
@@ -234,13 +235,13 @@ fn no_run_is_lost_when_an_empty_file_is_opened_by_many() {
 fn child_writes_until_it_is_killed() {
     let Ok(path) = std::env::var("KELVIN_STORE_CHILD") else { return };
     let store = Store::open(path).unwrap();
-    let mut writer = store.begin(&new_run(Some("killed"))).unwrap();
+    let mut writer = store.begin_run(&new_run(Some("killed"))).unwrap();
     let mut noise = common::Noise(9);
     let mut mark = std::fs::File::create(std::env::var("KELVIN_STORE_MARK").unwrap()).unwrap();
     let start = Instant::now();
     for tenth in 0_i64.. {
         // Ten seconds of the run in each real second: many events per commit.
-        writer.consume(&noise.second(0, tenth, Part::Measured, 20)).unwrap();
+        writer.consume(&noise.second(0, tenth, LoadPart::Measured, 20)).unwrap();
         writeln!(mark, "{tenth} {}", start.elapsed().as_millis()).unwrap();
         std::thread::sleep((Duration::from_millis(100) * (tenth as u32 + 1)).saturating_sub(start.elapsed()));
     }
@@ -270,8 +271,8 @@ fn a_killed_run_keeps_all_but_its_last_seconds() {
     let run = Store::open(&path).unwrap().load(RunId(1)).unwrap();
     assert_eq!((run.status, run.liveness), (Status::Partial, Liveness::Killed));
     let judged = Judgement::of_end(run.status, run.liveness, None).unwrap();
-    assert_eq!(judged.words(), "partial: it was killed before its end; its last seconds are missing");
-    let kept = run.figures(0).unwrap().series.last().unwrap().second;
+    assert_eq!(judged.describe(), "partial: it was killed before its end; its last seconds are missing");
+    let kept = run.point_statistics(0).unwrap().series.last().unwrap().second;
     // When each was consumed, in milliseconds: on a busy machine a second holds fewer of them.
     let times: Vec<u64> = std::fs::read_to_string(&mark)
         .unwrap()
@@ -282,7 +283,7 @@ fn a_killed_run_keeps_all_but_its_last_seconds() {
     // What waits for a second, and what the thread that writes was given: a busy machine may hold that up.
     assert!(lost <= 3000, "what was consumed in the last {lost} ms is lost");
     assert!(kept > 5);
-    while_running.begin(&new_run(None)).unwrap();
+    while_running.begin_run(&new_run(None)).unwrap();
 }
 
 /// A run is written, its file goes away as `gone` says, and the run goes on: what is said, and the copy.
@@ -291,7 +292,7 @@ fn lost(gone: impl Fn(&Path)) -> (String, std::path::PathBuf, tempfile::TempDir)
     let path = dir.path().join("k.db");
     filled(&path);
     let store = Store::open(&path).unwrap();
-    let mut writer = store.begin(&new_run(Some("lost"))).unwrap();
+    let mut writer = store.begin_run(&new_run(Some("lost"))).unwrap();
     let note = |second| Event::Note { point: 0, second, text: format!("note {second}") };
     writer.consume(&note(0)).unwrap();
     writer.flush().unwrap();
@@ -339,7 +340,7 @@ fn no_run_begins_in_a_store_that_is_not_there_any_more() {
     filled(&path);
     let store = Store::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let error = store.begin(&new_run(None)).unwrap_err().to_string();
+    let error = store.begin_run(&new_run(None)).unwrap_err().to_string();
     assert!(error.contains("was deleted") && !path.exists(), "{error}");
     assert_eq!(Store::open(dir.path().join("k.db.rescued")).unwrap().runs().unwrap().len(), 1);
 }

@@ -18,7 +18,7 @@ fn a_follower_reads_each_event_once_and_the_newest_seconds() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("k.db");
     let store = Store::open(&path).unwrap();
-    let mut writer = store.begin(&new_run(None)).unwrap();
+    let mut writer = store.begin_run(&new_run(None)).unwrap();
     let mut follower = Follower::new(Store::open_read_only(&path).unwrap(), writer.id()).unwrap();
     assert!(follower.advance().unwrap().is_empty() && follower.run().first_second().is_none());
     let events = whole_run(3, 12, 40);
@@ -31,7 +31,7 @@ fn a_follower_reads_each_event_once_and_the_newest_seconds() {
         seen.extend(follower.advance().unwrap());
         // The last second that was read comes again, since it may have been incomplete.
         if let Some((point, first)) = follower.run().first_second() {
-            let rows = follower.run().figures(point).unwrap().series;
+            let rows = follower.run().point_statistics(point).unwrap().series;
             let known = rows.iter().filter(|row| row.second >= first).map(|row| row.second).max();
             counted = counted.max(known.unwrap_or(0));
         }
@@ -57,7 +57,7 @@ fn a_list_that_is_brought_up_to_date_is_the_list() {
     let mut known = Vec::new();
     let version = store.data_version().unwrap();
     for number in 0..4 {
-        let mut writer = store.begin(&new_run(Some("nightly"))).unwrap();
+        let mut writer = store.begin_run(&new_run(Some("nightly"))).unwrap();
         let events = whole_run(number, 3, 5);
         // The third run stays without its end.
         let end = if number == 2 { 6 } else { events.len() };
@@ -85,7 +85,7 @@ fn opening_a_store_again_keeps_the_locks_on_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("k.db");
     let store = Store::open(&path).unwrap();
-    drop(store.begin(&new_run(None)).unwrap());
+    drop(store.begin_run(&new_run(None)).unwrap());
     assert_eq!(store.runs().unwrap().len(), 1);
     let inode = format!(":{} ", std::fs::metadata(&path).unwrap().ino());
     let held = || {

@@ -3,10 +3,10 @@
 mod common;
 
 use common::new_run;
-use kelvin_store::{GroupKind, NewGroup, Slot, Store};
+use kelvin_store::{GroupKind, GroupSlot, NewGroup, Store};
 
-fn slot(place: u32, block: u32, treatment: &str) -> Slot {
-    Slot { place, block, treatment: treatment.into() }
+fn slot(place: u32, block: u32, treatment: &str) -> GroupSlot {
+    GroupSlot { place, block, treatment: treatment.into() }
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_group_keeps_its_runs_in_their_order_with_what_voids_them() {
         body: serde_json::json!({"blocks": 6, "target": "postgres://joe:secret@host/db"}),
     };
     let id = store.begin_group(&group).unwrap();
-    let runs: Vec<_> = (0..3).map(|_| store.begin(&new_run(None)).unwrap().id()).collect();
+    let runs: Vec<_> = (0..3).map(|_| store.begin_run(&new_run(None)).unwrap().id()).collect();
     store.enter_group(id, runs[1], &slot(0, 0, "B")).unwrap();
     store.enter_group(id, runs[0], &slot(1, 0, "A")).unwrap();
     store.set_void(runs[1], "steal").unwrap();
@@ -38,11 +38,11 @@ fn a_group_keeps_its_runs_in_their_order_with_what_voids_them() {
     assert!(store.enter_group(id, runs[0], &slot(2, 1, "A")).is_err(), "a run stands in one group only");
 
     // A deleted run leaves its group; one that is being written is not deleted, so it has to end first.
-    drop(store.begin(&new_run(None)).unwrap());
+    drop(store.begin_run(&new_run(None)).unwrap());
     let ended = {
         use kelvin_measure::Event;
         use kelvin_measure::event::Status;
-        let mut writer = store.begin(&new_run(None)).unwrap();
+        let mut writer = store.begin_run(&new_run(None)).unwrap();
         writer.consume(&Event::Finished { status: Status::Complete, error: None }).unwrap();
         writer.id()
     };

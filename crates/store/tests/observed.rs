@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 fn write(path: &std::path::Path, events: &[Event]) -> Store {
     let store = Store::open(path).unwrap();
-    let mut writer = store.begin(&new_run(None)).unwrap();
+    let mut writer = store.begin_run(&new_run(None)).unwrap();
     for event in events {
         writer.consume(event).unwrap();
     }

@@ -6,7 +6,7 @@ mod common;
 
 use common::{as_json, merged, new_run, open_loop, open_series, whole_run};
 use kelvin_measure::Event;
-use kelvin_measure::event::{Part, Per, Status};
+use kelvin_measure::event::{LoadPart, RatePeriod, Status};
 use kelvin_store::{Judgement, Liveness, NewRun, RunId, Store};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn replay(events: &[Event]) -> (Vec<String>, u64) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("kelvin.db");
     let store = Store::open(&path).unwrap();
-    let mut writer = store.begin(&new_run(None)).unwrap();
+    let mut writer = store.begin_run(&new_run(None)).unwrap();
     for event in events {
         writer.consume(event).unwrap();
     }
@@ -34,8 +34,8 @@ fn a_replay_gives_the_events_that_the_live_view_saw() {
 /// A store with one open loop in it, and what was put in.
 fn with_open_loop(path: &std::path::Path) -> (Store, Vec<Event>) {
     let store = Store::open(path).unwrap();
-    let new = NewRun { kinds: open_series(), headline_per: Per::Second, ..new_run(None) };
-    let mut writer = store.begin(&new).unwrap();
+    let new = NewRun { kinds: open_series(), headline_per: RatePeriod::Second, ..new_run(None) };
+    let mut writer = store.begin_run(&new).unwrap();
     let events = open_loop(4);
     for event in &events {
         writer.consume(event).unwrap();
@@ -50,9 +50,9 @@ fn an_open_loop_comes_back_as_it_was_and_no_transaction_counts_twice() {
     let run = store.load(RunId(1)).unwrap();
     let back: Vec<Event> = run.events().collect::<Result<_, _>>().unwrap();
     assert_eq!(as_json(&back), as_json(&events));
-    assert_eq!((&run.info.kinds, run.info.headline_per), (&open_series(), Per::Second));
+    assert_eq!((&run.info.kinds, run.info.headline_per), (&open_series(), RatePeriod::Second));
 
-    let figures = run.figures(0).unwrap();
+    let figures = run.point_statistics(0).unwrap();
     let alone = &figures.kinds[0];
     assert_eq!(figures.headline, alone.committed);
     assert_eq!(
@@ -62,8 +62,8 @@ fn an_open_loop_comes_back_as_it_was_and_no_transaction_counts_twice() {
     assert_eq!(figures.all.latency.sum(), alone.latency.sum());
     assert_eq!(figures.response.latency.sum(), figures.kinds[2].latency.sum());
     assert_eq!(figures.lag.sum(), figures.kinds[3].latency.sum());
-    assert_eq!(figures.headline_per(Per::Second).unwrap(), figures.headline as f64 / 5.0);
-    assert_eq!(figures.headline_per(Per::Minute).unwrap(), figures.headline as f64 * 12.0);
+    assert_eq!(figures.headline_per(RatePeriod::Second).unwrap(), figures.headline as f64 / 5.0);
+    assert_eq!(figures.headline_per(RatePeriod::Minute).unwrap(), figures.headline as f64 * 12.0);
     let arrivals = figures.arrivals.unwrap();
     assert_eq!((arrivals.due, arrivals.refused, arrivals.waiting), (230, 15, Some(9)));
     let row = &figures.series[2];
@@ -82,7 +82,7 @@ fn an_open_loop_comes_back_as_it_was_and_no_transaction_counts_twice() {
 fn the_list_shows_the_rate_found_and_not_one_that_held_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("k.db")).unwrap();
-    let mut writer = store.begin(&NewRun { kinds: open_series(), ..new_run(None) }).unwrap();
+    let mut writer = store.begin_run(&NewRun { kinds: open_series(), ..new_run(None) }).unwrap();
     for mut event in open_loop(4) {
         if let Event::MaximumRate(found) = &mut event {
             let first = found.trials[0].clone();
@@ -106,11 +106,11 @@ fn row_failed(events: &[Event], wanted: i64) -> u64 {
 fn a_lost_response_is_found_beside_correct_transactions() {
     let dir = tempfile::tempdir().unwrap();
     let (store, events) = with_open_loop(&dir.path().join("k.db"));
-    let figures = store.load(RunId(1)).unwrap().figures(0).unwrap();
+    let figures = store.load(RunId(1)).unwrap().point_statistics(0).unwrap();
     drop(events);
     let new = NewRun { kinds: open_series(), ..new_run(None) };
     for lost in [None, Some(0), Some(2)] {
-        let mut writer = store.begin(&new).unwrap();
+        let mut writer = store.begin_run(&new).unwrap();
         let id = writer.id();
         for event in open_loop(4) {
             writer.consume(&event).unwrap();
@@ -120,7 +120,7 @@ fn a_lost_response_is_found_beside_correct_transactions() {
             kinds[kind].committed += 1;
         }
         let totals = kelvin_measure::Totals {
-            roles: vec![kelvin_measure::event::Role::Transaction; kinds.len()],
+            roles: vec![kelvin_measure::event::SeriesRole::Transaction; kinds.len()],
             measured: kinds.clone(),
             all: kinds,
             samples: 1,
@@ -129,7 +129,7 @@ fn a_lost_response_is_found_beside_correct_transactions() {
         writer.set_totals(0, &totals).unwrap();
         drop(writer);
         let run = store.load(id).unwrap();
-        let checks = run.cross_checks(0, &run.figures(0).unwrap());
+        let checks = run.cross_checks(0, &run.point_statistics(0).unwrap());
         let failed: Vec<_> = checks.iter().filter(|i| !i.holds).map(|i| i.name.clone()).collect();
         let of_responses = failed.iter().filter(|name| name.contains("responses")).count();
         let expected = match lost {
@@ -148,7 +148,7 @@ proptest! {
         let mut noise = common::Noise(seed);
         let events: Vec<Event> = order
             .into_iter()
-            .map(|i| noise.second(i as u32 % 2, i as i64 % 5 - 1, if i % 5 == 0 { Part::RampUp } else { Part::Measured }, i as u64 % 9))
+            .map(|i| noise.second(i as u32 % 2, i as i64 % 5 - 1, if i % 5 == 0 { LoadPart::RampUp } else { LoadPart::Measured }, i as u64 % 9))
             .collect();
         prop_assert_eq!(replay(&events).0, as_json(&merged(&events)));
     }
@@ -166,7 +166,7 @@ fn figures_are_those_of_the_window() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("k.db")).unwrap();
     let events = whole_run(3, 10, 50);
-    let mut writer = store.begin(&new_run(Some("base"))).unwrap();
+    let mut writer = store.begin_run(&new_run(Some("base"))).unwrap();
     for event in &events {
         writer.consume(event).unwrap();
     }
@@ -174,10 +174,10 @@ fn figures_are_those_of_the_window() {
     let run = store.load(store.find("base").unwrap()).unwrap();
     assert_eq!((run.status, run.liveness, run.info.seed), (Status::Complete, Liveness::Ended, u64::MAX - 1));
     assert_eq!(run.info.notes, ["profile spec"]);
-    let figures = run.figures(0).unwrap();
+    let figures = run.point_statistics(0).unwrap();
     let expected = common::headline(&events, 0);
     assert_eq!(figures.headline, expected);
-    assert_eq!(figures.headline_per(Per::Minute).unwrap(), expected as f64 * 6.0);
+    assert_eq!(figures.headline_per(RatePeriod::Minute).unwrap(), expected as f64 * 6.0);
     assert_eq!(figures.measured().count(), 10);
     assert_eq!(
         figures.all.latency.count(),
@@ -191,7 +191,7 @@ fn figures_are_those_of_the_window() {
     assert_eq!((listed.status, listed.errors, listed.failed), (Status::Complete, 2, run.failed()));
     // Nobody has looked for what puts it in doubt; what was found is kept with it.
     assert_eq!(listed.judgement, None);
-    let void = Judgement::of(vec!["the machine was shared".into()]);
+    let void = Judgement::from_reasons(vec!["the machine was shared".into()]);
     store.keep_judgement(run.id, &void).unwrap();
     assert_eq!(store.runs().unwrap()[0].judgement, Some(void));
     assert_eq!(listed.best().unwrap().per_minute, expected as f64 * 6.0);
@@ -201,12 +201,12 @@ fn figures_are_those_of_the_window() {
 fn a_second_in_which_the_database_stood_still_is_a_zero_not_a_gap() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("k.db")).unwrap();
-    let mut writer = store.begin(&new_run(None)).unwrap();
+    let mut writer = store.begin_run(&new_run(None)).unwrap();
     let mut noise = common::Noise(5);
     for second in [1, 4] {
-        writer.consume(&noise.second(0, second, Part::Measured, 10)).unwrap();
+        writer.consume(&noise.second(0, second, LoadPart::Measured, 10)).unwrap();
     }
-    writer.consume(&noise.second(0, 7, Part::Tail, 1)).unwrap();
+    writer.consume(&noise.second(0, 7, LoadPart::Tail, 1)).unwrap();
     writer
         .consume(&Event::Window(kelvin_measure::event::Window {
             point: 0,
@@ -222,13 +222,16 @@ fn a_second_in_which_the_database_stood_still_is_a_zero_not_a_gap() {
         }))
         .unwrap();
     drop(writer);
-    let figures = store.load(RunId(1)).unwrap().figures(0).unwrap();
+    let figures = store.load(RunId(1)).unwrap().point_statistics(0).unwrap();
     let rows: Vec<_> = figures.measured().map(|r| (r.second, r.width, r.good[0])).collect();
     assert_eq!(
         rows,
         [(0, 1.0, 0), (1, 1.0, 10), (2, 1.0, 0), (3, 1.0, 0), (4, 1.0, 10), (5, 1.0, 0), (6, 0.5, 0)]
     );
-    assert!((figures.headline_per(Per::Minute).unwrap() - figures.headline as f64 * 60.0 / 6.5).abs() < 1e-9);
+    assert!(
+        (figures.headline_per(RatePeriod::Minute).unwrap() - figures.headline as f64 * 60.0 / 6.5).abs()
+            < 1e-9
+    );
 }
 
 /// Whoever drains the users' rings hands events on, and must not wait for a disk: here it takes for ever.
@@ -237,7 +240,7 @@ fn a_store_that_cannot_be_written_for_a_while_holds_nobody_up() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("k.db");
     let store = Store::open(&path).unwrap();
-    let mut writer = store.begin(&new_run(None)).unwrap();
+    let mut writer = store.begin_run(&new_run(None)).unwrap();
     let slow = rusqlite::Connection::open(&path).unwrap();
     slow.execute_batch("BEGIN IMMEDIATE").unwrap();
     let events = whole_run(1, 10, 50);
@@ -254,11 +257,11 @@ fn a_store_that_cannot_be_written_for_a_while_holds_nobody_up() {
 fn totals_that_disagree_with_the_seconds_are_found() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("k.db")).unwrap();
-    let mut writer = store.begin(&new_run(None)).unwrap();
-    let Event::Second(second) = common::Noise(1).second(0, 0, Part::Measured, 10) else { unreachable!() };
+    let mut writer = store.begin_run(&new_run(None)).unwrap();
+    let Event::Second(second) = common::Noise(1).second(0, 0, LoadPart::Measured, 10) else { unreachable!() };
     writer.consume(&Event::Second(second.clone())).unwrap();
     let mut totals = kelvin_measure::Totals {
-        roles: vec![kelvin_measure::event::Role::Transaction; second.kinds.len()],
+        roles: vec![kelvin_measure::event::SeriesRole::Transaction; second.kinds.len()],
         measured: second.kinds.clone(),
         all: second.kinds,
         samples: 10,
@@ -267,9 +270,9 @@ fn totals_that_disagree_with_the_seconds_are_found() {
     writer.set_totals(0, &totals).unwrap();
     writer.flush().unwrap();
     let run = store.load(RunId(1)).unwrap();
-    assert!(run.cross_checks(0, &run.figures(0).unwrap()).iter().all(|i| i.holds));
+    assert!(run.cross_checks(0, &run.point_statistics(0).unwrap()).iter().all(|i| i.holds));
     totals.measured[2].committed += 1;
     writer.set_totals(0, &totals).unwrap();
     let run = store.load(RunId(1)).unwrap();
-    assert!(run.cross_checks(0, &run.figures(0).unwrap()).iter().any(|i| !i.holds));
+    assert!(run.cross_checks(0, &run.point_statistics(0).unwrap()).iter().any(|i| !i.holds));
 }

@@ -8,7 +8,7 @@ use common::new_run;
 use kelvin_measure::Event;
 use kelvin_measure::event::{Phase, Status};
 use kelvin_measure::invariant::Invariant;
-use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Slot, Store};
+use kelvin_store::{GroupId, GroupKind, GroupSlot, NewGroup, RunId, Store};
 
 struct Place {
     store: Store,
@@ -22,7 +22,7 @@ impl Place {
     }
 
     fn run(&self, label: Option<&str>, status: Status) -> RunId {
-        let mut writer = self.store.begin(&new_run(label)).unwrap();
+        let mut writer = self.store.begin_run(&new_run(label)).unwrap();
         writer.consume(&Event::Finished { status, error: None }).unwrap();
         writer.id()
     }
@@ -32,7 +32,7 @@ impl Place {
     }
 
     fn invalid(&self) -> RunId {
-        let mut writer = self.store.begin(&new_run(None)).unwrap();
+        let mut writer = self.store.begin_run(&new_run(None)).unwrap();
         let invariant = Invariant::new("counts", false, "1 and 2");
         writer
             .consume(&Event::Phase { point: 0, phase: Phase::Measure, at: 1, users: 1, planned: None })
@@ -53,7 +53,7 @@ impl Place {
         let enter = |(place, treatment): (usize, &&str)| {
             let run = self.good();
             let (place, treatment) = (place as u32, (*treatment).to_owned());
-            self.store.enter_group(id, run, &Slot { place, block: place / 2, treatment }).unwrap();
+            self.store.enter_group(id, run, &GroupSlot { place, block: place / 2, treatment }).unwrap();
             run
         };
         (id, treatments.iter().enumerate().map(enter).collect())
@@ -186,7 +186,7 @@ fn what_cannot_be_read_is_refused_with_what_to_write() {
 fn a_label_that_would_read_as_several_runs_is_refused() {
     let place = Place::new();
     for label in ["1..3", "a,b", "group:1", "branch:main", "label:x", "last", "7", ""] {
-        assert!(place.store.begin(&new_run(Some(label))).is_err(), "{label}");
+        assert!(place.store.begin_run(&new_run(Some(label))).is_err(), "{label}");
     }
-    assert!(place.store.begin(&new_run(Some("v1.2: base"))).is_ok());
+    assert!(place.store.begin_run(&new_run(Some("v1.2: base"))).is_ok());
 }

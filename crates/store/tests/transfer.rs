@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use common::{Noise, as_json, new_run, open_loop, open_series, whole_run};
 use kelvin_measure::event::{Event, Status};
 use kelvin_store::{
-    Error, Exporter, GroupId, GroupKind, Incoming, Judgement, NewGroup, NewRun, RunId, Slot, Store,
+    Error, Exporter, GroupId, GroupKind, GroupSlot, ImportSource, Judgement, NewGroup, NewRun, RunId, Store,
 };
 
 struct Place {
@@ -38,7 +38,7 @@ fn begun(seed: u64) -> NewRun {
 }
 
 fn add(store: &Store, run: &NewRun, events: &[Event]) -> RunId {
-    let mut writer = store.begin(run).unwrap();
+    let mut writer = store.begin_run(run).unwrap();
     for event in events {
         writer.consume(event).unwrap();
     }
@@ -59,10 +59,10 @@ fn filled(store: &Store) -> GroupId {
     for (place, treatment) in [(0, "A"), (1, "B"), (2, "A")] {
         let run = add(store, &begun(u64::from(place)), &whole_run(u64::from(place) + 5, 4, 12));
         store
-            .enter_group(group, run, &Slot { place, block: place / 2, treatment: treatment.into() })
+            .enter_group(group, run, &GroupSlot { place, block: place / 2, treatment: treatment.into() })
             .unwrap();
         store.enter_history(run, "main", "rack 7").unwrap();
-        store.keep_judgement(run, &Judgement::of(Vec::new())).unwrap();
+        store.keep_judgement(run, &Judgement::from_reasons(Vec::new())).unwrap();
     }
     store.set_void(RunId(3), "the cache was cold").unwrap();
     add(store, &NewRun { kinds: open_series(), label: None, ..begun(9) }, &open_loop(3));
@@ -84,7 +84,7 @@ fn told(store: &Store, run: RunId) -> (String, Vec<String>) {
     let summary = kelvin_store::RunSummary { id: RunId(0), ..summary };
     let stored = store.load(run).unwrap();
     let slot = store.membership(run).unwrap().map(|member| (member.slot, member.void));
-    let figures: Vec<_> = stored.points().iter().map(|point| stored.figures(point.point)).collect();
+    let figures: Vec<_> = stored.points().iter().map(|point| stored.point_statistics(point.point)).collect();
     let events: Vec<Event> = stored.events().collect::<Result<_, _>>().unwrap();
     let history = store.in_history(run).unwrap();
     (format!("{summary:?} {:?} {slot:?} {history:?} {figures:?}", stored.info), as_json(&events))
@@ -108,14 +108,14 @@ fn what_was_exported_is_imported_the_same_under_new_numbers_and_once() {
 
     let mut target = place.store("target.db");
     add(&target, &begun(77), &whole_run(1, 2, 10));
-    let imported = target.import(&Incoming::open(&file).unwrap()).unwrap();
+    let imported = target.import(&ImportSource::open(&file).unwrap()).unwrap();
     let numbers: Vec<_> = imported.runs.iter().map(|run| (run.number.0, run.run.0, run.was_there)).collect();
     assert_eq!(numbers, [(1, 2, false), (2, 3, false), (3, 4, false), (4, 5, false)]);
     assert_eq!(imported.host.as_deref(), Some("db1"));
     for run in &imported.runs {
         assert_eq!(told(&target, run.run), told(&source, run.number));
         let origin = target.origin(run.run).unwrap().unwrap();
-        assert_eq!((origin.number, origin.place()), (run.number, "source.db on db1".into()));
+        assert_eq!((origin.number, origin.describe()), (run.number, "source.db on db1".into()));
     }
     let members: Vec<_> =
         target.members(GroupId(1)).unwrap().into_iter().map(|m| (m.run.0, m.slot.place)).collect();
@@ -124,7 +124,7 @@ fn what_was_exported_is_imported_the_same_under_new_numbers_and_once() {
 
     // A second time nothing is added; what was said here of a run in the meantime stays.
     target.set_label(RunId(2), Some("mine")).unwrap();
-    let again = target.import(&Incoming::open(&file).unwrap()).unwrap();
+    let again = target.import(&ImportSource::open(&file).unwrap()).unwrap();
     assert!(again.runs.iter().all(|run| run.was_there) && again.groups.iter().all(|group| group.was_there));
     assert_eq!(target.runs().unwrap().len(), 5);
     assert_eq!(target.load(RunId(2)).unwrap().info.label.as_deref(), Some("mine"));
@@ -133,10 +133,12 @@ fn what_was_exported_is_imported_the_same_under_new_numbers_and_once() {
     let onward = place.path("onward.kelvin");
     exporter(&[2, 5], &[1]).write(&target, &onward).unwrap();
     let mut third = place.store("third.db");
-    let imported = third.import(&Incoming::open(&onward).unwrap()).unwrap();
-    assert_eq!(third.origin(imported.runs[0].run).unwrap().unwrap().place(), "source.db on db1");
+    let imported = third.import(&ImportSource::open(&onward).unwrap()).unwrap();
+    assert_eq!(third.origin(imported.runs[0].run).unwrap().unwrap().describe(), "source.db on db1");
     let mut source = source;
-    assert!(source.import(&Incoming::open(&onward).unwrap()).unwrap().runs.iter().all(|run| run.was_there));
+    assert!(
+        source.import(&ImportSource::open(&onward).unwrap()).unwrap().runs.iter().all(|run| run.was_there)
+    );
 }
 
 #[test]
@@ -148,21 +150,21 @@ fn a_whole_store_is_added_to_another_and_a_group_grows() {
     // Before its group was there.
     let alone = place.path("alone.kelvin");
     exporter(&[1], &[]).write(&source, &alone).unwrap();
-    target.import(&Incoming::open(&alone).unwrap()).unwrap();
+    target.import(&ImportSource::open(&alone).unwrap()).unwrap();
     assert_eq!(target.membership(RunId(1)).unwrap(), None);
-    let imported = target.import(&Incoming::open(source.path()).unwrap()).unwrap();
+    let imported = target.import(&ImportSource::open(source.path()).unwrap()).unwrap();
     assert_eq!(imported.host, None);
     assert_eq!(imported.runs.iter().filter(|run| run.was_there).count(), 1);
     assert_eq!(target.members(GroupId(1)).unwrap().len(), 3);
-    assert_eq!(target.origin(RunId(2)).unwrap().unwrap().place(), "source.db");
+    assert_eq!(target.origin(RunId(2)).unwrap().unwrap().describe(), "source.db");
     // A fourth run of the group.
     let run = add(&source, &begun(20), &whole_run(20, 3, 20));
-    source.enter_group(group, run, &Slot { place: 3, block: 1, treatment: "B".into() }).unwrap();
-    let imported = target.import(&Incoming::open(source.path()).unwrap()).unwrap();
+    source.enter_group(group, run, &GroupSlot { place: 3, block: 1, treatment: "B".into() }).unwrap();
+    let imported = target.import(&ImportSource::open(source.path()).unwrap()).unwrap();
     assert_eq!(imported.runs.iter().filter(|run| !run.was_there).count(), 1);
     assert_eq!(target.members(GroupId(1)).unwrap().len(), 4);
     assert_eq!(target.groups().unwrap().len(), 1);
-    let itself = Incoming::open(target.path()).unwrap();
+    let itself = ImportSource::open(target.path()).unwrap();
     assert!(target.import(&itself).unwrap_err().to_string().contains("the store itself"));
 }
 
@@ -182,7 +184,7 @@ fn what_cannot_be_exported_is_refused_and_leaves_no_file() {
     assert!(refused(&[], &[]).contains("no run"));
     // Without its group it would count.
     assert!(refused(&[3], &[]).contains("export group:1"));
-    let writer = store.begin(&begun(50)).unwrap();
+    let writer = store.begin_run(&begun(50)).unwrap();
     assert!(refused(&[writer.id().0], &[]).contains("still running"));
     std::fs::write(&file, "mine").unwrap();
     assert!(matches!(exporter(&[1], &[]).write(&store, &file), Err(Error::Exists { .. })));
@@ -211,7 +213,7 @@ fn no_password_leaves_a_store_that_has_one() {
     exporter(&[], &[1]).write(&store, &file).unwrap();
     let bytes = std::fs::read(&file).unwrap();
     assert!(!bytes.windows(6).any(|bytes| bytes == b"S3cr3t"));
-    Incoming::open(&file).unwrap();
+    ImportSource::open(&file).unwrap();
 }
 
 #[test]
@@ -220,13 +222,13 @@ fn a_file_that_says_otherwise_than_the_store_is_refused() {
     let source = place.store("source.db");
     filled(&source);
     let mut target = place.store("target.db");
-    target.import(&Incoming::open(source.path()).unwrap()).unwrap();
+    target.import(&ImportSource::open(source.path()).unwrap()).unwrap();
     let conn = rusqlite::Connection::open(source.path()).unwrap();
     let mut refused = |change: &str, back: &str, words: &str| {
         assert!(conn.execute(change, []).unwrap() > 0, "{change}");
         let before = std::fs::read(target.path()).unwrap();
         let error =
-            Incoming::open(source.path()).and_then(|file| target.import(&file)).unwrap_err().to_string();
+            ImportSource::open(source.path()).and_then(|file| target.import(&file)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
         assert_eq!(std::fs::read(target.path()).unwrap(), before);
         conn.execute(back, []).unwrap();
@@ -242,9 +244,11 @@ fn a_file_that_says_otherwise_than_the_store_is_refused() {
         "in group 1",
     );
     refused("CREATE TABLE other (x); ", "DROP TABLE other", "its tables are not those");
-    let error = Incoming::open(&place.path("none.db")).unwrap_err().to_string();
+    let error = ImportSource::open(&place.path("none.db")).unwrap_err().to_string();
     assert!(error.contains("there is no such file"), "{error}");
-    assert!(Incoming::open(place.store("empty.db").path()).unwrap_err().to_string().contains("no run in it"));
+    assert!(
+        ImportSource::open(place.store("empty.db").path()).unwrap_err().to_string().contains("no run in it")
+    );
 }
 
 /// Imports a damaged copy of `whole` into a store of one run. Whether it was refused, with the words.
@@ -258,7 +262,7 @@ fn tried(
     std::fs::write(&bad, bytes).unwrap();
     std::fs::copy(untouched, &copy).unwrap();
     let mut target = Store::open(&copy).unwrap();
-    match Incoming::open(&bad).and_then(|file| target.import(&file)) {
+    match ImportSource::open(&bad).and_then(|file| target.import(&file)) {
         Ok(imported) => {
             // Damage where nothing stands: what was imported is what was exported.
             let told: BTreeSet<_> = imported.runs.iter().map(|run| told(&target, run.run)).collect();
@@ -333,7 +337,7 @@ fn a_run_that_was_killed_is_so_elsewhere() {
     let file = place.path("killed.kelvin");
     exporter(&[1], &[]).write(&source, &file).unwrap();
     let mut target = place.store("target.db");
-    target.import(&Incoming::open(&file).unwrap()).unwrap();
+    target.import(&ImportSource::open(&file).unwrap()).unwrap();
     assert_eq!(told(&target, RunId(1)), told(&source, RunId(1)));
     assert_eq!(target.load(RunId(1)).unwrap().status, Status::Partial);
 }

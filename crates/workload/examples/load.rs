@@ -11,12 +11,12 @@ use std::time::Instant;
 
 use kelvin_database::{Engine, postgres, sqlite};
 use kelvin_workload::tproc_c::{Options, TprocC};
-use kelvin_workload::{Progress, Stop};
+use kelvin_workload::{BuildProgress, Stop};
 
 /// Prints each kind of work when it ends, with the time since it began.
 struct Stages(Mutex<Option<(String, Instant)>>);
 
-impl Progress for Stages {
+impl BuildProgress for Stages {
     fn update(&self, what: &str, done: u64, total: u64, rows: u64) {
         let mut current = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let began = match current.as_ref() {

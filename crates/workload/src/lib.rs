@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
-use kelvin_measure::{Clock, Counters, Nanos, Outcome};
+use kelvin_measure::{Clock, Counters, Nanos, TransactionOutcome};
 
-pub use kelvin_measure::event::Per;
-pub use progress::{Progress, Stop};
+pub use kelvin_measure::event::RatePeriod;
+pub use progress::{BuildProgress, Stop};
 
 /// One transaction type, or one statement whose time is taken by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct TransactionKind {
     /// Its name as printed, such as "New-Order"; a script's own where the user brings it.
     pub name: Cow<'static, str>,
     /// Whether it counts for the headline figure.
@@ -29,7 +29,7 @@ pub struct Kind {
     pub statement_of: Option<u16>,
 }
 
-impl Kind {
+impl TransactionKind {
     /// A transaction type.
     pub const fn transaction(name: &'static str, headline: bool) -> Self {
         Self { name: Cow::Borrowed(name), headline, statement_of: None }
@@ -49,7 +49,7 @@ pub struct StatementTime {
 
 /// What a user does next.
 #[derive(Debug, Clone, Copy)]
-pub struct Next {
+pub struct NextTransaction {
     /// Index of the transaction type in [`Workload::kinds`].
     pub kind: u16,
     /// Waiting before the transaction (keying).
@@ -60,7 +60,7 @@ pub struct Next {
 
 /// The data of a workload: what decides it, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Data {
+pub struct WorkloadData {
     /// Everything that decides the rows, in words: data of the same words are the same data.
     pub words: String,
     /// Whether [`Workload::build`] makes exactly these again.
@@ -75,14 +75,14 @@ pub trait Workload: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Its transaction types and then, where statements are timed, those; the index is the `kind` everywhere.
-    fn kinds(&self) -> &[Kind];
+    fn kinds(&self) -> &[TransactionKind];
 
     /// Name of the headline figure, such as "NOPM".
     fn headline(&self) -> &'static str;
 
     /// The time that the headline figure counts over.
-    fn headline_per(&self) -> Per {
-        Per::Minute
+    fn headline_per(&self) -> RatePeriod {
+        RatePeriod::Minute
     }
 
     /// What each of the audit counters that a user writes counts.
@@ -90,7 +90,7 @@ pub trait Workload: Send + Sync {
 
     /// Refuses an engine that cannot carry this workload as it was asked for, whatever its data: before
     /// anything is built.
-    fn suits(&self, engine: &dyn Engine) -> Result<()>;
+    fn check_engine(&self, engine: &dyn Engine) -> Result<()>;
 
     /// Looks at the data and refuses, in words, what this workload cannot drive: absent, half loaded, of
     /// another size or shape. Returns sentences that belong into the result (which routines are driven, what
@@ -101,7 +101,7 @@ pub trait Workload: Send + Sync {
     fn is_built(&self, engine: &dyn Engine) -> Result<bool>;
 
     /// The data that this workload drives here, or would build; none when they are the user's own.
-    fn data(&self, _engine: &dyn Engine) -> Result<Option<Data>> {
+    fn data(&self, _engine: &dyn Engine) -> Result<Option<WorkloadData>> {
         Ok(None)
     }
 
@@ -111,14 +111,14 @@ pub trait Workload: Send + Sync {
     }
 
     /// Makes the tables and loads them; goes on where an earlier build stopped.
-    fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()>;
+    fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()>;
 
     /// Removes everything that [`Workload::build`] made.
     fn drop_data(&self, engine: &dyn Engine) -> Result<()>;
 
     /// What complete data should have beside their tables and do not (indexes, routines), in words: a run is possible
     /// without it, and is another one.
-    fn lacks(&self, _engine: &dyn Engine) -> Result<Vec<String>> {
+    fn missing_objects(&self, _engine: &dyn Engine) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
@@ -153,11 +153,11 @@ pub trait VirtualUser: Send {
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()>;
 
     /// Decides the next transaction and all its inputs, from the seed.
-    fn next(&mut self) -> Next;
+    fn next(&mut self) -> NextTransaction;
 
     /// Executes what `next` decided, from begin to commit. May be called again for the same inputs after an
     /// error; the caller has rolled back by then.
-    fn execute(&mut self, session: &mut dyn Session) -> Result<Outcome>;
+    fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome>;
 
     /// Adds what the last successful `execute` did to the audit counters. Called only for transactions that
     /// ended within the measured window.

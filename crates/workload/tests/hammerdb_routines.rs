@@ -5,7 +5,7 @@
 mod transactions_support;
 
 use kelvin_database::{Engine, Session};
-use kelvin_measure::{Counters, Outcome};
+use kelvin_measure::{Counters, TransactionOutcome};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Calls, Options, Profile, TprocC};
 use kelvin_workload::{Stop, Workload};
@@ -30,8 +30,8 @@ fn run(engine: &dyn Engine, calls: Option<Calls>, transactions: u32) -> (Vec<Str
         let outcome = user.execute(session.as_mut()).unwrap();
         user.count(&counters);
         if next.kind == 0 {
-            orders += u64::from(outcome == Outcome::Committed);
-            rolled_back += u64::from(outcome == Outcome::RolledBack);
+            orders += u64::from(outcome == TransactionOutcome::Committed);
+            rolled_back += u64::from(outcome == TransactionOutcome::RolledBack);
         }
     }
     assert_eq!(workload.headline_count(session.as_mut()).unwrap() - before, orders);

@@ -8,7 +8,7 @@ mod mysql_databases;
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, ErrorClass};
 use kelvin_workload::tproc_c::{Options, TprocC};
-use kelvin_workload::{Progress, Stop, progress::Quiet};
+use kelvin_workload::{BuildProgress, Stop, progress::Quiet};
 use load_support::*;
 use mysql_databases::{database, start};
 
@@ -19,7 +19,7 @@ fn int(engine: &dyn Engine, sql: &str) -> i64 {
 /// Ends all other connections to the database once half of the second warehouse is loaded.
 struct Cut<'a>(&'a dyn Engine);
 
-impl Progress for Cut<'_> {
+impl BuildProgress for Cut<'_> {
     fn update(&self, what: &str, _done: u64, _total: u64, rows: u64) {
         if what == "warehouses loaded" && rows > 700_000 {
             let mut session = self.0.connect().unwrap();

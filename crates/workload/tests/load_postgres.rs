@@ -9,7 +9,7 @@ mod server;
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, ErrorClass};
 use kelvin_workload::tproc_c::{Options, Profile, TprocC};
-use kelvin_workload::{Progress, Stop, progress::Quiet};
+use kelvin_workload::{BuildProgress, Stop, progress::Quiet};
 use load_support::*;
 
 fn database(server: &server::Server, name: &str) -> kelvin_database::postgres::PostgresEngine {
@@ -62,7 +62,7 @@ fn a_stopped_build_goes_on() {
 /// Ends all other connections once half of the second warehouse is loaded.
 struct Cut<'a>(&'a dyn Engine);
 
-impl Progress for Cut<'_> {
+impl BuildProgress for Cut<'_> {
     fn update(&self, what: &str, _done: u64, _total: u64, rows: u64) {
         if what == "warehouses loaded" && rows > 700_000 {
             let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \

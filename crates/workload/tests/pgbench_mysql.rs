@@ -8,7 +8,7 @@ use kelvin_database::{Engine, Session};
 use kelvin_measure::Clock;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::{Progress, Stop, Workload};
+use kelvin_workload::{BuildProgress, Stop, Workload};
 use mysql_databases::{database, start};
 
 const MODES: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
@@ -34,7 +34,7 @@ fn run(workload: &Pgbench, session: &mut dyn Session, transactions: usize) {
 
 struct StopsAtOnce<'a>(&'a Stop);
 
-impl Progress for StopsAtOnce<'_> {
+impl BuildProgress for StopsAtOnce<'_> {
     fn update(&self, what: &str, _done: u64, _total: u64, _rows: u64) {
         if what == "accounts loaded" {
             self.0.request();
@@ -50,7 +50,7 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
         (Options { fillfactor: 90, ..Options::default() }, "no fill factor"),
         (Options { unlogged_tables: true, ..Options::default() }, "no unlogged tables"),
     ] {
-        let error = pgbench(options).suits(&engine).unwrap_err().to_string();
+        let error = pgbench(options).check_engine(&engine).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
     let ours = builtin("tpcb-like", QueryMode::Simple);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelvin_database::sqlite::SqliteEngine;
-use kelvin_database::{Control, Engine, ErrorClass, Session};
+use kelvin_database::{Engine, ErrorClass, Session, TransactionControl};
 use kelvin_measure::Clock;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::{VirtualUser, Workload};
@@ -37,14 +37,14 @@ fn user(workload: &Pgbench, session: &mut dyn Session) -> Box<dyn VirtualUser> {
 fn only_own_scripts_without_pipelines_are_taken() {
     let (_directory, engine) = engine();
     let builtin = Pgbench::new(Options::default()).unwrap();
-    let error = builtin.suits(&engine).unwrap_err().to_string();
+    let error = builtin.check_engine(&engine).unwrap_err().to_string();
     assert!(error.contains("need PostgreSQL, MySQL or MariaDB, not SQLite"), "{error}");
     let pipeline = workload("\\startpipeline\nselect 1;\n\\endpipeline", QueryMode::Prepared);
-    let error = pipeline.suits(&engine).unwrap_err().to_string();
+    let error = pipeline.check_engine(&engine).unwrap_err().to_string();
     assert!(error.contains("test.sql uses a pipeline, which SQLite does not have"), "{error}");
 
     let mut own = workload("select 1;", QueryMode::Prepared);
-    own.suits(&engine).unwrap();
+    own.check_engine(&engine).unwrap();
     assert!(own.is_built(&engine).unwrap());
     own.inspect(&engine).unwrap();
     own.drop_data(&engine).unwrap();
@@ -149,7 +149,7 @@ fn drive(engine: &Arc<SqliteEngine>, text: &str, mode: QueryMode, count: usize) 
                     while let Err(error) = user.execute(session.as_mut()) {
                         assert_eq!(error.class(), ErrorClass::LockNotAvailable, "{error}");
                         if session.in_transaction() {
-                            session.control(Control::Rollback).unwrap();
+                            session.control(TransactionControl::Rollback).unwrap();
                         }
                         repeated += 1;
                         std::thread::sleep(Duration::from_micros(200));

@@ -6,7 +6,7 @@ mod pgbench_support;
 
 use std::time::Duration;
 
-use kelvin_database::{Control, Engine, Rows, Session, Value};
+use kelvin_database::{Engine, Rows, Session, TransactionControl, Value};
 use kelvin_measure::Clock;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
@@ -253,7 +253,7 @@ fn a_long_history_is_counted_exactly() {
     add(session.as_mut(), 1, 300_000);
     session.run("begin").unwrap();
     add(session.as_mut(), 1, 40_000);
-    session.control(Control::Rollback).unwrap();
+    session.control(TransactionControl::Rollback).unwrap();
     add(session.as_mut(), 1, 300_000);
     session.run("delete from pgbench_history where ctid >= '(700,5)' and ctid < '(701,50)'").unwrap();
     session.run("vacuum pgbench_history").unwrap();

@@ -7,7 +7,7 @@ mod pgbench_support;
 use kelvin_database::{Engine, Session};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice, size_estimate};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::{Progress, Stop, VirtualUser, Workload};
+use kelvin_workload::{BuildProgress, Stop, VirtualUser, Workload};
 use pgbench_support::{Server, pgbench};
 
 const MODES: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
@@ -102,7 +102,7 @@ struct StopsAt<'a> {
     left: std::sync::atomic::AtomicU64,
 }
 
-impl Progress for StopsAt<'_> {
+impl BuildProgress for StopsAt<'_> {
     fn update(&self, what: &str, _done: u64, _total: u64, _rows: u64) {
         if what == self.what && self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 1 {
             self.stop.request();
@@ -335,7 +335,7 @@ fn pipelines_are_sent_as_one_and_synchronise_where_they_say() {
         let error = user.execute(session.as_mut()).unwrap_err();
         assert_eq!(error.code().0, "23505", "{error}");
         if session.in_transaction() {
-            session.control(kelvin_database::Control::Rollback).unwrap();
+            session.control(kelvin_database::TransactionControl::Rollback).unwrap();
         }
         assert_eq!(session.query("select sum(a)::int from t").unwrap().int(0, 0).unwrap(), 3, "{mode:?}");
     }

@@ -6,7 +6,7 @@ mod transactions_support;
 
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, Session};
-use kelvin_measure::{Counters, Outcome};
+use kelvin_measure::{Counters, TransactionOutcome};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Calls, Options, TprocC};
 use kelvin_workload::{Stop, Workload};
@@ -38,8 +38,8 @@ fn run(engine: &dyn Engine, warehouses: u32, calls: Calls) -> Vec<(&'static str,
         assert!(!session.in_transaction());
         user.count(&counters);
         if workload.kinds()[usize::from(next.kind)].headline {
-            orders += u64::from(outcome == Outcome::Committed);
-            rolled_back += u64::from(outcome == Outcome::RolledBack);
+            orders += u64::from(outcome == TransactionOutcome::Committed);
+            rolled_back += u64::from(outcome == TransactionOutcome::RolledBack);
         }
     }
     assert!(rolled_back > 0, "the seed rolls some orders back");

@@ -11,8 +11,8 @@ mod transactions_support;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use kelvin_database::{Control, Engine};
-use kelvin_measure::{Counters, Outcome};
+use kelvin_database::{Engine, TransactionControl};
+use kelvin_measure::{Counters, TransactionOutcome};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Calls, Mix, Options, TprocC};
 use kelvin_workload::{Stop, Workload};
@@ -93,7 +93,7 @@ fn client_cpu_on(engine: &dyn Engine) {
                         let next = user.next();
                         while let Err(error) = user.execute(session.as_mut()) {
                             assert!(error.class().is_retryable(), "{error}");
-                            session.control(Control::Rollback).unwrap();
+                            session.control(TransactionControl::Rollback).unwrap();
                         }
                         orders.fetch_add(u64::from(next.kind == 0), Ordering::Relaxed);
                     }
@@ -144,7 +144,7 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
                     };
                     user.count(counters);
                     done.fetch_add(1, Ordering::Relaxed);
-                    if headline && next.kind == 0 && outcome == Outcome::Committed {
+                    if headline && next.kind == 0 && outcome == TransactionOutcome::Committed {
                         orders.fetch_add(1, Ordering::Relaxed);
                     }
                 }

@@ -27,7 +27,7 @@ const NAMES: [&str; 10] =
 /// Runs the rows that were asked for.
 pub(crate) fn io(options: &Options) -> Result<()> {
     let chosen = options.chosen(&NAMES)?;
-    let place = Place::new()?;
+    let place = IoBench::new()?;
     let mut lines = Vec::new();
     let mut all = || -> Result<()> {
         lines.extend(cost::rows(&place, options, &chosen)?);
@@ -41,13 +41,13 @@ pub(crate) fn io(options: &Options) -> Result<()> {
 }
 
 /// Where the files lie, and the programs.
-struct Place {
+struct IoBench {
     bench: Bench,
     kelvin: PathBuf,
     fio: PathBuf,
 }
 
-impl Place {
+impl IoBench {
     fn new() -> Result<Self> {
         let bench = Bench::new()?;
         let kelvin = bench.program().to_path_buf();

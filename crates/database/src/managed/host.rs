@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// What the host offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Host {
+pub struct HostResources {
     /// Bytes of memory this process may use.
     pub memory: u64,
     /// Bytes that the server's log may take: those free where the data is, and those the log has already.
@@ -19,7 +19,7 @@ pub struct Host {
     pub(crate) statements: bool,
 }
 
-impl Host {
+impl HostResources {
     /// Looks at this host, its control group included. `data` is the data directory, or where it will be.
     pub fn look(data: &Path) -> Self {
         let information = rustix::system::sysinfo();

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 
-pub use host::Host;
-pub use profile::{Line, Load, Profile};
+pub use host::HostResources;
+pub use profile::{Line, Profile, ProfileLoad};
 
 use crate::{Error, ErrorClass, Result};
 

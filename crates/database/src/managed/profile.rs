@@ -31,7 +31,7 @@ pub struct Profile {
 
 /// The runs for which [`Profile::steady`] is sized.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Load {
+pub struct ProfileLoad {
     /// Bytes of log that the server writes in a second, as measured; none for an estimate.
     pub wal_rate: Option<f64>,
     /// Ramp-up and measured window together.
@@ -40,7 +40,7 @@ pub struct Load {
     pub database: Option<u64>,
 }
 
-impl Default for Load {
+impl Default for ProfileLoad {
     /// Ten minutes of a load that nobody has measured yet.
     fn default() -> Self {
         Self { wal_rate: None, seconds: 600.0, database: None }

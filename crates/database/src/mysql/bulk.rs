@@ -1,10 +1,10 @@
 //! Loading: LOAD DATA LOCAL with the rows as the file where the server allows that, otherwise INSERT with many rows.
 
 use super::encode;
-use super::packet::Done;
+use super::packet::OkPacket;
 use super::session::{MysqlSession, command};
 use super::wire;
-use crate::{BulkLoad, BulkTable, Control, Error, ErrorClass, Result, Rows, Session, Value};
+use crate::{BulkLoad, BulkTable, Error, ErrorClass, Result, Rows, Session, TransactionControl, Value};
 
 /// The name of the file that the server asks for. It is only ever a name: no file is read.
 const FILE: &[u8] = b"kelvin";
@@ -44,7 +44,7 @@ pub(crate) fn begin<'a>(
     let limits = session.limits()?;
     let own_transaction = !session.in_transaction();
     if own_transaction {
-        session.control(Control::Begin)?;
+        session.control(TransactionControl::Begin)?;
     }
     let names: Vec<String> = table.columns.iter().map(|(name, _)| encode::name(name)).collect();
     let (table_name, names) = (encode::name(table.name), names.join(", "));
@@ -147,10 +147,10 @@ impl Load<'_> {
     }
 
     /// Reads the server's word on what was sent.
-    fn end(&mut self, body: std::ops::Range<usize>) -> Result<Done> {
+    fn end(&mut self, body: std::ops::Range<usize>) -> Result<OkPacket> {
         match self.session.inbox.body(body.clone()) {
             [0, ..] => {
-                let done = Done::ok(self.session.inbox.body(body));
+                let done = OkPacket::ok(self.session.inbox.body(body));
                 self.session.done = self.session.parsed(done)?;
                 Ok(self.session.done)
             }
@@ -179,7 +179,7 @@ impl Load<'_> {
     }
 
     #[cold]
-    fn not_all(&mut self, done: Done) -> Error {
+    fn not_all(&mut self, done: OkPacket) -> Error {
         let mut rows = Rows::new();
         let warning = self.session.simple("SHOW WARNINGS LIMIT 1", Some(&mut rows));
         let why = warning.and_then(|()| Ok((rows.int(0, 1)?, rows.text(0, 2)?.to_owned())));
@@ -209,7 +209,7 @@ impl Load<'_> {
         };
         self.ended = true;
         if self.own_transaction {
-            self.session.control(Control::Commit)?;
+            self.session.control(TransactionControl::Commit)?;
         }
         Ok(count)
     }
@@ -298,7 +298,7 @@ impl Load<'_> {
             self.session.stream.shut_down();
         } else if !self.session.broken {
             if self.own_transaction {
-                let _ = self.session.control(Control::Rollback);
+                let _ = self.session.control(TransactionControl::Rollback);
             } else {
                 self.session.failed = true;
             }

@@ -102,7 +102,7 @@ impl Config {
     }
 
     /// The place in a few words, for messages.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         match &self.host {
             Host::Tcp(name) => format!("{name}, port {}", self.port),
             Host::Unix(path) => path.display().to_string(),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::{Config, Product, encode, startup};
 use crate::{
-    Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, Session, Setting,
+    Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, ServerSetting,
+    Session,
 };
 
 /// Settings that decide speed or durability; stored with a run even at their defaults.
@@ -156,7 +157,11 @@ impl Engine for MysqlEngine {
             let wanted = ALWAYS.contains(&name) || !at_default && !NEVER.contains(&name);
             if wanted && !is_secret(name) {
                 let source = if at_default { "default" } else { source };
-                settings.push(Setting { name: name.into(), value: value.into(), source: source.into() });
+                settings.push(ServerSetting {
+                    name: name.into(),
+                    value: value.into(),
+                    source: source.into(),
+                });
             }
         }
         settings.sort_by(|a, b| a.name.cmp(&b.name));

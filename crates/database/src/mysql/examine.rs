@@ -1,7 +1,7 @@
 //! What the fuzzer calls.
 
 use super::inbox::Inbox;
-use super::packet::{Column, Done, Greeting, PrepareOk, column_name, result_head};
+use super::packet::{Column, Greeting, OkPacket, PrepareOk, column_name, result_head};
 use super::{decode, error, wire};
 use crate::{Result, Rows};
 
@@ -15,7 +15,7 @@ pub fn examine(bytes: &[u8]) -> Result<()> {
     let mut expected = 0;
     while let Some(packet) = inbox.take()? {
         let body = inbox.body(packet);
-        let _ = (Greeting::parse(body), Done::ok(body), Done::eof(body), PrepareOk::parse(body));
+        let _ = (Greeting::parse(body), OkPacket::ok(body), OkPacket::eof(body), PrepareOk::parse(body));
         let _ = (error::from_packet(body), column_name(body), super::rsa::PublicKey::parse(body).is_ok());
         let mut fields = wire::Fields(body);
         while !fields.0.is_empty() && fields.bytes().is_ok() {}

@@ -2,7 +2,7 @@
 
 use super::decode;
 use super::encode;
-use super::packet::{Column, Done, capability, column_name, result_head, status};
+use super::packet::{Column, OkPacket, capability, column_name, result_head, status};
 use super::prepare::{Form, Prepared};
 use super::session::{MysqlSession, command, has_failed};
 use super::wire;
@@ -21,7 +21,7 @@ pub(crate) struct Reading {
 
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ResultKind {
     Rows,
     NoRows,
 }
@@ -130,7 +130,7 @@ impl MysqlSession {
         while outcome.is_ok() && self.done.status & status::MORE_RESULTS != 0 {
             outcome = self.read_result(&mut columns, reading, &mut other).map(|found| {
                 let out_parameters = self.done.status & status::OUT_PARAMETERS != 0;
-                if found == Found::Rows && (out_parameters || rows.columns() == 0) {
+                if found == ResultKind::Rows && (out_parameters || rows.columns() == 0) {
                     std::mem::swap(rows, &mut other);
                 }
             });
@@ -147,15 +147,15 @@ impl MysqlSession {
         columns: &mut Vec<Column>,
         reading: Reading,
         rows: &mut Rows,
-    ) -> Result<Found> {
+    ) -> Result<ResultKind> {
         let body = self.message()?;
         match self.inbox.body(body.clone()) {
             [0, ..] => {
-                let done = Done::ok(self.inbox.body(body));
+                let done = OkPacket::ok(self.inbox.body(body));
                 self.done = self.parsed(done)?;
                 rows.reset(0, false);
                 rows.set_affected(self.done.affected);
-                return Ok(Found::NoRows);
+                return Ok(ResultKind::NoRows);
             }
             [0xff, ..] => return Err(self.server_error(body)),
             [0xfb, ..] => return Err(self.refuse_file()),
@@ -176,7 +176,7 @@ impl MysqlSession {
         }
         self.skip_eof()?;
         self.read_rows(columns, reading, rows)?;
-        Ok(Found::Rows)
+        Ok(ResultKind::Rows)
     }
 
     #[inline]
@@ -209,7 +209,7 @@ impl MysqlSession {
             match body {
                 // A text of 16 MiB and more begins with the same byte.
                 [0xfe, ..] if body.len() < wire::FULL => {
-                    let done = if self.deprecates_eof() { Done::ok(body) } else { Done::eof(body) };
+                    let done = if self.deprecates_eof() { OkPacket::ok(body) } else { OkPacket::eof(body) };
                     self.done = self.parsed(done)?;
                     rows.set_affected(count);
                     return Ok(());

@@ -83,13 +83,13 @@ impl Greeting {
 
 /// The end of a statement, or of a result's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct OkPacket {
     pub(crate) affected: u64,
     pub(crate) status: u16,
     pub(crate) warnings: u16,
 }
 
-impl Done {
+impl OkPacket {
     /// From an OK packet, its first byte included.
     #[inline]
     pub(crate) fn ok(body: &[u8]) -> Result<Self> {

@@ -7,7 +7,7 @@
 use super::session::{MysqlSession, is_open};
 use super::wire;
 use crate::client::must_be_whole;
-use crate::{Control, Result, Rows, Session, Statement, Value};
+use crate::{Result, Rows, Session, Statement, TransactionControl, Value};
 
 /// A statement that waits for the flush, and where its packets end in what is to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -20,12 +20,12 @@ pub(crate) struct Queued {
 const SYNC_WITHIN: Statement = Statement(u32::MAX);
 
 impl Queued {
-    fn is(self, control: Control) -> bool {
+    fn is(self, control: TransactionControl) -> bool {
         self.statement == control.statement()
     }
 
     fn begins(self) -> bool {
-        self.is(Control::Begin) || self.is(Control::BeginReadOnly)
+        self.is(TransactionControl::Begin) || self.is(TransactionControl::BeginReadOnly)
     }
 }
 
@@ -102,7 +102,7 @@ impl MysqlSession {
         let rolls_back =
             self.statements.get(first.statement.0 as usize).is_some_and(|found| found.rolls_back);
         if !rolls_back {
-            if self.failed && first.is(Control::Commit) {
+            if self.failed && first.is(TransactionControl::Commit) {
                 // As a session's own commit: rolled back, and an error.
                 return self.control_after_failure();
             }
@@ -112,7 +112,7 @@ impl MysqlSession {
             if self.in_transaction() {
                 return Err(is_open());
             }
-        } else if first.is(Control::Commit) || rolls_back {
+        } else if first.is(TransactionControl::Commit) || rolls_back {
             return Ok(1);
         } else if !self.in_transaction() {
             self.commit_by_itself()?;
@@ -120,8 +120,8 @@ impl MysqlSession {
         }
         let end = queued[1..].iter().position(|next| {
             next.statement == SYNC_WITHIN
-                || next.is(Control::Commit)
-                || next.is(Control::Rollback)
+                || next.is(TransactionControl::Commit)
+                || next.is(TransactionControl::Rollback)
                 || next.begins()
         });
         let count = end.map_or(queued.len(), |at| at + 1);
@@ -133,7 +133,7 @@ impl MysqlSession {
 
     #[cold]
     fn control_after_failure(&mut self) -> Result<usize> {
-        self.control(Control::Commit)?;
+        self.control(TransactionControl::Commit)?;
         Ok(0)
     }
 

@@ -7,7 +7,7 @@ use super::bulk::{self, Limits};
 use super::cancel::MysqlCancel;
 use super::encode::Escapes;
 use super::inbox::Inbox;
-use super::packet::{Column, Done, Greeting, capability, status};
+use super::packet::{Column, Greeting, OkPacket, capability, status};
 use super::pipeline::Queued;
 use super::prepare::Prepared;
 use super::{Config, error, wire};
@@ -15,8 +15,8 @@ use crate::client::{SpareRows, must_be_flushed, must_be_whole};
 use crate::own;
 use crate::stream::Stream;
 use crate::{
-    BulkLoad, BulkTable, Cancel, Control, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement,
-    Value,
+    BulkLoad, BulkTable, Cancel, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement,
+    TransactionControl, Value,
 };
 
 /// Commands, by the protocol's numbers.
@@ -46,7 +46,7 @@ pub(crate) struct MysqlSession {
     pub(crate) limits: Option<Limits>,
     pub(crate) broken: bool,
     /// What the server said last.
-    pub(crate) done: Done,
+    pub(crate) done: OkPacket,
     /// A statement failed in the open transaction, which can only be rolled back. MySQL would go on: with the statement
     /// undone, or, after a deadlock, in no transaction at all.
     pub(crate) failed: bool,
@@ -79,7 +79,7 @@ impl MysqlSession {
             load_buffer: Vec::new(),
             limits: None,
             broken: false,
-            done: Done { affected: 0, status: 0, warnings: 0 },
+            done: OkPacket { affected: 0, status: 0, warnings: 0 },
             failed: false,
             manual: false,
             capabilities,
@@ -196,20 +196,22 @@ impl Session for MysqlSession {
         EngineKind::Mysql
     }
 
-    fn control(&mut self, control: Control) -> Result<()> {
+    fn control(&mut self, control: TransactionControl) -> Result<()> {
         match control {
-            Control::Rollback => {
+            TransactionControl::Rollback => {
                 // A caller that gave up between queue and flush is cleaning up: nothing of the batch was sent.
                 self.queued.clear();
             }
-            Control::Commit if self.failed => {
-                self.control(Control::Rollback)?;
+            TransactionControl::Commit if self.failed => {
+                self.control(TransactionControl::Rollback)?;
                 return Err(Error::new(
                     ErrorClass::Server,
                     "the transaction had failed earlier, and its commit was a rollback",
                 ));
             }
-            Control::Begin | Control::BeginReadOnly if self.in_transaction() => return Err(is_open()),
+            TransactionControl::Begin | TransactionControl::BeginReadOnly if self.in_transaction() => {
+                return Err(is_open());
+            }
             _ => {}
         }
         let mut rows = std::mem::take(&mut self.unwanted);
@@ -218,7 +220,7 @@ impl Session for MysqlSession {
         outcome
     }
 
-    fn queue_control(&mut self, control: Control) -> Result<()> {
+    fn queue_control(&mut self, control: TransactionControl) -> Result<()> {
         self.queue_prepared(control.statement(), &[])
     }
 

@@ -24,7 +24,7 @@ const SETTINGS: &str = "SET autocommit=1, time_zone='+00:00', \
 pub(crate) fn connect(config: &Config) -> Result<MysqlSession> {
     let deadline = Instant::now() + config.connect_timeout;
     let session = attempts(config.ssl_mode, may_be_tls, |mode| attempt(config, mode, deadline));
-    session.map_err(|e| e.context(&format!("cannot connect to {} at {}", config.product, config.place())))
+    session.map_err(|e| e.context(&format!("cannot connect to {} at {}", config.product, config.address())))
 }
 
 fn may_be_tls(error: &Error) -> bool {

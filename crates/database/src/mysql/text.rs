@@ -1,6 +1,6 @@
 //! Statements as text: any number of them without parameters, results in text.
 
-use super::execute::{Found, Reading};
+use super::execute::{Reading, ResultKind};
 use super::packet::status;
 use super::prepare::rolls_back;
 use super::session::{MysqlSession, command};
@@ -27,7 +27,7 @@ impl MysqlSession {
             match self.read_result(&mut columns, reading, &mut other) {
                 Ok(found) => {
                     if let Some(rows) = wanted.as_deref_mut() {
-                        if found == Found::Rows {
+                        if found == ResultKind::Rows {
                             std::mem::swap(rows, &mut other);
                         } else {
                             rows.set_affected(other.affected());

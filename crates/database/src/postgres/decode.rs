@@ -1,7 +1,7 @@
 //! Rows of the server as cells.
 
 use super::backend::{Column, Fields};
-use super::oid::{self, Kind};
+use super::oid::{self, BinaryFormat};
 use super::{numeric, text};
 use crate::{Cell, Error, Result, Rows, Timestamp};
 
@@ -10,7 +10,7 @@ pub(crate) const EPOCH: i64 = 946_684_800_000_000;
 
 /// Appends a DataRow in binary format.
 #[inline]
-pub(crate) fn row(body: &[u8], kinds: &[Kind], rows: &mut Rows) -> Result<()> {
+pub(crate) fn row(body: &[u8], kinds: &[BinaryFormat], rows: &mut Rows) -> Result<()> {
     let mut fields = Fields(body);
     width(&mut fields, kinds.len())?;
     if kinds.is_empty() {
@@ -54,29 +54,29 @@ fn width(fields: &mut Fields<'_>, expected: usize) -> Result<()> {
 }
 
 #[inline]
-fn push(bytes: &[u8], kind: Kind, rows: &mut Rows) -> Result<()> {
+fn push(bytes: &[u8], kind: BinaryFormat, rows: &mut Rows) -> Result<()> {
     let cell = match kind {
-        Kind::Text => {
+        BinaryFormat::Text => {
             return rows.push_text(bytes);
         }
-        Kind::Int4 => Cell::Int(i32::from_be_bytes(fixed(bytes)?).into()),
-        Kind::Int8 => Cell::Int(i64::from_be_bytes(fixed(bytes)?)),
-        Kind::Int2 => Cell::Int(i16::from_be_bytes(fixed(bytes)?).into()),
-        Kind::Numeric => {
+        BinaryFormat::Int4 => Cell::Int(i32::from_be_bytes(fixed(bytes)?).into()),
+        BinaryFormat::Int8 => Cell::Int(i64::from_be_bytes(fixed(bytes)?)),
+        BinaryFormat::Int2 => Cell::Int(i16::from_be_bytes(fixed(bytes)?).into()),
+        BinaryFormat::Numeric => {
             let (unscaled, scale) = numeric::get(bytes)?;
             Cell::Decimal { unscaled, scale }
         }
-        Kind::Timestamp => timestamp(i64::from_be_bytes(fixed(bytes)?), 1)?,
-        Kind::Date => timestamp(i32::from_be_bytes(fixed(bytes)?).into(), 86_400_000_000)?,
-        Kind::Bool => Cell::Int(i64::from(u8::from_be_bytes(fixed(bytes)?) != 0)),
-        Kind::Oid => Cell::Int(u32::from_be_bytes(fixed(bytes)?).into()),
-        Kind::Float4 => Cell::Float(f32::from_be_bytes(fixed(bytes)?).into()),
-        Kind::Float8 => Cell::Float(f64::from_be_bytes(fixed(bytes)?)),
-        Kind::Void => Cell::Null,
-        Kind::Array(_, element) => {
+        BinaryFormat::Timestamp => timestamp(i64::from_be_bytes(fixed(bytes)?), 1)?,
+        BinaryFormat::Date => timestamp(i32::from_be_bytes(fixed(bytes)?).into(), 86_400_000_000)?,
+        BinaryFormat::Bool => Cell::Int(i64::from(u8::from_be_bytes(fixed(bytes)?) != 0)),
+        BinaryFormat::Oid => Cell::Int(u32::from_be_bytes(fixed(bytes)?).into()),
+        BinaryFormat::Float4 => Cell::Float(f32::from_be_bytes(fixed(bytes)?).into()),
+        BinaryFormat::Float8 => Cell::Float(f64::from_be_bytes(fixed(bytes)?)),
+        BinaryFormat::Void => Cell::Null,
+        BinaryFormat::Array(_, element) => {
             return Err(Error::protocol(format!("arrays of {} are not read", oid::name(element))));
         }
-        Kind::Unsupported(unknown) => {
+        BinaryFormat::Unsupported(unknown) => {
             return Err(Error::protocol(format!("{} is not read", oid::name(unknown))));
         }
     };

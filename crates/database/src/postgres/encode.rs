@@ -2,37 +2,37 @@
 
 use super::decode::EPOCH;
 use super::numeric;
-use super::oid::{self, Element, Kind};
+use super::oid::{self, BinaryFormat, Element};
 use crate::decimal::POWERS;
 use crate::{ColumnType, Decimal, Error, ErrorClass, Result, Value};
 
 /// Appends `value` as length and bytes of a field of `kind`; errors name the value, the caller the parameter.
 #[inline]
-pub(crate) fn value(out: &mut Vec<u8>, kind: Kind, value: Value<'_>) -> Result<()> {
+pub(crate) fn value(out: &mut Vec<u8>, kind: BinaryFormat, value: Value<'_>) -> Result<()> {
     match (kind, value) {
         (_, Value::Null) => out.extend_from_slice(&[255; 4]),
-        (Kind::Int4, Value::Int(v)) => int4(out, v)?,
-        (Kind::Int8, Value::Int(v)) => int8(out, v),
-        (Kind::Int2, Value::Int(v)) => int2(out, v)?,
-        (Kind::Text, Value::Text(v)) => text(out, v)?,
-        (Kind::Numeric, Value::Decimal(v)) => numeric::put(out, v)?,
-        (Kind::Numeric, Value::Int(v)) => numeric::put(out, Decimal::new(v, 0))?,
-        (Kind::Timestamp, Value::Timestamp(v)) => timestamp(out, v.0)?,
-        (Kind::Array(element, oid), v) => array(out, element, oid, v)?,
-        (Kind::Int2 | Kind::Int4 | Kind::Int8, Value::Decimal(v)) => {
+        (BinaryFormat::Int4, Value::Int(v)) => int4(out, v)?,
+        (BinaryFormat::Int8, Value::Int(v)) => int8(out, v),
+        (BinaryFormat::Int2, Value::Int(v)) => int2(out, v)?,
+        (BinaryFormat::Text, Value::Text(v)) => text(out, v)?,
+        (BinaryFormat::Numeric, Value::Decimal(v)) => numeric::put(out, v)?,
+        (BinaryFormat::Numeric, Value::Int(v)) => numeric::put(out, Decimal::new(v, 0))?,
+        (BinaryFormat::Timestamp, Value::Timestamp(v)) => timestamp(out, v.0)?,
+        (BinaryFormat::Array(element, oid), v) => array(out, element, oid, v)?,
+        (BinaryFormat::Int2 | BinaryFormat::Int4 | BinaryFormat::Int8, Value::Decimal(v)) => {
             let unit = POWERS.get(usize::from(v.scale)).map_or(0, |&p| p as i64);
             if unit == 0 || v.unscaled % unit != 0 {
                 return Err(refuse("a decimal with a fraction does not fit an integer"));
             }
             return self::value(out, kind, Value::Int(v.unscaled / unit));
         }
-        (Kind::Oid, Value::Int(v)) => {
+        (BinaryFormat::Oid, Value::Int(v)) => {
             let v = u32::try_from(v).map_err(|_| out_of_range(v, "oid"))?;
             put(out, v.to_be_bytes());
         }
-        (Kind::Bool, Value::Int(v @ 0..=1)) => put(out, [v as u8]),
-        (Kind::Float8, v) => put(out, float(v, kind)?.to_be_bytes()),
-        (Kind::Float4, v) => put(out, (float(v, kind)? as f32).to_be_bytes()),
+        (BinaryFormat::Bool, Value::Int(v @ 0..=1)) => put(out, [v as u8]),
+        (BinaryFormat::Float8, v) => put(out, float(v, kind)?.to_be_bytes()),
+        (BinaryFormat::Float4, v) => put(out, (float(v, kind)? as f32).to_be_bytes()),
         (kind, value) => return Err(mismatch(kind, value)),
     }
     Ok(())
@@ -54,14 +54,14 @@ pub(crate) fn column(out: &mut Vec<u8>, column: ColumnType, value: Value<'_>) ->
     }
 }
 
-fn kind(column: ColumnType) -> Kind {
+fn kind(column: ColumnType) -> BinaryFormat {
     match column {
-        ColumnType::Int2 => Kind::Int2,
-        ColumnType::Int4 => Kind::Int4,
-        ColumnType::Int8 => Kind::Int8,
-        ColumnType::Decimal(_) => Kind::Numeric,
-        ColumnType::Text => Kind::Text,
-        ColumnType::Timestamp => Kind::Timestamp,
+        ColumnType::Int2 => BinaryFormat::Int2,
+        ColumnType::Int4 => BinaryFormat::Int4,
+        ColumnType::Int8 => BinaryFormat::Int8,
+        ColumnType::Decimal(_) => BinaryFormat::Numeric,
+        ColumnType::Text => BinaryFormat::Text,
+        ColumnType::Timestamp => BinaryFormat::Timestamp,
     }
 }
 
@@ -105,7 +105,7 @@ fn timestamp(out: &mut Vec<u8>, micros: i64) -> Result<()> {
     Ok(())
 }
 
-fn float(value: Value<'_>, kind: Kind) -> Result<f64> {
+fn float(value: Value<'_>, kind: BinaryFormat) -> Result<f64> {
     match value {
         Value::Float(v) => Ok(v),
         Value::Int(v) => Ok(v as f64),
@@ -130,7 +130,7 @@ fn array(out: &mut Vec<u8>, element: Element, element_oid: u32, value: Value<'_>
             elements(out, element_oid, v, |out, &v| numeric::put(out, Decimal::new(v, 0)))
         }
         (Element::Text, Value::TextArray(v)) => elements(out, element_oid, v, |out, &v| text(out, v)),
-        (_, other) => return Err(mismatch(Kind::Array(element, element_oid), other)),
+        (_, other) => return Err(mismatch(BinaryFormat::Array(element, element_oid), other)),
     }?;
     let length = i32::try_from(out.len() - start - 4).map_err(|_| refuse("an array is longer than 2 GiB"))?;
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
@@ -175,7 +175,7 @@ fn out_of_range(value: i64, type_name: &str) -> Error {
 }
 
 #[cold]
-fn mismatch(kind: Kind, value: Value<'_>) -> Error {
+fn mismatch(kind: BinaryFormat, value: Value<'_>) -> Error {
     let given = match value {
         Value::Null => "NULL".to_owned(),
         Value::Int(v) => format!("the integer {v}"),
@@ -188,8 +188,8 @@ fn mismatch(kind: Kind, value: Value<'_>) -> Error {
         Value::TextArray(_) => "an array of texts".to_owned(),
     };
     let wanted = match kind {
-        Kind::Array(_, element) => format!("an array of {}", oid::name(element)),
-        Kind::Unsupported(unknown) => oid::name(unknown),
+        BinaryFormat::Array(_, element) => format!("an array of {}", oid::name(element)),
+        BinaryFormat::Unsupported(unknown) => oid::name(unknown),
         kind => format!("{kind:?}").to_lowercase(),
     };
     refuse(format!("{given} was given where the statement has {wanted}"))
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use crate::Timestamp;
 
-    fn bytes(kind: Kind, v: Value<'_>) -> Vec<u8> {
+    fn bytes(kind: BinaryFormat, v: Value<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         value(&mut out, kind, v).unwrap();
         out
@@ -208,20 +208,20 @@ mod tests {
 
     #[test]
     fn scalars() {
-        assert_eq!(bytes(Kind::Int2, Value::Int(-2)), [0, 0, 0, 2, 255, 254]);
-        assert_eq!(bytes(Kind::Int4, Value::Null), [255; 4]);
-        assert_eq!(bytes(Kind::Int4, Value::Decimal(Decimal::new(700, 2))), [0, 0, 0, 4, 0, 0, 0, 7]);
+        assert_eq!(bytes(BinaryFormat::Int2, Value::Int(-2)), [0, 0, 0, 2, 255, 254]);
+        assert_eq!(bytes(BinaryFormat::Int4, Value::Null), [255; 4]);
+        assert_eq!(bytes(BinaryFormat::Int4, Value::Decimal(Decimal::new(700, 2))), [0, 0, 0, 4, 0, 0, 0, 7]);
         assert_eq!(
-            bytes(Kind::Timestamp, Value::Timestamp(Timestamp(EPOCH + 1))),
+            bytes(BinaryFormat::Timestamp, Value::Timestamp(Timestamp(EPOCH + 1))),
             [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1]
         );
-        assert_eq!(bytes(Kind::Bool, Value::Int(1)), [0, 0, 0, 1, 1]);
+        assert_eq!(bytes(BinaryFormat::Bool, Value::Int(1)), [0, 0, 0, 1, 1]);
     }
 
     #[test]
     fn arrays() {
         let one = [0, 0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 25, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0];
-        let kind = Kind::Array(Element::Text, oid::TEXT);
+        let kind = BinaryFormat::Array(Element::Text, oid::TEXT);
         assert_eq!(bytes(kind, Value::TextArray(&[""])), one);
         assert_eq!(bytes(kind, Value::TextArray(&[]))[..8], [0, 0, 0, 12, 0, 0, 0, 0]);
     }
@@ -229,17 +229,17 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         for (kind, v) in [
-            (Kind::Int2, Value::Int(32_768)),
-            (Kind::Int4, Value::Int(-2_147_483_649)),
-            (Kind::Int4, Value::Decimal(Decimal::new(1, 1))),
-            (Kind::Int4, Value::Text("1")),
-            (Kind::Text, Value::Int(1)),
-            (Kind::Bool, Value::Int(2)),
-            (Kind::Oid, Value::Int(-1)),
-            (Kind::Timestamp, Value::Timestamp(Timestamp(i64::MIN))),
-            (Kind::Array(Element::Int2, oid::INT2), Value::IntArray(&[40_000])),
-            (Kind::Array(Element::Int4, oid::INT4), Value::Int(1)),
-            (Kind::Unsupported(17), Value::Text("x")),
+            (BinaryFormat::Int2, Value::Int(32_768)),
+            (BinaryFormat::Int4, Value::Int(-2_147_483_649)),
+            (BinaryFormat::Int4, Value::Decimal(Decimal::new(1, 1))),
+            (BinaryFormat::Int4, Value::Text("1")),
+            (BinaryFormat::Text, Value::Int(1)),
+            (BinaryFormat::Bool, Value::Int(2)),
+            (BinaryFormat::Oid, Value::Int(-1)),
+            (BinaryFormat::Timestamp, Value::Timestamp(Timestamp(i64::MIN))),
+            (BinaryFormat::Array(Element::Int2, oid::INT2), Value::IntArray(&[40_000])),
+            (BinaryFormat::Array(Element::Int4, oid::INT4), Value::Int(1)),
+            (BinaryFormat::Unsupported(17), Value::Text("x")),
         ] {
             let error = value(&mut Vec::new(), kind, v).unwrap_err();
             assert_eq!(error.class(), ErrorClass::Statement, "{kind:?} {v:?}");

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::{Config, faults, startup};
 use crate::{
-    Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, Session, Setting,
+    Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, ServerSetting,
+    Session,
 };
 
 /// Settings that decide speed or durability; stored with a run even at their defaults, and though they were
@@ -78,7 +79,7 @@ impl Engine for PostgresEngine {
         ))?;
         let settings = (0..rows.len())
             .map(|row| {
-                Ok(Setting {
+                Ok(ServerSetting {
                     name: rows.text(row, 0)?.to_owned(),
                     value: rows.text(row, 1)?.to_owned(),
                     source: rows.text(row, 2)?.to_owned(),

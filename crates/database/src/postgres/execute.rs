@@ -3,7 +3,7 @@
 use super::backend::{self, LONGEST};
 use super::session::{PostgresSession, SYNC};
 use super::{decode, encode, text_statement};
-use crate::{Control, Error, ErrorClass, Result, Rows, Statement, Value};
+use crate::{Error, ErrorClass, Result, Rows, Statement, TransactionControl, Value};
 
 /// The end of Bind (one format code for all results: binary) and Execute of the unnamed portal without a limit.
 const RESULTS_AND_EXECUTE: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
@@ -12,7 +12,7 @@ const TEXT_RESULTS_AND_EXECUTE: [u8; 14] = [0, 1, 0, 0, b'E', 0, 0, 0, 9, 0, 0, 
 /// How many bytes of these belong to Bind.
 const RESULTS: usize = 4;
 
-/// What every session prepares first, in the order of [`Control`].
+/// What every session prepares first, in the order of [`TransactionControl`].
 pub(crate) const CONTROLS: [&str; 4] = ["BEGIN", "BEGIN READ ONLY", "COMMIT", "ROLLBACK"];
 
 impl PostgresSession {
@@ -86,7 +86,7 @@ impl PostgresSession {
                 b'C' => {
                     let body = self.inbox.body(body);
                     rows.set_affected(backend::affected(body));
-                    if statement == Control::Commit.statement() && body != b"COMMIT\0" {
+                    if statement == TransactionControl::Commit.statement() && body != b"COMMIT\0" {
                         return Err(self.not_committed(body == b"ROLLBACK\0"));
                     }
                     if body.starts_with(b"SELECT ")

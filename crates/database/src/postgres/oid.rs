@@ -46,7 +46,7 @@ pub(crate) const READABLE: [u32; 19] = [
 
 /// How a value is laid out in binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BinaryFormat {
     Bool,
     Int2,
     Int4,
@@ -77,28 +77,28 @@ pub(crate) enum Element {
 }
 
 /// The layout of a type.
-pub(crate) fn kind(oid: u32) -> Kind {
+pub(crate) fn kind(oid: u32) -> BinaryFormat {
     match oid {
-        BOOL => Kind::Bool,
-        INT2 => Kind::Int2,
-        INT4 => Kind::Int4,
-        INT8 => Kind::Int8,
-        OID => Kind::Oid,
-        FLOAT4 => Kind::Float4,
-        FLOAT8 => Kind::Float8,
-        NUMERIC => Kind::Numeric,
-        TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN | JSON => Kind::Text,
-        TIMESTAMP | TIMESTAMPTZ => Kind::Timestamp,
-        DATE => Kind::Date,
-        VOID => Kind::Void,
-        1005 => Kind::Array(Element::Int2, INT2),
-        1007 => Kind::Array(Element::Int4, INT4),
-        1016 => Kind::Array(Element::Int8, INT8),
-        1231 => Kind::Array(Element::Numeric, NUMERIC),
-        1009 => Kind::Array(Element::Text, TEXT),
-        1014 => Kind::Array(Element::Text, BPCHAR),
-        1015 => Kind::Array(Element::Text, VARCHAR),
-        other => Kind::Unsupported(other),
+        BOOL => BinaryFormat::Bool,
+        INT2 => BinaryFormat::Int2,
+        INT4 => BinaryFormat::Int4,
+        INT8 => BinaryFormat::Int8,
+        OID => BinaryFormat::Oid,
+        FLOAT4 => BinaryFormat::Float4,
+        FLOAT8 => BinaryFormat::Float8,
+        NUMERIC => BinaryFormat::Numeric,
+        TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN | JSON => BinaryFormat::Text,
+        TIMESTAMP | TIMESTAMPTZ => BinaryFormat::Timestamp,
+        DATE => BinaryFormat::Date,
+        VOID => BinaryFormat::Void,
+        1005 => BinaryFormat::Array(Element::Int2, INT2),
+        1007 => BinaryFormat::Array(Element::Int4, INT4),
+        1016 => BinaryFormat::Array(Element::Int8, INT8),
+        1231 => BinaryFormat::Array(Element::Numeric, NUMERIC),
+        1009 => BinaryFormat::Array(Element::Text, TEXT),
+        1014 => BinaryFormat::Array(Element::Text, BPCHAR),
+        1015 => BinaryFormat::Array(Element::Text, VARCHAR),
+        other => BinaryFormat::Unsupported(other),
     }
 }
 

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 
 use super::backend;
-use super::oid::{self, Kind};
+use super::oid::{self, BinaryFormat};
 use super::session::PostgresSession;
 use crate::{Error, ErrorClass, Result};
 
@@ -18,13 +18,13 @@ pub(crate) struct Prepared {
     pub(crate) text: bool,
     /// Its rows are skipped.
     pub(crate) ignores_rows: bool,
-    pub(crate) parameters: Vec<Kind>,
-    pub(crate) columns: Vec<Kind>,
+    pub(crate) parameters: Vec<BinaryFormat>,
+    pub(crate) columns: Vec<BinaryFormat>,
 }
 
 impl Prepared {
     /// `before` is a Parse that goes along with each Bind; empty where the server keeps the statement.
-    fn new(before: Vec<u8>, name: &str, parameters: Vec<Kind>, columns: Vec<Kind>) -> Self {
+    fn new(before: Vec<u8>, name: &str, parameters: Vec<BinaryFormat>, columns: Vec<BinaryFormat>) -> Self {
         let bind_at = before.len();
         let mut bind = before;
         bind.extend_from_slice(&[b'B', 0, 0, 0, 0, 0]);
@@ -87,7 +87,10 @@ impl PostgresSession {
                     types = backend::parameter_description(self.inbox.body(body))?;
                     for (index, &oid) in types.iter().enumerate() {
                         let kind = oid::kind(oid);
-                        if matches!(kind, Kind::Unsupported(_) | Kind::Void | Kind::Date) {
+                        if matches!(
+                            kind,
+                            BinaryFormat::Unsupported(_) | BinaryFormat::Void | BinaryFormat::Date
+                        ) {
                             return Err(unsupported(&format!("parameter ${}", index + 1), oid));
                         }
                         parameters.push(kind);
@@ -98,7 +101,7 @@ impl PostgresSession {
                     let mut columns = Vec::new();
                     for column in backend::row_description(self.inbox.body(body))? {
                         let kind = oid::kind(column.oid);
-                        if matches!(kind, Kind::Unsupported(_) | Kind::Array(..)) {
+                        if matches!(kind, BinaryFormat::Unsupported(_) | BinaryFormat::Array(..)) {
                             return Err(unsupported(&format!("column {:?}", column.name), column.oid));
                         }
                         columns.push(kind);

@@ -11,7 +11,8 @@ use super::{Config, backend, error};
 use crate::client::{SpareRows, must_be_flushed, must_be_whole};
 use crate::stream::Stream;
 use crate::{
-    BulkLoad, BulkTable, Cancel, Control, EngineKind, Error, Result, Rows, Session, Statement, Value,
+    BulkLoad, BulkTable, Cancel, EngineKind, Error, Result, Rows, Session, Statement, TransactionControl,
+    Value,
 };
 
 pub(crate) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
@@ -168,15 +169,15 @@ impl Session for PostgresSession {
         EngineKind::Postgres
     }
 
-    fn control(&mut self, control: Control) -> Result<()> {
-        if control == Control::Rollback {
+    fn control(&mut self, control: TransactionControl) -> Result<()> {
+        if control == TransactionControl::Rollback {
             // A caller that gave up between queue and flush is cleaning up: nothing of the batch was sent.
             self.queued.clear();
         }
         self.execute_prepared(control.statement(), &[], &mut Rows::new())
     }
 
-    fn queue_control(&mut self, control: Control) -> Result<()> {
+    fn queue_control(&mut self, control: TransactionControl) -> Result<()> {
         self.queue_prepared(control.statement(), &[])
     }
 

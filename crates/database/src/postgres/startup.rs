@@ -20,7 +20,7 @@ use crate::{Error, ErrorClass, Result, Session};
 pub(crate) fn connect(config: &Config) -> Result<PostgresSession> {
     let deadline = Instant::now() + config.connect_timeout;
     let session = attempts(config.ssl_mode, may_be_tls, |mode| attempt(config, mode, deadline));
-    session.map_err(|e| e.context(&format!("cannot connect to PostgreSQL at {}", config.place())))
+    session.map_err(|e| e.context(&format!("cannot connect to PostgreSQL at {}", config.address())))
 }
 
 fn may_be_tls(error: &Error) -> bool {

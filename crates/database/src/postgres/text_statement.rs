@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 
 use super::backend::{self, Fields};
-use super::oid::Kind;
+use super::oid::BinaryFormat;
 use super::prepare::Prepared;
 use super::session::PostgresSession;
 use crate::{Error, Result, Rows, Statement};
@@ -54,8 +54,8 @@ impl PostgresSession {
             bind_at,
             text: true,
             ignores_rows: false,
-            parameters: vec![Kind::Text; parameters],
-            columns: vec![Kind::Text; columns.len()],
+            parameters: vec![BinaryFormat::Text; parameters],
+            columns: vec![BinaryFormat::Text; columns.len()],
         });
         Ok(Statement(self.statements.len() as u32 - 1))
     }

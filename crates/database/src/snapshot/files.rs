@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::{About, Seal, stopped};
+use super::{Seal, SnapshotInfo, stopped};
 use crate::{Error, ErrorClass, Result};
 
 /// Bytes between two looks at the wish to stop.
@@ -252,20 +252,20 @@ pub(crate) fn remove_both(description: &Path, data: &Path) -> Result<()> {
 }
 
 /// The descriptions in files of this directory whose names begin and end so, by name.
-pub(crate) fn list(directory: &Path, prefix: &str, suffix: &str) -> Result<Vec<About>> {
+pub(crate) fn list(directory: &Path, prefix: &str, suffix: &str) -> Result<Vec<SnapshotInfo>> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(io_error("read", directory, &error)),
     };
-    let mut found: Vec<About> = entries
+    let mut found: Vec<SnapshotInfo> = entries
         .flatten()
         .filter(|entry| {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             name.starts_with(prefix) && name.ends_with(suffix)
         })
-        .filter_map(|entry| About::from_text(&std::fs::read_to_string(entry.path()).ok()?))
+        .filter_map(|entry| SnapshotInfo::from_text(&std::fs::read_to_string(entry.path()).ok()?))
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)

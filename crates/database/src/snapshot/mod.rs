@@ -1,16 +1,16 @@
 //! Snapshots: the content of a database, kept so that it can be brought back before each run.
 //!
-//! There are four ways to keep one, each a [`Keeper`] of its engine: the file ([`crate::sqlite::snapshot`]), and a database
+//! There are four ways to keep one, each a [`SnapshotStore`] of its engine: the file ([`crate::sqlite::snapshot`]), and a database
 //! beside the one it is of, the data directory of a managed server, and a dump ([`crate::postgres::snapshot`]). All hold to the same rules: what is being saved carries another name until it is complete, so that
 //! nothing unfinished can be taken for a snapshot; what is being restored takes the old content's place in one
 //! step where the way allows it; and nobody else's session is ended.
 
-pub(crate) mod about;
+pub(crate) mod background;
 pub(crate) mod files;
-pub(crate) mod watched;
+pub(crate) mod info;
 
-pub use about::{About, Contents, Seal, Way, new_name};
 pub use files::{clones, free_bytes};
+pub use info::{Contents, Seal, SnapshotInfo, SnapshotMethod, new_name};
 
 use crate::{Error, ErrorClass, Result};
 
@@ -18,14 +18,14 @@ use crate::{Error, ErrorClass, Result};
 const MARGIN: u64 = 64 << 20;
 
 /// How long work tells how far it is, and how it is told to end early.
-pub struct Job<'a> {
+pub struct SnapshotJob<'a> {
     /// Hears what is being done, how much of it is done, and how much there is (in megabytes).
     pub progress: &'a mut dyn FnMut(&str, u64, u64),
     /// Whether somebody asked to stop.
     pub stop: &'a dyn Fn() -> bool,
 }
 
-impl Job<'_> {
+impl SnapshotJob<'_> {
     pub(crate) fn go_on(&self, state: &str) -> Result<()> {
         if (self.stop)() { Err(stopped(state)) } else { Ok(()) }
     }
@@ -33,7 +33,7 @@ impl Job<'_> {
 
 /// What a restore did, for whoever reads the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreResult {
     /// How it was copied, such as "file copy" or "clone of the file (reflink)".
     pub how: String,
     /// Bytes that were brought back.
@@ -41,34 +41,34 @@ pub struct Restored {
 }
 
 /// Keeps snapshots of one database in one way.
-pub trait Keeper {
+pub trait SnapshotStore {
     /// The way.
-    fn way(&self) -> Way;
+    fn way(&self) -> SnapshotMethod;
 
     /// The complete snapshots, by name.
     ///
     /// # Errors
     /// When they cannot be looked for. One whose description is damaged is left out.
-    fn list(&self) -> Result<Vec<About>>;
+    fn list(&self) -> Result<Vec<SnapshotInfo>>;
 
     /// Keeps the database as it is now under `name`; a snapshot of that name must not exist. When this fails or is
     /// killed, no snapshot was made and the database is as it was.
     ///
     /// # Errors
     /// Other sessions in the database, no space, no permission, an interruption.
-    fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About>;
+    fn save(&self, name: &str, contents: &Contents, job: &mut SnapshotJob<'_>) -> Result<SnapshotInfo>;
 
     /// Brings the snapshot's content back. An error's words say in which state the database is.
     ///
     /// # Errors
-    /// As [`Keeper::save`], and a snapshot that is not what it was when it was saved.
-    fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored>;
+    /// As [`SnapshotStore::save`], and a snapshot that is not what it was when it was saved.
+    fn restore(&self, about: &SnapshotInfo, job: &mut SnapshotJob<'_>) -> Result<RestoreResult>;
 
     /// Removes the snapshot.
     ///
     /// # Errors
     /// When it cannot be removed.
-    fn remove(&self, about: &About) -> Result<()>;
+    fn remove(&self, about: &SnapshotInfo) -> Result<()>;
 }
 
 /// Refuses a name that could lead out of a directory or cannot be typed.

@@ -11,8 +11,8 @@ use super::error::translate;
 use super::session::SqliteSession;
 use super::turns::Turns;
 use crate::{
-    Capabilities, Engine, EngineKind, Error, ErrorClass, Fingerprint, Home, Result, ServerCounters, Session,
-    Setting,
+    Capabilities, Engine, EngineKind, Error, ErrorClass, Fingerprint, Home, Result, ServerCounters,
+    ServerSetting, Session,
 };
 
 /// How long a session waits for a lock before it reports `SQLITE_BUSY`.
@@ -218,7 +218,7 @@ impl Engine for SqliteEngine {
             let value =
                 rows.text(0, 0).map(str::to_owned).or_else(|_| rows.int(0, 0).map(|v| v.to_string()))?;
             let ours = PRAGMAS.iter().any(|(known, _)| known == name);
-            settings.push(Setting {
+            settings.push(ServerSetting {
                 name: (*name).to_owned(),
                 value: in_words(name, &value),
                 source: if ours { "kelvin" } else { "default" }.to_owned(),

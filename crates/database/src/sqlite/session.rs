@@ -14,8 +14,8 @@ use super::parameters::{self, Parameters};
 use super::turns::{Turn, Turns};
 use crate::placeholder;
 use crate::{
-    BulkLoad, BulkTable, Cancel, Cell, Control, EngineKind, Error, ErrorClass, Result, Rows, Session,
-    Statement, Value,
+    BulkLoad, BulkTable, Cancel, Cell, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement,
+    TransactionControl, Value,
 };
 
 /// Virtual machine steps between two looks at the clock: well under a millisecond.
@@ -103,7 +103,7 @@ pub(crate) struct SqliteSession {
     queued_parameters: Parameters,
 }
 
-/// What every session prepares first, in the order of [`Control`].
+/// What every session prepares first, in the order of [`TransactionControl`].
 const CONTROLS: [&str; 4] = ["BEGIN IMMEDIATE", "BEGIN", "COMMIT", "ROLLBACK"];
 
 struct Prepared {
@@ -155,7 +155,7 @@ impl SqliteSession {
             return Err(wrong_count(prepared, given));
         }
         self.calls.start();
-        if statement == Control::Rollback.statement() && self.connection.is_autocommit() {
+        if statement == TransactionControl::Rollback.statement() && self.connection.is_autocommit() {
             // SQLite ends a transaction by itself after some errors; the caller need not know which.
             self.calls.turn.give_back();
             rows.reset(0, true);
@@ -284,8 +284,8 @@ impl Session for SqliteSession {
         EngineKind::Sqlite
     }
 
-    fn control(&mut self, control: Control) -> Result<()> {
-        if control == Control::Rollback {
+    fn control(&mut self, control: TransactionControl) -> Result<()> {
+        if control == TransactionControl::Rollback {
             // A caller that gave up between queue and flush is cleaning up.
             self.queue.clear();
             self.queued_parameters.clear();
@@ -293,7 +293,7 @@ impl Session for SqliteSession {
         self.execute(control.statement(), &[], &mut Rows::new())
     }
 
-    fn queue_control(&mut self, control: Control) -> Result<()> {
+    fn queue_control(&mut self, control: TransactionControl) -> Result<()> {
         self.queue(control.statement(), &[])
     }
 

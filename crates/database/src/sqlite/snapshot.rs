@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::snapshot::background::watched;
 use crate::snapshot::files::{self, list, remove_both};
-use crate::snapshot::watched::watched;
-use crate::snapshot::{About, Contents, Job, Keeper, Restored, Way, check_name, exists_already, must_fit};
+use crate::snapshot::{
+    Contents, RestoreResult, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, check_name,
+    exists_already, must_fit,
+};
 use crate::{Error, ErrorClass, Result};
 
 /// How long another connection may take to go away.
@@ -74,7 +77,7 @@ impl SqliteFiles {
         })
     }
 
-    fn copy(from: &Path, to: &Path, what: &str, job: &mut Job<'_>) -> Result<files::Copied> {
+    fn copy(from: &Path, to: &Path, what: &str, job: &mut SnapshotJob<'_>) -> Result<files::Copied> {
         let done = std::sync::atomic::AtomicU64::new(0);
         let asked = std::sync::atomic::AtomicBool::new(false);
         let total = std::fs::metadata(from).map_or(0, |metadata| metadata.len());
@@ -90,16 +93,16 @@ impl SqliteFiles {
     }
 }
 
-impl Keeper for SqliteFiles {
-    fn way(&self) -> Way {
-        Way::Files
+impl SnapshotStore for SqliteFiles {
+    fn way(&self) -> SnapshotMethod {
+        SnapshotMethod::Files
     }
 
-    fn list(&self) -> Result<Vec<About>> {
+    fn list(&self) -> Result<Vec<SnapshotInfo>> {
         list(&self.directory, "", ".toml")
     }
 
-    fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
+    fn save(&self, name: &str, contents: &Contents, job: &mut SnapshotJob<'_>) -> Result<SnapshotInfo> {
         check_name(name)?;
         if self.description(name).exists() {
             return Err(exists_already(name));
@@ -120,14 +123,14 @@ impl Keeper for SqliteFiles {
         drop(connection);
         let data = self.data(name);
         std::fs::rename(&unfinished, &data).map_err(|error| files::io_error("name", &data, &error))?;
-        let mut about = About::new(name, Way::Files, self.target(), bytes, contents);
+        let mut about = SnapshotInfo::new(name, SnapshotMethod::Files, self.target(), bytes, contents);
         about.seal = Some(files::seal(&data)?);
         // With its description it is a snapshot, and not before.
         files::write_whole(&self.description(name), &about.to_text()?)?;
         Ok(about)
     }
 
-    fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
+    fn restore(&self, about: &SnapshotInfo, job: &mut SnapshotJob<'_>) -> Result<RestoreResult> {
         check_name(&about.name)?;
         let data = self.data(&about.name);
         about.must_be_sealed(files::seal(&data)?)?;
@@ -158,10 +161,10 @@ impl Keeper for SqliteFiles {
         if let Some(directory) = self.file.parent() {
             files::sync_directory(directory)?;
         }
-        Ok(Restored { how: copied.words().into(), bytes: about.bytes })
+        Ok(RestoreResult { how: copied.words().into(), bytes: about.bytes })
     }
 
-    fn remove(&self, about: &About) -> Result<()> {
+    fn remove(&self, about: &SnapshotInfo) -> Result<()> {
         check_name(&about.name)?;
         remove_both(&self.description(&about.name), &self.data(&about.name))
     }

@@ -76,7 +76,7 @@ impl Waited {
 
 #[derive(Debug)]
 struct Entry {
-    place: Arc<Place>,
+    place: Arc<WaitSlot>,
     since: Instant,
     /// Told to look again, and has not looked yet.
     called: bool,
@@ -84,7 +84,7 @@ struct Entry {
 
 /// Where one session waits. Its flag changes only under the queue's lock.
 #[derive(Debug, Default)]
-struct Place {
+struct WaitSlot {
     granted: AtomicBool,
     wake: Condvar,
 }
@@ -93,7 +93,7 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct Turn {
     turns: Arc<Turns>,
-    place: Arc<Place>,
+    place: Arc<WaitSlot>,
     held: bool,
 }
 
@@ -150,7 +150,7 @@ impl Turns {
         queue.waited.total(self.epoch.elapsed())
     }
 
-    fn take(&self, place: &Arc<Place>, waits: &Waits) -> bool {
+    fn take(&self, place: &Arc<WaitSlot>, waits: &Waits) -> bool {
         let mut queue = self.lock();
         if !queue.taken {
             queue.taken = true;
@@ -170,7 +170,7 @@ impl Turns {
     /// Waits in the queue; tells whether it was for the turn or for nothing.
     fn wait<'a>(
         mut queue: MutexGuard<'a, Queue>,
-        place: &Arc<Place>,
+        place: &Arc<WaitSlot>,
         waits: &Waits,
         until: Instant,
     ) -> (MutexGuard<'a, Queue>, bool) {
@@ -218,7 +218,7 @@ impl Turns {
 }
 
 impl Queue {
-    fn leave(&mut self, place: &Arc<Place>) {
+    fn leave(&mut self, place: &Arc<WaitSlot>) {
         self.waiting.retain(|entry| !Arc::ptr_eq(&entry.place, place));
     }
 }

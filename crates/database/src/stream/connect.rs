@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kelvin_fiber::Source;
+use kelvin_fiber::SocketWatch;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_socket, socket_with,
@@ -21,7 +21,7 @@ const STARTED: &str = "is the server running, and does it listen there?";
 fn addresses(name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
     let address = (name.to_owned(), port);
     let look_up = move || address.to_socket_addrs().map(Iterator::collect);
-    if !kelvin_fiber::inside() || name.parse::<std::net::IpAddr>().is_ok() {
+    if !kelvin_fiber::runs_in_fiber() || name.parse::<std::net::IpAddr>().is_ok() {
         return look_up();
     }
     let thread = std::thread::Builder::new().name("look-up".into()).spawn(look_up)?;
@@ -60,7 +60,7 @@ fn connect_tcp(address: &SocketAddr, limit: Duration) -> std::io::Result<TcpStre
     match connect_socket(&socket, address) {
         Ok(()) => {}
         Err(Errno::INPROGRESS | Errno::INTR) => {
-            if Source::new().wait_any(&socket, Some(limit))? == (false, false) {
+            if SocketWatch::new().wait_any(&socket, Some(limit))? == (false, false) {
                 return Err(std::io::ErrorKind::TimedOut.into());
             }
             rustix::net::sockopt::socket_error(&socket)??;

@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use kelvin_fiber::{Source, Wait};
+use kelvin_fiber::{SocketWatch, WaitResult};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ClientConnection;
@@ -56,7 +56,7 @@ impl Socket {
 
 pub(crate) struct Stream {
     socket: Socket,
-    source: Source,
+    source: SocketWatch,
     /// Whether the last read took all that was there. Only of use to a fiber, which must not wait for bytes that
     /// have come already.
     drained: bool,
@@ -72,7 +72,7 @@ impl Stream {
     pub(crate) fn new(socket: Socket, deadline: Instant) -> Self {
         Self {
             socket,
-            source: Source::new(),
+            source: SocketWatch::new(),
             drained: false,
             tls: None,
             timeout: None,
@@ -156,7 +156,7 @@ impl Stream {
     /// Waits for bytes and stores at least one; 0 means that the server closed the connection.
     #[inline]
     pub(crate) fn receive(&mut self, space: &mut [u8]) -> Result<usize> {
-        if kelvin_fiber::inside() {
+        if kelvin_fiber::runs_in_fiber() {
             return self.receive_in_fiber(space);
         }
         if self.deadline.is_some() || self.call_deadline.is_some() {
@@ -209,15 +209,15 @@ impl Stream {
 
     fn wait_readable(&mut self, limit: Option<Duration>, doing: &str) -> Result<()> {
         match self.source.wait_readable(&self.socket, limit) {
-            Ok(Wait::Ready) => Ok(()),
-            Ok(Wait::TimedOut) => Err(timeout(doing)),
+            Ok(WaitResult::Ready) => Ok(()),
+            Ok(WaitResult::TimedOut) => Err(timeout(doing)),
             Err(e) => Err(from_io(&e, doing)),
         }
     }
 
     /// Reads what TLS has sent, waiting for it; 0 means that the server closed the connection.
     fn read_wire(&mut self, tls: &mut ClientConnection, doing: &str) -> Result<usize> {
-        if !kelvin_fiber::inside() {
+        if !kelvin_fiber::runs_in_fiber() {
             let mut wire = Wire { socket: &self.socket, flags: RecvFlags::empty() };
             return tls.read_tls(&mut wire).map_err(|e| from_io(&e, doing));
         }

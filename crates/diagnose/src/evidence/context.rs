@@ -1,6 +1,6 @@
 //! What is known of a run before its first event.
 
-use kelvin_measure::event::{Per, Series};
+use kelvin_measure::event::{RatePeriod, Series};
 use kelvin_store::{NewRun, RunId};
 
 /// Workload, specification and surroundings of a run.
@@ -15,7 +15,7 @@ pub struct Context {
     /// Name of the headline figure.
     pub headline: String,
     /// The time that it counts over.
-    pub per: Per,
+    pub per: RatePeriod,
     /// Transaction types and the other series, in the order of a second's counts.
     pub series: Vec<Series>,
     /// Sentences that belong to the result.
@@ -26,7 +26,7 @@ pub struct Context {
 
 impl Context {
     /// From what the store keeps of a run.
-    pub fn of(run: RunId, info: &NewRun) -> Self {
+    pub fn from_stored_run(run: RunId, info: &NewRun) -> Self {
         let spec: Option<serde_json::Value> = toml::from_str(&info.spec_toml).ok();
         Self {
             run: Some(run),
@@ -43,7 +43,7 @@ impl Context {
 
     /// With this specification and these surroundings; for tests and what has no store.
     #[must_use]
-    pub fn with(mut self, spec: serde_json::Value, environment: serde_json::Value) -> Self {
+    pub fn with_environment(mut self, spec: serde_json::Value, environment: serde_json::Value) -> Self {
         (self.spec, self.environment) = (spec, environment);
         self
     }

@@ -1,24 +1,25 @@
 //! What is known of a run, ready to be asked about a point's measured window.
 
 mod context;
+mod metric_values;
 mod point;
-mod seen;
 mod sessions;
 
 use std::collections::{BTreeMap, HashMap};
 
 use kelvin_measure::event::{Event, Scalability};
 use kelvin_measure::observation::{
-    Absent, Blocker, Observation, Occurrence, PlaceOf, Relation, StatementTotals, When,
+    Blocker, CaptureTime, DatabaseDirectory, Observation, Occurrence, Relation, StatementTotals,
+    UnavailableMetrics,
 };
 use kelvin_measure::{Nanos, event::Phase};
 use kelvin_store::StoredRun;
 
 pub use context::Context;
+pub use metric_values::SpanValue;
+use metric_values::Values;
 pub use point::{PointEvidence, Span};
-pub use seen::Seen;
-use seen::Values;
-pub use sessions::Active;
+pub use sessions::ActiveSessions;
 use sessions::Sessions;
 
 /// Everything that a run's events have told so far.
@@ -34,14 +35,14 @@ pub struct Evidence {
     before: Option<(Vec<Relation>, u64)>,
     after: Option<(Vec<Relation>, u64)>,
     settings: BTreeMap<String, String>,
-    places: Vec<PlaceOf>,
-    absent: Vec<Absent>,
-    lost: Vec<Absent>,
+    places: Vec<DatabaseDirectory>,
+    absent: Vec<UnavailableMetrics>,
+    lost: Vec<UnavailableMetrics>,
     scalability: Option<Scalability>,
     built: bool,
     latest: Nanos,
     finished: bool,
-    storage: Option<kelvin_storage::probe::Facts>,
+    storage: Option<kelvin_storage::probe::StorageFacts>,
     /// The newest complete run of the same workload on the same target before this one, when there is one.
     pub earlier: Option<Box<Evidence>>,
 }
@@ -56,8 +57,8 @@ impl Evidence {
     ///
     /// # Errors
     /// When the stored run is damaged.
-    pub fn of(run: &StoredRun) -> kelvin_store::Result<Self> {
-        let mut evidence = Self::new(Context::of(run.id, &run.info));
+    pub fn from_run(run: &StoredRun) -> kelvin_store::Result<Self> {
+        let mut evidence = Self::new(Context::from_stored_run(run.id, &run.info));
         for event in run.events() {
             evidence.event(&event?);
         }
@@ -121,8 +122,8 @@ impl Evidence {
             }
             Observation::Relations { when, relations, database_bytes } => {
                 let place = match when {
-                    When::Before => &mut self.before,
-                    When::After => &mut self.after,
+                    CaptureTime::Before => &mut self.before,
+                    CaptureTime::After => &mut self.after,
                 };
                 *place = Some((relations.clone(), *database_bytes));
             }
@@ -198,8 +199,8 @@ impl Evidence {
 
     /// The values of a metric over a stretch of time, each with the stretch that it covers, cut to it; unknown ones
     /// are left out.
-    pub fn seen(&self, name: &str, span: Span) -> Vec<Seen> {
-        self.values.seen(name, span)
+    pub fn values_within(&self, name: &str, span: Span) -> Vec<SpanValue> {
+        self.values.values_within(name, span)
     }
 
     /// Mean of a metric over a point's window, weighted by the time that each value covers; none where less than half
@@ -210,12 +211,12 @@ impl Evidence {
 
     /// [`Evidence::mean`] of the first of these that the run has: of a figure for which each engine has a name of its own
     /// (`kelvin_observe::metric`).
-    pub fn mean_of(&self, point: u32, names: &[&str]) -> Option<f64> {
-        self.mean(point, self.known(names)?)
+    pub fn mean_of_first_known(&self, point: u32, names: &[&str]) -> Option<f64> {
+        self.mean(point, self.first_known_metric(names)?)
     }
 
     /// The first of these metrics that the run has.
-    pub fn known<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+    pub fn first_known_metric<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
         names.iter().copied().find(|name| self.values.metric(name).is_some())
     }
 
@@ -224,22 +225,25 @@ impl Evidence {
     /// Of what PostgreSQL's backends publish, a reading that reaches beyond the span is left out: when a load ends they
     /// publish at once what they had held back, which would be counted on top of as much from before the span.
     pub fn mean_over(&self, name: &str, span: Span) -> Option<f64> {
-        let mut seen = self.seen(name, span);
+        let mut seen = self.values_within(name, span);
         if kelvin_observe::metric::is_late(name) && seen.len() > 2 && self.values.reaches_beyond(name, span) {
             seen.pop();
         }
-        let known: f64 = seen.iter().map(Seen::seconds).sum();
+        let known: f64 = seen.iter().map(SpanValue::seconds).sum();
         let sum: f64 = seen.iter().map(|s| s.value * s.seconds()).sum();
         (known > 0.0 && known >= span.seconds() / 2.0).then(|| sum / known)
     }
 
     /// The values of a metric that is a mean over requests, such as the time of a write, each with the number of requests
     /// that it stands for by their rate a second. Both are of the same observer.
-    pub fn by_request(&self, name: &str, rate: &str, span: Span) -> Vec<(Seen, f64)> {
-        let requests: HashMap<Nanos, f64> =
-            self.seen(rate, span).into_iter().map(|seen| (seen.to, seen.value * seen.seconds())).collect();
-        let of = |seen: Seen| requests.get(&seen.to).map(|number| (seen, *number));
-        self.seen(name, span).into_iter().filter_map(of).collect()
+    pub fn by_request(&self, name: &str, rate: &str, span: Span) -> Vec<(SpanValue, f64)> {
+        let requests: HashMap<Nanos, f64> = self
+            .values_within(rate, span)
+            .into_iter()
+            .map(|seen| (seen.to, seen.value * seen.seconds()))
+            .collect();
+        let of = |seen: SpanValue| requests.get(&seen.to).map(|number| (seen, *number));
+        self.values_within(name, span).into_iter().filter_map(of).collect()
     }
 
     /// Mean over all requests of a stretch of time of a metric that is a mean over those of each interval; none without a
@@ -253,7 +257,7 @@ impl Evidence {
 
     /// The largest value within a point's window.
     pub fn largest(&self, point: u32, name: &str) -> Option<f64> {
-        let seen = self.seen(name, self.window(point)?);
+        let seen = self.values_within(name, self.window(point)?);
         seen.into_iter().map(|s| s.value).reduce(f64::max)
     }
 
@@ -263,8 +267,12 @@ impl Evidence {
     }
 
     /// What the sessions were doing in a point's window: of backends for which `of` holds.
-    pub fn active(&self, point: u32, of: impl Fn(&kelvin_measure::observation::WaitGroup) -> bool) -> Active {
-        self.window(point).map_or_else(Active::default, |span| self.sessions.active(span, of))
+    pub fn active(
+        &self,
+        point: u32,
+        of: impl Fn(&kelvin_measure::observation::WaitGroup) -> bool,
+    ) -> ActiveSessions {
+        self.window(point).map_or_else(ActiveSessions::default, |span| self.sessions.active(span, of))
     }
 
     /// Share of a statement's time in which its sessions waited for locks in a point's window, by the statement's identifier; of
@@ -320,10 +328,10 @@ impl Evidence {
     }
 
     /// Tables and indexes, the largest first, and the bytes of the whole database.
-    pub fn relations(&self, when: When) -> Option<(&[Relation], u64)> {
+    pub fn relations(&self, when: CaptureTime) -> Option<(&[Relation], u64)> {
         let relations = match when {
-            When::Before => &self.before,
-            When::After => &self.after,
+            CaptureTime::Before => &self.before,
+            CaptureTime::After => &self.after,
         };
         relations.as_ref().map(|(relations, bytes)| (relations.as_slice(), *bytes))
     }
@@ -344,32 +352,32 @@ impl Evidence {
     }
 
     /// Where "data" or "wal" lies, when the database is on this host.
-    pub fn place(&self, role: &str) -> Option<&PlaceOf> {
+    pub fn file_location(&self, role: &str) -> Option<&DatabaseDirectory> {
         self.places.iter().find(|place| place.role == role)
     }
 
     /// Every place that is known.
-    pub fn places(&self) -> &[PlaceOf] {
+    pub fn file_locations(&self) -> &[DatabaseDirectory] {
         &self.places
     }
 
     /// What was seen of the files, the devices and the host around a run of I/O jobs.
-    pub fn storage(&self) -> Option<&kelvin_storage::probe::Facts> {
+    pub fn storage(&self) -> Option<&kelvin_storage::probe::StorageFacts> {
         self.storage.as_ref()
     }
 
     /// Whether it is a run of I/O jobs, of which the findings about databases say nothing.
     pub fn is_io(&self) -> bool {
-        self.context.workload == kelvin_measure::words::IO
+        self.context.workload == kelvin_measure::labels::IO
     }
 
     /// What could not be seen.
-    pub fn absent(&self) -> &[Absent] {
+    pub fn absent(&self) -> &[UnavailableMetrics] {
         &self.absent
     }
 
     /// What fell silent.
-    pub fn lost(&self) -> &[Absent] {
+    pub fn lost(&self) -> &[UnavailableMetrics] {
         &self.lost
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{
-    Arrivals, AuditLine, ErrorCount, KindCounts, Part, Phase, Role, Second, Series, Window,
+    Arrivals, AuditLine, ErrorCount, KindCounts, LoadPart, Phase, Second, Series, SeriesRole, Window,
 };
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Histogram, Nanos};
@@ -120,7 +120,7 @@ impl PointEvidence {
             if series.role.counts_in(second.part) {
                 sum.add(kind);
             }
-            if series.role == Role::Transaction {
+            if series.role == SeriesRole::Transaction {
                 counts.good = counts.good.saturating_add(kind.good());
                 counts.failed = counts.failed.saturating_add(kind.failed);
                 counts.retries = counts.retries.saturating_add(kind.retries);
@@ -129,7 +129,7 @@ impl PointEvidence {
                 latency.add(&kind.latency);
             }
         }
-        if second.part == Part::Tail {
+        if second.part == LoadPart::Tail {
             return;
         }
         let entry = self.seconds.entry(second.second).or_default();
@@ -152,7 +152,7 @@ impl PointEvidence {
     /// The same by transaction type.
     pub fn by_type(&self) -> impl Iterator<Item = &KindCounts> {
         let series = self.series.iter().zip(&self.kinds);
-        series.filter(|(series, _)| series.role == Role::Transaction).map(|(_, kind)| kind)
+        series.filter(|(series, _)| series.role == SeriesRole::Transaction).map(|(_, kind)| kind)
     }
 
     /// Good transactions a second, by whole seconds of the window in their order: the last, which may be cut, is left

@@ -3,30 +3,30 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{Blocker, WaitGroup, Waits};
+use kelvin_measure::observation::{Blocker, WaitGroup, WaitSamples};
 
 use super::Span;
-use super::seen::MOST;
+use super::metric_values::MOST;
 
 /// Looks at sessions, in groups.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     groups: Vec<WaitGroup>,
-    taken: Vec<Waits>,
+    taken: Vec<WaitSamples>,
     /// By time.
     blocking: Vec<(Nanos, Vec<Blocker>)>,
 }
 
 /// What sessions were doing over a stretch of time.
 #[derive(Debug, Clone, Default)]
-pub struct Active {
+pub struct ActiveSessions {
     /// Looks taken.
     pub looks: u32,
     /// Average number of sessions in each state, the most first.
     pub groups: Vec<(WaitGroup, f64)>,
 }
 
-impl Active {
+impl ActiveSessions {
     /// Average number of sessions in all states.
     pub fn sessions(&self) -> f64 {
         self.groups.iter().map(|(_, sessions)| sessions).sum()
@@ -56,7 +56,7 @@ impl Sessions {
         self.groups[first as usize..end].clone_from_slice(groups);
     }
 
-    pub(super) fn take(&mut self, waits: &Waits) {
+    pub(super) fn take(&mut self, waits: &WaitSamples) {
         self.taken.push(waits.clone());
     }
 
@@ -71,7 +71,7 @@ impl Sessions {
     }
 
     /// The events whose looks lie within the span by more than half.
-    fn within(&self, span: Span) -> impl Iterator<Item = &Waits> {
+    fn within(&self, span: Span) -> impl Iterator<Item = &WaitSamples> {
         let before = std::iter::once(None).chain(self.taken.iter().map(|waits| Some(waits.at)));
         self.taken.iter().zip(before).filter_map(move |(waits, before)| {
             let middle = before.map_or(waits.at, |before| before + waits.at.saturating_sub(before) / 2);
@@ -79,7 +79,7 @@ impl Sessions {
         })
     }
 
-    pub(super) fn active(&self, span: Span, of: impl Fn(&WaitGroup) -> bool) -> Active {
+    pub(super) fn active(&self, span: Span, of: impl Fn(&WaitGroup) -> bool) -> ActiveSessions {
         let (mut looks, mut seen) = (0_u32, BTreeMap::<u32, u64>::new());
         for waits in self.within(span) {
             looks = looks.saturating_add(waits.looks);
@@ -93,7 +93,7 @@ impl Sessions {
         };
         let mut groups: Vec<_> = seen.into_iter().filter_map(each).collect();
         groups.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        Active { looks, groups }
+        ActiveSessions { looks, groups }
     }
 
     pub(super) fn rows(&self, span: Span) -> Vec<(String, f64)> {
@@ -129,8 +129,13 @@ mod tests {
     fn damaged_looks_are_no_panic() {
         let mut sessions = Sessions::default();
         sessions.declare(0, &[WaitGroup::default()]);
-        let waits =
-            |at, looks| Waits { at, looks, lock_looks: looks, seen: vec![(0, looks)], ..Waits::default() };
+        let waits = |at, looks| WaitSamples {
+            at,
+            looks,
+            lock_looks: looks,
+            seen: vec![(0, looks)],
+            ..WaitSamples::default()
+        };
         for waits in [waits(9, u32::MAX), waits(3, u32::MAX), waits(u64::MAX, 1), waits(4, 7)] {
             sessions.take(&waits);
         }

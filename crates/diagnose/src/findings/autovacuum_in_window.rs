@@ -3,10 +3,10 @@
 //! Small tables that are updated all the time are vacuumed every minute in passing; that is no trouble. Trouble is what
 //! takes the window's better part or a worker's time that the load would have had.
 
-use super::{About, effect, words};
-use crate::{Evidence, Fact, Finding, Severity, Span};
+use super::{FindingDefinition, effect, formatting};
+use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "autovacuum-in-window",
     question: "Did autovacuum work within the measured window, and what did it cost?",
     look,
@@ -65,8 +65,15 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         (false, true) => Severity::Note,
     };
     let mut facts = by_relation(all(), window);
-    facts.push(Fact::new("part of the window with a vacuum of the load's tables", words::percent(covered)));
-    facts.extend(busy.map(|busy| Fact::new("workers at work on vacuums, on average", words::number(busy))));
+    facts.push(EvidenceLine::new(
+        "part of the window with a vacuum of the load's tables",
+        formatting::percent(covered),
+    ));
+    facts.extend(
+        busy.map(|busy| {
+            EvidenceLine::new("workers at work on vacuums, on average", formatting::number(busy))
+        }),
+    );
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &vacuums));
     Some(Finding {
@@ -76,7 +83,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: if catalog_only {
             "Autovacuum worked on PostgreSQL's own tables within the measured window".into()
         } else {
-            let vacuums = if covered < 0.001 { "< 0.1 %".into() } else { words::percent(covered) };
+            let vacuums = if covered < 0.001 { "< 0.1 %".into() } else { formatting::percent(covered) };
             format!("Autovacuum worked within the measured window: vacuum {vacuums} of it")
         },
         evidence: facts,
@@ -129,7 +136,7 @@ fn busy(evidence: &Evidence, window: Span, vacuums: &[Span], spans: &[Span]) -> 
 fn by_relation<'a>(
     all: impl Iterator<Item = &'a kelvin_measure::observation::Occurrence>,
     window: Span,
-) -> Vec<Fact> {
+) -> Vec<EvidenceLine> {
     let mut sums: Vec<(String, usize, f64)> = Vec::new();
     for occurrence in all {
         let seconds = effect::covered(&effect::spans([occurrence], window));
@@ -141,8 +148,8 @@ fn by_relation<'a>(
     }
     sums.sort_by(|a, b| b.2.total_cmp(&a.2));
     let fact = |(what, number, seconds): (String, usize, f64)| {
-        let length = if seconds > 0.0 { words::seconds(seconds) } else { "too short to be seen".into() };
-        Fact::new(what, format!("{} in the window, {length}", words::count(number, "time")))
+        let length = if seconds > 0.0 { formatting::seconds(seconds) } else { "too short to be seen".into() };
+        EvidenceLine::new(what, format!("{} in the window, {length}", formatting::count(number, "time")))
     };
     sums.into_iter().take(6).map(fact).collect()
 }

@@ -3,11 +3,14 @@
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_observe::metric;
 
-use super::{About, words};
-use crate::{Class, Effect, Evidence, Fact, Finding, Of, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "binlog-sync", question: "Did commits wait for the binary log to reach its device?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "binlog-sync",
+    question: "Did commits wait for the binary log to reach its device?",
+    look,
+};
 
 /// Share of the time from which a class limits (the verdict's bound): one session at a time syncs the log, so that it is the
 /// share of the window in which one does.
@@ -22,7 +25,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 fn syncing(evidence: &Evidence, point: u32) -> Option<(f64, f64, &'static str)> {
     let clock = |name: Option<&str>| name.and_then(|name| evidence.mean(point, name)).map(|ms| ms / 1e3);
     if let Some(binlog) = clock(Some(metric::BINLOG_SYNC_MS)) {
-        let redo = clock(evidence.known(metric::LOG_SYNC_MS)).unwrap_or(0.0);
+        let redo = clock(evidence.first_known_metric(metric::LOG_SYNC_MS)).unwrap_or(0.0);
         return Some((binlog, redo, "by the server's clock"));
     }
     let of = |event: &'static str| {
@@ -44,20 +47,21 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        Fact::new(
+        EvidenceLine::new(
             "part of the window in which the binary log was being synced",
-            format!("{} {how}", words::percent(binlog)),
+            format!("{} {how}", formatting::percent(binlog)),
         ),
-        Fact::new("the same of the redo log", words::percent(redo)),
-        Fact::new("time of transactions in waits for the logs", words::percent(log.share)),
+        EvidenceLine::new("the same of the redo log", formatting::percent(redo)),
+        EvidenceLine::new("time of transactions in waits for the logs", formatting::percent(log.share)),
     ];
-    let rate =
-        |name: &str, what: &str| evidence.mean(point, name).map(|rate| Fact::new(what, words::number(rate)));
+    let rate = |name: &str, what: &str| {
+        evidence.mean(point, name).map(|rate| EvidenceLine::new(what, formatting::number(rate)))
+    };
     facts.extend(rate(metric::BINLOG_SYNCS, "syncs of the binary log a second"));
     facts.extend(
         evidence
-            .mean_of(point, metric::COMMITS)
-            .map(|rate| Fact::new("commits a second", words::number(rate))),
+            .mean_of_first_known(point, metric::COMMITS)
+            .map(|rate| EvidenceLine::new("commits a second", formatting::number(rate))),
     );
     Some(Finding {
         id: ABOUT.id,
@@ -65,11 +69,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "Commits waited for the binary log: it was being synced for {} of the window, the redo log for {}",
-            words::percent(binlog),
-            words::percent(redo)
+            formatting::percent(binlog),
+            formatting::percent(redo)
         ),
         evidence: facts,
-        effect: Effect::up_to(log.share, Of::TransactionTime),
+        effect: Effect::up_to(log.share, EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "40 % of the window and more than the redo log, with 40 % of the transactions' time in waits for the logs (the verdict's own \
                     bound)"

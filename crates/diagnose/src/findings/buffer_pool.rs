@@ -19,7 +19,7 @@ pub(super) struct Pool {
 }
 
 /// Those of the run's engine.
-pub(super) fn of(evidence: &Evidence) -> Pool {
+pub(super) fn configured_pool(evidence: &Evidence) -> Pool {
     let (name, setting, page, usual, share) = if evidence.setting("innodb_buffer_pool_size").is_some() {
         ("the buffer pool", "innodb_buffer_pool_size", "innodb_page_size", 16_384.0, 0.5)
     } else {

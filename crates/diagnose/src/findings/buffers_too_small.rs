@@ -5,14 +5,14 @@
 //! 4 MB of buffers: 26 % of the pages missed, 36 reads and 13 writes a transaction, 42 % less throughput, and yet only
 //! 2 % of the sessions' time in waits for data files. So the exchange itself is reckoned.
 
-use kelvin_measure::observation::{WaitGroup, WaitKind, When};
+use kelvin_measure::observation::{CaptureTime, WaitGroup, WaitKind};
 
 use kelvin_observe::metric;
 
-use super::{About, buffer_pool, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity, is_client};
+use super::{FindingDefinition, buffer_pool, formatting};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "buffers-too-small",
     question: "Do the database's own buffers hold what the load works on?",
     look,
@@ -39,13 +39,13 @@ pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
 
 /// Bytes of memory of the database's host, where that is this one.
 pub(super) fn memory(evidence: &Evidence) -> Option<f64> {
-    evidence.place("data")?;
+    evidence.file_location("data")?;
     evidence.newest("host.memory.total")
 }
 
 /// Bytes of the database.
 pub(super) fn database(evidence: &Evidence) -> Option<f64> {
-    let known = evidence.relations(When::After).or_else(|| evidence.relations(When::Before));
+    let known = evidence.relations(CaptureTime::After).or_else(|| evidence.relations(CaptureTime::Before));
     let environment = || evidence.context.environment("/database_bytes").and_then(serde_json::Value::as_f64);
     known.map(|(_, bytes)| bytes as f64).or_else(environment).filter(|bytes| *bytes > 0.0)
 }
@@ -66,11 +66,11 @@ pub(super) fn waiting(evidence: &Evidence, point: u32) -> Option<f64> {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let pool = buffer_pool::of(evidence);
+    let pool = buffer_pool::configured_pool(evidence);
     let buffers = pool.bytes?;
     let database = database(evidence)?;
-    let hits = evidence.mean_of(point, metric::BUFFER_HITS)?;
-    let reads = evidence.mean_of(point, metric::BUFFER_READS)?;
+    let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS)?;
+    let reads = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
     let hit = hits / (hits + reads);
     // NaN where no page was touched.
     if database <= buffers || hit.is_nan() || hit >= HIT {
@@ -85,31 +85,37 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let memory = memory(evidence);
     let room = memory.map_or(buffers <= DEFAULT, |memory| buffers < pool.share / 2.0 * memory);
     let red = room && exchange.max(waiting) >= COST;
-    let committed = evidence.mean_of(point, metric::COMMITS).filter(|rate| *rate > 0.0);
+    let committed = evidence.mean_of_first_known(point, metric::COMMITS).filter(|rate| *rate > 0.0);
     let mut facts = vec![
-        Fact::new(format!("pages found in {}", pool.name), words::percent(hit)),
-        Fact::new(pool.setting, words::size(buffers)),
-        Fact::new("database", words::size(database)),
+        EvidenceLine::new(format!("pages found in {}", pool.name), formatting::percent(hit)),
+        EvidenceLine::new(pool.setting, formatting::size(buffers)),
+        EvidenceLine::new("database", formatting::size(database)),
     ];
-    facts.extend(memory.map(|memory| Fact::new("memory of the host", words::size(memory))));
-    let each =
-        committed.map_or(String::new(), |rate| format!(", {} a transaction", words::number(reads / rate)));
-    facts.push(Fact::new(
+    facts.extend(memory.map(|memory| EvidenceLine::new("memory of the host", formatting::size(memory))));
+    let each = committed
+        .map_or(String::new(), |rate| format!(", {} a transaction", formatting::number(reads / rate)));
+    facts.push(EvidenceLine::new(
         "pages read from outside of them",
-        format!("{} a second{each}", words::grouped(reads)),
+        format!("{} a second{each}", formatting::grouped(reads)),
     ));
-    let each =
-        committed.map_or(String::new(), |rate| format!(", {} a transaction", words::number(writes / rate)));
-    facts.push(Fact::new(
+    let each = committed
+        .map_or(String::new(), |rate| format!(", {} a transaction", formatting::number(writes / rate)));
+    facts.push(EvidenceLine::new(
         "pages that sessions wrote themselves",
-        format!("{} a second{each}", words::grouped(writes)),
+        format!("{} a second{each}", formatting::grouped(writes)),
     ));
-    facts.push(Fact::new("sessions' time in waits for data files and buffers", words::percent(waiting)));
-    facts.push(Fact::new("sessions' time in the exchange, at 10 µs a page", words::percent(exchange)));
+    facts.push(EvidenceLine::new(
+        "sessions' time in waits for data files and buffers",
+        formatting::percent(waiting),
+    ));
+    facts.push(EvidenceLine::new(
+        "sessions' time in the exchange, at 10 µs a page",
+        formatting::percent(exchange),
+    ));
     let part = if pool.share < 0.5 { "a quarter" } else { "half" };
     let enough = memory.map_or_else(
         || format!("{part} of the host's memory"),
-        |memory| format!("{} ({part} of the memory)", words::size(memory * pool.share)),
+        |memory| format!("{} ({part} of the memory)", formatting::size(memory * pool.share)),
     );
     let next = if room {
         format!("Set {} to {enough}, restart the server and run again.", pool.setting)
@@ -122,13 +128,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{} of the pages were not in {} ({}, a database of {})",
-            words::percent(1.0 - hit),
+            formatting::percent(1.0 - hit),
             pool.name,
-            words::size(buffers),
-            words::size(database)
+            formatting::size(buffers),
+            formatting::size(database)
         ),
         evidence: facts,
-        effect: Effect::up_to(exchange.max(waiting), Of::TransactionTime),
+        effect: Effect::up_to(exchange.max(waiting), EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "less than 95 % found in the buffers of a database larger than they are; red when that costs 2 % of the sessions' time and \
                     they are below half of what the documentation begins with (PostgreSQL: a quarter of the memory, MySQL: half), or at their \
@@ -147,7 +153,7 @@ mod tests {
     fn tiny(buffers: &str) -> Staged {
         Staged::new()
             .setting("shared_buffers", buffers)
-            .relations(When::After, Vec::new(), 500 << 20)
+            .relations(CaptureTime::After, Vec::new(), 500 << 20)
             .metric("postgres.blocks.read", 35_000.0)
             .metric("postgres.blocks.hit", 97_000.0)
             .metric("postgres.backend.writes", 12_700.0)
@@ -181,7 +187,7 @@ mod tests {
             Staged::new()
                 .setting("innodb_buffer_pool_size", bytes)
                 .setting("innodb_page_size", "16384")
-                .relations(When::After, Vec::new(), 500 << 20)
+                .relations(CaptureTime::After, Vec::new(), 500 << 20)
                 .metric("mysql.buffer.reads", 35_000.0)
                 .metric("mysql.buffer.hits", 97_000.0)
         };

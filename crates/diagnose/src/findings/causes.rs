@@ -53,7 +53,7 @@ pub(super) fn settle(found: &mut [Finding], evidence: &Evidence) {
         };
         if let Some((cause, _)) = reds.iter().find(is_cause) {
             finding.severity = Severity::Amber;
-            finding.evidence.push(crate::Fact::new("follows from", *cause));
+            finding.evidence.push(crate::EvidenceLine::new("follows from", *cause));
         }
     }
 }

@@ -4,10 +4,10 @@
 
 use kelvin_measure::observation::StatementTotals;
 
-use super::{About, scan_without_index, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
+use super::{FindingDefinition, formatting, scan_without_index};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "changed-plan",
     question: "Does a statement run by another plan than in the run before?",
     look,
@@ -83,17 +83,17 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let red = worse && !scan_without_index::is_red(evidence);
     let mut facts = Vec::new();
     for change in changes.iter().take(3) {
-        facts.push(Fact::new(
-            words::statement(&change.now.text),
+        facts.push(EvidenceLine::new(
+            formatting::statement(&change.now.text),
             format!(
                 "{} of all statement time; {} × the time of a call before, without waits for locks",
-                words::percent(change.share),
-                words::number(change.slower())
+                formatting::percent(change.share),
+                formatting::number(change.slower())
             ),
         ));
         if change.locks.0 >= KNOWN {
-            let share = words::percent(change.locks.0);
-            facts.push(Fact::new(
+            let share = formatting::percent(change.locks.0);
+            facts.push(EvidenceLine::new(
                 "it waited for locks",
                 format!("{share} of its time, which is in no comparison here"),
             ));
@@ -106,17 +106,17 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             };
             scans.map(scan).collect::<Vec<_>>().join(", ")
         };
-        facts.push(Fact::new("it reads now", way(change.now)));
-        facts.push(Fact::new("it read before", way(change.before)));
+        facts.push(EvidenceLine::new("it reads now", way(change.now)));
+        facts.push(EvidenceLine::new("it read before", way(change.before)));
     }
     let run = earlier.context.run.map_or("the run before".into(), |run| format!("run {run}"));
     Some(Finding {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("{} by another plan than in {run}: {} of all statement time", ran(changes.len()), words::percent(top.share)),
+        title: format!("{} by another plan than in {run}: {} of all statement time", ran(changes.len()), formatting::percent(top.share)),
         evidence: facts,
-        effect: Effect::up_to(changes.iter().map(Change::effect).sum(), Of::StatementTime),
+        effect: Effect::up_to(changes.iter().map(Change::effect).sum(), EffectBasis::StatementTime),
         below_precision: false,
         threshold: "a plan with other nodes, relations or indexes; red when such a statement takes 40 % of the time (the verdict's own bound) and twice as long a \
                     call as before"
@@ -163,7 +163,8 @@ mod tests {
         let queue = [("client backend", "Lock", "transactionid", 9.0), ("client backend", "CPU", "", 1.0)];
         let found = look(&Staged::new().statements(queued).sessions(&queue, &[]).earlier(earlier).done());
         assert_eq!(found[0].severity, Severity::Amber);
-        let shown = |fact: &&Fact| fact.what == "it waited for locks" && fact.found.starts_with("90 %");
+        let shown =
+            |fact: &&EvidenceLine| fact.what == "it waited for locks" && fact.found.starts_with("90 %");
         assert!(found[0].evidence.iter().any(|fact| shown(&fact)), "{:?}", found[0].evidence);
         let mut renumbered = before();
         renumbered[0].query = 77;

@@ -3,10 +3,10 @@
 //! SQLite moves its log into the database many times a second by its nature; only its long ones are told of, and they are never
 //! red. A storm that the log forced is `wal-forced-checkpoint`'s: where that one is red, this one is amber.
 
-use super::{About, effect, wal_forced_checkpoint, words};
-use crate::{Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, effect, formatting, wal_forced_checkpoint};
+use crate::{Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "checkpoint-in-window",
     question: "Did a checkpoint fall into the measured window, and what did it cost?",
     look,
@@ -43,18 +43,18 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         (false, true) if !explained => Severity::Red,
         _ => Severity::Amber,
     };
-    let mut facts: Vec<Fact> = checkpoints.iter().take(5).map(|o| one(o, window.from)).collect();
+    let mut facts: Vec<EvidenceLine> = checkpoints.iter().take(5).map(|o| one(o, window.from)).collect();
     if checkpoints.len() > 5 {
-        facts.push(Fact::new("and more of them", format!("{}", checkpoints.len() - 5)));
+        facts.push(EvidenceLine::new("and more of them", format!("{}", checkpoints.len() - 5)));
     }
     let covered = effect::covered(&spans);
-    facts.push(Fact::new(
+    facts.push(EvidenceLine::new(
         "part of the window",
         format!(
             "{} of {} ({})",
-            words::seconds(covered),
-            words::seconds(window.seconds()),
-            words::percent(covered / window.seconds())
+            formatting::seconds(covered),
+            formatting::seconds(window.seconds()),
+            formatting::percent(covered / window.seconds())
         ),
     ));
     facts.extend(effect.map(effect::Contrast::fact));
@@ -73,11 +73,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{} fell into the measured window{}",
-            words::count(number, if own { "long checkpoint" } else { "checkpoint" }),
+            formatting::count(number, if own { "long checkpoint" } else { "checkpoint" }),
             effect.filter(|effect| effect.costly).map_or(String::new(), |effect| format!(
                 ": {} transactions a second during it, {} in the rest",
-                words::number(effect.during),
-                words::number(effect.rest)
+                formatting::number(effect.during),
+                formatting::number(effect.rest)
             ))
         ),
         evidence: facts,
@@ -90,15 +90,15 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     })
 }
 
-fn one(checkpoint: &kelvin_measure::observation::Occurrence, open: u64) -> Fact {
+fn one(checkpoint: &kelvin_measure::observation::Occurrence, open: u64) -> EvidenceLine {
     let start = checkpoint.from as f64 / 1e9 - open as f64 / 1e9;
-    let length = checkpoint
-        .to
-        .map_or("not ended".into(), |to| words::seconds(to.saturating_sub(checkpoint.from) as f64 / 1e9));
+    let length = checkpoint.to.map_or("not ended".into(), |to| {
+        formatting::seconds(to.saturating_sub(checkpoint.from) as f64 / 1e9)
+    });
     let buffers =
-        checkpoint.figures.get("buffers").map(|n| format!(", {} pages written", words::grouped(*n)));
+        checkpoint.figures.get("buffers").map(|n| format!(", {} pages written", formatting::grouped(*n)));
     let found = format!("at {start:+.1} s, {length}{}", buffers.unwrap_or_default());
-    Fact::new(format!("{} checkpoint", checkpoint.subject), found)
+    EvidenceLine::new(format!("{} checkpoint", checkpoint.subject), found)
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use kelvin_measure::invariant::{GENERATOR_RAN, Invariant, LOAD_GENERATOR};
 
-use super::{About, client_throttled};
+use super::{FindingDefinition, client_throttled};
 use crate::load::{client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here};
 use crate::noise::{WANTED, client_share, is_accepted, noise, of_processes};
-use crate::{Effect, Evidence, Fact, Finding, NoisePrice, Of, PointEvidence, Severity};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, NoisePrice, PointEvidence, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "client-saturated", question: "Was the load generator itself the limit?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "client-saturated", question: "Was the load generator itself the limit?", look };
 
 /// Share of its host's CPUs (the validity gate of the verdict).
 const MOST: f64 = 0.80;
@@ -16,7 +16,7 @@ const MOST: f64 = 0.80;
 fn look(evidence: &Evidence) -> Vec<Finding> {
     let each = |point| {
         let own = of(evidence, point);
-        let limited = client_throttled::of(evidence, point);
+        let limited = client_throttled::finding_for_point(evidence, point);
         // One sentence is enough: the more severe, and of two alike the one that names the cause.
         [limited, own].into_iter().flatten().min_by_key(|finding| finding.severity)
     };
@@ -86,13 +86,13 @@ impl<'a> Signs<'a> {
             return Effect::unknown("what another generator would have measured is not known");
         }
         if let Some(share) = self.starved {
-            return Effect::up_to(share, Of::TransactionTime);
+            return Effect::up_to(share, EffectBasis::TransactionTime);
         }
         // Its CPU time, given to the database, would free no more than it is.
         let client = client_cores(evidence, point);
         let server = process_cores(evidence, point.point, "server");
         let share = client.zip(server).map(|(client, server)| client / (client + server));
-        Effect::up_to_or(share, Of::TransactionTime, "the database's CPU time is not known")
+        Effect::up_to_or(share, EffectBasis::TransactionTime, "the database's CPU time is not known")
     }
 
     fn next(&self) -> &'static str {
@@ -141,32 +141,32 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     })
 }
 
-fn facts(evidence: &Evidence, point: &PointEvidence, signs: &Signs<'_>) -> Vec<Fact> {
+fn facts(evidence: &Evidence, point: &PointEvidence, signs: &Signs<'_>) -> Vec<EvidenceLine> {
     let mut facts = Vec::new();
     if let Some((used, cpus)) = client_cores(evidence, point).zip(cpus(evidence)) {
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "CPUs used by the load generator",
             format!("{used:.2} of {cpus} ({})", percent(used / cpus)),
         ));
     }
     if let Some(server) = process_cores(evidence, point.point, "server").filter(|_| server_is_here(evidence))
     {
-        facts.push(Fact::new("CPUs used by the database on the same host", format!("{server:.2}")));
+        facts.push(EvidenceLine::new("CPUs used by the database on the same host", format!("{server:.2}")));
     }
     if let Some(delay) = client_delay(evidence, point) {
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "threads of the load generator that waited for a CPU",
             format!("{delay:.2} on average"),
         ));
     }
     if let Some(share) = client_share(evidence, point) {
-        facts.push(Fact::new("transactions' time in which they did, at most", percent(share)));
+        facts.push(EvidenceLine::new("transactions' time in which they did, at most", percent(share)));
     }
     facts.extend(
         [signs.held_up, signs.check]
             .into_iter()
             .flatten()
-            .map(|check| Fact::new("its own check", check.evidence.clone())),
+            .map(|check| EvidenceLine::new("its own check", check.evidence.clone())),
     );
     facts
 }
@@ -223,8 +223,11 @@ mod tests {
             assert_eq!(severities(&found), [Severity::Red]);
             assert!(found[0].title.contains("was held up: it did not run for 2.00 of 8.0 s"), "{found:?}");
             assert!(
-                !crate::verdict::reasons(evidence.point(0).unwrap(), &crate::findings::find(&evidence))
-                    .is_empty()
+                !crate::verdict::void_reasons(
+                    evidence.point(0).unwrap(),
+                    &crate::findings::findings_for(&evidence)
+                )
+                .is_empty()
             );
         }
     }
@@ -240,7 +243,10 @@ mod tests {
         let evidence = starved.evidence();
         let found = look(&evidence);
         assert!(found[0].title.contains("starved of CPUs, which explains up to"), "{found:?}");
-        let reasons = crate::verdict::reasons(evidence.point(0).unwrap(), &crate::findings::find(&evidence));
+        let reasons = crate::verdict::void_reasons(
+            evidence.point(0).unwrap(),
+            &crate::findings::findings_for(&evidence),
+        );
         assert!(reasons.iter().any(|why| why.starts_with("Foreign CPU explains up to")), "{reasons:?}");
         // With the server elsewhere, whoever has the CPUs is another.
         let remote = starved.without("host.process.server");

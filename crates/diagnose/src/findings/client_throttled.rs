@@ -3,7 +3,7 @@
 use super::client_saturated::ABOUT;
 use crate::load::{client_cores, client_delay, cpus, percent, process_cores, server_is_here};
 use crate::noise::client_share;
-use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 /// Share of the limit's periods in which it stopped the group.
 const STOPPED: f64 = 0.10;
@@ -23,7 +23,7 @@ const WAITING: [(f64, f64); 2] = [(0.5, 0.25), (0.2, 0.40)];
 const BEYOND_QUEUE: f64 = 3.0;
 
 /// What the control group says, or where it says nothing, what the threads' waiting does.
-pub(super) fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+pub(super) fn finding_for_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     by_group(evidence, point).or_else(|| by_delay(evidence, point))
 }
 
@@ -34,16 +34,16 @@ fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let share = (periods > 0.0).then(|| stopped / periods).filter(|share| *share >= STOPPED_A_LITTLE)?;
     let limit = of("limit");
     let used = client_cores(evidence, point);
-    let mut facts = vec![Fact::new("periods in which the limit stopped it", percent(share))];
+    let mut facts = vec![EvidenceLine::new("periods in which the limit stopped it", percent(share))];
     if let Some(limit) = limit {
-        facts.push(Fact::new("limit of its control group", format!("{limit:.2} CPUs")));
+        facts.push(EvidenceLine::new("limit of its control group", format!("{limit:.2} CPUs")));
     }
     if let Some(used) = used {
-        facts.push(Fact::new("CPUs used by the load generator", format!("{used:.2}")));
+        facts.push(EvidenceLine::new("CPUs used by the load generator", format!("{used:.2}")));
     }
     if let Some(server) = process_cores(evidence, point.point, "server").filter(|_| server_is_here(evidence))
     {
-        facts.push(Fact::new("CPUs used by the database on this host", format!("{server:.2}")));
+        facts.push(EvidenceLine::new("CPUs used by the database on this host", format!("{server:.2}")));
     }
     // A group that holds the database too is the size of the machine under test, and not the client's alone.
     let alone = of("usage").or(limit).zip(used).is_none_or(|(all, used)| used >= ALONE * all);
@@ -51,7 +51,7 @@ fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let open = point.window.as_ref().is_some_and(|window| window.schedule.is_some());
     let late = open && of("throttled").is_some_and(|stopped| stopped >= STOPPED_STARTS);
     // In a period in which it was stopped, it was so for all of it at most.
-    let effect = Effect::up_to(of("throttled").unwrap_or(share), Of::TransactionTime);
+    let effect = Effect::up_to(of("throttled").unwrap_or(share), EffectBasis::TransactionTime);
     let severity = if (share >= STOPPED || late) && alone { Severity::Red } else { Severity::Amber };
     Some(finding(point, severity, effect, facts))
 }
@@ -67,13 +67,17 @@ fn by_delay(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         return None;
     }
     let facts = vec![
-        Fact::new("threads of the load generator that waited for a CPU", format!("{delay:.2} on average")),
-        Fact::new("CPUs used by the load generator", format!("{used:.2}")),
-        Fact::new("threads that would wait for the CPUs of a host so busy", format!("{expected:.2}")),
-        Fact::new("CPU time of the host that nobody used", percent(idle)),
+        EvidenceLine::new(
+            "threads of the load generator that waited for a CPU",
+            format!("{delay:.2} on average"),
+        ),
+        EvidenceLine::new("CPUs used by the load generator", format!("{used:.2}")),
+        EvidenceLine::new("threads that would wait for the CPUs of a host so busy", format!("{expected:.2}")),
+        EvidenceLine::new("CPU time of the host that nobody used", percent(idle)),
     ];
     let share = client_share(evidence, point);
-    let effect = Effect::up_to_or(share, Of::TransactionTime, "how many users were at work is not known");
+    let effect =
+        Effect::up_to_or(share, EffectBasis::TransactionTime, "how many users were at work is not known");
     Some(finding(point, Severity::Red, effect, facts))
 }
 
@@ -83,7 +87,12 @@ fn queueing(busy: f64, cpus: f64) -> f64 {
     busy.powf((2.0 * (cpus + 1.0)).sqrt() - 1.0) / (cpus * (1.0 - busy))
 }
 
-fn finding(point: &PointEvidence, severity: Severity, effect: Effect, evidence: Vec<Fact>) -> Finding {
+fn finding(
+    point: &PointEvidence,
+    severity: Severity,
+    effect: Effect,
+    evidence: Vec<EvidenceLine>,
+) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,
@@ -105,13 +114,13 @@ fn finding(point: &PointEvidence, severity: Severity, effect: Effect, evidence: 
 
 #[cfg(test)]
 mod tests {
-    use kelvin_measure::event::Schedule;
+    use kelvin_measure::event::ArrivalSchedule;
 
     use super::*;
     use crate::scene::{Scene, severities};
 
     fn look(evidence: &Evidence) -> Vec<Finding> {
-        evidence.points().filter_map(|point| of(evidence, point)).collect()
+        evidence.points().filter_map(|point| finding_for_point(evidence, point)).collect()
     }
 
     fn group(periods: f32, limit: f32) -> Scene {
@@ -143,7 +152,7 @@ mod tests {
     #[test]
     fn trial_d3_a_limit_from_which_it_recovered_within_the_window_is_told_too() {
         // For two of sixty seconds: 3 % of the periods, of which it stood still for half.
-        let schedule = Schedule {
+        let schedule = ArrivalSchedule {
             rate: 200.0,
             due: 4000,
             refused: 0,

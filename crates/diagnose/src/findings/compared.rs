@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::machine_changed::words;
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::machine_changed::describe_value;
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 const ID: &str = "compared";
 
@@ -78,10 +78,10 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     let more = names.len().saturating_sub(NAMED);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    let all = |values: &[Value]| values.iter().map(words).collect::<Vec<_>>().join(" or ");
-    let facts = differences
-        .iter()
-        .map(|(_, name, one, other)| Fact::new(short(name), format!("{} against {}", all(one), all(other))));
+    let all = |values: &[Value]| values.iter().map(describe_value).collect::<Vec<_>>().join(" or ");
+    let facts = differences.iter().map(|(_, name, one, other)| {
+        EvidenceLine::new(short(name), format!("{} against {}", all(one), all(other)))
+    });
     let sides = if first.len() == 1 && second.len() == 1 { "runs" } else { "sides" };
     vec![Finding {
         id: ID,

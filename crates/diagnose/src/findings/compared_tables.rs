@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_measure::observation::{Relation, When};
+use kelvin_measure::observation::{CaptureTime, Relation};
 
-use super::words::size;
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::formatting::size;
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 const ID: &str = "compared";
 
@@ -46,13 +46,13 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
                 n => format!("in {n} of {} runs", side.runs),
             };
             let found = format!("{} against {}", place(&a, x), place(&b, y));
-            missing.push((relation.kind != "index", Fact::new(described(relation), found)));
+            missing.push((relation.kind != "index", EvidenceLine::new(described(relation), found)));
         } else if x.len() == a.runs {
             let (one, other) = (median(x), median(y));
             let ratio = one.max(other) as f64 / one.min(other).max(1) as f64;
             if ratio > SIZE && one.max(other) >= SMALLEST {
                 let found = format!("{} against {}", size(one as f64), size(other as f64));
-                sizes.push((ratio, Fact::new(described(relation), found)));
+                sizes.push((ratio, EvidenceLine::new(described(relation), found)));
             }
         }
     }
@@ -85,7 +85,13 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     found
 }
 
-fn finding(severity: Severity, title: String, evidence: Vec<Fact>, threshold: &str, next: &str) -> Finding {
+fn finding(
+    severity: Severity,
+    title: String,
+    evidence: Vec<EvidenceLine>,
+    threshold: &str,
+    next: &str,
+) -> Finding {
     Finding {
         id: ID,
         severity,
@@ -114,7 +120,7 @@ impl Side {
 
 fn side(evidence: &[&Evidence]) -> Side {
     let mut side = Side { runs: 0, relations: BTreeMap::new() };
-    for (relations, _) in evidence.iter().filter_map(|e| e.relations(When::Before)) {
+    for (relations, _) in evidence.iter().filter_map(|e| e.relations(CaptureTime::Before)) {
         side.runs += 1;
         for relation in relations {
             side.relations.entry(relation.name.clone()).or_default().push(relation.clone());
@@ -147,7 +153,7 @@ mod tests {
         };
         let mut evidence = Evidence::default();
         evidence.event(&Event::Observed(Observation::Relations {
-            when: When::Before,
+            when: CaptureTime::Before,
             relations: relations.iter().map(relation).collect(),
             database_bytes: 0,
         }));
@@ -188,7 +194,7 @@ mod tests {
             let mut scene = Scene::healthy();
             scene.environment["engine"] = engine.into();
             scene.more = vec![Event::Observed(Observation::Relations {
-                when: When::Before,
+                when: CaptureTime::Before,
                 relations: relations.iter().map(relation).collect(),
                 database_bytes: 0,
             })];

@@ -4,10 +4,10 @@
 
 use kelvin_observe::metric;
 
-use super::{About, buffer_pool, buffers_too_small, words};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "data-in-page-cache",
     question: "Did the storage answer the reads, or the kernel's page cache?",
     look,
@@ -27,10 +27,10 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let device = evidence.place("data")?.device.as_ref()?;
-    let pages = evidence.mean_of(point, metric::BUFFER_READS)?;
-    let hits = evidence.mean_of(point, metric::BUFFER_HITS).unwrap_or(0.0);
-    let pool = buffer_pool::of(evidence);
+    let device = evidence.file_location("data")?.device.as_ref()?;
+    let pages = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
+    let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS).unwrap_or(0.0);
+    let pool = buffer_pool::configured_pool(evidence);
     if pages < FEW || pages / (pages + hits) < MISSED {
         return None;
     }
@@ -49,22 +49,22 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let explained = buffers_too_small::is_red(evidence, point);
     let memory = buffers_too_small::memory(evidence);
     let mut facts = vec![
-        Fact::new(
+        EvidenceLine::new(
             "pages asked of the kernel",
-            format!("{} a second, {}", words::grouped(pages), words::rate(asked)),
+            format!("{} a second, {}", formatting::grouped(pages), formatting::rate(asked)),
         ),
-        Fact::new(format!("read from the data's device {device}"), words::rate(delivered)),
+        EvidenceLine::new(format!("read from the data's device {device}"), formatting::rate(delivered)),
     ];
-    facts.extend(database.map(|bytes| Fact::new("database", words::size(bytes))));
-    facts.extend(memory.map(|bytes| Fact::new("memory of the host", words::size(bytes))));
-    facts.extend(
-        waiting.map(|waiting| Fact::new("sessions' time in waits for data files", words::percent(waiting))),
-    );
+    facts.extend(database.map(|bytes| EvidenceLine::new("database", formatting::size(bytes))));
+    facts.extend(memory.map(|bytes| EvidenceLine::new("memory of the host", formatting::size(bytes))));
+    facts.extend(waiting.map(|waiting| {
+        EvidenceLine::new("sessions' time in waits for data files", formatting::percent(waiting))
+    }));
     Some(Finding {
         id: ABOUT.id,
         severity: if dominate && !explained { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("The kernel's page cache answered {} of the reads: the storage was not measured", words::percent(1.0 - delivered / asked)),
+        title: format!("The kernel's page cache answered {} of the reads: the storage was not measured", formatting::percent(1.0 - delivered / asked)),
         evidence: facts,
         effect: Effect::unknown("how long the storage would have taken was not measured"),
         below_precision: false,
@@ -79,7 +79,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use kelvin_measure::observation::When;
+    use kelvin_measure::observation::CaptureTime;
 
     use super::super::staged::Staged;
     use super::*;
@@ -119,7 +119,7 @@ mod tests {
             .metric("host.disk.vdb.rkb_s", 0.0);
         assert_eq!(severity(few), None);
         let filling = reading(500.0).setting("shared_buffers", "6442450944").relations(
-            When::After,
+            CaptureTime::After,
             Vec::new(),
             500 << 20,
         );

@@ -1,10 +1,10 @@
 //! Did the data's device write in bursts?
 
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "data-write-burst", question: "Did the data's device write in bursts?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "data-write-burst", question: "Did the data's device write in bursts?", look };
 
 /// The busiest second against the mean: 10 × was seen where checkpoints stalled the log (FIELD 3); half of that is told.
 const BURST: f64 = 5.0;
@@ -18,7 +18,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let device = evidence.place("data")?.device.as_ref()?;
+    let device = evidence.file_location("data")?.device.as_ref()?;
     let name = |column: &str| format!("host.disk.{device}.{column}");
     let window = evidence.window(point)?;
     let seconds = seconds(evidence, &name("wkb_s"), window.from, window.to);
@@ -29,24 +29,30 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let bursts = seconds.iter().filter(|written| **written >= LITTLE.max(BURST * mean)).count();
     let mut facts = vec![
-        Fact::new(format!("written to the data's device {device}, the busiest second"), words::rate(peak)),
-        Fact::new("mean of the window", words::rate(mean)),
+        EvidenceLine::new(
+            format!("written to the data's device {device}, the busiest second"),
+            formatting::rate(peak),
+        ),
+        EvidenceLine::new("mean of the window", formatting::rate(mean)),
     ];
     if let Some(wait) = evidence.largest(point, &name("w_await")) {
-        facts.push(Fact::new("slowest second's mean time of a write", format!("{} ms", words::number(wait))));
+        facts.push(EvidenceLine::new(
+            "slowest second's mean time of a write",
+            format!("{} ms", formatting::number(wait)),
+        ));
     }
-    if evidence.place("wal").is_some_and(|log| log.device.as_ref() == Some(device)) {
-        facts.push(Fact::new("the log", "is on the same device, and waits behind these writes"));
+    if evidence.file_location("wal").is_some_and(|log| log.device.as_ref() == Some(device)) {
+        facts.push(EvidenceLine::new("the log", "is on the same device, and waits behind these writes"));
     }
     let checkpoints = evidence.occurrences("checkpoint", window).count();
-    facts.push(Fact::new("checkpoints in the window", checkpoints.to_string()));
+    facts.push(EvidenceLine::new("checkpoints in the window", checkpoints.to_string()));
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: Some(point),
-        title: format!("The data's device {device} wrote in bursts: {} in one second, {} on average", words::rate(peak), words::rate(mean)),
+        title: format!("The data's device {device} wrote in bursts: {} in one second, {} on average", formatting::rate(peak), formatting::rate(mean)),
         evidence: facts,
-        effect: Effect::up_to(bursts as f64 / seconds.len() as f64, Of::Throughput),
+        effect: Effect::up_to(bursts as f64 / seconds.len() as f64, EffectBasis::Throughput),
         below_precision: false,
         threshold: "a second with five times the mean and 16 MB; ten times was seen where checkpoints stalled the log".into(),
         next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier (checkpoint_flush_after, vm.dirty_background_bytes), and \

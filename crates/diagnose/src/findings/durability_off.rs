@@ -1,9 +1,9 @@
 //! Is a commit of MySQL or MariaDB on disk when it is answered, and can a crash of the host leave the database whole?
 
-use super::{About, setting};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, setting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "durability-off",
     question: "Does InnoDB bring each commit to disk, and its pages whole?",
     look,
@@ -21,7 +21,7 @@ struct Given {
 fn look(evidence: &Evidence) -> Vec<Finding> {
     let given = given(evidence);
     let Some(first) = given.iter().min_by_key(|one| one.severity) else { return Vec::new() };
-    let fact = |one: &Given| Fact::new(one.name, format!("{}: {}", one.value, one.what));
+    let fact = |one: &Given| EvidenceLine::new(one.name, format!("{}: {}", one.value, one.what));
     let mended: Vec<&str> = given.iter().map(|one| one.mended).collect();
     vec![Finding {
         id: ABOUT.id,
@@ -45,7 +45,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn given(evidence: &Evidence) -> Vec<Given> {
-    let word = |name| setting::word(evidence, name).map(str::to_lowercase);
+    let word = |name| setting::setting_value(evidence, name).map(str::to_lowercase);
     let mut given = Vec::new();
     let mut add = |name, value: Option<String>, severity, what, mended| {
         given.extend(value.map(|value| Given { name, value, severity, what, mended }));

@@ -3,8 +3,8 @@
 use kelvin_measure::observation::Occurrence;
 use kelvin_stats::student;
 
-use super::words;
-use crate::{Effect, Evidence, Fact, Of, Span};
+use super::formatting;
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Span};
 
 /// Whole seconds needed on each side before their throughput is compared.
 const FEWEST: usize = 3;
@@ -30,10 +30,10 @@ pub(super) struct Contrast {
 
 impl Contrast {
     /// As evidence.
-    pub(super) fn fact(self) -> Fact {
-        let (during, rest) = (words::number(self.during), words::number(self.rest));
+    pub(super) fn fact(self) -> EvidenceLine {
+        let (during, rest) = (formatting::number(self.during), formatting::number(self.rest));
         let change = format!("{:+.0} %", 100.0 * (self.during / self.rest - 1.0));
-        Fact::new(
+        EvidenceLine::new(
             "transactions a second during it",
             format!("{during} against {rest} in the rest of the window ({change})"),
         )
@@ -43,7 +43,7 @@ impl Contrast {
 /// What stretches that cover such a part of the window cost its throughput: as they were seen, else no more than that part.
 pub(super) fn on_figure(seen: Option<Contrast>, part: f64) -> Effect {
     let (low, high) = seen.map_or((0.0, 1.0), |seen| seen.lost);
-    Effect::between(part * low, part * high, Of::Throughput)
+    Effect::between(part * low, part * high, EffectBasis::Throughput)
 }
 
 /// The part of what happened that lies within `span`.
@@ -125,15 +125,18 @@ pub(super) fn total(evidence: &Evidence, name: &str, span: Span) -> Option<f64> 
 }
 
 /// The log device's mean time of a write and of a flush during the stretches, against the rest of the window.
-pub(super) fn on_log_device(evidence: &Evidence, window: Span, spans: &[Span]) -> Vec<Fact> {
-    let Some(device) = evidence.place("wal").and_then(|place| place.device.as_ref()) else {
+pub(super) fn on_log_device(evidence: &Evidence, window: Span, spans: &[Span]) -> Vec<EvidenceLine> {
+    let Some(device) = evidence.file_location("wal").and_then(|place| place.device.as_ref()) else {
         return Vec::new();
     };
     let each = |(kind, what): (&str, &str)| {
         let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
         let (during, rest) = on_requests(evidence, &of("await"), &of("s"), window, spans)?;
-        let found = format!("{} ms against {} ms", words::number(during), words::number(rest));
-        Some(Fact::new(format!("mean time of a {what} on the log's device {device} during it"), found))
+        let found = format!("{} ms against {} ms", formatting::number(during), formatting::number(rest));
+        Some(EvidenceLine::new(
+            format!("mean time of a {what} on the log's device {device} during it"),
+            found,
+        ))
     };
     [("w", "write"), ("f", "flush")].into_iter().filter_map(each).collect()
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use kelvin_stats::proportion;
 
-use super::About;
+use super::FindingDefinition;
 use crate::load::percent;
-use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "errors-and-retries",
     question: "Did more than 1 % of the transactions fail or have to be repeated?",
     look,
@@ -35,8 +35,11 @@ fn of(point: &PointEvidence) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        Fact::new("failed for good", format!("{} of {all} ({})", sums.failed, percent(failed))),
-        Fact::new("repetitions", format!("{} ({} of the transactions)", sums.retries, percent(retried))),
+        EvidenceLine::new("failed for good", format!("{} of {all} ({})", sums.failed, percent(failed))),
+        EvidenceLine::new(
+            "repetitions",
+            format!("{} ({} of the transactions)", sums.retries, percent(retried)),
+        ),
     ];
     let mut classes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for error in point.errors.iter().filter(|error| error.second >= 0) {
@@ -45,7 +48,7 @@ fn of(point: &PointEvidence) -> Option<Finding> {
     let mut classes: Vec<_> = classes.into_iter().collect();
     classes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     for ((class, code), count) in classes.into_iter().take(3) {
-        facts.push(Fact::new(format!("{class} {code}"), format!("{count} of {of_errors} errors")));
+        facts.push(EvidenceLine::new(format!("{class} {code}"), format!("{count} of {of_errors} errors")));
     }
     let (_, by_chance) = proportion::accepted_counts(all, 0.0, BOUND, 0.01);
     let surely = sums.failed > by_chance;
@@ -61,7 +64,7 @@ fn of(point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title,
         evidence: facts,
-        effect: Effect::up_to((sums.failed + sums.retries) as f64 / (all + sums.retries) as f64, Of::Transactions),
+        effect: Effect::up_to((sums.failed + sums.retries) as f64 / (all + sums.retries) as f64, EffectBasis::Transactions),
         below_precision: false,
         threshold: "1 % of the transactions; red when surely more than that failed (binomial test at 1 %), or when a tenth had \
                     to be repeated"

@@ -1,16 +1,16 @@
 //! Do InnoDB's pages go past the kernel's page cache?
 
-use super::{About, buffer_pool, buffers_too_small, setting, words};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting, setting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "flush-method",
     question: "Do InnoDB's pages go past the kernel's page cache (innodb_flush_method)?",
     look,
 };
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    let word = |name| setting::word(evidence, name).map(str::to_uppercase);
+    let word = |name| setting::setting_value(evidence, name).map(str::to_uppercase);
     // Since MariaDB 11.0 the buffering of data files has a setting of its own.
     let (name, value) = match (word("innodb_data_file_buffering"), word("innodb_flush_method")) {
         (Some(buffering), _) if buffering == "ON" => ("innodb_data_file_buffering", buffering),
@@ -19,12 +19,12 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         (None, Some(method)) => ("innodb_flush_method", method),
     };
     let value = if value.is_empty() { "FSYNC".to_owned() } else { value };
-    let pool = buffer_pool::of(evidence);
+    let pool = buffer_pool::configured_pool(evidence);
     let database = buffers_too_small::database(evidence);
     let beyond = database.zip(pool.bytes).is_some_and(|(database, pool)| database > pool);
-    let mut facts = vec![Fact::new(name, value.to_lowercase())];
-    facts.extend(pool.bytes.map(|bytes| Fact::new(pool.setting, words::size(bytes))));
-    facts.extend(database.map(|bytes| Fact::new("database", words::size(bytes))));
+    let mut facts = vec![EvidenceLine::new(name, value.to_lowercase())];
+    facts.extend(pool.bytes.map(|bytes| EvidenceLine::new(pool.setting, formatting::size(bytes))));
+    facts.extend(database.map(|bytes| EvidenceLine::new("database", formatting::size(bytes))));
     vec![Finding {
         id: ABOUT.id,
         severity: if beyond { Severity::Amber } else { Severity::Note },
@@ -48,14 +48,14 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use kelvin_measure::observation::When;
+    use kelvin_measure::observation::CaptureTime;
 
     use super::super::staged::Staged;
     use super::*;
 
     fn severity(settings: &[(&str, &str)], database: u64) -> Option<Severity> {
         let staged = Staged::new().setting("innodb_buffer_pool_size", "134217728").relations(
-            When::After,
+            CaptureTime::After,
             Vec::new(),
             database,
         );

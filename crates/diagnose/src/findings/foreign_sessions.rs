@@ -2,13 +2,16 @@
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 
-use super::{About, words};
+use super::{FindingDefinition, formatting};
 use crate::load::is_mysql;
 use crate::noise::is_accepted;
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "foreign-sessions", question: "Did sessions that are not the load's own do anything?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "foreign-sessions",
+    question: "Did sessions that are not the load's own do anything?",
+    look,
+};
 
 /// Sessions on average: one that is at work for half a second in ten.
 const LEAST: f64 = 0.05;
@@ -40,16 +43,19 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     };
     let groups = active.by(what);
     let facts = groups.iter().take(5).map(|((name, class, _), sessions)| {
-        Fact::new(format!("{name}: {class}"), format!("{} sessions on average", words::number(*sessions)))
+        EvidenceLine::new(
+            format!("{name}: {class}"),
+            format!("{} sessions on average", formatting::number(*sessions)),
+        )
     });
     let open: f64 =
         groups.iter().filter(|((.., kind), _)| *kind == WaitKind::IdleInTransaction).map(|(_, n)| n).sum();
     let waited: f64 = evidence.row_waits(point).iter().map(|(_, n)| n).sum();
     // A transaction that somebody else leaves open beside users who wait for rows is what they wait for, as likely as not.
     let blocks = open >= LEAST && waited >= 1.0;
-    let mut facts: Vec<Fact> = facts.collect();
+    let mut facts: Vec<EvidenceLine> = facts.collect();
     if blocks {
-        facts.push(Fact::new("sessions that waited for rows meanwhile", words::number(waited)));
+        facts.push(EvidenceLine::new("sessions that waited for rows meanwhile", formatting::number(waited)));
     }
     // A second load on the same data: the figures are of both.
     let other_kelvin = evidence.active(point, is_other_kelvin).sessions();
@@ -67,7 +73,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{who}: {} on average{}",
-            words::number(if other_kelvin >= LEAST { other_kelvin } else { sessions }),
+            formatting::number(if other_kelvin >= LEAST { other_kelvin } else { sessions }),
             if blocks { ", with a transaction open while users waited for rows" } else { "" }
         ),
         evidence: facts,
@@ -106,9 +112,10 @@ mod tests {
             let backend = format!("client backend ({name})");
             let mut evidence = Staged::new().sessions(&[(&backend, "CPU", "", 2.0)], &[]).done();
             let spec = serde_json::json!({ "accept-noise": accept });
-            evidence.context = std::mem::take(&mut evidence.context).with(spec, serde_json::json!({}));
+            evidence.context =
+                std::mem::take(&mut evidence.context).with_environment(spec, serde_json::json!({}));
             let found = look(&evidence);
-            let voids = crate::verdict::in_doubt(evidence.point(0).unwrap(), &found).count() > 0;
+            let voids = crate::verdict::voiding_findings(evidence.point(0).unwrap(), &found).count() > 0;
             (found[0].severity, voids)
         };
         assert_eq!(of(false, "kelvin 1f9a04c7"), (Severity::Red, true));

@@ -1,20 +1,24 @@
 //! Is a commit on disk when it is answered? Without `fsync` (SQLite: `synchronous = off`), a crash of the host loses or ruins
 //! the database.
 
-use super::{About, setting};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, setting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "fsync-off", question: "Does the server wait for the disk at all (fsync)?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "fsync-off",
+    question: "Does the server wait for the disk at all (fsync)?",
+    look,
+};
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     // The second is SQLite's; PostgreSQL has no setting of that name.
-    let is_off =
-        |name: &&str| setting::word(evidence, name).is_some_and(|word| word.eq_ignore_ascii_case("off"));
+    let is_off = |name: &&str| {
+        setting::setting_value(evidence, name).is_some_and(|word| word.eq_ignore_ascii_case("off"))
+    };
     let Some(name) = ["fsync", "synchronous"].into_iter().find(is_off) else { return Vec::new() };
-    let mut facts = vec![Fact::new(name, "off")];
-    if let Some(pages) = setting::word(evidence, "full_page_writes") {
-        facts.push(Fact::new("full_page_writes", pages));
+    let mut facts = vec![EvidenceLine::new(name, "off")];
+    if let Some(pages) = setting::setting_value(evidence, "full_page_writes") {
+        facts.push(EvidenceLine::new("full_page_writes", pages));
     }
     vec![Finding {
         id: ABOUT.id,

@@ -2,10 +2,10 @@
 
 use kelvin_observe::metric;
 
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "history-list",
     question: "Did purge keep up, or did the history of old row versions grow?",
     look,
@@ -25,24 +25,30 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let window = evidence.window(point)?;
-    let seen = evidence.seen(metric::HISTORY_LENGTH, window);
+    let seen = evidence.values_within(metric::HISTORY_LENGTH, window);
     let (first, last) = (seen.first()?.value, seen.last()?.value);
     let grown = last - first;
-    let committed = evidence.mean_of(point, metric::COMMITS).map(|rate| rate * window.seconds());
+    let committed = evidence.mean_of_first_known(point, metric::COMMITS).map(|rate| rate * window.seconds());
     let behind = grown >= LEAST && committed.is_none_or(|committed| grown >= LEFT * committed);
     let many = last >= MANY;
     if !behind && !many {
         return None;
     }
     let mut facts = vec![
-        Fact::new("history when the window opened", format!("{} transactions", words::grouped(first))),
-        Fact::new("when it closed", format!("{} transactions", words::grouped(last))),
+        EvidenceLine::new(
+            "history when the window opened",
+            format!("{} transactions", formatting::grouped(first)),
+        ),
+        EvidenceLine::new("when it closed", format!("{} transactions", formatting::grouped(last))),
     ];
-    facts.extend(committed.map(|number| Fact::new("transactions committed in it", words::grouped(number))));
+    facts.extend(
+        committed
+            .map(|number| EvidenceLine::new("transactions committed in it", formatting::grouped(number))),
+    );
     facts.extend(
         evidence
             .setting_number("innodb_purge_threads")
-            .map(|number| Fact::new("innodb_purge_threads", words::number(number))),
+            .map(|number| EvidenceLine::new("innodb_purge_threads", formatting::number(number))),
     );
     Some(Finding {
         id: ABOUT.id,
@@ -51,11 +57,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: if behind {
             format!(
                 "Purge fell behind: the history grew by {} transactions within the window, to {}",
-                words::grouped(grown),
-                words::grouped(last)
+                formatting::grouped(grown),
+                formatting::grouped(last)
             )
         } else {
-            format!("The history of old row versions holds {} transactions", words::grouped(last))
+            format!("The history of old row versions holds {} transactions", formatting::grouped(last))
         },
         evidence: facts,
         effect: Effect::unknown("what reading past old versions costs is not counted"),

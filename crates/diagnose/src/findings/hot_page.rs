@@ -2,11 +2,14 @@
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 
-use super::{About, buffers_too_small, hot_rows, scan_without_index, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity, is_client};
+use super::{FindingDefinition, buffers_too_small, formatting, hot_rows, scan_without_index};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
-pub(super) const ABOUT: About =
-    About { id: "hot-page", question: "Did sessions queue for the same page of a table or index?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "hot-page",
+    question: "Did sessions queue for the same page of a table or index?",
+    look,
+};
 
 /// Share of the active sessions from which a class is the limit (METHOD B6), and from which it should be known.
 const LIMIT: f64 = 0.4;
@@ -31,27 +34,30 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let explained = hot_rows::is_red(evidence, point)
         || buffers_too_small::is_red(evidence, point)
         || scan_without_index::is_red(evidence);
-    let mut facts = vec![Fact::new(
+    let mut facts = vec![EvidenceLine::new(
         "sessions that waited for a page another one used",
         format!(
             "{} of {} active ({})",
-            words::number(waiting),
-            words::number(active.sessions()),
-            words::percent(share)
+            formatting::number(waiting),
+            formatting::number(active.sessions()),
+            formatting::percent(share)
         ),
     )];
     let of = |(group, sessions): &(WaitGroup, f64)| {
         let query = group.query.filter(|_| waits_for_a_page(group))?;
-        Some(Fact::new(statement(evidence, point, query), format!("{} of them", words::number(*sessions))))
+        Some(EvidenceLine::new(
+            statement(evidence, point, query),
+            format!("{} of them", formatting::number(*sessions)),
+        ))
     };
     facts.extend(active.groups.iter().filter_map(of).take(3));
     Some(Finding {
         id: ABOUT.id,
         severity: if share >= LIMIT && waiting >= 1.0 && !explained { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("Sessions queued for the same page: {} of their active time", words::percent(share)),
+        title: format!("Sessions queued for the same page: {} of their active time", formatting::percent(share)),
         evidence: facts,
-        effect: Effect::up_to(share, Of::TransactionTime),
+        effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own bound), where hot rows, too small buffers or scans do not explain it; 33 \
                     warehouse rows in one page made page waits of more than 70 % in a study"
@@ -66,7 +72,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
 fn statement(evidence: &Evidence, point: u32, query: i64) -> String {
     let known =
         evidence.statements(point).and_then(|(statements, _)| statements.iter().find(|s| s.query == query));
-    known.map_or_else(|| format!("in statement {query}"), |s| format!("in {}", words::statement(&s.text)))
+    known
+        .map_or_else(|| format!("in statement {query}"), |s| format!("in {}", formatting::statement(&s.text)))
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_measure::observation::{Blocker, WaitGroup, WaitKind, When};
+use kelvin_measure::observation::{Blocker, CaptureTime, WaitGroup, WaitKind};
 
-use super::{About, scan_without_index, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity, is_client};
+use super::{FindingDefinition, formatting, scan_without_index};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
-pub(super) const ABOUT: About =
-    About { id: "hot-rows", question: "Did users queue for the same rows?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "hot-rows", question: "Did users queue for the same rows?", look };
 
 /// Share of the active sessions from which a class is the limit, and how far it must be ahead of others (METHOD B6).
 const LIMIT: f64 = 0.4;
@@ -65,38 +65,41 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let rows = evidence.row_waits(point);
     let of = rows.first().map_or(String::new(), |(relation, _)| format!(" of {relation}"));
     let mut facts = vec![
-        Fact::new(
+        EvidenceLine::new(
             "sessions that waited for a row another one held",
             format!(
                 "{} of {} active ({})",
-                words::number(waiting),
-                words::number(active.sessions()),
-                words::percent(share)
+                formatting::number(waiting),
+                formatting::number(active.sessions()),
+                formatting::percent(share)
             ),
         ),
-        Fact::new("sessions that waited for the log meanwhile", words::number(log)),
-        Fact::new("sessions that held a transaction open for their client", words::number(idle)),
+        EvidenceLine::new("sessions that waited for the log meanwhile", formatting::number(log)),
+        EvidenceLine::new("sessions that held a transaction open for their client", formatting::number(idle)),
     ];
     let relation = |(relation, waiting): (String, f64)| {
-        Fact::new(format!("waiting for rows of {relation}"), format!("{} sessions", words::number(waiting)))
+        EvidenceLine::new(
+            format!("waiting for rows of {relation}"),
+            format!("{} sessions", formatting::number(waiting)),
+        )
     };
     facts.extend(rows.into_iter().take(3).map(relation));
     facts.extend(holders_of(evidence, point));
     if let Some(rows) = by_nature {
-        let (each, number) = (words::number(users / rows.number), words::number(rows.number));
-        facts.push(Fact::new(
+        let (each, number) = (formatting::number(users / rows.number), formatting::number(rows.number));
+        facts.push(EvidenceLine::new(
             format!("users for each {}", rows.of),
-            format!("{} / {number} = {each}", words::number(users)),
+            format!("{} / {number} = {each}", formatting::number(users)),
         ));
     }
     let next = if let Some(rows) = crowded {
         format!(
             "{} at least {}{} and not {} for {} users: {}, and with too few the figure measures that queue and nothing else.",
             rows.load,
-            words::number((users / rows.users_each).ceil()),
+            formatting::number((users / rows.users_each).ceil()),
             rows.unit,
-            words::number(rows.number),
-            words::number(users),
+            formatting::number(rows.number),
+            formatting::number(users),
             rows.why
         )
     } else if red {
@@ -109,9 +112,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("Users queued for the same rows{of}: {} of their active time", words::percent(share)),
+        title: format!("Users queued for the same rows{of}: {} of their active time", formatting::percent(share)),
         evidence: facts,
-        effect: Effect::up_to(share, Of::TransactionTime),
+        effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for their client (the verdict's own bound: 40 % \
                     with a margin of two) and a quarter of the users stands in the queue; amber from 25 %"
@@ -121,7 +124,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
 }
 
 /// Who held the rows: which applications, and the two transactions that were seen the oldest while others waited for them.
-fn holders_of(evidence: &Evidence, point: u32) -> Vec<Fact> {
+fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
     let looks = evidence.blockers(point);
     let opened = evidence.window(point).map_or(0, |window| window.from);
     // Its sessions have no name that their client has given itself.
@@ -141,7 +144,7 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<Fact> {
             }
         }
     }
-    let mut facts: Vec<Fact> = applications
+    let mut facts: Vec<EvidenceLine> = applications
         .into_iter()
         .map(|(name, seen)| {
             let who = if mysql {
@@ -151,7 +154,10 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<Fact> {
             } else {
                 format!("\"{name}\"")
             };
-            Fact::new(format!("held by {who}"), format!("in {seen} of {}", words::count(looks.len(), "look")))
+            EvidenceLine::new(
+                format!("held by {who}"),
+                format!("in {seen} of {}", formatting::count(looks.len(), "look")),
+            )
         })
         .collect();
     let mut oldest: Vec<_> = oldest.into_values().collect();
@@ -162,10 +168,10 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<Fact> {
         let whom: Vec<String> = one.waiting.iter().map(i64::to_string).collect();
         let age = one.transaction_ms.map_or_else(
             || "its transaction's age is not known".into(),
-            |ms| format!("its transaction {} old", words::seconds(ms / 1e3)),
+            |ms| format!("its transaction {} old", formatting::seconds(ms / 1e3)),
         );
         let doing = if one.doing.is_empty() { "not seen".into() } else { one.doing.clone() };
-        Fact::new(
+        EvidenceLine::new(
             format!("process {} at {second:.0} s", one.pid),
             format!("blocked {}, {age}, doing: {doing}", whom.join(", ")),
         )
@@ -188,7 +194,7 @@ struct ByNature {
 fn by_nature(evidence: &Evidence) -> Option<ByNature> {
     let asked = |pointer: &str| evidence.context.spec(pointer).and_then(serde_json::Value::as_f64);
     let found = |name: &str| {
-        let (relations, _) = evidence.relations(When::Before)?;
+        let (relations, _) = evidence.relations(CaptureTime::Before)?;
         let is = |of: &str| of.rsplit('.').next() == Some(name);
         relations.iter().find(|r| r.kind == "table" && is(&r.name))?.rows.map(|rows| rows as f64)
     };
@@ -338,7 +344,7 @@ mod tests {
             evidence.context.workload = workload.into();
             assert!(by_nature(&evidence).is_none());
             let relations = vec![table(name, number as u64, 0)];
-            let seen = Observation::Relations { when: When::Before, relations, database_bytes: 1 };
+            let seen = Observation::Relations { when: CaptureTime::Before, relations, database_bytes: 1 };
             evidence.event(&Event::Observed(seen));
             assert_eq!(by_nature(&evidence).unwrap().number, number);
         }
@@ -349,7 +355,7 @@ mod tests {
     fn pgbench_with_more_users_than_branches_is_red() {
         let branches = |rows| {
             let relations = vec![table("public.pgbench_branches", rows, 0)];
-            Staged::of("pgbench", 8, 1).sessions(ONE, &[]).relations(When::Before, relations, 1)
+            Staged::of("pgbench", 8, 1).sessions(ONE, &[]).relations(CaptureTime::Before, relations, 1)
         };
         let found = look(&branches(1).done());
         assert_eq!(found[0].severity, Severity::Red);

@@ -1,10 +1,10 @@
 //! Are large shared buffers in small pages?
 
-use super::{About, setting, words};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, formatting, setting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "huge-pages-off", question: "Are large shared buffers in huge pages?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "huge-pages-off", question: "Are large shared buffers in huge pages?", look };
 
 /// Buffers from which it matters.
 const LARGE: f64 = 8.0 * 1_073_741_824.0;
@@ -15,12 +15,15 @@ const PAGE: f64 = 2_097_152.0;
 
 /// Whether the server has them: none where that cannot be told.
 fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
-    match (setting::word(evidence, "huge_pages_status"), setting::word(evidence, "huge_pages")?) {
+    match (
+        setting::setting_value(evidence, "huge_pages_status"),
+        setting::setting_value(evidence, "huge_pages")?,
+    ) {
         (Some("on"), _) | (_, "on") => Some(true),
         (Some("off"), _) | (_, "off") => Some(false),
         // "try": by what the kernel has handed out, on this host.
         _ => {
-            evidence.place("data")?;
+            evidence.file_location("data")?;
             let total = evidence.newest("host.memory.huge_pages.total")?;
             let taken = total - evidence.newest("host.memory.huge_pages.free")?
                 + evidence.newest("host.memory.huge_pages.reserved").unwrap_or(0.0);
@@ -35,7 +38,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 
 fn find(evidence: &Evidence) -> Option<Finding> {
     let buffers = evidence.setting_number("shared_buffers").filter(|buffers| *buffers >= LARGE)?;
-    let here = evidence.place("data").is_some();
+    let here = evidence.file_location("data").is_some();
     let page =
         evidence.newest("host.memory.huge_pages.size").filter(|size| here && *size > 0.0).unwrap_or(PAGE);
     // The server's own reckoning (15 and later) is exact.
@@ -45,25 +48,25 @@ fn find(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        Fact::new("shared_buffers", words::size(buffers)),
-        Fact::new("huge_pages", setting::word(evidence, "huge_pages").unwrap_or("unknown")),
+        EvidenceLine::new("shared_buffers", formatting::size(buffers)),
+        EvidenceLine::new("huge_pages", setting::setting_value(evidence, "huge_pages").unwrap_or("unknown")),
     ];
     if here && let Some(total) = evidence.newest("host.memory.huge_pages.total") {
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "huge pages set aside on the host",
-            format!("{} of {}", words::grouped(total), words::size(page)),
+            format!("{} of {}", formatting::grouped(total), formatting::size(page)),
         ));
     }
     if here && let Some(tables) = evidence.newest("host.memory.page_tables") {
-        facts.push(Fact::new("page tables", words::size(tables)));
+        facts.push(EvidenceLine::new("page tables", formatting::size(tables)));
     }
     let from = if told.is_some() { "shared_memory_size_in_huge_pages" } else { "shared_buffers × 1.03" };
-    facts.push(Fact::new("huge pages needed", format!("{} ({from})", words::grouped(pages))));
+    facts.push(EvidenceLine::new("huge pages needed", format!("{} ({from})", formatting::grouped(pages))));
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("{} of shared buffers are in small pages", words::size(buffers)),
+        title: format!("{} of shared buffers are in small pages", formatting::size(buffers)),
         evidence: facts,
         effect: Effect::unknown("misses of the translation buffers are not counted by page size; 4 to 7.5 % of the throughput elsewhere"),
         below_precision: false,

@@ -3,13 +3,16 @@
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_observe::metric;
 
-use super::About;
-use crate::load::{asked, percent};
+use super::FindingDefinition;
+use crate::load::{busy_user_share, percent};
 use crate::verdict::time::model;
-use crate::{Class, Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "log-write-latency", question: "Did commits wait for the log to reach its device?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "log-write-latency",
+    question: "Did commits wait for the log to reach its device?",
+    look,
+};
 
 /// The share from which on a class limits.
 const SHARE: f64 = 0.40;
@@ -27,32 +30,32 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let model = model(evidence, point)?;
     let share = model.share(Class::Log).filter(|share| share.share >= SHARE)?;
     let sync = flush(evidence, point.point);
-    let paced = asked(evidence, point).is_some_and(|share| share < PACED);
+    let paced = busy_user_share(evidence, point).is_some_and(|share| share < PACED);
     let red = !paced && share.low >= SHARE * 0.75 && sync.as_ref().is_some_and(|sync| sync.ms >= SLOW_MS);
-    let mut facts = vec![Fact::new(
+    let mut facts = vec![EvidenceLine::new(
         "time of transactions in writing the log",
         format!("{} ({} to {})", percent(share.share), percent(share.low), percent(share.high)),
     )];
     facts.extend(sync.as_ref().map(|sync| {
-        Fact::new("a flush of the log", format!("{}{:.2} ms {}", sync.at_least, sync.ms, sync.how))
+        EvidenceLine::new("a flush of the log", format!("{}{:.2} ms {}", sync.at_least, sync.ms, sync.how))
     }));
     facts.extend(
         evidence
-            .mean_of(point.point, metric::LOG_SYNCS)
-            .map(|rate| Fact::new("flushes a second", format!("{rate:.0}"))),
+            .mean_of_first_known(point.point, metric::LOG_SYNCS)
+            .map(|rate| EvidenceLine::new("flushes a second", format!("{rate:.0}"))),
     );
     facts.extend(
         evidence
-            .mean_of(point.point, metric::LOG_BYTES)
-            .map(|rate| Fact::new("log written", format!("{:.1} MB/s", rate / 1e6))),
+            .mean_of_first_known(point.point, metric::LOG_BYTES)
+            .map(|rate| EvidenceLine::new("log written", format!("{:.1} MB/s", rate / 1e6))),
     );
     let mut of_device: Option<f64> = None;
-    if let Some(device) = evidence.place("wal").and_then(|place| place.device.as_deref()) {
+    if let Some(device) = evidence.file_location("wal").and_then(|place| place.device.as_deref()) {
         for (kind, what) in [("w", "a write to"), ("f", "a flush of")] {
             let ms = request_ms(evidence, point.point, device, kind);
-            facts.extend(
-                ms.map(|ms| Fact::new(format!("{what} the log's device {device}"), format!("{ms:.2} ms"))),
-            );
+            facts.extend(ms.map(|ms| {
+                EvidenceLine::new(format!("{what} the log's device {device}"), format!("{ms:.2} ms"))
+            }));
             of_device = ms.map(|ms| of_device.map_or(ms, |of| of.max(ms))).or(of_device);
         }
     }
@@ -69,7 +72,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title,
         evidence: facts,
-        effect: Effect::between(share.low, share.high, Of::TransactionTime),
+        effect: Effect::between(share.low, share.high, EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "40 % of the transactions' time; red when that is surely 30 % or more (95 % interval), users are in a \
                     transaction for half of their time or more, and a flush takes 3 ms or more, the guidance for log files \
@@ -109,14 +112,14 @@ struct Flush {
 /// does not count its flushes (PostgreSQL 13) made at most one for each commit. A request of the log's device is not a flush:
 /// the file system makes one flush of several, and waits for more than the device.
 fn flush(evidence: &Evidence, point: u32) -> Option<Flush> {
-    let rate = evidence.mean_of(point, metric::LOG_SYNCS).filter(|rate| *rate > 0.0);
-    let timed = evidence.mean_of(point, metric::LOG_SYNC_MS).filter(|ms| *ms > 0.0);
+    let rate = evidence.mean_of_first_known(point, metric::LOG_SYNCS).filter(|rate| *rate > 0.0);
+    let timed = evidence.mean_of_first_known(point, metric::LOG_SYNC_MS).filter(|ms| *ms > 0.0);
     if let (Some(rate), Some(ms)) = (rate, timed) {
         return Some(Flush { ms: ms / rate, at_least: "", how: "by the database's clock" });
     }
     let flushing = |group: &WaitGroup| group.kind == WaitKind::LogFlush;
     let sessions = evidence.active(point, flushing).sessions();
-    let commits = evidence.mean_of(point, metric::COMMITS).filter(|rate| *rate > 0.0);
+    let commits = evidence.mean_of_first_known(point, metric::COMMITS).filter(|rate| *rate > 0.0);
     let (rate, at_least, how) = match (rate, commits) {
         (Some(rate), _) => (rate, "", "by sessions seen in it and flushes a second"),
         (None, Some(rate)) => (rate, "at least ", "by sessions seen in it and commits a second"),

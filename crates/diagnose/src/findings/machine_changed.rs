@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 
-use super::About;
+use super::FindingDefinition;
 use crate::load::percent;
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "machine-changed", question: "Is the machine what it was at the last run?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "machine-changed",
+    question: "Is the machine what it was at the last run?",
+    look,
+};
 
 /// What decides a figure, and its name.
 const FIELDS: [(&str, &str); 14] = [
@@ -38,18 +41,23 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     if name(evidence).is_none() || name(evidence) != name(earlier) {
         return Vec::new();
     }
-    let mut facts: Vec<Fact> = FIELDS
+    let mut facts: Vec<EvidenceLine> = FIELDS
         .iter()
         .filter_map(|(path, what)| {
             let (before, now) = (earlier.context.environment(path)?, evidence.context.environment(path)?);
-            (before != now).then(|| Fact::new(*what, format!("{}, before {}", words(now), words(before))))
+            (before != now).then(|| {
+                EvidenceLine::new(
+                    *what,
+                    format!("{}, before {}", describe_value(now), describe_value(before)),
+                )
+            })
         })
         .collect();
     let memory = |of: &Evidence| of.context.environment("/client_host/memory/total_bytes")?.as_f64();
     if let (Some(before), Some(now)) = (memory(earlier), memory(evidence))
         && (now - before).abs() > MEMORY * before
     {
-        facts.push(Fact::new("bytes of memory", format!("{now:.0}, before {before:.0}")));
+        facts.push(EvidenceLine::new("bytes of memory", format!("{now:.0}, before {before:.0}")));
     }
     facts.extend(frequency(earlier, evidence));
     if facts.is_empty() {
@@ -72,23 +80,26 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     }]
 }
 
-fn frequency(earlier: &Evidence, evidence: &Evidence) -> Option<Fact> {
+fn frequency(earlier: &Evidence, evidence: &Evidence) -> Option<EvidenceLine> {
     let of = |of: &Evidence| of.mean(of.points().next()?.point, "host.cpu.total.frequency");
     let (before, now) = (of(earlier)?, of(evidence)?);
     let change = now / before - 1.0;
     (change.abs() > FREQUENCY).then(|| {
-        Fact::new("CPU frequency", format!("{now:.0} MHz, before {before:.0} MHz ({})", percent(change)))
+        EvidenceLine::new(
+            "CPU frequency",
+            format!("{now:.0} MHz, before {before:.0} MHz ({})", percent(change)),
+        )
     })
 }
 
 /// A value as a person would write it.
-pub(super) fn words(value: &Value) -> String {
+pub(super) fn describe_value(value: &Value) -> String {
     match value {
         Value::Null => "not given".into(),
         Value::String(text) => text.clone(),
-        Value::Array(all) => all.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Array(all) => all.iter().map(describe_value).collect::<Vec<_>>().join(", "),
         Value::Object(all) => {
-            let each = all.iter().map(|(name, value)| format!("{name}: {}", words(value)));
+            let each = all.iter().map(|(name, value)| format!("{name}: {}", describe_value(value)));
             each.collect::<Vec<_>>().join("; ")
         }
         other => other.to_string(),

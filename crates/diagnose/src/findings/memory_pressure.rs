@@ -1,10 +1,13 @@
 //! Did tasks wait for memory?
 
-use super::{About, swapping, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
+use super::{FindingDefinition, formatting, swapping};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "memory-pressure", question: "Did tasks wait for memory during the window?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "memory-pressure",
+    question: "Did tasks wait for memory during the window?",
+    look,
+};
 
 /// Share of the time in which all tasks stood still for memory, which no load gets back; and that in which some did.
 const ALL: f64 = 0.05;
@@ -25,8 +28,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         .iter()
         .any(|f| f.severity == Severity::Red && f.point == Some(point));
     let mut facts = vec![
-        Fact::new("time in which some task waited for memory", words::percent(some)),
-        Fact::new("time in which all tasks did", words::percent(all)),
+        EvidenceLine::new("time in which some task waited for memory", formatting::percent(some)),
+        EvidenceLine::new("time in which all tasks did", formatting::percent(all)),
     ];
     for (name, what) in [
         ("host.pages.scan_direct", "pages looked at for reclaim by the tasks that wanted memory"),
@@ -34,16 +37,16 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         ("host.pages.refaults", "pages of files read again soon after they were dropped"),
     ] {
         if let Some(rate) = evidence.mean(point, name).filter(|rate| *rate > 0.0) {
-            facts.push(Fact::new(what, format!("{} a second", words::number(rate))));
+            facts.push(EvidenceLine::new(what, format!("{} a second", formatting::number(rate))));
         }
     }
     Some(Finding {
         id: ABOUT.id,
         severity: if all >= ALL && !swaps { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("Tasks waited for memory in {} of the window", words::percent(some)),
+        title: format!("Tasks waited for memory in {} of the window", formatting::percent(some)),
         evidence: facts,
-        effect: Effect::up_to(some.max(all), Of::TransactionTime),
+        effect: Effect::up_to(some.max(all), EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "amber from 2 % of the time with a task that waits for memory, red from 5 % with all of them (kernel pressure stall information; \
                     the verdict counts it as a witness)"

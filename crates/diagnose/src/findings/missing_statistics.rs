@@ -1,18 +1,21 @@
 //! Does the planner know the tables it plans for?
 
-use kelvin_measure::observation::When;
+use kelvin_measure::observation::CaptureTime;
 
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "missing-statistics", question: "Does the planner have statistics of every table?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "missing-statistics",
+    question: "Does the planner have statistics of every table?",
+    look,
+};
 
 /// Rows from which a guess matters: smaller tables are a page or few, whatever the plan.
 const ROWS: u64 = 1000;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    let Some((relations, _)) = evidence.relations(When::Before) else { return Vec::new() };
+    let Some((relations, _)) = evidence.relations(CaptureTime::Before) else { return Vec::new() };
     let unknown = |r: &&kelvin_measure::observation::Relation| {
         r.kind == "table" && r.analyzed == Some(false) && r.rows.is_some_and(|rows| rows >= ROWS)
     };
@@ -21,9 +24,9 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         return Vec::new();
     }
     let fact = |table: &&kelvin_measure::observation::Relation| {
-        Fact::new(
+        EvidenceLine::new(
             table.name.clone(),
-            format!("{} rows, no statistics", words::grouped(table.rows.unwrap_or(0) as f64)),
+            format!("{} rows, no statistics", formatting::grouped(table.rows.unwrap_or(0) as f64)),
         )
     };
     let names: Vec<&str> = tables.iter().take(3).map(|table| table.name.as_str()).collect();
@@ -32,7 +35,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("{} had no statistics when the load began: {}{more}", words::count(tables.len(), "table"), names.join(", ")),
+        title: format!("{} had no statistics when the load began: {}{more}", formatting::count(tables.len(), "table"), names.join(", ")),
         evidence: tables.iter().take(10).map(fact).collect(),
         effect: Effect::unknown("the plans that statistics would have brought were not run"),
         below_precision: false,
@@ -52,7 +55,11 @@ mod tests {
 
     fn found(analyzed: Option<bool>, rows: u64) -> Vec<Finding> {
         let stock = Relation { analyzed, ..table("public.stock", rows, 0) };
-        look(&Staged::new().relations(When::Before, vec![stock, table("public.item", 100_000, 0)], 1).done())
+        look(
+            &Staged::new()
+                .relations(CaptureTime::Before, vec![stock, table("public.item", 100_000, 0)], 1)
+                .done(),
+        )
     }
 
     #[test]

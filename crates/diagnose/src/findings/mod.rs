@@ -18,6 +18,7 @@ mod effect;
 mod errors_and_retries;
 mod flush_method;
 mod foreign_sessions;
+mod formatting;
 mod fsync_off;
 mod history_list;
 mod hot_page;
@@ -51,15 +52,14 @@ mod too_few_users;
 mod top_statement_dominates;
 mod unseen;
 mod wal_forced_checkpoint;
-mod words;
 mod working_set;
 
-pub use self::io::{IoAbout, all as io_all, find as io_findings};
+pub use self::io::{IoFindingDefinition, all as io_all, find as io_findings};
 use crate::{Evidence, Finding};
 
 /// A finding as it is asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct About {
+pub struct FindingDefinition {
     /// Its stable name.
     pub id: &'static str,
     /// The question that it answers.
@@ -69,7 +69,7 @@ pub struct About {
 }
 
 /// Every finding that is known, in the order of a reader's questions.
-const KNOWN: &[About] = &[
+const KNOWN: &[FindingDefinition] = &[
     client_saturated::ABOUT,
     steal::ABOUT,
     noisy_neighbour::ABOUT,
@@ -118,12 +118,12 @@ const KNOWN: &[About] = &[
 const OF_ANY_LOAD: [&str; 4] = ["steal", "machine-changed", "swapping", "memory-pressure"];
 
 /// Every finding that is known.
-pub fn all() -> &'static [About] {
+pub fn known_findings() -> &'static [FindingDefinition] {
     KNOWN
 }
 
 /// What the evidence shows, the most severe first, otherwise in the order of [`all`].
-pub fn find(evidence: &Evidence) -> Vec<Finding> {
+pub fn findings_for(evidence: &Evidence) -> Vec<Finding> {
     let asked = KNOWN.iter().filter(|about| !evidence.is_io() || OF_ANY_LOAD.contains(&about.id));
     let mut found: Vec<Finding> = asked.flat_map(|about| (about.look)(evidence)).collect();
     causes::settle(&mut found, evidence);

@@ -1,11 +1,11 @@
 //! Whether the users spent their time on the way between client and server.
 
-use super::About;
-use crate::load::{Link, asked, client_cores, link, mean_of_server, percent};
+use super::FindingDefinition;
+use crate::load::{NetworkPath, busy_user_share, client_cores, mean_of_server, network_path, percent};
 use crate::verdict::time::model;
-use crate::{Class, Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "network-round-trips",
     question: "Did the transactions spend their time between client and server?",
     look,
@@ -40,15 +40,15 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         .map(|name| [evidence.mean(point.point, name), mean_of_server(evidence, point.point, name)]);
     let busy = busy.into_iter().flatten().flatten().reduce(f64::max);
     let long = trip.unwrap_or(per_transaction) >= LOCAL_MS;
-    let paced = asked(evidence, point).is_some_and(|share| share < PACED);
-    let link = link(evidence);
-    let red = link != Link::Socket
+    let paced = busy_user_share(evidence, point).is_some_and(|share| share < PACED);
+    let link = network_path(evidence);
+    let red = link != NetworkPath::Socket
         && !paced
         && share.share >= RED
         && share.low >= AMBER
         && busy.is_some_and(|busy| busy < ROOM)
         && long;
-    let mut facts = vec![Fact::new(
+    let mut facts = vec![EvidenceLine::new(
         "time of transactions outside database and load generator",
         format!(
             "{} ({} to {}), {per_transaction:.2} ms a transaction",
@@ -58,15 +58,17 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         ),
     )];
     if let (Some(statements), Some(trip)) = (statements, trip) {
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "statements a transaction, and the time outside for each",
             format!("{statements:.1}, {trip:.3} ms"),
         ));
     }
-    facts.extend(busy.map(|busy| Fact::new("CPUs in use, client's or database's host", percent(busy))));
+    facts.extend(
+        busy.map(|busy| EvidenceLine::new("CPUs in use, client's or database's host", percent(busy))),
+    );
     facts.extend(
         client_cores(evidence, point)
-            .map(|cores| Fact::new("CPUs used by the load generator", format!("{cores:.2}"))),
+            .map(|cores| EvidenceLine::new("CPUs used by the load generator", format!("{cores:.2}"))),
     );
     Some(Finding {
         id: ABOUT.id,
@@ -74,7 +76,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title: title(link, share.share),
         evidence: facts,
-        effect: Effect::between(share.low, share.high, Of::TransactionTime),
+        effect: Effect::between(share.low, share.high, EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "30 % of the transactions' time (Little's law, less sessions seen at work and the load generator's own \
                     time); red from 50 %, surely 30 % or more (95 % interval), when users are in a transaction for half of their \
@@ -85,29 +87,29 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     })
 }
 
-fn title(link: Link, share: f64) -> String {
+fn title(link: NetworkPath, share: f64) -> String {
     let share = percent(share);
     match link {
-        Link::Socket => {
+        NetworkPath::Socket => {
             format!("Transactions spent {share} of their time in handing over between processes of one host")
         }
-        Link::Loopback | Link::Network => {
+        NetworkPath::Loopback | NetworkPath::Network => {
             format!("Transactions spent {share} of their time between client and server")
         }
     }
 }
 
-fn next(link: Link) -> &'static str {
+fn next(link: NetworkPath) -> &'static str {
     match link {
-        Link::Socket => {
+        NetworkPath::Socket => {
             "Stored procedures or pipelining hand over once instead of many times; more users keep the CPUs busy meanwhile, if \
              latency is not the question. No network lies between the two."
         }
-        Link::Loopback => {
+        NetworkPath::Loopback => {
             "Look for what listens in the server's place on this host (a proxy, a pooler) or delays its packets (`tc`): without \
              such, no network lies between the two. Stored procedures or pipelining make one round trip of many."
         }
-        Link::Network => {
+        NetworkPath::Network => {
             "Stored procedures or pipelining make one round trip of many; put the client next to the server; or use more users, \
              if latency is not the question. `ping` and `kelvin doctor` give the round trip."
         }
@@ -119,8 +121,8 @@ fn statements(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let by_database =
         evidence.statements(point.point).map(|(top, _)| top.iter().map(|one| one.calls).sum::<u64>());
     let series = evidence.context.series.iter().zip(&point.kinds);
-    let of_statements =
-        series.filter(|(series, _)| matches!(series.role, kelvin_measure::event::Role::Statement { .. }));
+    let of_statements = series
+        .filter(|(series, _)| matches!(series.role, kelvin_measure::event::SeriesRole::Statement { .. }));
     let by_client: u64 = of_statements.map(|(_, kind)| kind.good()).sum();
     let most = by_database.unwrap_or(0).max(by_client);
     (most > 0).then_some(most as f64)

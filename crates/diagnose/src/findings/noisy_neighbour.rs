@@ -1,12 +1,15 @@
 //! Whether something else on the host used the CPUs, and what that cost the figure.
 
-use super::About;
+use super::FindingDefinition;
 use crate::load::{client_cores, client_delay, cpus, percent};
 use crate::noise::{WANTED, foreign_cpus, of_processes};
-use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "noisy-neighbour", question: "Did something else on this host use its CPUs?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "noisy-neighbour",
+    question: "Did something else on this host use its CPUs?",
+    look,
+};
 
 /// Share of the host's CPUs. Kernel threads, the sampler's own reading and the ticks by which CPU time is counted stay
 /// below.
@@ -26,23 +29,23 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }
     let idle = 1.0 - evidence.mean(point.point, "host.cpu.total.busy")?;
     let mut facts = vec![
-        Fact::new(
+        EvidenceLine::new(
             "CPUs used by neither client nor database",
             format!("{used:.2} of {cpus} ({})", percent(share)),
         ),
-        Fact::new("CPU time of the host that nobody used", percent(idle)),
+        EvidenceLine::new("CPU time of the host that nobody used", percent(idle)),
     ];
     if let Some(client) = client_cores(evidence, point) {
-        facts.push(Fact::new("CPUs used by the load generator", format!("{client:.2}")));
+        facts.push(EvidenceLine::new("CPUs used by the load generator", format!("{client:.2}")));
     }
     if let Some(delay) = client_delay(evidence, point) {
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "threads of the load generator that waited for a CPU",
             format!("{delay:.2} on average"),
         ));
     }
     if let Some(delay) = evidence.mean(point.point, "host.process.server.run_delay") {
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "threads of the database that waited for a CPU",
             format!("{delay:.2} on average"),
         ));
@@ -57,7 +60,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             price.share()
         ),
         evidence: facts,
-        effect: Effect::between(price.low, price.high, Of::Figure),
+        effect: Effect::between(price.low, price.high, EffectBasis::Figure),
         below_precision: false,
         threshold: format!(
             "8 % of the CPUs, what kernel threads and accounting may come to; red where {} of it or more cannot be excluded: by calm seconds against others where there are \
@@ -103,7 +106,7 @@ mod tests {
         };
         assert_eq!(severities(&look(&proxy(0.1).evidence())), [Severity::Amber]);
         // Nobody waited: 0.7 %, less than the run knows itself to.
-        let found = crate::find(&proxy(0.01).evidence());
+        let found = crate::findings_for(&proxy(0.01).evidence());
         let small = found.iter().find(|finding| finding.id == ABOUT.id).unwrap();
         assert!(small.below_precision && small.effect.high().unwrap() < 0.01, "{small:?}");
         let hog = || {

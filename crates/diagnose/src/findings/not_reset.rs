@@ -1,13 +1,13 @@
 //! Whether the database still held what an earlier run had done to it.
 
-use kelvin_measure::observation::When;
+use kelvin_measure::observation::CaptureTime;
 
-use super::About;
+use super::FindingDefinition;
 use crate::load::percent;
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "not-reset", question: "Had an earlier run already changed the database?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "not-reset", question: "Had an earlier run already changed the database?", look };
 
 /// Below this, what an earlier run left behind is less than what runs differ by anyway.
 const GROWTH: f64 = 0.02;
@@ -22,7 +22,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     if let (Some(before), Some(now)) = (size(earlier), size(evidence))
         && now > before * (1.0 + GROWTH)
     {
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "size of the database when the load began",
             format!(
                 "{:.1} MB, in the earlier run {:.1} MB ({} more)",
@@ -33,7 +33,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         ));
     }
     let grown = |of: &Evidence| {
-        let (relations, _) = of.relations(When::Before)?;
+        let (relations, _) = of.relations(CaptureTime::Before)?;
         let rows = relations.iter().filter(|relation| relation.kind == "table");
         Some(rows.filter_map(|relation| Some((relation.name.clone(), relation.rows?))).collect::<Vec<_>>())
     };
@@ -44,7 +44,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             (*rows as f64 > old as f64 * 1.02 && *rows > old + 100).then_some((name, old, *rows))
         });
         facts.extend(more.take(5).map(|(name, old, rows)| {
-            Fact::new(format!("rows of {name}"), format!("{rows}, in the earlier run {old}"))
+            EvidenceLine::new(format!("rows of {name}"), format!("{rows}, in the earlier run {old}"))
         }));
     }
     if facts.is_empty() {
@@ -76,7 +76,8 @@ fn was_reset(evidence: &Evidence) -> bool {
 
 fn size(of: &Evidence) -> Option<f64> {
     let told = of.context.environment("/database_bytes").and_then(serde_json::Value::as_f64);
-    told.or_else(|| of.relations(When::Before).map(|(_, bytes)| bytes as f64)).filter(|bytes| *bytes > 0.0)
+    told.or_else(|| of.relations(CaptureTime::Before).map(|(_, bytes)| bytes as f64))
+        .filter(|bytes| *bytes > 0.0)
 }
 
 #[cfg(test)]

@@ -5,12 +5,15 @@ use kelvin_stats::steady::{DRIFT, RANGE, ROUNDS, Rounds, rounds};
 use kelvin_stats::student::describe;
 use kelvin_stats::trend::{Trend, trend};
 
-use super::About;
+use super::FindingDefinition;
 use crate::load::percent;
-use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "not-steady", question: "Had throughput come to rest when it was measured?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "not-steady",
+    question: "Had throughput come to rest when it was measured?",
+    look,
+};
 
 /// Seconds that five rounds need to be worth the name.
 pub(super) const FEWEST: usize = 10;
@@ -66,11 +69,11 @@ pub(super) fn judge(values: &[f64], step: f64) -> Option<Unsteady> {
 
 impl Unsteady {
     /// What shows it; `rounds` says what the figures of the rounds are.
-    pub(super) fn evidence(&self, rounds: &str, figure: impl Fn(f64) -> String) -> Vec<Fact> {
+    pub(super) fn evidence(&self, rounds: &str, figure: impl Fn(f64) -> String) -> Vec<EvidenceLine> {
         let each: Vec<String> = self.rounds.rounds.iter().map(|round| figure(*round)).collect();
         let mut evidence = vec![
-            Fact::new(format!("{rounds} in five rounds"), each.join(", ")),
-            Fact::new(
+            EvidenceLine::new(format!("{rounds} in five rounds"), each.join(", ")),
+            EvidenceLine::new(
                 "largest less smallest round",
                 format!(
                     "{} of the mean (by chance up to {})",
@@ -78,8 +81,8 @@ impl Unsteady {
                     percent(self.chance)
                 ),
             ),
-            Fact::new("fitted line, first round to last", percent(self.rounds.drift)),
-            Fact::new(
+            EvidenceLine::new("fitted line, first round to last", percent(self.rounds.drift)),
+            EvidenceLine::new(
                 "slope second by second",
                 format!("{} over the window, p = {:.4}", percent(self.trend.change), self.trend.p),
             ),
@@ -88,13 +91,13 @@ impl Unsteady {
             let found = format!(
                 "more than half of the {seconds} s would have to be cut off before the rest has one level"
             );
-            evidence.push(Fact::new("MSER-5", found));
+            evidence.push(EvidenceLine::new("MSER-5", found));
         }
         evidence
     }
 
     /// How far the level that it began or ended with may lie from the figure: the rounds' range, or the line's way.
-    pub(super) fn effect(&self, of: Of) -> Effect {
+    pub(super) fn effect(&self, of: EffectBasis) -> Effect {
         Effect::up_to(self.rounds.range.max(self.rounds.drift.abs()).max(self.trend.change.abs()), of)
     }
 
@@ -126,7 +129,7 @@ fn finding(point: u32, found: &Unsteady) -> Finding {
         point: Some(point),
         title: found.title("Throughput"),
         evidence: found.evidence("transactions a second", |round| format!("{round:.0}")),
-        effect: found.effect(Of::Throughput),
+        effect: found.effect(EffectBasis::Throughput),
         below_precision: false,
         threshold: THRESHOLD.into(),
         next: "Look at what else was found and at the timeline for what changed (checkpoint, vacuum, caches, neighbours); \
@@ -141,7 +144,7 @@ fn too_short(point: u32, seconds: usize) -> Finding {
         severity: Severity::Note,
         point: Some(point),
         title: "The window is too short to tell whether throughput had come to rest".into(),
-        evidence: vec![Fact::new("whole seconds in the window", seconds.to_string())],
+        evidence: vec![EvidenceLine::new("whole seconds in the window", seconds.to_string())],
         effect: Effect::unknown("a window so short does not tell a level from its changes"),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of two"),

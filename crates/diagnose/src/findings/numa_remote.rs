@@ -1,9 +1,9 @@
 //! Is memory on one node and the work on another?
 
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "numa-remote",
     question: "Does memory lie where the CPUs are that use it, and evenly?",
     look,
@@ -35,23 +35,24 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = Vec::new();
-    facts.extend(
-        remote.map(|remote| Fact::new("pages handed to CPUs of another node", words::percent(remote))),
-    );
-    facts.extend(
-        nodes.iter().map(|(node, share)| {
-            Fact::new(format!("server's memory on node {node}"), words::percent(*share))
-        }),
-    );
-    facts.extend(
-        skew.map(|skew| Fact::new("fullest node against the mean", format!("{} ×", words::number(skew)))),
-    );
+    facts.extend(remote.map(|remote| {
+        EvidenceLine::new("pages handed to CPUs of another node", formatting::percent(remote))
+    }));
+    facts.extend(nodes.iter().map(|(node, share)| {
+        EvidenceLine::new(format!("server's memory on node {node}"), formatting::percent(*share))
+    }));
+    facts.extend(skew.map(|skew| {
+        EvidenceLine::new("fullest node against the mean", format!("{} ×", formatting::number(skew)))
+    }));
     let title = if is_remote {
-        format!("{} of the memory was handed to CPUs of another node", words::percent(remote.unwrap_or(0.0)))
+        format!(
+            "{} of the memory was handed to CPUs of another node",
+            formatting::percent(remote.unwrap_or(0.0))
+        )
     } else {
         format!(
             "The server's memory lies unevenly: the fullest node has {} × the mean",
-            words::number(skew.unwrap_or(0.0))
+            formatting::number(skew.unwrap_or(0.0))
         )
     };
     Some(Finding {

@@ -4,11 +4,11 @@
 //! then gives every lasting one to the same node.
 
 use super::numa_remote::SKEW;
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "numa-skew", question: "Is the work spread over the nodes' CPUs?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "numa-skew", question: "Is the work spread over the nodes' CPUs?", look };
 
 /// With less to do on the busiest node there is nothing to spread: a few users fit on one.
 const BUSY: f64 = 0.6;
@@ -18,7 +18,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let name = crate::load::of_server(evidence, "host.numa.")?;
+    let name = crate::load::server_metric_name(evidence, "host.numa.")?;
     let mut nodes: Vec<(&str, f64)> = evidence
         .names(&name, ".busy")
         .filter_map(|full| {
@@ -32,28 +32,31 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     if nodes.len() < 2 || busy < BUSY || busy <= SKEW * mean {
         return None;
     }
-    let mut facts: Vec<Fact> = nodes
+    let mut facts: Vec<EvidenceLine> = nodes
         .iter()
-        .map(|(node, busy)| Fact::new(format!("CPUs of node {node} busy"), words::percent(*busy)))
+        .map(|(node, busy)| {
+            EvidenceLine::new(format!("CPUs of node {node} busy"), formatting::percent(*busy))
+        })
         .collect();
-    facts.push(Fact::new("busiest node against the mean", format!("{} ×", words::number(busy / mean))));
+    facts.push(EvidenceLine::new(
+        "busiest node against the mean",
+        format!("{} ×", formatting::number(busy / mean)),
+    ));
     let remote = evidence.mean(point, &format!("{name}total.remote_ratio"));
-    facts.extend(
-        remote.map(|share| {
-            Fact::new("memory handed to CPUs of another node than its own", words::percent(share))
-        }),
-    );
+    facts.extend(remote.map(|share| {
+        EvidenceLine::new("memory handed to CPUs of another node than its own", formatting::percent(share))
+    }));
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: Some(point),
         title: format!(
             "The work was not spread over the nodes: node {busiest} was {} busy, all nodes {} on average",
-            words::percent(busy),
-            words::percent(mean)
+            formatting::percent(busy),
+            formatting::percent(mean)
         ),
         evidence: facts,
-        effect: Effect::up_to(1.0 - mean / busy, Of::Throughput),
+        effect: Effect::up_to(1.0 - mean / busy, EffectBasis::Throughput),
         below_precision: false,
         threshold: "a node whose CPUs are 60 % busy or more, and more than 1.3 × as busy as the mean of all nodes".into(),
         next: "See what binds the server to the node (numactl, a service's CPUAffinity, a cpuset) and whether short-lived \

@@ -1,10 +1,10 @@
 //! Were there seconds in which nothing was done at all?
 
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity, Span};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, Span};
 
-pub(super) const ABOUT: About =
-    About { id: "outage", question: "Were there seconds without a single transaction?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "outage", question: "Were there seconds without a single transaction?", look };
 
 /// Where so many transactions a second are usual, a second without any is no chance: e⁻²⁰ for Poisson arrivals.
 const USUAL: f64 = 20.0;
@@ -26,22 +26,22 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let window = evidence.window(point.point)?;
     let seconds = |at: u64| (at as f64 - window.from as f64) / 1e9;
     let mut facts = vec![
-        Fact::new("seconds without a transaction", format!("{} of {}", empty.len(), pace.len())),
-        Fact::new("the first of them", format!("{first} s after the window opened")),
-        Fact::new("transactions a second in the others", words::number(usual)),
+        EvidenceLine::new("seconds without a transaction", format!("{} of {}", empty.len(), pace.len())),
+        EvidenceLine::new("the first of them", format!("{first} s after the window opened")),
+        EvidenceLine::new("transactions a second in the others", formatting::number(usual)),
     ];
     // A moment before as well: what ended the work came before its effect.
     let around = Span { from: window.from.saturating_sub(1_000_000_000), to: window.to };
     for restart in evidence.occurrences("restart", around) {
         let back = restart.to.map_or("not back".into(), |to| format!("back at {:.1} s", seconds(to)));
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "the server restarted",
             format!("gone at {:.1} s, {back}", seconds(restart.from)),
         ));
     }
     let lost: u64 = point.errors.iter().filter(|e| e.class.contains("connection")).map(|e| e.count).sum();
     if lost > 0 {
-        facts.push(Fact::new("connections lost or refused", lost.to_string()));
+        facts.push(EvidenceLine::new("connections lost or refused", lost.to_string()));
     }
     Some(Finding {
         id: ABOUT.id,
@@ -49,7 +49,7 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title: format!("Nothing was done for {} of {} s of the window", empty.len(), pace.len()),
         evidence: facts,
-        effect: Effect::between(share, share, Of::Throughput),
+        effect: Effect::between(share, share, EffectBasis::Throughput),
         below_precision: false,
         threshold: format!(
             "one whole second without a transaction where {USUAL} a second are usual: by chance that happens in one of \

@@ -1,16 +1,16 @@
 //! Is `performance_schema` off, so that statements and times of files are not known?
 
-use super::{About, setting};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, setting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "performance-schema-off",
     question: "Does the server keep the times of its statements and files (performance_schema)?",
     look,
 };
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    if !setting::word(evidence, "performance_schema")
+    if !setting::setting_value(evidence, "performance_schema")
         .is_some_and(|word| matches!(word.to_lowercase().as_str(), "off" | "0"))
     {
         return Vec::new();
@@ -20,7 +20,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         severity: Severity::Note,
         point: None,
         title: "The setting performance_schema is off: times of statements and files are not known".into(),
-        evidence: vec![Fact::new("performance_schema", "off")],
+        evidence: vec![EvidenceLine::new("performance_schema", "off")],
         effect: Effect::unknown("it leaves questions open and takes nothing"),
         below_precision: false,
         threshold: "any server without it: off is MariaDB's default, on is MySQL's".into(),

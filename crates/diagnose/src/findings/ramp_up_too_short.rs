@@ -4,12 +4,15 @@ use kelvin_stats::level::change;
 use kelvin_stats::mser::mser;
 use kelvin_stats::trend::trend;
 
-use super::About;
+use super::FindingDefinition;
 use crate::load::{percent, seconds};
-use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "ramp-up-too-short", question: "Was throughput still rising when the window opened?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "ramp-up-too-short",
+    question: "Was throughput still rising when the window opened?",
+    look,
+};
 
 /// What the slow beginning takes from the window's mean.
 const AMBER: f64 = 0.005;
@@ -35,17 +38,18 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let before = (!last.is_empty()).then(|| last.iter().sum::<f64>() / last.len() as f64);
     let batch = if values.len() >= 50 { 5 } else { 1 };
     let cut = mser(&values, batch)?;
-    let mut facts = vec![Fact::new("ramp-up", format!("{:.0} s", seconds(evidence.ramp_up(point.point))))];
+    let mut facts =
+        vec![EvidenceLine::new("ramp-up", format!("{:.0} s", seconds(evidence.ramp_up(point.point))))];
     facts.extend(before.map(|before| {
-        Fact::new("headline transactions a second at the end of the ramp-up", format!("{before:.0}"))
+        EvidenceLine::new("headline transactions a second at the end of the ramp-up", format!("{before:.0}"))
     }));
     let trend = trend(&values)?;
     if trend.change > RISE && trend.p < 0.001 && !cut.settled {
-        facts.push(Fact::new(
+        facts.push(EvidenceLine::new(
             "fitted rise over the window",
             format!("{}, p = {:.4}", percent(trend.change), trend.p),
         ));
-        facts.push(Fact::new(format!("MSER-{batch}"), "no part has come to rest"));
+        facts.push(EvidenceLine::new(format!("MSER-{batch}"), "no part has come to rest"));
         let title = format!("Throughput rose through the whole window, by {}", percent(trend.change));
         let effect = Effect::unknown("it had not come to rest, so that its level is not known");
         return Some(finding(point.point, Severity::Red, title, effect, facts));
@@ -59,18 +63,18 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if found.ratio >= 1.0 || loss < AMBER || sure >= 0.01 || risen {
         return None;
     }
-    facts.push(Fact::new(
+    facts.push(EvidenceLine::new(
         format!("MSER-{batch}"),
         format!("the first {} s are not like the rest", cut.values),
     ));
-    facts.push(Fact::new(
+    facts.push(EvidenceLine::new(
         "headline transactions a second in them, and after",
         format!("{:.0}, {:.0} (p = {:.4} for so many places to cut)", found.first, found.rest, sure.min(1.0)),
     ));
-    facts.push(Fact::new("taken from the window's mean", percent(loss)));
+    facts.push(EvidenceLine::new("taken from the window's mean", percent(loss)));
     let title = format!("Throughput was still rising for the first {} s of the window", cut.values);
     let severity = if loss >= RED { Severity::Red } else { Severity::Amber };
-    Some(finding(point.point, severity, title, Effect::between(loss, loss, Of::Throughput), facts))
+    Some(finding(point.point, severity, title, Effect::between(loss, loss, EffectBasis::Throughput), facts))
 }
 
 /// The first transaction of the headline's type came so late that the others' rate makes it no chance: users who key and
@@ -87,20 +91,35 @@ fn nothing_yet(evidence: &Evidence, point: &PointEvidence, ramp: &[f64], values:
         return None;
     }
     let facts = vec![
-        Fact::new("ramp-up", format!("{:.0} s", seconds(evidence.ramp_up(point.point)))),
-        Fact::new("seconds of the window without a transaction of the headline's type", empty.to_string()),
-        Fact::new(
+        EvidenceLine::new("ramp-up", format!("{:.0} s", seconds(evidence.ramp_up(point.point)))),
+        EvidenceLine::new(
+            "seconds of the window without a transaction of the headline's type",
+            empty.to_string(),
+        ),
+        EvidenceLine::new(
             "of these transactions a second afterwards",
             format!("{rate:.2} (p = {p:.5} for none in so long)"),
         ),
-        Fact::new("taken from the window's mean", percent(empty as f64 / values.len() as f64)),
+        EvidenceLine::new("taken from the window's mean", percent(empty as f64 / values.len() as f64)),
     ];
     let title = format!("The first transaction that counts came {empty} s after the window had opened");
     let lost = empty as f64 / values.len() as f64;
-    Some(finding(point.point, Severity::Red, title, Effect::between(lost, lost, Of::Throughput), facts))
+    Some(finding(
+        point.point,
+        Severity::Red,
+        title,
+        Effect::between(lost, lost, EffectBasis::Throughput),
+        facts,
+    ))
 }
 
-fn finding(point: u32, severity: Severity, title: String, effect: Effect, evidence: Vec<Fact>) -> Finding {
+fn finding(
+    point: u32,
+    severity: Severity,
+    title: String,
+    effect: Effect,
+    evidence: Vec<EvidenceLine>,
+) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,

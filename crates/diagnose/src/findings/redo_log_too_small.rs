@@ -5,10 +5,10 @@
 
 use kelvin_observe::metric;
 
-use super::{About, effect, words};
-use crate::{Evidence, Fact, Finding, Severity, Span};
+use super::{FindingDefinition, effect, formatting};
+use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "redo-log-too-small",
     question: "Did the redo log run full, so that InnoDB wrote pages as fast as it could?",
     look,
@@ -48,24 +48,26 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         |name: &str| flushes.iter().filter_map(|one| one.figures.get(name).copied()).reduce(f64::max);
     let (limit, oldest) = (figure("limit_bytes"), figure("age_bytes"));
     let size = size(evidence);
-    let rate = evidence.mean_of(point, metric::LOG_BYTES);
-    let mut facts = vec![Fact::new(
+    let rate = evidence.mean_of_first_known(point, metric::LOG_BYTES);
+    let mut facts = vec![EvidenceLine::new(
         "part of the window in which pages were written as fast as could be",
         format!(
             "{} of {} ({})",
-            words::seconds(covered),
-            words::seconds(window.seconds()),
-            words::percent(part)
+            formatting::seconds(covered),
+            formatting::seconds(window.seconds()),
+            formatting::percent(part)
         ),
     )];
-    facts.extend(size.map(|(name, bytes)| Fact::new(name, words::size(bytes))));
+    facts.extend(size.map(|(name, bytes)| EvidenceLine::new(name, formatting::size(bytes))));
+    facts.extend(limit.map(|bytes| {
+        EvidenceLine::new("log since the last checkpoint from which on it does", formatting::size(bytes))
+    }));
+    facts.extend(oldest.map(|bytes| EvidenceLine::new("the most that was seen", formatting::size(bytes))));
     facts.extend(
-        limit.map(|bytes| {
-            Fact::new("log since the last checkpoint from which on it does", words::size(bytes))
+        rate.map(|rate| {
+            EvidenceLine::new("redo log written", format!("{} on average", formatting::rate(rate)))
         }),
     );
-    facts.extend(oldest.map(|bytes| Fact::new("the most that was seen", words::size(bytes))));
-    facts.extend(rate.map(|rate| Fact::new("redo log written", format!("{} on average", words::rate(rate)))));
     facts.extend(effect.map(effect::Contrast::fact));
     let load = evidence.ramp_up(point).map_or(0.0, Span::seconds) + window.seconds();
     let share =
@@ -75,7 +77,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         (Some((name, _)), Some(bytes)) => format!(
             "Set {name} to {} or more (log rate × (ramp-up + duration), which is to stay below what begins it, and a fifth more) and \
              measure again; a higher innodb_io_capacity writes pages earlier.",
-            words::size(bytes)
+            formatting::size(bytes)
         ),
         _ => "Set the redo log to several times its size and measure again; a higher innodb_io_capacity writes pages earlier.".into(),
     };
@@ -85,8 +87,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "The redo log{} ran full: InnoDB wrote pages as fast as it could for {} of the window",
-            size.map_or(String::new(), |(_, bytes)| format!(" ({})", words::size(bytes))),
-            words::percent(part)
+            size.map_or(String::new(), |(_, bytes)| format!(" ({})", formatting::size(bytes))),
+            formatting::percent(part)
         ),
         evidence: facts,
         effect: effect::on_figure(effect, part),

@@ -7,13 +7,13 @@
 
 use std::collections::BTreeSet;
 
-use kelvin_measure::observation::{Relation, StatementTotals, When};
+use kelvin_measure::observation::{CaptureTime, Relation, StatementTotals};
 use kelvin_observe::metric;
 
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "scan-without-index",
     question: "Is a large table scanned where an index would serve, or served before?",
     look,
@@ -80,7 +80,7 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         expected += rows * good;
     }
     let window = evidence.window(point.point)?;
-    let read = evidence.mean_of(point.point, metric::ROWS_SCANNED)? * window.seconds();
+    let read = evidence.mean_of_first_known(point.point, metric::ROWS_SCANNED)? * window.seconds();
     // Below this a catalogue query or a check beside the load counts.
     if transactions < 100.0 || read < TOO_MANY * expected {
         return None;
@@ -91,12 +91,12 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title: format!(
             "{} rows were read for each transaction, where TPROC-C's need {} at most on average",
-            words::grouped(read / transactions),
-            words::grouped(expected / transactions)
+            formatting::grouped(read / transactions),
+            formatting::grouped(expected / transactions)
         ),
         evidence: vec![
-            Fact::new("rows read by scans of tables and indexes", format!("{} in the window", words::grouped(read))),
-            Fact::new("transactions", words::grouped(transactions)),
+            EvidenceLine::new("rows read by scans of tables and indexes", format!("{} in the window", formatting::grouped(read))),
+            EvidenceLine::new("transactions", formatting::grouped(transactions)),
         ],
         effect: Effect::unknown("rows are counted, and not the time to read them"),
         below_precision: false,
@@ -110,9 +110,9 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 /// An index that served the earlier run and is gone.
 fn gone(evidence: &Evidence) -> Option<Finding> {
     let earlier = evidence.earlier.as_ref()?;
-    let (before, _) = earlier.relations(When::Before)?;
-    let (after, _) = earlier.relations(When::After)?;
-    let (now, _) = evidence.relations(When::Before)?;
+    let (before, _) = earlier.relations(CaptureTime::Before)?;
+    let (after, _) = earlier.relations(CaptureTime::After)?;
+    let (now, _) = evidence.relations(CaptureTime::Before)?;
     // Of a database with more of them the list ends somewhere, and what is not in it may be there.
     if now.len() >= MOST || !now.iter().any(|r| r.kind == "index") {
         return None;
@@ -147,7 +147,7 @@ fn gone(evidence: &Evidence) -> Option<Finding> {
         severity: Severity::Red,
         point: None,
         title: format!("The index {} of {table}, which served {run}, is gone", index.name),
-        evidence: vec![Fact::new(format!("indexes of {table} that {run} had and this one has not"), dropped(evidence, &table).join(", "))],
+        evidence: vec![EvidenceLine::new(format!("indexes of {table} that {run} had and this one has not"), dropped(evidence, &table).join(", "))],
         effect: Effect::unknown("what the statements took with the index is not measured in this run"),
         below_precision: false,
         threshold: "an index that was scanned in the newest run before this one, of a table that has fewer indexes now".into(),
@@ -163,8 +163,8 @@ fn transactions(evidence: &Evidence) -> f64 {
 
 /// The table of which the most rows were scanned, if those were too many.
 fn scanned(evidence: &Evidence) -> Option<Scanned<'_>> {
-    let (before, _) = evidence.relations(When::Before)?;
-    let (after, _) = evidence.relations(When::After)?;
+    let (before, _) = evidence.relations(CaptureTime::Before)?;
+    let (after, _) = evidence.relations(CaptureTime::After)?;
     let transactions = transactions(evidence);
     let mut worst: Option<(f64, Scanned)> = None;
     for table in after.iter().filter(|r| r.kind == "table" && !r.name.starts_with("pg_catalog.")) {
@@ -196,12 +196,12 @@ fn same_table(index: &Relation, table: &str) -> bool {
 /// Indexes that an earlier run had on the table and this one has not.
 fn dropped(evidence: &Evidence, table: &str) -> Vec<String> {
     let indexes = |evidence: &Evidence| -> BTreeSet<String> {
-        let relations = evidence.relations(When::Before).map_or(&[][..], |(relations, _)| relations);
+        let relations = evidence.relations(CaptureTime::Before).map_or(&[][..], |(relations, _)| relations);
         relations.iter().filter(|r| same_table(r, table)).map(|r| r.name.clone()).collect()
     };
     let Some(earlier) = &evidence.earlier else { return Vec::new() };
     let read = |(relations, _): (&[Relation], u64)| relations.iter().any(|r| r.kind == "index");
-    if !evidence.relations(When::Before).is_some_and(read) {
+    if !evidence.relations(CaptureTime::Before).is_some_and(read) {
         return Vec::new();
     }
     let now = indexes(evidence);
@@ -216,20 +216,20 @@ fn scans_whole(statement: &StatementTotals, table: &str) -> bool {
 }
 
 /// Statements of any point with a sequential scan of the table in their plan, the longest first.
-fn statements(evidence: &Evidence, table: &str) -> Vec<Fact> {
+fn statements(evidence: &Evidence, table: &str) -> Vec<EvidenceLine> {
     let mut facts = Vec::new();
     for point in evidence.points() {
         let Some((statements, total)) = evidence.statements(point.point) else { continue };
         for statement in statements.iter().filter(|one| scans_whole(one, table)) {
-            let text = words::statement(&statement.text);
+            let text = formatting::statement(&statement.text);
             let share = statement.total_ms / total.max(f64::MIN_POSITIVE);
-            facts.push(Fact::new(
+            facts.push(EvidenceLine::new(
                 format!("statement with a sequential scan of it: {text}"),
                 format!(
                     "{} calls, {} ms each, {} of all statement time",
-                    words::grouped(statement.calls as f64),
-                    words::number(statement.total_ms / statement.calls.max(1) as f64),
-                    words::percent(share)
+                    formatting::grouped(statement.calls as f64),
+                    formatting::number(statement.total_ms / statement.calls.max(1) as f64),
+                    formatting::percent(share)
                 ),
             ));
         }
@@ -246,7 +246,11 @@ fn statement_share(evidence: &Evidence, table: &str) -> Effect {
         (its > 0.0).then(|| its / total.max(f64::MIN_POSITIVE))
     });
     let most = each.reduce(f64::max);
-    Effect::up_to_or(most, Of::StatementTime, "the plans of the statements that scan it are not known")
+    Effect::up_to_or(
+        most,
+        EffectBasis::StatementTime,
+        "the plans of the statements that scan it are not known",
+    )
 }
 
 fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
@@ -262,24 +266,27 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
         matches!(evidence.context.workload.as_str(), "tproc-c" | "pgbench") && !own_scripts(evidence);
     let red = built_in || !dropped.is_empty() || served;
     let mut facts = vec![
-        Fact::new(
+        EvidenceLine::new(
             format!("sequential scans of {table} during the load"),
-            format!("{} of {} rows", words::grouped(scanned.scans as f64), words::grouped(rows)),
+            format!("{} of {} rows", formatting::grouped(scanned.scans as f64), formatting::grouped(rows)),
         ),
-        Fact::new(
+        EvidenceLine::new(
             "rows scanned for each transaction",
             format!(
                 "{} ({} transactions)",
-                words::grouped(scanned.scans as f64 * rows / transactions),
-                words::grouped(transactions)
+                formatting::grouped(scanned.scans as f64 * rows / transactions),
+                formatting::grouped(transactions)
             ),
         ),
     ];
     if !dropped.is_empty() {
-        facts.push(Fact::new("indexes that the earlier run had and this one has not", dropped.join(", ")));
+        facts.push(EvidenceLine::new(
+            "indexes that the earlier run had and this one has not",
+            dropped.join(", "),
+        ));
     }
     if served {
-        facts.push(Fact::new("in the earlier run", "it was not scanned like this"));
+        facts.push(EvidenceLine::new("in the earlier run", "it was not scanned like this"));
     }
     facts.extend(statements(evidence, table));
     let next = if dropped.is_empty() {
@@ -293,7 +300,7 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("The table {table} ({} rows) was scanned from end to end {} times during the load", words::grouped(rows), words::grouped(scanned.scans as f64)),
+        title: format!("The table {table} ({} rows) was scanned from end to end {} times during the load", formatting::grouped(rows), formatting::grouped(scanned.scans as f64)),
         evidence: facts,
         effect: statement_share(evidence, table),
         below_precision: false,
@@ -316,7 +323,9 @@ fn scanned_less(earlier: &Evidence, table: &str, scans: u64, per: f64) -> bool {
         let (relations, _) = earlier.relations(when)?;
         relations.iter().find(|r| r.kind == "table" && r.name == table)?.sequential_scans
     };
-    let (Some(first), Some(last)) = (count(When::Before), count(When::After)) else { return false };
+    let (Some(first), Some(last)) = (count(CaptureTime::Before), count(CaptureTime::After)) else {
+        return false;
+    };
     let before = transactions(earlier);
     before > 0.0 && last.saturating_sub(first) as f64 / before < 0.1 * scans as f64 / per
 }
@@ -334,8 +343,8 @@ mod tests {
                 table("public.stock", 200_000, 4),
             ]
         };
-        Staged::of(workload, 8, 2).relations(When::Before, relations(3, 10), 1 << 28).relations(
-            When::After,
+        Staged::of(workload, 8, 2).relations(CaptureTime::Before, relations(3, 10), 1 << 28).relations(
+            CaptureTime::After,
             relations(3 + customer_scans, 200_000),
             1 << 28,
         )
@@ -352,7 +361,7 @@ mod tests {
     fn the_earlier_run_names_the_index_and_plans_the_statement() {
         let earlier = run("script", 0)
             .relations(
-                When::Before,
+                CaptureTime::Before,
                 vec![table("public.customer", 60_000, 0), index("public.customer_name", "public.customer")],
                 1,
             )
@@ -360,7 +369,7 @@ mod tests {
         let indexes =
             vec![table("public.customer", 60_000, 3), index("public.customer_key", "public.customer")];
         let now = run("script", 2000)
-            .relations(When::Before, indexes, 1)
+            .relations(CaptureTime::Before, indexes, 1)
             .statements(vec![
                 statement(1, 900.0, 300, "a", &[("Seq Scan", "customer")]),
                 statement(2, 9.0, 300, "b", &[("Index Scan", "stock")]),
@@ -398,11 +407,11 @@ mod tests {
         };
         let earlier = |last| {
             Staged::new()
-                .relations(When::Before, schema(5, true), 1)
-                .relations(When::After, schema(last, true), 1)
+                .relations(CaptureTime::Before, schema(5, true), 1)
+                .relations(CaptureTime::After, schema(last, true), 1)
                 .done()
         };
-        let now = |with| Staged::new().relations(When::Before, schema(9, with), 1);
+        let now = |with| Staged::new().relations(CaptureTime::Before, schema(9, with), 1);
         let found = look(&now(false).earlier(earlier(700)).done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("public.customer_name"), "{}", found[0].title);
@@ -426,7 +435,8 @@ mod tests {
         assert!(look(&run("tproc-c", 0).done()).is_empty());
         assert!(look(&run("tproc-c", 25).done()).is_empty());
         assert!(look(&Staged::new().done()).is_empty());
-        let only_before = Staged::new().relations(When::Before, vec![table("public.customer", 60_000, 9)], 1);
+        let only_before =
+            Staged::new().relations(CaptureTime::Before, vec![table("public.customer", 60_000, 9)], 1);
         assert!(look(&only_before.done()).is_empty());
     }
 }

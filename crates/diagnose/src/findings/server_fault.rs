@@ -1,10 +1,10 @@
 //! Has the server's version a known fault that touches what the workloads do? The table is the database crate's; what it
 //! says of the version stands in the run's surroundings.
 
-use super::About;
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::FindingDefinition;
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "server-fault",
     question: "Has the server's version a known fault that touches what the workload does?",
     look,
@@ -19,8 +19,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("The server has a known fault: {}", word(fault, "what")),
         evidence: vec![
-            Fact::new("versions with it", word(fault, "versions")),
-            Fact::new("what it does here", word(fault, "effect")),
+            EvidenceLine::new("versions with it", word(fault, "versions")),
+            EvidenceLine::new("what it does here", word(fault, "effect")),
         ],
         effect: Effect::unknown("the fault is one of right and wrong, and not of speed"),
         below_precision: false,
@@ -42,7 +42,8 @@ mod tests {
     #[test]
     fn trial_b2_a_known_fault_of_the_server_is_a_finding_of_the_run() {
         let fault = json!({ "id": "f", "versions": "Server 1.0", "what": "rows are lost", "effect": "e", "source": "s" });
-        let seen = |environment| look(&Evidence::new(Context::default().with(json!({}), environment)));
+        let seen =
+            |environment| look(&Evidence::new(Context::default().with_environment(json!({}), environment)));
         let found = seen(json!({ "database": { "version": "Server 1.0", "faults": [fault] } }));
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
         assert!(found[0].title.contains("rows are lost"), "{}", found[0].title);

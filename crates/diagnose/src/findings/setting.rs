@@ -3,7 +3,7 @@
 use crate::Evidence;
 
 /// A setting's word, such as "off".
-pub(crate) fn word<'a>(evidence: &'a Evidence, name: &str) -> Option<&'a str> {
+pub(crate) fn setting_value<'a>(evidence: &'a Evidence, name: &str) -> Option<&'a str> {
     evidence.setting(name).or_else(|| {
         // "off (configuration file)": the value, and in brackets where it comes from.
         let known = evidence.context.environment(&format!("/database/settings/{name}"))?.as_str()?;
@@ -21,12 +21,12 @@ mod tests {
     #[test]
     fn what_the_observer_read_comes_first() {
         let environment = json!({ "database": { "settings": { "fsync": "off (configuration file)" } } });
-        let mut evidence = Evidence::new(Context::default().with(json!({}), environment));
-        assert_eq!(word(&evidence, "fsync"), Some("off"));
-        assert_eq!(word(&evidence, "jit"), None);
+        let mut evidence = Evidence::new(Context::default().with_environment(json!({}), environment));
+        assert_eq!(setting_value(&evidence, "fsync"), Some("off"));
+        assert_eq!(setting_value(&evidence, "jit"), None);
         let values = [("fsync".to_owned(), "on".to_owned())].into();
         let settings = kelvin_measure::observation::Observation::Settings { values };
         evidence.event(&kelvin_measure::event::Event::Observed(settings));
-        assert_eq!(word(&evidence, "fsync"), Some("on"));
+        assert_eq!(setting_value(&evidence, "fsync"), Some("on"));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::{Event, KindCounts, Part, Phase, Second, Series, Window};
+use kelvin_measure::event::{Event, KindCounts, LoadPart, Phase, Second, Series, Window};
 use kelvin_measure::observation::{
-    Absent, Blocker, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Relation, Scan,
-    StatementTotals, Waits, When,
+    Blocker, CaptureTime, DatabaseDirectory, Metric, Observation, Observer, Occurrence, QueryPlan, Reading,
+    Relation, Scan, StatementTotals, UnavailableMetrics, WaitSamples,
 };
 use kelvin_observe::postgres::wait_group;
 use serde_json::json;
@@ -40,7 +40,7 @@ impl Staged {
     pub(super) fn of(workload: &str, users: u32, warehouses: u32) -> Self {
         let spec = json!({ "workload": workload, "tproc-c": { "warehouses": warehouses } });
         let series = vec![Series::transaction("New-Order", true)];
-        let mut context = Context::default().with(spec, json!({}));
+        let mut context = Context::default().with_environment(spec, json!({}));
         (context.workload, context.series) = (workload.into(), series);
         let mut evidence = Evidence::new(context);
         for (phase, at, planned) in [
@@ -98,7 +98,7 @@ impl Staged {
             let seen =
                 groups.iter().zip(first..).map(|((.., mean), at)| (at, (mean * 100.0) as u32)).collect();
             let rows = rows.iter().map(|(name, mean)| ((*name).to_owned(), (mean * 100.0) as u32)).collect();
-            let waits = Waits { at: second * SECOND, looks: 100, seen, rows, lock_looks: 100 };
+            let waits = WaitSamples { at: second * SECOND, looks: 100, seen, rows, lock_looks: 100 };
             self = self.seen(Observation::Waits(waits));
         }
         self
@@ -142,7 +142,7 @@ impl Staged {
 
     /// A device that holds "data" or "wal".
     pub(super) fn place(self, role: &str, device: &str) -> Self {
-        let place = PlaceOf {
+        let place = DatabaseDirectory {
             role: role.into(),
             path: format!("/srv/{role}"),
             device: Some(device.into()),
@@ -152,7 +152,7 @@ impl Staged {
         self.seen(Observation::Observer(Observer { first: 0, places: vec![place], ..Observer::default() }))
     }
 
-    pub(super) fn relations(self, when: When, relations: Vec<Relation>, database_bytes: u64) -> Self {
+    pub(super) fn relations(self, when: CaptureTime, relations: Vec<Relation>, database_bytes: u64) -> Self {
         self.seen(Observation::Relations { when, relations, database_bytes })
     }
 
@@ -162,12 +162,15 @@ impl Staged {
     }
 
     pub(super) fn absent(self, what: &str) -> Self {
-        let absent = vec![Absent { what: what.into(), why: "not here".into() }];
+        let absent = vec![UnavailableMetrics { what: what.into(), why: "not here".into() }];
         self.seen(Observation::Observer(Observer { first: 0, absent, ..Observer::default() }))
     }
 
     pub(super) fn lost(self, what: &str) -> Self {
-        self.seen(Observation::Lost(Absent { what: what.into(), why: "the connection was closed".into() }))
+        self.seen(Observation::Lost(UnavailableMetrics {
+            what: what.into(),
+            why: "the connection was closed".into(),
+        }))
     }
 
     pub(super) fn earlier(mut self, earlier: Evidence) -> Self {
@@ -177,7 +180,7 @@ impl Staged {
 
     pub(super) fn done(mut self) -> Evidence {
         for second in -5..20_i64 {
-            let part = if second < 0 { Part::RampUp } else { Part::Measured };
+            let part = if second < 0 { LoadPart::RampUp } else { LoadPart::Measured };
             let kinds = vec![KindCounts { committed: (self.throughput)(second), ..KindCounts::default() }];
             self.evidence.event(&Event::Second(Second { point: 0, second, part, kinds }));
         }
@@ -243,6 +246,6 @@ pub(super) fn statement(
         blocks_hit: None,
         blocks_read: None,
         wal_bytes: None,
-        plan: Some(Plan { hash: hash.into(), text: String::new(), scans }),
+        plan: Some(QueryPlan { hash: hash.into(), text: String::new(), scans }),
     }
 }

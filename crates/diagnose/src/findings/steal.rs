@@ -1,12 +1,12 @@
 //! Whether the hypervisor gave the CPUs to others.
 
-use super::About;
-use crate::load::{of_server, percent, server_is_here};
+use super::FindingDefinition;
+use crate::load::{percent, server_is_here, server_metric_name};
 use crate::noise::{WANTED, is_accepted, stolen_share};
-use crate::{Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "steal", question: "Did the hypervisor give the CPUs to other machines?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "steal", question: "Did the hypervisor give the CPUs to other machines?", look };
 
 /// Share of the CPU time from which on it is told.
 const BOUND: f64 = 0.02;
@@ -19,7 +19,9 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let here = "host.cpu.total.steal".to_owned();
     let mut names = vec![(here, if server_is_here(evidence) { "this host" } else { "the client's host" })];
     if !server_is_here(evidence) {
-        names.extend(of_server(evidence, "host.cpu.total.steal").map(|name| (name, "the database's host")));
+        names.extend(
+            server_metric_name(evidence, "host.cpu.total.steal").map(|name| (name, "the database's host")),
+        );
     }
     let worst = names
         .into_iter()
@@ -45,10 +47,10 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             if accepted { " and was accepted" } else { "" }
         ),
         evidence: vec![
-            Fact::new("steal, mean of the window", percent(mean)),
-            Fact::new("steal, largest", percent(most)),
+            EvidenceLine::new("steal, mean of the window", percent(mean)),
+            EvidenceLine::new("steal, largest", percent(most)),
         ],
-        effect: Effect::up_to(price, Of::Figure),
+        effect: Effect::up_to(price, EffectBasis::Figure),
         below_precision: false,
         threshold: "2 % of the CPU time; red from a tenth of the time in \
                     which CPUs were wanted"

@@ -1,10 +1,10 @@
 //! Did the host swap?
 
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "swapping", question: "Did the host swap during the window?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "swapping", question: "Did the host swap during the window?", look };
 
 /// Pages a second from swap, on average over the window, that somebody waited for. A host that swaps is no ground for a
 /// figure (METHOD B6, validity); fewer are the leftovers of what slept before the run.
@@ -24,21 +24,24 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         _ => return None,
     };
     let mut facts = vec![
-        Fact::new("pages read from swap", format!("{} a second", words::number(read))),
-        Fact::new("pages written to swap", format!("{} a second", words::number(written))),
+        EvidenceLine::new("pages read from swap", format!("{} a second", formatting::number(read))),
+        EvidenceLine::new("pages written to swap", format!("{} a second", formatting::number(written))),
     ];
     if let Some(available) = evidence.newest("host.memory.available") {
-        facts.push(Fact::new("memory that could be had without swapping", words::size(available)));
+        facts.push(EvidenceLine::new(
+            "memory that could be had without swapping",
+            formatting::size(available),
+        ));
     }
     Some(Finding {
         id: ABOUT.id,
         severity,
         point: Some(point),
-        title: format!("The host swapped: {} pages a second in, {} out", words::number(read), words::number(written)),
+        title: format!("The host swapped: {} pages a second in, {} out", formatting::number(read), formatting::number(written)),
         evidence: facts,
         effect: Effect::up_to_or(
             evidence.mean(point, "host.pressure.memory.some"),
-            Of::TransactionTime,
+            EffectBasis::TransactionTime,
             "the kernel does not tell how long tasks waited for memory",
         ),
         below_precision: false,

@@ -1,25 +1,30 @@
 //! Does a commit wait for its own log record? Without `synchronous_commit` the last moments before a crash are lost.
 
-use super::{About, setting};
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::{FindingDefinition, setting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "synchronous-commit-off",
     question: "Does a commit wait until its log is written (synchronous_commit)?",
     look,
 };
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
-    if setting::word(evidence, "synchronous_commit") != Some("off") {
+    if setting::setting_value(evidence, "synchronous_commit") != Some("off") {
         return Vec::new();
     }
     // Without fsync nothing waits for the disk anyway: that is the finding then.
-    let severity =
-        if setting::word(evidence, "fsync") == Some("off") { Severity::Amber } else { Severity::Red };
-    let mut facts = vec![Fact::new("synchronous_commit", "off")];
-    if let Some(delay) = setting::word(evidence, "wal_writer_delay") {
-        facts
-            .push(Fact::new("wal_writer_delay (up to three times this long is lost)", format!("{delay} ms")));
+    let severity = if setting::setting_value(evidence, "fsync") == Some("off") {
+        Severity::Amber
+    } else {
+        Severity::Red
+    };
+    let mut facts = vec![EvidenceLine::new("synchronous_commit", "off")];
+    if let Some(delay) = setting::setting_value(evidence, "wal_writer_delay") {
+        facts.push(EvidenceLine::new(
+            "wal_writer_delay (up to three times this long is lost)",
+            format!("{delay} ms"),
+        ));
     }
     vec![Finding {
         id: ABOUT.id,

@@ -1,12 +1,14 @@
 //! Whether more users would have brought more.
 
-use super::About;
-use crate::load::{at_work, cpus, mean_of_server, of_server, percent, server_is_here};
+use super::FindingDefinition;
+use crate::load::{
+    cpus, mean_of_server, percent, server_is_here, server_metric_name, transactions_in_flight,
+};
 use crate::verdict::time::model;
-use crate::{Class, Effect, Evidence, Fact, Finding, Of, PointEvidence, Severity};
+use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "too-few-users", question: "Would more users have brought more?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "too-few-users", question: "Would more users have brought more?", look };
 
 /// The database's host has this much left.
 const BUSY: f64 = 0.60;
@@ -33,11 +35,11 @@ fn rising(evidence: &Evidence, found: &kelvin_measure::event::Scalability) -> Op
     let gain = most.throughput / half.throughput - 1.0;
     let point = evidence.points().find(|point| point.users == most.users)?.point;
     let facts = vec![
-        Fact::new(
+        EvidenceLine::new(
             format!("transactions a second with {} users", half.users),
             format!("{:.0}", half.throughput),
         ),
-        Fact::new(
+        EvidenceLine::new(
             format!("transactions a second with {} users", most.users),
             format!("{:.0}", most.throughput),
         ),
@@ -57,16 +59,21 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let serial = of(Class::Locks) + of(Class::Latch) + of(Class::DataReads) + of(Class::DataWrites);
     let cpus = cpus(evidence).filter(|_| server_is_here(evidence));
     let many = cpus.is_some_and(|cpus| f64::from(point.users) > USERS_PER_CPU * cpus);
-    if busy >= BUSY || serial >= SERIAL || many || of_server(evidence, "host.cpu.total.busy").is_none() {
+    if busy >= BUSY
+        || serial >= SERIAL
+        || many
+        || server_metric_name(evidence, "host.cpu.total.busy").is_none()
+    {
         return None;
     }
     let mut facts = vec![
-        Fact::new("users", point.users.to_string()),
-        Fact::new("CPUs of the database's host in use", percent(busy)),
-        Fact::new("time of transactions in data files, row locks and latches", percent(serial)),
+        EvidenceLine::new("users", point.users.to_string()),
+        EvidenceLine::new("CPUs of the database's host in use", percent(busy)),
+        EvidenceLine::new("time of transactions in data files, row locks and latches", percent(serial)),
     ];
     facts.extend(
-        at_work(evidence, point).map(|n| Fact::new("transactions under way", format!("{n:.2} on average"))),
+        transactions_in_flight(evidence, point)
+            .map(|n| EvidenceLine::new("transactions under way", format!("{n:.2} on average"))),
     );
     let title = format!(
         "{} users left {} of the CPUs idle: more users would bring more",
@@ -74,11 +81,11 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         percent(1.0 - busy)
     );
     // More users can make no more of the CPUs than all of them.
-    let effect = Effect::up_to(1.0 - busy, Of::Throughput);
+    let effect = Effect::up_to(1.0 - busy, EffectBasis::Throughput);
     Some(finding(Some(point.point), title, effect, facts))
 }
 
-fn finding(point: Option<u32>, title: String, effect: Effect, evidence: Vec<Fact>) -> Finding {
+fn finding(point: Option<u32>, title: String, effect: Effect, evidence: Vec<EvidenceLine>) -> Finding {
     Finding {
         id: ABOUT.id,
         severity: Severity::Amber,

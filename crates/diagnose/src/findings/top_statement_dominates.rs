@@ -1,9 +1,9 @@
 //! Does one statement take nearly all of the statements' time?
 
-use super::{About, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
+use super::{FindingDefinition, formatting};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "top-statement-dominates",
     question: "Does one statement take nearly all of the time?",
     look,
@@ -32,32 +32,36 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        Fact::new("statement", words::statement(&top.text)),
-        Fact::new(
+        EvidenceLine::new("statement", formatting::statement(&top.text)),
+        EvidenceLine::new(
             "its time",
             format!(
                 "{} of {} ms: {} calls, {} ms each",
-                words::grouped(top.total_ms),
-                words::grouped(total),
-                words::grouped(top.calls as f64),
-                words::number(top.total_ms / top.calls.max(1) as f64)
+                formatting::grouped(top.total_ms),
+                formatting::grouped(total),
+                formatting::grouped(top.calls as f64),
+                formatting::number(top.total_ms / top.calls.max(1) as f64)
             ),
         ),
     ];
     facts.extend(top.blocks_read.zip(top.blocks_hit).map(|(read, hit)| {
-        let found = format!("{} of {}", words::grouped(read as f64), words::grouped((hit + read) as f64));
-        Fact::new("pages that were not in the buffers", found)
+        let found =
+            format!("{} of {}", formatting::grouped(read as f64), formatting::grouped((hit + read) as f64));
+        EvidenceLine::new("pages that were not in the buffers", found)
     }));
     let next = statements.get(1).map(|next| {
-        Fact::new(
+        EvidenceLine::new(
             "the next one",
-            format!("{}: {}", words::percent(next.total_ms / total), words::statement(&next.text)),
+            format!("{}: {}", formatting::percent(next.total_ms / total), formatting::statement(&next.text)),
         )
     });
     facts.extend(next);
     let locks = evidence.waited_for_locks(point, top.query);
     if locks >= SHOWN {
-        facts.insert(2, Fact::new("it waited for locks", format!("{} of its time", words::percent(locks))));
+        facts.insert(
+            2,
+            EvidenceLine::new("it waited for locks", format!("{} of its time", formatting::percent(locks))),
+        );
     }
     let next = if locks >= HALF {
         "Most of its time is waiting for locks, which no plan makes shorter: see what the sessions waited for and who held it (`hot-rows`, `outage`)."
@@ -68,9 +72,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: if share >= NEARLY_ALL { Severity::Amber } else { Severity::Note },
         point: Some(point),
-        title: format!("One statement took {} of all statement time", words::percent(share)),
+        title: format!("One statement took {} of all statement time", formatting::percent(share)),
         evidence: facts,
-        effect: Effect::up_to(share, Of::StatementTime),
+        effect: Effect::up_to(share, EffectBasis::StatementTime),
         below_precision: false,
         threshold: "note from half of the time, amber from 80 %: statements come before waits (in a tuning study one statement's scan hid \
                     a factor of 7.7 that two rounds of tuning by waits had missed)"

@@ -1,12 +1,15 @@
 //! What could not be seen, and what that leaves open.
 
-use kelvin_measure::observation::Absent;
+use kelvin_measure::observation::UnavailableMetrics;
 
-use super::About;
-use crate::{Effect, Evidence, Fact, Finding, Severity};
+use super::FindingDefinition;
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "unseen", question: "What could not be seen, and what fell silent during the run?", look };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "unseen",
+    question: "What could not be seen, and what fell silent during the run?",
+    look,
+};
 
 /// What a missing source leaves open, by its beginning.
 const OPEN: &[(&str, &str)] = &[
@@ -85,12 +88,12 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 }
 
 /// Each source once, with its reason and what it leaves open.
-fn facts(absent: &[Absent]) -> Vec<Fact> {
-    let mut facts: Vec<Fact> = Vec::new();
+fn facts(absent: &[UnavailableMetrics]) -> Vec<EvidenceLine> {
+    let mut facts: Vec<EvidenceLine> = Vec::new();
     for one in absent {
         let open = OPEN.iter().find(|(prefix, _)| one.what.starts_with(prefix));
         let found = open.map_or_else(|| one.why.clone(), |(_, open)| format!("{}; open: {open}", one.why));
-        let fact = Fact::new(one.what.clone(), found);
+        let fact = EvidenceLine::new(one.what.clone(), found);
         if !facts.contains(&fact) {
             facts.push(fact);
         }

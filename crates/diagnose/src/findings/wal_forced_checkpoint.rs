@@ -9,10 +9,10 @@
 use kelvin_measure::observation::Occurrence;
 use kelvin_observe::metric;
 
-use super::{About, effect, words};
-use crate::{Effect, Evidence, Fact, Finding, Severity, Span};
+use super::{FindingDefinition, effect, formatting};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity, Span};
 
-pub(super) const ABOUT: About = About {
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "wal-forced-checkpoint",
     question: "Did the log fill max_wal_size and force checkpoints during the load?",
     look,
@@ -73,7 +73,7 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
         // One alone: the log since the last one, or since anything is known.
         Some(one) if number < 1.5 => {
             let since = Span { from: before(one.from), to: one.from };
-            evidence.seen(metric::WAL_BYTES, since).iter().map(|s| s.value * s.seconds()).sum()
+            evidence.values_within(metric::WAL_BYTES, since).iter().map(|s| s.value * s.seconds()).sum()
         }
         _ => rate * load.seconds() / (number - 1.0).max(1.0),
     };
@@ -120,21 +120,26 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let seconds = evidence.ramp_up(point).map_or(0.0, Span::seconds) + planned;
     let log = forced.rate * seconds;
     let needed = setting(log * (1.0 + forced.target) * MARGIN);
-    let number = words::count(forced.number as usize, "checkpoint");
+    let number = formatting::count(forced.number as usize, "checkpoint");
     let mut facts = vec![
-        Fact::new(
+        EvidenceLine::new(
             "checkpoints forced in ramp-up and window",
-            format!("{}, one in {}", forced.number, words::seconds(interval)),
+            format!("{}, one in {}", forced.number, formatting::seconds(interval)),
         ),
-        Fact::new("max_wal_size", words::size(forced.limit)),
-        Fact::new("log written", format!("{} on average", words::rate(forced.rate))),
-        Fact::new(
+        EvidenceLine::new("max_wal_size", formatting::size(forced.limit)),
+        EvidenceLine::new("log written", format!("{} on average", formatting::rate(forced.rate))),
+        EvidenceLine::new(
             "log of ramp-up and window without a checkpoint",
-            format!("{} × {} = {}", words::rate(forced.rate), words::seconds(seconds), words::size(log)),
+            format!(
+                "{} × {} = {}",
+                formatting::rate(forced.rate),
+                formatting::seconds(seconds),
+                formatting::size(log)
+            ),
         ),
     ];
     let how = if forced.certain { "the server's log" } else { "the log written between them" };
-    facts.push(Fact::new("that the log's size forced them is known from", how));
+    facts.push(EvidenceLine::new("that the log's size forced them is known from", how));
     facts.extend(images(evidence, point));
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &forced.window));
@@ -144,7 +149,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "The log filled max_wal_size ({}) and forced {number} during the load",
-            words::size(forced.limit)
+            formatting::size(forced.limit)
         ),
         evidence: facts,
         effect: if forced.window.is_empty() {
@@ -156,27 +161,28 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: format!(
             "red when they come within {} s of each other (checkpoint_warning, PostgreSQL's own bound) or the throughput \
              during them surely left the ±10 % of a steady state (SNIA PTS)",
-            words::number(warning)
+            formatting::number(warning)
         ),
         next: format!(
             "Set max_wal_size = {needed} (log rate × (ramp-up + duration), × {} because a checkpoint begins at max_wal_size / (1 + \
              checkpoint_completion_target), and a fifth more), run `checkpoint` just before, and measure again; while checkpoints come so often \
              the WAL holds full-page images, so that less may do.",
-            words::number(1.0 + forced.target)
+            formatting::number(1.0 + forced.target)
         ),
     })
 }
 
-fn images(evidence: &Evidence, point: u32) -> Option<Fact> {
+fn images(evidence: &Evidence, point: u32) -> Option<EvidenceLine> {
     let images = evidence.mean(point, metric::FULL_PAGE_IMAGES)?;
     let records = evidence.mean(point, metric::WAL_RECORDS).filter(|records| *records > 0.0)?;
     let found = format!(
         "{} a second, one in {} log records",
-        words::number(images),
-        words::number(records / images.max(1e-9))
+        formatting::number(images),
+        formatting::number(records / images.max(1e-9))
     );
-    (images > 0.0)
-        .then(|| Fact::new("full-page images in the WAL (each first change after a checkpoint)", found))
+    (images > 0.0).then(|| {
+        EvidenceLine::new("full-page images in the WAL (each first change after a checkpoint)", found)
+    })
 }
 
 /// Rounded up to what one would write in postgresql.conf.

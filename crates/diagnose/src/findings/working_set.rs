@@ -5,11 +5,11 @@
 
 use kelvin_observe::metric;
 
-use super::{About, buffer_pool, buffers_too_small, words};
-use crate::{Effect, Evidence, Fact, Finding, Of, Severity};
+use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: About =
-    About { id: "working-set", question: "Does what the load works on fit in memory?", look };
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "working-set", question: "Does what the load works on fit in memory?", look };
 
 /// Share of the pages that come from the storage from which the figure is the storage's too: at 100 µs a read against
 /// some µs of work on a page, one in a hundred is a tenth of the time or more.
@@ -39,15 +39,15 @@ fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let (memory, whose) = memory(evidence)?;
     let database = buffers_too_small::database(evidence)?;
-    let hits = evidence.mean_of(point, metric::BUFFER_HITS)?;
-    let reads = evidence.mean_of(point, metric::BUFFER_READS)?;
-    let pool = buffer_pool::of(evidence);
+    let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS)?;
+    let reads = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
+    let pool = buffer_pool::configured_pool(evidence);
     let missed = reads / (hits + reads);
     if missed.is_nan() {
         return None;
     }
     let asked = reads * pool.page;
-    let device = evidence.place("data").and_then(|place| place.device.as_ref());
+    let device = evidence.file_location("data").and_then(|place| place.device.as_ref());
     let delivered = device
         .and_then(|device| evidence.mean(point, &format!("host.disk.{device}.rkb_s")))
         .map(|kb| kb * 1024.0);
@@ -58,27 +58,32 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        Fact::new("database", words::size(database)),
-        Fact::new(whose, words::size(memory)),
-        Fact::new("database against memory", format!("{} ×", words::number(database / memory))),
-        Fact::new(format!("pages found in {}", pool.name), words::percent(1.0 - missed)),
+        EvidenceLine::new("database", formatting::size(database)),
+        EvidenceLine::new(whose, formatting::size(memory)),
+        EvidenceLine::new("database against memory", format!("{} ×", formatting::number(database / memory))),
+        EvidenceLine::new(format!("pages found in {}", pool.name), formatting::percent(1.0 - missed)),
     ];
-    facts.extend(pool.bytes.map(|size| Fact::new(pool.setting, words::size(size))));
-    facts.push(Fact::new("pages asked of the kernel", format!("{} a second", words::grouped(reads))));
+    facts.extend(pool.bytes.map(|size| EvidenceLine::new(pool.setting, formatting::size(size))));
+    facts.push(EvidenceLine::new(
+        "pages asked of the kernel",
+        format!("{} a second", formatting::grouped(reads)),
+    ));
     facts.extend(delivered.zip(device).map(|(bytes, device)| {
-        Fact::new(format!("read from the data's device {device}"), words::rate(bytes))
+        EvidenceLine::new(format!("read from the data's device {device}"), formatting::rate(bytes))
     }));
     facts.extend(
-        evidence.newest("host.memory.cached").map(|bytes| Fact::new("page cache", words::size(bytes))),
+        evidence
+            .newest("host.memory.cached")
+            .map(|bytes| EvidenceLine::new("page cache", formatting::size(bytes))),
     );
     let (severity, title, next) = match (fits, from_storage) {
         (false, true) => (
             Severity::Amber,
             format!(
                 "The working set does not fit in memory: {} of the pages came from the storage (a database of {} in {})",
-                words::percent(missed * stored),
-                words::size(database),
-                words::size(memory)
+                formatting::percent(missed * stored),
+                formatting::size(database),
+                formatting::size(memory)
             ),
             "Say beside the figure that it is the storage's too, and compare it only with runs of the same sizes; where the CPU is to be the limit, take a database of half the memory at most, so that it fits in the buffers and in the page cache.",
         ),
@@ -86,9 +91,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             Severity::Amber,
             format!(
                 "The storage answered {} of the pages although the database ({}) fits in memory ({}): it had not been read in",
-                words::percent(missed * stored),
-                words::size(database),
-                words::size(memory)
+                formatting::percent(missed * stored),
+                formatting::size(database),
+                formatting::size(memory)
             ),
             "Ramp up for longer, or read the tables in before the window (pg_prewarm), unless a cold start is what was meant.",
         ),
@@ -100,12 +105,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 Severity::Note,
                 format!(
                     "The database ({}) is larger than the memory ({}), and {} of the pages were asked of the kernel: {}",
-                    words::size(database),
-                    words::size(memory),
-                    words::percent(missed),
+                    formatting::size(database),
+                    formatting::size(memory),
+                    formatting::percent(missed),
                     delivered.map_or_else(
                         || "whether its cache or the storage answered is not known".to_owned(),
-                        |_| format!("the storage answered {} of these", words::percent(stored))
+                        |_| format!("the storage answered {} of these", formatting::percent(stored))
                     )
                 ),
                 "Say the sizes beside the figure: it may be the storage's too, and holds for this part of the data.",
@@ -115,8 +120,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             Severity::Note,
             format!(
                 "The database ({}) is larger than the memory ({}), but what the load works on fits",
-                words::size(database),
-                words::size(memory)
+                formatting::size(database),
+                formatting::size(memory)
             ),
             "Say how large a part of the data the load touches: the figure holds for that part.",
         ),
@@ -130,7 +135,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to_or(
             buffers_too_small::waiting(evidence, point),
-            Of::TransactionTime,
+            EffectBasis::TransactionTime,
             "the sessions were not seen",
         ),
         below_precision: false,
@@ -143,7 +148,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use kelvin_measure::observation::When;
+    use kelvin_measure::observation::CaptureTime;
 
     use super::super::staged::Staged;
     use super::*;
@@ -158,7 +163,7 @@ mod tests {
             .metric("postgres.blocks.hit", hits)
             .metric("postgres.blocks.read", reads)
             .metric("host.disk.vdb.rkb_s", device_kb)
-            .relations(When::After, Vec::new(), (database * GB) as u64)
+            .relations(CaptureTime::After, Vec::new(), (database * GB) as u64)
     }
 
     fn found(staged: Staged) -> Option<(Severity, String)> {
@@ -187,7 +192,7 @@ mod tests {
             .metric("host.memory.total", 4.0 * GB)
             .metric("postgres.blocks.hit", 80_000.0)
             .metric("postgres.blocks.read", 20_000.0)
-            .relations(When::After, Vec::new(), (16.0 * GB) as u64);
+            .relations(CaptureTime::After, Vec::new(), (16.0 * GB) as u64);
         let (severity, title) = found(unseen).unwrap();
         assert!(severity == Severity::Note && title.contains("is not known"), "{title}");
         let (severity, title) = found(run(16.0, 80_000.0, 20_000.0, 48_000.0)).unwrap();

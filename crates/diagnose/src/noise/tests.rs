@@ -1,8 +1,8 @@
-use kelvin_measure::event::Schedule;
+use kelvin_measure::event::ArrivalSchedule;
 
 use super::*;
 use crate::scene::{Scene, severities};
-use crate::{Severity, find};
+use crate::{Severity, findings_for};
 
 fn price(scene: &Scene) -> NoisePrice {
     let evidence = scene.evidence();
@@ -55,7 +55,7 @@ fn trial_d5_the_gate_is_on_the_price_and_not_on_a_share_of_cpus() {
     };
     let void = |scene: &Scene| {
         let evidence = scene.evidence();
-        crate::verdict::reasons(evidence.point(0).unwrap(), &crate::findings::find(&evidence))
+        crate::verdict::void_reasons(evidence.point(0).unwrap(), &crate::findings::findings_for(&evidence))
     };
     for share in [0.27, 0.30] {
         let reasons = void(&hog(2.0 * share));
@@ -76,7 +76,7 @@ fn trial_d5_a_short_window_does_not_pass_because_it_knows_little() {
     // Its own throughput is known to far less than the price.
     short.window = vec![200, 1000, 1800];
     let found: Vec<_> =
-        find(&short.evidence()).into_iter().filter(|one| one.id == "noisy-neighbour").collect();
+        findings_for(&short.evidence()).into_iter().filter(|one| one.id == "noisy-neighbour").collect();
     assert_eq!(severities(&found), [Severity::Red]);
 }
 
@@ -85,11 +85,13 @@ fn trial_d5_accepted_noise_counts_and_keeps_its_price() {
     let mut accepted = beside(0.6);
     accepted.spec["accept-noise"] = true.into();
     let evidence = accepted.evidence();
-    let found: Vec<_> = find(&evidence).into_iter().filter(|one| one.id == "noisy-neighbour").collect();
+    let found: Vec<_> =
+        findings_for(&evidence).into_iter().filter(|one| one.id == "noisy-neighbour").collect();
     assert_eq!(severities(&found), [Severity::Amber]);
     assert!(found[0].title.contains("which was accepted"), "{}", found[0].title);
     assert!(
-        crate::verdict::reasons(evidence.point(0).unwrap(), &crate::findings::find(&evidence)).is_empty()
+        crate::verdict::void_reasons(evidence.point(0).unwrap(), &crate::findings::findings_for(&evidence))
+            .is_empty()
     );
     let words = accepted_noise([(&evidence, 0)]).unwrap();
     assert!(words.contains("(--accept-noise): foreign CPU explains up to 2"), "{words}");
@@ -114,7 +116,7 @@ fn trial_d5_calm_seconds_give_the_price_an_interval() {
 #[test]
 fn trial_d5_with_a_rate_times_stretch_by_what_stood_idle() {
     let mut open = Scene::healthy().metric("host.cpu.total.busy", 0.6);
-    open.schedule = Some(Schedule {
+    open.schedule = Some(ArrivalSchedule {
         rate: 1000.0,
         due: 20_000,
         refused: 0,

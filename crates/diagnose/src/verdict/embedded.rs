@@ -5,7 +5,7 @@ use kelvin_stats::{ess, student};
 
 use super::Share;
 use super::time::{Model, by_count};
-use crate::load::{at_work, client_cores, client_delay};
+use crate::load::{client_cores, client_delay, transactions_in_flight};
 use crate::{Class, Evidence, PointEvidence};
 
 /// Users that wait for their turn to write, on average.
@@ -17,11 +17,11 @@ const QUEUE: &str = kelvin_observe::metric::WRITER_QUEUE;
 /// waiting for a CPU are known, and the rest is what the process does beside them: its reads, writes and flushes.
 pub(super) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model> {
     let window = evidence.window(point.point)?;
-    let all = at_work(evidence, point).filter(|all| *all > 0.0)?;
+    let all = transactions_in_flight(evidence, point).filter(|all| *all > 0.0)?;
     let queued = evidence.mean(point.point, QUEUE)?.min(all);
     let cpu = client_cores(evidence, point).unwrap_or(0.0) + client_delay(evidence, point).unwrap_or(0.0);
     let cpu = cpu.min(all - queued);
-    let readings: Vec<f64> = evidence.seen(QUEUE, window).iter().map(|seen| seen.value).collect();
+    let readings: Vec<f64> = evidence.values_within(QUEUE, window).iter().map(|seen| seen.value).collect();
     let half = half_width(&readings).map(|half| half / all);
     let parts = [(Class::Writer, queued), (Class::Cpu, cpu), (Class::Other, all - queued - cpu)];
     let mut shares: Vec<(Class, Share)> = parts
@@ -31,7 +31,7 @@ pub(super) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
             let share = sessions / all;
             let half = half.unwrap_or_else(|| by_count(share, readings.len() as f64));
             let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
-            (class, Share { class: class.words().into(), sessions, share, low, high })
+            (class, Share { class: class.label().into(), sessions, share, low, high })
         })
         .collect();
     shares.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));

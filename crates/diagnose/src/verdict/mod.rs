@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use kelvin_store::{broken_invariant, failed_audit};
 use serde::Serialize;
 
-use crate::load::{asked, is_embedded, is_mysql, mean_of_server, percent};
+use crate::load::{busy_user_share, is_embedded, is_mysql, mean_of_server, percent};
 use crate::{Class, Evidence, Finding, PointEvidence, Severity, noise};
 use time::Model;
 
@@ -75,7 +75,7 @@ pub struct Witness {
 /// What the verdict came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
-pub enum Outcome {
+pub enum BottleneckOutcome {
     /// The run must not be judged.
     Void {
         /// Why.
@@ -100,11 +100,11 @@ pub enum Outcome {
 
 /// What limits a point's throughput, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct BottleneckVerdict {
     /// Which point of the run.
     pub point: u32,
     /// What it came to.
-    pub outcome: Outcome,
+    pub outcome: BottleneckOutcome,
     /// The time model, the largest share first.
     pub shares: Vec<Share>,
     /// What the operating system says.
@@ -116,7 +116,7 @@ pub struct Verdict {
 }
 
 /// The verdict on a point, with what was found in the run ([`crate::find`]); none for one whose window never opened.
-pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Verdict> {
+pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<BottleneckVerdict> {
     evidence.window(point)?;
     let of = evidence.point(point)?;
     if evidence.is_io() {
@@ -129,7 +129,7 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Ver
         witness::witnesses(evidence, point, leading, model)
     });
     let witnesses = witnesses.unwrap_or_else(|| host(evidence, point));
-    let reasons = reasons(of, found);
+    let reasons = void_reasons(of, found);
     let failing = about(of, found).find(|finding| finding.id == UNDECIDED);
     let (outcome, mut sentence, next) = if reasons.is_empty() {
         match (&model, paced(evidence, of), failing) {
@@ -141,7 +141,7 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Ver
     } else {
         let sentence = format!("No verdict: {}.", reasons.join("; "));
         let next = "Remove the cause, as the findings say, and run again; then the bottleneck can be named.";
-        (Outcome::Void { reasons }, sentence, next.into())
+        (BottleneckOutcome::Void { reasons }, sentence, next.into())
     };
     if let Some(noise) = noise(evidence, point).filter(|noise| noise.accepted && noise.is_too_dear()) {
         let _ = write!(
@@ -151,22 +151,22 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Ver
         );
     }
     let shares = model.map(|model| model.shares.into_iter().map(|(_, share)| share).collect());
-    Some(Verdict { point, outcome, shares: shares.unwrap_or_default(), witnesses, sentence, next })
+    Some(BottleneckVerdict { point, outcome, shares: shares.unwrap_or_default(), witnesses, sentence, next })
 }
 
 /// Why the point must not be judged; empty when it may.
-pub(crate) fn reasons(point: &PointEvidence, found: &[Finding]) -> Vec<String> {
-    broken(point).chain(in_doubt(point, found)).collect()
+pub(crate) fn void_reasons(point: &PointEvidence, found: &[Finding]) -> Vec<String> {
+    failed_invariants(point).chain(voiding_findings(point, found)).collect()
 }
 
 /// What does not hold of a point: its invariants and its self-audit.
-pub(crate) fn broken(point: &PointEvidence) -> impl Iterator<Item = String> {
+pub(crate) fn failed_invariants(point: &PointEvidence) -> impl Iterator<Item = String> {
     let invariants = point.invariants.iter().filter_map(broken_invariant);
     invariants.chain(point.audit.iter().filter_map(failed_audit))
 }
 
 /// The findings by which a point's figure is one of something else.
-pub(crate) fn in_doubt<'a>(
+pub(crate) fn voiding_findings<'a>(
     point: &PointEvidence,
     found: &'a [Finding],
 ) -> impl Iterator<Item = String> + use<'a> {
@@ -182,15 +182,19 @@ fn about<'a>(point: &PointEvidence, found: &'a [Finding]) -> impl Iterator<Item 
     })
 }
 
-fn undecided(failing: &Finding) -> (Outcome, String, String) {
+fn undecided(failing: &Finding) -> (BottleneckOutcome, String, String) {
     let why = failing.title.clone();
-    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), failing.next.clone())
+    (
+        BottleneckOutcome::Undetermined { why: why.clone() },
+        format!("Undetermined: {why}."),
+        failing.next.clone(),
+    )
 }
 
 /// The share of their time that users spent in transactions, when their own pace decides: a schedule that was kept, or
 /// little of their time asked of a database whose host has room.
 fn paced(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
-    let share = asked(evidence, point)?;
+    let share = busy_user_share(evidence, point)?;
     if let Some(schedule) = point.window.as_ref().and_then(|window| window.schedule) {
         return (!schedule.overloaded()).then_some(share);
     }
@@ -198,21 +202,25 @@ fn paced(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     (share < PACED && busy.is_none_or(|busy| busy < witness::BUSY)).then_some(share)
 }
 
-fn own_pace(share: f64) -> (Outcome, String, String) {
+fn own_pace(share: f64) -> (BottleneckOutcome, String, String) {
     let why = format!(
         "the users were in a transaction for {} of their time: think times or arrivals decide the throughput, and the \
          database did what was asked",
         percent(share)
     );
     let next = "Ask for more, with more users, less think time or a higher rate, until it cannot be done.";
-    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), next.into())
+    (BottleneckOutcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), next.into())
 }
 
 /// From the time model and the operating system's word to a class, two, or none.
-fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (Outcome, String, String) {
+fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcome, String, String) {
     let Some((class, first)) = model.shares.first() else {
         let why = "no transaction was under way".to_owned();
-        return (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), String::new());
+        return (
+            BottleneckOutcome::Undetermined { why: why.clone() },
+            format!("Undetermined: {why}."),
+            String::new(),
+        );
     };
     let second = model.shares.get(1);
     let stands_out =
@@ -225,7 +233,7 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (Outcome, String,
     if first.share >= SHARE && stands_out && agreed && *class != Class::Other {
         let witness = witnesses.iter().find(|witness| witness.agrees);
         let word = witness.map_or(String::new(), |w| format!("; {}: {}", w.what, w.found));
-        let outcome = Outcome::Bound { class: first.class.clone() };
+        let outcome = BottleneckOutcome::Bound { class: first.class.clone() };
         return (outcome, format!("{}{word}.", bound(first, &part(first))), squeeze(*class, mysql));
     }
     let pair = second.filter(|(other, next)| {
@@ -235,7 +243,7 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (Outcome, String,
     if let Some((other, next)) = pair {
         let sentence =
             format!("Two together limit it: {}, and {} {}.", part(first), next.class, percent(next.share));
-        let outcome = Outcome::Compound { classes: vec![first.class.clone(), next.class.clone()] };
+        let outcome = BottleneckOutcome::Compound { classes: vec![first.class.clone(), next.class.clone()] };
         let experiment = format!(
             "`kelvin squeeze` cuts one resource at a time and tells which of the two the throughput follows. {} {}",
             try_this(*class, mysql),
@@ -252,7 +260,11 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (Outcome, String,
     } else {
         format!("{}, which does not stand out from the next", part(first))
     };
-    (Outcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), squeeze(*class, mysql))
+    (
+        BottleneckOutcome::Undetermined { why: why.clone() },
+        format!("Undetermined: {why}."),
+        squeeze(*class, mysql),
+    )
 }
 
 fn bound(share: &Share, part: &str) -> String {
@@ -312,7 +324,7 @@ fn try_this(class: Class, mysql: bool) -> &'static str {
 }
 
 /// Without sessions to look at.
-fn unseen(evidence: &Evidence, point: u32) -> (Outcome, String, String) {
+fn unseen(evidence: &Evidence, point: u32) -> (BottleneckOutcome, String, String) {
     let mut why = if is_embedded(evidence) {
         "the database runs within the client, and the queue of its writers was not seen".to_owned()
     } else {
@@ -329,7 +341,7 @@ fn unseen(evidence: &Evidence, point: u32) -> (Outcome, String, String) {
     }
     let sentence = format!("Undetermined: {why}.");
     let next = "`kelvin squeeze` cuts one resource at a time and tells which one the throughput follows.";
-    (Outcome::Undetermined { why }, sentence, next.into())
+    (BottleneckOutcome::Undetermined { why }, sentence, next.into())
 }
 
 /// What the host says where there is no time model.

@@ -7,7 +7,7 @@ use kelvin_stats::{ess, student};
 
 use super::Share;
 use super::witness::BUSY;
-use crate::load::{at_work, client_cores, client_delay, process_cores, server_is_here};
+use crate::load::{client_cores, client_delay, process_cores, server_is_here, transactions_in_flight};
 use crate::{Class, Evidence, PointEvidence, is_client};
 
 /// What the transactions under way were doing.
@@ -38,12 +38,12 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
     }
     let mut sums: BTreeMap<Class, f64> = BTreeMap::new();
     for (group, sessions) in &active.groups {
-        if let Some(class) = Class::of(group) {
+        if let Some(class) = Class::from_wait_group(group) {
             *sums.entry(class).or_default() += sessions;
         }
     }
     let seen: f64 = sums.values().sum();
-    let outside = (at_work(evidence, point).unwrap_or(seen) - seen).max(0.0);
+    let outside = (transactions_in_flight(evidence, point).unwrap_or(seen) - seen).max(0.0);
     let here = server_is_here(evidence);
     let on_cpu = sums.get(&Class::Cpu).copied().unwrap_or(0.0);
     // With thousands of users a client's CPU time is not all within transactions: never more than there is.
@@ -84,7 +84,7 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
             let half = half_width(&stretches, class, share, outside, &constant)
                 .unwrap_or_else(|| by_count(share, f64::from(active.looks)));
             let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
-            (class, Share { class: class.words().into(), sessions: of, share, low, high })
+            (class, Share { class: class.label().into(), sessions: of, share, low, high })
         })
         .collect();
     shares.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
@@ -116,7 +116,7 @@ fn stretches(evidence: &Evidence, point: u32) -> Vec<BTreeMap<Class, f64>> {
         .map(|(_, groups)| {
             let mut sums = BTreeMap::new();
             for (group, sessions) in groups {
-                if let (true, Some(class)) = (is_client(group), Class::of(group)) {
+                if let (true, Some(class)) = (is_client(group), Class::from_wait_group(group)) {
                     *sums.entry(class).or_default() += sessions;
                 }
             }

@@ -74,7 +74,7 @@ impl Look<'_> {
 
     /// Requests in a device by Little's law, against the sessions that wait for it.
     fn requests(&self, role: &str, kinds: &[&str], sessions: f64) -> Option<Witness> {
-        let device = self.evidence.place(role)?.device.as_deref()?;
+        let device = self.evidence.file_location(role)?.device.as_deref()?;
         let mut flight = 0.0;
         let mut known = false;
         for kind in kinds {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use kelvin_diagnose::{Severity, io_findings};
 use kelvin_storage::Direction;
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
 use crate::support::{SIZE, found, kept, run, sparse, written};
 
@@ -15,7 +15,7 @@ const OF_THE_MACHINE: [&str; 6] =
     ["io-cpu-taken", "io-cpu-bound", "io-foreign-traffic", "io-not-steady", "io-limited", "io-timer-floor"];
 
 /// Findings about the job and its data.
-fn of_the_job(facts: &Facts) -> Vec<(&'static str, Severity)> {
+fn of_the_job(facts: &StorageFacts) -> Vec<(&'static str, Severity)> {
     found(facts).into_iter().filter(|(id, _)| !OF_THE_MACHINE.contains(id)).collect()
 }
 

@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use kelvin_diagnose::{Severity, io_findings};
 use kelvin_measure::{Random, Stop};
 use kelvin_storage::control::{self, Prepared, RunOptions};
-use kelvin_storage::event::{IoEvent, Watcher};
+use kelvin_storage::event::{IoEvent, IoWatcher};
 use kelvin_storage::job::Jobs;
-use kelvin_storage::probe::{self, Facts};
-use kelvin_storage::result::Outcome;
+use kelvin_storage::probe::{self, StorageFacts};
+use kelvin_storage::result::JobsOutcome;
 
 pub(crate) const SIZE: u64 = 8 << 20;
 
@@ -39,22 +39,22 @@ pub(crate) fn jobs(text: &str) -> Jobs {
 }
 
 /// Jobs with their targets, and what is seen of these before the run.
-pub(crate) fn prepare(text: &str) -> (Prepared, Facts) {
+pub(crate) fn prepare(text: &str) -> (Prepared, StorageFacts) {
     let jobs = jobs(text);
     let prepared = control::prepare(&jobs, &RunOptions::default()).unwrap();
-    let facts = probe::before(&prepared.targets(), &jobs);
+    let facts = probe::facts_before_run(&prepared.targets(), &jobs);
     (prepared, facts)
 }
 
 /// Who hears nothing.
 struct Deaf;
 
-impl Watcher for Deaf {
+impl IoWatcher for Deaf {
     fn event(&mut self, _: &IoEvent<'_>) {}
 }
 
 /// Jobs that are run, with what was seen before and after. One run at a time: the kernel counts for the whole process.
-pub(crate) fn run(text: &str) -> (Facts, Outcome) {
+pub(crate) fn run(text: &str) -> (StorageFacts, JobsOutcome) {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (prepared, mut facts) = prepare(text);
@@ -63,17 +63,17 @@ pub(crate) fn run(text: &str) -> (Facts, Outcome) {
     for worker in &outcome.workers {
         assert_eq!(worker.error, None, "{text}");
     }
-    facts.after(&outcome);
+    facts.add_outcome(&outcome);
     (facts, outcome)
 }
 
 /// The same text as it comes back from where facts are kept.
-pub(crate) fn kept(facts: &Facts) -> Facts {
+pub(crate) fn kept(facts: &StorageFacts) -> StorageFacts {
     serde_json::from_str(&serde_json::to_string(facts).unwrap()).unwrap()
 }
 
 /// What is found, by name and severity; notes are left out.
-pub(crate) fn found(facts: &Facts) -> Vec<(&'static str, Severity)> {
+pub(crate) fn found(facts: &StorageFacts) -> Vec<(&'static str, Severity)> {
     let grave = io_findings(facts).into_iter().filter(|finding| finding.severity != Severity::Note);
     grave.map(|finding| (finding.id, finding.severity)).collect()
 }

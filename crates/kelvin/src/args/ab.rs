@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use kelvin_lab::ab::Plan;
+use kelvin_lab::ab::AbPlan;
 use kelvin_lab::bench;
 use kelvin_run::Spec;
 
@@ -97,14 +97,14 @@ pub(crate) struct AbArgs {
 
 impl AbArgs {
     /// The sides and what is done with them.
-    pub(crate) fn plan(&self) -> Result<(Plan, Vec<Spec>)> {
+    pub(crate) fn plan(&self) -> Result<(AbPlan, Vec<Spec>)> {
         let specs = self.specs()?;
         for spec in &specs {
             refuse_other_headline(self.measure.as_deref(), spec)?;
         }
         let named: Vec<(String, Spec)> =
             self.files.iter().map(|file| file.display().to_string()).zip(specs.iter().cloned()).collect();
-        let mut plan = Plan::of(&named);
+        let mut plan = AbPlan::of(&named);
         plan.control = !self.no_control;
         plan.effect = self.effect;
         plan.blocks = self.blocks.or(self.pilot).unwrap_or(plan.blocks);
@@ -129,10 +129,10 @@ impl AbArgs {
     }
 
     fn specs(&self) -> Result<Vec<Spec>> {
-        if self.files.len() > Plan::SIDES {
+        if self.files.len() > AbPlan::SIDES {
             bail!(
                 "more than {} sides are not supported; compare the best of some with the others",
-                Plan::SIDES
+                AbPlan::SIDES
             );
         }
         let read = |file: &PathBuf| -> Result<Spec> {

@@ -156,7 +156,7 @@ pub(crate) struct HistoryPlaceArgs {
 
 /// Where a run is kept in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HistoryPlace {
+pub(crate) struct HistoryKey {
     /// The branch.
     pub(crate) branch: String,
     /// The testbed; none for the one that the surroundings tell.
@@ -170,11 +170,11 @@ impl HistoryPlaceArgs {
     }
 
     /// The flags, then the environment; none without a branch.
-    pub(crate) fn place(&self) -> Result<Option<HistoryPlace>> {
+    pub(crate) fn history_key(&self) -> Result<Option<HistoryKey>> {
         self.place_with(|variable| std::env::var(variable).ok())
     }
 
-    fn place_with(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<HistoryPlace>> {
+    fn place_with(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<HistoryKey>> {
         let from = |flag: &Option<String>, variable_name: &str| -> Result<Option<String>> {
             let given = variable(variable_name).filter(|value| !value.is_empty());
             match (flag, given) {
@@ -188,7 +188,7 @@ impl HistoryPlaceArgs {
         };
         let testbed = from(&self.testbed, "KELVIN_TESTBED")?;
         match from(&self.branch, "KELVIN_BRANCH")? {
-            Some(branch) => Ok(Some(HistoryPlace { branch, testbed })),
+            Some(branch) => Ok(Some(HistoryKey { branch, testbed })),
             None if self.testbed.is_some() => {
                 bail!("--testbed names a place in the history of a branch; give --branch NAME as well")
             }

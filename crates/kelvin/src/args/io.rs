@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::ValueHint;
 use clap::{Args, Command, CommandFactory, Subcommand};
-use kelvin_lab::repeat::Plan;
+use kelvin_lab::repeat::RepeatPlan;
 use kelvin_run::spec::{Setting, WorkloadName};
 use kelvin_run::{Spec, io};
 
 use super::load::LoadArgs;
-use super::{Cli, Flags, HistoryPlace};
+use super::{Cli, Flags, HistoryKey};
 
 /// `kelvin io`.
 #[derive(Debug, Args)]
@@ -133,13 +133,13 @@ impl IoFlags {
     }
 
     /// How often the run is repeated; none when it is made once.
-    pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<Plan>> {
+    pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<RepeatPlan>> {
         self.load.repeat.plan(spec)
     }
 
     /// Where the run is kept in the history; none when it is not.
-    pub(crate) fn history(&self) -> Result<Option<HistoryPlace>> {
-        self.load.history.place()
+    pub(crate) fn history(&self) -> Result<Option<HistoryKey>> {
+        self.load.history.history_key()
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct RunArgs {
 impl Flags for RunArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         if let Some(job) = &self.job {
-            spec.io.job = io::text::resolved(job).map_err(|why| anyhow!(why))?;
+            spec.io.job = io::jobfile_text::resolved(job).map_err(|why| anyhow!(why))?;
             // With its place in the file, which the specification has lost.
             kelvin_storage::jobfile::parse_file(job, &self.section)?;
         }

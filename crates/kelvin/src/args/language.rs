@@ -7,8 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use kelvin_run::spec::Span;
 use kelvin_workload::pgbench::{QueryMode, ScriptChoice};
 
+use super::choice_parser::one_of;
 use super::set;
-use super::words::one_of;
 
 /// Variables and protocol of scripts.
 #[derive(Debug, Clone, Args)]

@@ -1,6 +1,7 @@
 //! The command line as typed. What it means is decided in `commands`.
 
 mod ab;
+mod choice_parser;
 mod doctor;
 #[cfg(test)]
 mod documents;
@@ -29,7 +30,6 @@ mod study_analysis;
 mod tproc_c;
 mod transfer;
 mod vioperf;
-mod words;
 mod workload;
 
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ use kelvin_run::Spec;
 pub(crate) use ab::AbArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
-pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlace};
+pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryKey};
 pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;

@@ -3,10 +3,10 @@
 use clap::Args;
 use kelvin_run::Spec;
 use kelvin_run::arrivals::Process;
-use kelvin_run::spec::{Ground, Rates, Slo, Sweep, ThinkTime};
+use kelvin_run::spec::{Rates, Slo, Sweep, ThinkTime, Threading};
 
+use super::choice_parser::one_of;
 use super::set;
-use super::words::one_of;
 
 /// When transactions start.
 #[derive(Debug, Clone, Args)]
@@ -47,8 +47,8 @@ pub(crate) struct PaceArgs {
     sweep: Option<Sweep>,
 
     /// What users run on: a thread each, or event loops [default: auto, threads for up to 3]
-    #[arg(long, value_name = "WHAT", value_parser = one_of::<Ground>(&["auto", "threads", "loops"]), help_heading = "Pace")]
-    users_on: Option<Ground>,
+    #[arg(long, value_name = "WHAT", value_parser = one_of::<Threading>(&["auto", "threads", "loops"]), help_heading = "Pace")]
+    users_on: Option<Threading>,
 }
 
 impl PaceArgs {

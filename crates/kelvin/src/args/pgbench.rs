@@ -6,9 +6,9 @@ use kelvin_run::Spec;
 use kelvin_run::spec::{LogFile, TargetName};
 use kelvin_workload::pgbench::{PartitionMethod, ScriptChoice};
 
+use super::choice_parser::one_of;
 use super::language::{Choices, LanguageArgs};
 use super::load::{LoadArgs, TargetArgs};
-use super::words::one_of;
 use super::{Flags, set};
 
 const TARGET: &str = "The database: postgres (a server of kelvin's own), postgres:VERSION, or \

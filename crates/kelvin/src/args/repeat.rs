@@ -5,7 +5,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES};
 use kelvin_lab::bench;
-use kelvin_lab::repeat::{Plan, Until};
+use kelvin_lab::repeat::{RepeatPlan, Until};
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
@@ -68,7 +68,7 @@ impl RepeatArgs {
     }
 
     /// The plan; none when the run is made once.
-    pub(super) fn plan(&self, spec: &Spec) -> Result<Option<Plan>> {
+    pub(super) fn plan(&self, spec: &Spec) -> Result<Option<RepeatPlan>> {
         if self.repeat.is_none() && self.until.is_none() {
             if self.replacements.is_some() || self.measure.is_some() {
                 bail!(
@@ -79,16 +79,16 @@ impl RepeatArgs {
         }
         bench::suits(spec).map_err(|why| anyhow!(why))?;
         let mut plan = match (self.until, self.repeat) {
-            (None, runs) => Plan::fixed(spec, runs.unwrap_or(Plan::FEWEST)),
+            (None, runs) => RepeatPlan::fixed(spec, runs.unwrap_or(RepeatPlan::FEWEST)),
             (Some(until), runs) => {
-                let runs = runs.unwrap_or(Plan::FEWEST).max(Plan::FEWEST);
-                let most = self.max_runs.unwrap_or(Plan::MOST.max(runs));
+                let runs = runs.unwrap_or(RepeatPlan::FEWEST).max(RepeatPlan::FEWEST);
+                let most = self.max_runs.unwrap_or(RepeatPlan::MOST.max(runs));
                 if most < runs {
                     bail!(
                         "--max-runs {most}: there are at least {runs} runs, of which an interval can be told"
                     );
                 }
-                Plan::until(spec, runs, most, until.half_width())
+                RepeatPlan::until(spec, runs, most, until.half_width())
             }
         };
         refuse_other_headline(self.measure.as_deref(), spec)?;

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use kelvin_run::Spec;
-use kelvin_run::spec::{ResetHow, Span, Step};
+use kelvin_run::spec::{ResetMethod, Span, StepPolicy};
 
-use super::words::one_of;
+use super::choice_parser::one_of;
 
 /// What is done to the database before the load.
 #[derive(Debug, Clone, Args)]
@@ -13,8 +13,8 @@ pub(crate) struct ResetArgs {
     /// from a database copied beside it (template), from copied files (files), by `pg_restore` (dump), or by building
     /// anew (reload). The first time the data are built and kept as a snapshot [default: none]
     #[arg(long, value_name = "HOW", help_heading = "Reset",
-        value_parser = one_of::<ResetHow>(&["auto", "none", "template", "files", "dump", "reload"]))]
-    reset: Option<ResetHow>,
+        value_parser = one_of::<ResetMethod>(&["auto", "none", "template", "files", "dump", "reload"]))]
+    reset: Option<ResetMethod>,
 
     /// Begin from this snapshot (`kelvin snapshot list`) instead of from the data as they were built
     #[arg(long, value_name = "NAME", help_heading = "Reset")]
@@ -25,16 +25,16 @@ pub(crate) struct ResetArgs {
     prewarm: bool,
 
     /// VACUUM before the load: when the way of the reset leaves it to be done, always, or never [default: needed]
-    #[arg(long, value_name = "WHEN", value_parser = one_of::<Step>(&["needed", "always", "never"]), help_heading = "Reset")]
-    reset_vacuum: Option<Step>,
+    #[arg(long, value_name = "WHEN", value_parser = one_of::<StepPolicy>(&["needed", "always", "never"]), help_heading = "Reset")]
+    reset_vacuum: Option<StepPolicy>,
 
     /// ANALYZE before the load, in the same words
-    #[arg(long, value_name = "WHEN", value_parser = one_of::<Step>(&["needed", "always", "never"]), help_heading = "Reset")]
-    reset_analyze: Option<Step>,
+    #[arg(long, value_name = "WHEN", value_parser = one_of::<StepPolicy>(&["needed", "always", "never"]), help_heading = "Reset")]
+    reset_analyze: Option<StepPolicy>,
 
     /// CHECKPOINT before the load, in the same words
-    #[arg(long, value_name = "WHEN", value_parser = one_of::<Step>(&["needed", "always", "never"]), help_heading = "Reset")]
-    reset_checkpoint: Option<Step>,
+    #[arg(long, value_name = "WHEN", value_parser = one_of::<StepPolicy>(&["needed", "always", "never"]), help_heading = "Reset")]
+    reset_checkpoint: Option<StepPolicy>,
 
     /// The longest rest before the load until processors and disks are quiet; 0s is none [default: 30s after a reset, none
     /// without one]
@@ -48,14 +48,14 @@ impl ResetArgs {
         let reset = &mut spec.reset;
         if let Some(how) = self.reset {
             reset.how = how;
-            if how == ResetHow::None {
+            if how == ResetMethod::None {
                 reset.snapshot = None;
             }
         }
         if let Some(name) = &self.snapshot {
             reset.snapshot = Some(name.clone());
-            if self.reset.is_none() && reset.how == ResetHow::None {
-                reset.how = ResetHow::Auto;
+            if self.reset.is_none() && reset.how == ResetMethod::None {
+                reset.how = ResetMethod::Auto;
             }
         }
         super::set(&mut reset.vacuum, self.reset_vacuum.as_ref());

@@ -1,10 +1,10 @@
 //! `kelvin snapshot`.
 
 use clap::{Args, Subcommand};
-use kelvin_database::snapshot::Way;
+use kelvin_database::snapshot::SnapshotMethod;
 use kelvin_run::spec::TargetName;
 
-use super::words::one_of;
+use super::choice_parser::one_of;
 
 /// The database that the snapshots are of.
 #[derive(Debug, Clone, Args)]
@@ -30,8 +30,8 @@ pub(crate) enum SnapshotCommand {
         #[command(flatten)]
         target: SnapshotTarget,
         /// How it is kept [default: the fastest that is possible]
-        #[arg(long, value_name = "HOW", value_parser = one_of::<Way>(&["template", "files", "dump"]))]
-        how: Option<Way>,
+        #[arg(long, value_name = "HOW", value_parser = one_of::<SnapshotMethod>(&["template", "files", "dump"]))]
+        how: Option<SnapshotMethod>,
     },
     /// Bring a snapshot's content back; what the database holds now is gone then
     #[command(after_help = "Example:\n  kelvin snapshot restore aged --target postgres")]

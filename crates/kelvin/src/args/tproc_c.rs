@@ -5,8 +5,8 @@ use clap::Args;
 use kelvin_run::Spec;
 use kelvin_workload::tproc_c::{Calls, Mix, Profile};
 
+use super::choice_parser::one_of;
 use super::load::{LoadArgs, TargetArgs};
-use super::words::one_of;
 use super::{Flags, set};
 
 /// Data of TPROC-C: what `run`, `build`, `check` and `drop` have in common.

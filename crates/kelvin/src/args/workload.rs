@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use kelvin_lab::repeat::Plan;
+use kelvin_lab::repeat::RepeatPlan;
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
 use super::load::LoadArgs;
-use super::{Flags, HistoryPlace, OutputArgs, io, pgbench, script, tproc_c};
+use super::{Flags, HistoryKey, OutputArgs, io, pgbench, script, tproc_c};
 
 /// `kelvin run`.
 #[derive(Debug, Args)]
@@ -175,7 +175,7 @@ impl RunArgs {
     }
 
     /// How often the run is repeated; none when it is made once.
-    pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<Plan>> {
+    pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<RepeatPlan>> {
         self.load().map_or(Ok(None), |load| load.repeat.plan(spec))
     }
 
@@ -215,12 +215,12 @@ impl RunArgs {
     }
 
     /// Where the run is kept in the history; none when it is not.
-    pub(crate) fn history(&self) -> Result<Option<HistoryPlace>> {
-        self.load().map_or(Ok(None), |load| load.history.place())
+    pub(crate) fn history(&self) -> Result<Option<HistoryKey>> {
+        self.load().map_or(Ok(None), |load| load.history.history_key())
     }
 
     /// Refuses flags that would keep the run in the history.
-    pub(crate) fn refuse_history(&self) -> Result<Option<HistoryPlace>> {
+    pub(crate) fn refuse_history(&self) -> Result<Option<HistoryKey>> {
         if self.load().is_some_and(|load| load.history.is_given()) {
             bail!(
                 "a squeezed run has the figures of a squeezed database and enters no history; leave --branch out"

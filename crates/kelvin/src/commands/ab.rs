@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use kelvin_analysis::words::{plain, probability};
+use kelvin_analysis::effect_text::{plain_percent, probability};
 use kelvin_diagnose::Better;
 use kelvin_lab::ab::{
-    self, AbNoise, BlockLine, Compared, Control, Explored, Look, Plan, Planning, Progress, Summary,
+    self, AbEvent, AbNoise, AbPlan, AbSummary, BlockLine, Compared, Control, Explored, InterimLook, Planning,
 };
-use kelvin_lab::repeat::Named;
+use kelvin_lab::repeat::RepeatMetric;
 use kelvin_measure::Bounded;
 use kelvin_report::figure::{bounded, ends, significant};
 use kelvin_report::text::cut;
-use kelvin_report::{Report, compare};
-use kelvin_run::spec::Beginning;
-use kelvin_stats::compare::Verdict;
+use kelvin_report::{RunReport, compare};
+use kelvin_run::spec::StartingData;
+use kelvin_stats::compare::ChangeVerdict;
 use kelvin_store::{GroupKind, NewGroup, RunId, Store};
 use serde_json::{Map, Value, json};
 
@@ -27,14 +27,14 @@ use crate::args::{AbArgs, Format, Global};
 use crate::document;
 use crate::exit::Code;
 use crate::measure::StoreBench;
-use crate::{live, out, place, signal};
+use crate::{live, out, paths, signal};
 
 /// Runs the comparison and prints what came of it.
 pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let (plan, specs) = args.plan()?;
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, args.format.format() == Format::Jsonl);
-    let store_path = place::store(global.store.as_deref())?;
+    let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let group = store.begin_group(&NewGroup {
         kind: GroupKind::Ab,
@@ -45,14 +45,14 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let runs = plan.blocks * plan.treatments().len() as u32;
     let pilot = if plan.effect.is_some() { "a pilot of " } else { "" };
     let load = specs.first().map_or(String::new(), |spec| at_least(spec, runs));
-    let unreset = specs.iter().all(|spec| spec.beginning() == Beginning::Left);
+    let unreset = specs.iter().all(|spec| spec.beginning() == StartingData::Left);
     let reset = if unreset {
         format!("; the data are not reset between them ({HOW_TO_RESET})")
     } else {
         String::new()
     };
-    live.say(&format!("group {group}: {pilot}{} blocks, {runs} runs; {load}{reset}", plan.blocks));
-    let words = |progress: &Progress<'_>| told(progress, &plan);
+    live.message(&format!("group {group}: {pilot}{} blocks, {runs} runs; {load}{reset}", plan.blocks));
+    let words = |progress: &AbEvent<'_>| told(progress, &plan);
     let mut bench = StoreBench::new(&store, &mut *live, &stop, None).destroying(&args.i_know_it_destroys);
     let ran = ab::run(&plan, &specs, group, &mut bench, &words);
     drop(bench);
@@ -62,27 +62,27 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let shown = groups::Group::new(&store, &group);
     document::print(&shown, args.format.format())?;
     if args.format.format() == Format::Text {
-        out::line(&format!("Again:  {} groups {}", place::kelvin(&store_path), group.id))?;
+        out::line(&format!("Again:  {} groups {}", paths::kelvin_command(&store_path), group.id))?;
     }
-    let summary = Summary::of(&plan, shown.rows()?);
+    let summary = AbSummary::of(&plan, shown.rows()?);
     Ok(code(ended, true, summary.failed))
 }
 
 /// What is said while it goes on.
-fn told(progress: &Progress<'_>, plan: &Plan) -> String {
+fn told(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
     match progress {
-        Progress::Ran { row, blocks, pilot, left } => {
+        AbEvent::Ran { row, blocks, pilot, left } => {
             let pilot = if *pilot { " of the pilot" } else { "" };
             let (block, what) = (row.slot.block + 1, &row.slot.treatment);
             let run = of_run(row, plan.figure.as_deref());
             format!("{what}, {run} · block {block} of {blocks}{pilot}{}", time_left(*left))
         }
-        Progress::Failed { error } => failed(error),
-        Progress::Planned { planning, left } => {
+        AbEvent::Failed { error } => failed(error),
+        AbEvent::Planned { planning, left } => {
             format!("{}{}", planned(plan, planning), time_left(*left))
         }
-        Progress::Looks(looks) => looks_words(looks),
-        Progress::Looked { look: Look { blocks, nominal }, ends } => {
+        AbEvent::Looks(looks) => looks_words(looks),
+        AbEvent::Looked { look: InterimLook { blocks, nominal }, ends } => {
             let found = if *ends {
                 "the difference is clear, and it ends here"
             } else {
@@ -96,7 +96,7 @@ fn told(progress: &Progress<'_>, plan: &Plan) -> String {
     }
 }
 
-fn planned(plan: &Plan, planning: &Planning) -> String {
+fn planned(plan: &AbPlan, planning: &Planning) -> String {
     let Planning { pilot, sd, freedom, needed, blocks } = planning;
     let effect = percent(plan.effect.unwrap_or_default());
     let scatter = format!(
@@ -122,7 +122,7 @@ fn planned(plan: &Plan, planning: &Planning) -> String {
     }
 }
 
-fn looks_words(looks: &[Look]) -> String {
+fn looks_words(looks: &[InterimLook]) -> String {
     let each: Vec<String> = looks
         .iter()
         .map(|look| format!("p < {} after {}", probability(Some(look.nominal)), look.blocks))
@@ -137,12 +137,12 @@ fn looks_words(looks: &[Look]) -> String {
 /// The summary of a stored group, for programs.
 pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
     let (store, group) = (shown.store, shown.stored);
-    let plan: Plan = groups::plan(group)?;
-    let summary = Summary::of(&plan, shown.rows()?);
+    let plan: AbPlan = groups::plan(group)?;
+    let summary = AbSummary::of(&plan, shown.rows()?);
     let differs = differences(store, &plan, &summary)?;
     let resets: Map<String, Value> = groups::resets(store, group)?
         .into_iter()
-        .map(|(treatment, how)| (treatment, groups::word(how).into()))
+        .map(|(treatment, how)| (treatment, groups::reset_label(how).into()))
         .collect();
     Ok(json!({
         "event": "ab", "group": group.id.0, "name": group.info.name, "plan": plan, "reset": resets, "summary": summary,
@@ -153,12 +153,12 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
 /// The summary of a stored group.
 pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
     let (store, group) = (shown.store, shown.stored);
-    let plan: Plan = groups::plan(group)?;
-    let summary = Summary::of(&plan, shown.rows()?);
+    let plan: AbPlan = groups::plan(group)?;
+    let summary = AbSummary::of(&plan, shown.rows()?);
     let differs = differences(store, &plan, &summary)?;
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
-    let what = groups::of_what(store, group)?;
+    let what = groups::describe_first_run(store, group)?;
     let colour = super::show::options(false).colour;
     Ok(format!(
         "\ngroup {}{name}: A/B, {what}, {began}\n\n{}",
@@ -167,19 +167,19 @@ pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
             &plan,
             &summary,
             &differs,
-            &groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET),
+            &groups::describe_resets(&groups::resets(store, group)?, HOW_TO_RESET),
             colour
         )
     ))
 }
 
 /// The result in a few words.
-pub(super) fn in_short(summary: &Summary) -> String {
+pub(super) fn in_short(summary: &AbSummary) -> String {
     if summary.comparisons.is_empty() {
         return "too few blocks".into();
     }
     let each = summary.comparisons.iter().map(|one| {
-        let verdict = one.verdict.words();
+        let verdict = one.verdict.label();
         let interval = ends(one.low, one.high, |ratio| format!("{ratio:.3}"));
         format!("{}/A {:.3} ({interval}): {verdict}", one.side, one.ratio)
     });
@@ -188,7 +188,7 @@ pub(super) fn in_short(summary: &Summary) -> String {
 
 /// The answers as a page has them, and the ratios by block.
 pub(super) fn for_page(
-    summary: &Summary,
+    summary: &AbSummary,
 ) -> (Vec<kelvin_report::group::Answer>, Vec<kelvin_report::group::Ratios>) {
     if summary.comparisons.is_empty() {
         let sentence = "Not testable: fewer than two blocks are complete.".into();
@@ -201,18 +201,19 @@ pub(super) fn for_page(
         let floor = control.map(|control| ("not resolvable below".to_owned(), percent(control.floor)));
         let figures = [
             (format!("{}/A", one.side), format!("{:.4}", one.ratio)),
-            (format!("{} interval", plain(one.confidence)), interval),
+            (format!("{} interval", plain_percent(one.confidence)), interval),
             ("p (exact)".into(), probability(Some(one.p))),
             ("complete blocks".into(), summary.complete.to_string()),
         ];
         kelvin_report::group::Answer {
             class: ab::word(one.verdict),
-            sentence: format!("{}: {}.", first_upper(one.verdict.words()), verdict(one, &summary.figure)),
+            sentence: format!("{}: {}.", first_upper(one.verdict.label()), verdict(one, &summary.figure)),
             figures: figures.into_iter().chain(floor).collect(),
         }
     });
     let ratios = summary.comparisons.iter().enumerate();
-    let ratios = ratios.map(|(at, one)| super::group_page::ratios(summary, one, at, plain(one.confidence)));
+    let ratios =
+        ratios.map(|(at, one)| super::group_page::ratios(summary, one, at, plain_percent(one.confidence)));
     (answers.collect(), ratios.collect())
 }
 
@@ -234,30 +235,30 @@ struct Difference {
 
 /// What differs between the runs of A and those of each side, second runs for the control included: what the specifications
 /// say, and what they do not and may matter.
-fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Difference>> {
+fn differences(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<Difference>> {
     let treatments = plan.treatments();
-    let of = |side: usize| -> Result<Vec<Report>> {
+    let of = |side: usize| -> Result<Vec<RunReport>> {
         let of_side = |block: &BlockLine| {
             let runs = treatments.iter().zip(block.runs.clone());
             runs.filter_map(|(one, run)| run.filter(|_| one.side == side)).collect::<Vec<i64>>()
         };
         let runs = summary.blocks.iter().flat_map(of_side);
-        Ok(runs.map(|run| Report::load(store, RunId(run))).collect::<kelvin_report::Result<_>>()?)
+        Ok(runs.map(|run| RunReport::load(store, RunId(run))).collect::<kelvin_report::Result<_>>()?)
     };
     let base = of(0)?;
-    let base: Vec<&Report> = base.iter().collect();
+    let base: Vec<&RunReport> = base.iter().collect();
     let mut found = Vec::new();
     for (side, named) in plan.sides.iter().enumerate().skip(1) {
         let other = of(side)?;
-        let other: Vec<&Report> = other.iter().collect();
+        let other: Vec<&RunReport> = other.iter().collect();
         for one in compare::differing(&base, &other).iter().filter(|one| one.matters) {
             let spec = one.name.strip_prefix("spec ");
             found.push(Difference {
                 side: named.name.clone(),
                 intended: spec.is_some(),
                 what: spec.unwrap_or(&one.name).to_owned(),
-                a: compare::Difference::words(&one.a),
-                b: compare::Difference::words(&one.b),
+                a: compare::Difference::describe_values(&one.a),
+                b: compare::Difference::describe_values(&one.b),
             });
         }
     }
@@ -265,7 +266,7 @@ fn differences(store: &Store, plan: &Plan, summary: &Summary) -> Result<Vec<Diff
 }
 
 /// The first side of which no run came to a result.
-fn never_ran<'a>(plan: &'a Plan, summary: &Summary) -> Option<&'a str> {
+fn never_ran<'a>(plan: &'a AbPlan, summary: &AbSummary) -> Option<&'a str> {
     let treatments = plan.treatments();
     let ran = |side: usize| {
         let mut columns = treatments.iter().enumerate().filter(|(_, one)| one.side == side);
@@ -279,7 +280,7 @@ const WIDTH: usize = 100;
 /// How the runs of files are reset.
 const HOW_TO_RESET: &str = "[reset] how = \"auto\" in each file";
 
-fn page(plan: &Plan, summary: &Summary, differs: &[Difference], reset: &str, colour: bool) -> String {
+fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str, colour: bool) -> String {
     let mut text = String::new();
     for side in &plan.sides {
         let _ = writeln!(text, "{}: {}", side.name, side.source);
@@ -311,7 +312,7 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], reset: &str, col
     exploratory(&mut text, &summary.exploratory);
     text.push('\n');
     for one in &summary.comparisons {
-        say(&mut text, "", &format!("{}: {}", one.verdict.words(), verdict(one, &summary.figure)));
+        say(&mut text, "", &format!("{}: {}", one.verdict.label(), verdict(one, &summary.figure)));
     }
     if summary.comparisons.is_empty() {
         say(&mut text, "", "not testable: fewer than two blocks are complete");
@@ -323,7 +324,7 @@ fn page(plan: &Plan, summary: &Summary, differs: &[Difference], reset: &str, col
 }
 
 /// What happened until the last block.
-fn on_the_way(text: &mut String, plan: &Plan, summary: &Summary) {
+fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let before = text.len();
     if let Some(planning) = &summary.course.planning {
         say(text, "plan     ", &planned(plan, planning));
@@ -384,7 +385,7 @@ fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
     }
 }
 
-fn table(text: &mut String, plan: &Plan, summary: &Summary) {
+fn table(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let width = plan.treatments().iter().map(|one| one.name.len() + 1).sum::<usize>().max(6);
     let _ = write!(text, "block  {:<width$}", "order");
     for name in &summary.treatments {
@@ -407,7 +408,7 @@ fn table(text: &mut String, plan: &Plan, summary: &Summary) {
     }
 }
 
-fn of_control(text: &mut String, plan: &Plan, summary: &Summary) {
+fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let Some(Control { ratio, low, high, floor }) = summary.control else {
         if !plan.control {
             let words = "none (--no-control): how far two runs of the same thing are apart is not known";
@@ -430,7 +431,7 @@ fn of_control(text: &mut String, plan: &Plan, summary: &Summary) {
 }
 
 /// What foreign CPU cost the runs, and in blocks the comparison; where it was not accepted, not told below what matters.
-fn of_noise(text: &mut String, plan: &Plan, summary: &Summary) {
+fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
     let Some(AbNoise { runs, explained, more_blocks }) =
         summary.noise.filter(|noise| accepted || noise.runs.high >= plan.noise)
@@ -452,7 +453,7 @@ fn of_noise(text: &mut String, plan: &Plan, summary: &Summary) {
     say(text, "noise    ", &format!("{}{cost}", noise_words(&runs)));
 }
 
-fn comparison(text: &mut String, one: &Compared, plan: &Plan) {
+fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
     let Compared { side, ratio, low, high, confidence, p, p_of_t, hodges_lehmann, .. } = one;
     let why = match (plan.sides.len() > 2, *confidence > 0.95 + 1e-9) {
         (true, _) => ", so that all sides together have 95 %",
@@ -472,31 +473,31 @@ fn comparison(text: &mut String, one: &Compared, plan: &Plan) {
     let words = format!(
         "{side}/A {ratio:.4}, {} interval {} (t on logarithms of blocks{why}){of_t}; {} ({test}); Hodges–Lehmann \
          {hodges_lehmann:.4}{bounds}",
-        plain(*confidence),
+        plain_percent(*confidence),
         ends(*low, *high, |ratio| format!("{ratio:.4}")),
         of_chance(*p)
     );
     say(text, "ratio    ", &words);
 }
 
-fn verdict(one: &Compared, figure: &Named) -> String {
+fn verdict(one: &Compared, figure: &RepeatMetric) -> String {
     let Compared { side, ratio, low, high, noise, .. } = one;
     let name = &figure.name;
     let range = ends(*low, *high, |ratio| change(ratio - 1.0));
     match one.verdict {
-        Verdict::NotTestable => {
-            format!("{side} against A needs {} complete blocks at least", Plan::FEWEST)
+        ChangeVerdict::NotTestable => {
+            format!("{side} against A needs {} complete blocks at least", AbPlan::FEWEST)
         }
-        Verdict::NoChange | Verdict::Undetermined => {
+        ChangeVerdict::NoChange | ChangeVerdict::Undetermined => {
             format!("no difference of {side} from A in {name} is shown ({range})")
         }
-        Verdict::WithinNoise => format!(
+        ChangeVerdict::WithinNoise => format!(
             "{side} differs from A in {name} by {} ({range}), which is not more than {}: what matters, or what can be \
              resolved here",
             change(ratio - 1.0),
             percent(*noise)
         ),
-        Verdict::Changed => {
+        ChangeVerdict::Changed => {
             let better = match figure.better {
                 Some(Better::Higher) => Some(*ratio > 1.0),
                 Some(Better::Lower) => Some(*ratio < 1.0),

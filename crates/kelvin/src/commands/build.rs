@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use kelvin_database::Engine;
 use kelvin_measure::Event;
 use kelvin_run::Spec;
-use kelvin_workload::{Progress, Stop};
+use kelvin_workload::{BuildProgress, Stop};
 
-use super::workload::Chosen;
+use super::workload::SelectedWorkload;
 use crate::args::{BuildArgs, Global};
 use crate::exit::{Code, Stopped};
 use crate::live::{self, Live};
@@ -25,10 +25,10 @@ pub(crate) fn build(args: &BuildArgs, global: &Global) -> Result<Code> {
 pub(super) fn build_tables(mut spec: Spec, check: bool, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
-    let opened = open::open(&spec.target, Purpose::Keep, &mut |text| live.say(text))?;
-    let chosen = Chosen::on(&*opened.engine, &mut spec)?;
+    let opened = open::open(&spec.target, Purpose::Keep, &mut |text| live.message(text))?;
+    let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     if chosen.get().is_built(&*opened.engine)? {
-        live.say(&format!("{} holds this data already; nothing to do", opened.engine.describe()));
+        live.message(&format!("{} holds this data already; nothing to do", opened.engine.describe()));
         return Ok(Code::Success);
     }
     build_data(&*opened.engine, &chosen, &mut *live, &stop)?;
@@ -41,13 +41,13 @@ pub(super) fn build_tables(mut spec: Spec, check: bool, global: &Global) -> Resu
 /// Builds, with progress.
 pub(crate) fn build_data(
     engine: &dyn Engine,
-    chosen: &Chosen,
+    chosen: &SelectedWorkload,
     live: &mut dyn Live,
     stop: &Stop,
 ) -> Result<()> {
     let workload = chosen.get();
     if let Some(size) = chosen.working_set(engine)? {
-        live.say(&size);
+        live.message(&size);
     }
     let since = Instant::now();
     let (sender, receiver) = mpsc::channel();
@@ -69,13 +69,13 @@ pub(crate) fn build_data(
         Ok(Err(error)) => return Err(error).with_context(|| format!("cannot build {}", workload.name())),
         Err(_) => anyhow::bail!("the loader panicked"),
     }
-    live.say(&format!("built in {:.1} s", since.elapsed().as_secs_f64()));
+    live.message(&format!("built in {:.1} s", since.elapsed().as_secs_f64()));
     Ok(())
 }
 
 struct Sender(mpsc::Sender<Event>);
 
-impl Progress for Sender {
+impl BuildProgress for Sender {
     fn update(&self, what: &str, done: u64, total: u64, rows: u64) {
         // Nobody listens only when the command is ending.
         let _ = self.0.send(Event::Progress { what: what.into(), done, total, rows });

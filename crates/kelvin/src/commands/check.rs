@@ -7,7 +7,7 @@ use kelvin_measure::{Clock, Event};
 use kelvin_run::{Sink, SinkError};
 use kelvin_workload::{Stop, Workload};
 
-use super::workload::Chosen;
+use super::workload::SelectedWorkload;
 use crate::args::{CheckArgs, Global};
 use crate::exit::{Code, Stopped};
 use crate::live::{self, Live};
@@ -22,11 +22,11 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
     spec.pgbench.scripts.clear();
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
-    let opened = open::open(&spec.target, Purpose::Existing, &mut |text| live.say(text))?;
-    let chosen = Chosen::on(&*opened.engine, &mut spec)?;
+    let opened = open::open(&spec.target, Purpose::Existing, &mut |text| live.message(text))?;
+    let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     super::must_be_built(chosen.get(), &*opened.engine)?;
     let mut sink = Heard(&mut *live);
-    let lines = kelvin_run::run::check(
+    let lines = kelvin_run::run::check_consistency(
         &*opened.engine,
         chosen.get(),
         &Clock::real(),
@@ -46,7 +46,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
         };
         out::line(&format!("{:>3}  {mark}  {}{}", line.number, line.name, detail(line)))?;
     }
-    let lacks = chosen.get().lacks(&*opened.engine)?;
+    let lacks = chosen.get().missing_objects(&*opened.engine)?;
     for lack in &lacks {
         out::line(&format!("     FAILS  {lack}"))?;
     }
@@ -90,8 +90,14 @@ pub(crate) fn check_data(
     stop: &Stop,
 ) -> Result<()> {
     let mut sink = Heard(&mut *live);
-    let lines =
-        kelvin_run::run::check(engine, workload, &Clock::real(), stop, Phase::CheckBefore, &mut sink)?;
+    let lines = kelvin_run::run::check_consistency(
+        engine,
+        workload,
+        &Clock::real(),
+        stop,
+        Phase::CheckBefore,
+        &mut sink,
+    )?;
     live.end();
     if stop.requested() {
         return Err(Stopped("interrupted in the check after the build; the data is complete".into()).into());
@@ -105,7 +111,7 @@ pub(crate) fn check_data(
         );
     }
     if !lines.is_empty() {
-        live.say(&format!("all {} consistency conditions hold after the load", lines.len()));
+        live.message(&format!("all {} consistency conditions hold after the load", lines.len()));
     }
     Ok(())
 }

@@ -1,34 +1,34 @@
 //! `kelvin compare`: stored runs, groups or branches against the first.
 
 use anyhow::{Context, Result, bail};
-use kelvin_report::compare::{Comparison, html, render, sides};
+use kelvin_report::compare::{Comparison, compare_sides, html, render};
 use kelvin_report::table::Table;
 use kelvin_store::Store;
 
-use super::select::{Named, Progress};
+use super::select::{Progress, SelectedRuns};
 use crate::args::{CompareArgs, Global};
 use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
-use crate::place;
+use crate::paths;
 
 /// Prints ratios, what else differs, and what the figures can say.
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
     if args.html.is_some() && args.runs.len() > 2 {
         bail!("--html writes the page of one comparison; name two sides");
     }
-    let store = Store::open_read_only(place::store(global.store.as_deref())?)?;
+    let store = Store::open_read_only(paths::store(global.store.as_deref())?)?;
     let mut progress = Progress::new(global.quiet);
     let mut loaded = Vec::new();
     for name in &args.runs {
         let selection = store.select(name.trim())?;
-        loaded.push(Named::load(&store, name.trim(), selection, &[], &mut progress)?);
+        loaded.push(SelectedRuns::load(&store, name.trim(), selection, &[], &mut progress)?);
     }
     drop(progress);
     let (base, others) = loaded.split_first().context("give at least two runs")?;
     let mut compared = Vec::new();
     for other in others {
-        compared.push(sides(&base.side(), &other.side(), args.noise)?);
+        compared.push(compare_sides(&base.side(), &other.side(), args.noise)?);
     }
     if let (Some(file), Some(found)) = (&args.html, compared.first()) {
         out::file(file, &html(found)?, global.quiet)?;

@@ -13,11 +13,11 @@ use serde::Serialize;
 use crate::args::{DoctorArgs, Global};
 use crate::exit::{Code, Stopped};
 use crate::open::{self, Purpose};
-use crate::{out, place, signal};
+use crate::{out, paths, signal};
 
 /// What is printed.
 #[derive(Debug, Serialize)]
-struct Report {
+struct DoctorReport {
     number: i64,
     host: String,
     taken: jiff::Timestamp,
@@ -41,7 +41,7 @@ struct Against {
 /// Measures, keeps and prints.
 pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
-    let store = Store::open(place::store(global.store.as_deref())?)?;
+    let store = Store::open(paths::store(global.store.as_deref())?)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let before = before(&store, args, &host)?;
     let progress = Progress::new(global.quiet);
@@ -49,7 +49,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
         Some(target) => Some(open::open(target, Purpose::Run, &mut |text| progress.say(text))?),
         None => None,
     };
-    let scratch = place::scratch()?;
+    let scratch = paths::scratch()?;
     let options = Options {
         directory: Some(args.disk.clone().unwrap_or_else(|| scratch.path().to_owned())),
         disk: args.disk.clone(),
@@ -70,7 +70,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
         comparison: baseline::compare(&baseline, &body),
     });
     let remarks = baseline::judge(&baseline);
-    let report = Report { number, host, taken, baseline, remarks, against };
+    let report = DoctorReport { number, host, taken, baseline, remarks, against };
     if args.json {
         out::line(&serde_json::to_string(&report)?)?;
     } else {

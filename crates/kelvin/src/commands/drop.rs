@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::workload::Chosen;
+use super::workload::SelectedWorkload;
 use crate::args::{DropArgs, Global};
 use crate::exit::Code;
 use crate::open::{self, Purpose};
@@ -13,7 +13,7 @@ pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     // What goes does not depend on the scale, which would be looked for in tables of whatever shape.
     spec.pgbench.scale.get_or_insert(1);
     let opened = open::open(&spec.target, Purpose::Existing, &mut |_| {})?;
-    let chosen = Chosen::on(&*opened.engine, &mut spec)?;
+    let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     let workload = chosen.get();
     if !args.yes {
         let question = format!("remove all {} tables from {}", workload.name(), opened.engine.describe());

@@ -27,7 +27,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Code> {
 
 /// Every finding with its question.
 fn index() -> String {
-    let of_databases = kelvin_diagnose::all().iter().map(|about| (about.id, about.question));
+    let of_databases = kelvin_diagnose::known_findings().iter().map(|about| (about.id, about.question));
     let of_jobs = kelvin_diagnose::io_all().iter().map(|about| (about.id, about.question));
     let mut text = String::new();
     for (id, question) in of_databases.chain(of_jobs) {

@@ -3,39 +3,39 @@
 use std::path::Path;
 
 use anyhow::Result;
-use kelvin_report::compare::sides;
+use kelvin_report::compare::compare_sides;
 use kelvin_report::gate::{self, Gate};
 use kelvin_report::table::Table;
 use kelvin_store::Store;
 
-use super::select::{Named, Progress};
+use super::select::{Progress, SelectedRuns};
 use crate::args::{GateArgs, Global};
 use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
-use crate::place;
+use crate::paths;
 
 /// Judges, prints, and says by the exit code what came of it.
 pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
     let limits = args.limits()?;
     let metrics: Vec<String> =
         limits.iter().filter_map(|l| l.measure.clone()).filter(|measure| measure.contains('.')).collect();
-    let store = Store::open_read_only(place::store(global.store.as_deref())?)?;
+    let store = Store::open_read_only(paths::store(global.store.as_deref())?)?;
     let mut progress = Progress::new(global.quiet);
     let name = match &args.candidate {
         Some(name) => name.trim().to_owned(),
         None => newest(&store)?,
     };
     let selection = store.select(&name)?;
-    let candidate = Named::load(&store, &name, selection, &metrics, &mut progress)?.counted();
+    let candidate = SelectedRuns::load(&store, &name, selection, &metrics, &mut progress)?.drop_uncounted();
     let against = args.against.trim();
     let selection = store.select_without(against, &candidate.ids())?;
-    let base = Named::load(&store, against, selection, &metrics, &mut progress)?.counted();
+    let base = SelectedRuns::load(&store, against, selection, &metrics, &mut progress)?.drop_uncounted();
     drop(progress);
     let judged = if candidate.runs.is_empty() || base.runs.is_empty() {
         gate::void(&base.side(), &candidate.side(), &limits, args.strict)
     } else {
-        let comparison = sides(&base.side(), &candidate.side(), kelvin_report::compare::NOISE)?;
+        let comparison = compare_sides(&base.side(), &candidate.side(), kelvin_report::compare::NOISE)?;
         gate::judge(&comparison, &limits, args.strict)?
     };
     if let Some(file) = &args.junit {

@@ -1,18 +1,18 @@
 //! A group of runs as a page: its answer in words, and what it rests on.
 
 use anyhow::Result;
-use kelvin_lab::repeat::Row;
+use kelvin_lab::repeat::GroupRun;
 use kelvin_lab::{ab, repeat};
 use kelvin_report::figure::significant;
-use kelvin_report::group::{Answer, GroupPage, GroupRun, Ratios};
+use kelvin_report::group::{Answer, GroupPage, GroupPageRun, Ratios};
 use kelvin_report::text::cut;
 use kelvin_store::{GroupKind, Store, StoredGroup};
 
-use super::groups::{of_what, plan};
+use super::groups::{describe_first_run, plan};
 
 /// What the runs of a group say; `text` is what is printed when it ends.
 pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Result<GroupPage> {
-    let rows = repeat::rows(store, group.id)?;
+    let rows = repeat::group_runs(store, group.id)?;
     let mut page = GroupPage {
         group: group.id.0,
         kind: match group.info.kind {
@@ -22,7 +22,7 @@ pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Resu
             GroupKind::Sweep => "sweep",
         },
         name: group.info.name.as_ref().map(|name| cut(name, 200)),
-        what: of_what(store, group)?,
+        what: describe_first_run(store, group)?,
         began: group.info.created.strftime("%Y-%m-%d %H:%M").to_string(),
         answers: Vec::new(),
         figure: None,
@@ -34,14 +34,14 @@ pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Resu
     let mut judged: Option<String> = None;
     match group.info.kind {
         GroupKind::Repeat => {
-            let plan: repeat::Plan = plan(group)?;
-            let summary = repeat::Summary::of(&plan, &rows);
+            let plan: repeat::RepeatPlan = plan(group)?;
+            let summary = repeat::RepeatSummary::of(&plan, &rows);
             judged = Some(summary.figure.id.clone());
             page.answers.push(super::repeat::for_page(&plan, &summary));
         }
         GroupKind::Ab => {
-            let plan: ab::Plan = plan(group)?;
-            let summary = ab::Summary::of(&plan, &rows);
+            let plan: ab::AbPlan = plan(group)?;
+            let summary = ab::AbSummary::of(&plan, &rows);
             judged = Some(summary.figure.id.clone());
             (page.answers, page.ratios) = super::ab::for_page(&summary);
         }
@@ -61,9 +61,9 @@ fn sentence(text: &str) -> Answer {
     Answer { class: "", sentence: format!("{text}."), figures: Vec::new() }
 }
 
-fn run(row: &Row, judged: Option<&str>) -> GroupRun {
+fn run(row: &GroupRun, judged: Option<&str>) -> GroupPageRun {
     let value = row.bounded(judged);
-    GroupRun {
+    GroupPageRun {
         run: row.run.0,
         block: row.slot.block + 1,
         treatment: row.slot.treatment.clone(),
@@ -86,7 +86,12 @@ pub(super) fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
 }
 
 /// A side against A, by block.
-pub(super) fn ratios(summary: &ab::Summary, one: &ab::Compared, index: usize, confidence: String) -> Ratios {
+pub(super) fn ratios(
+    summary: &ab::AbSummary,
+    one: &ab::Compared,
+    index: usize,
+    confidence: String,
+) -> Ratios {
     let ratio = |block: &ab::BlockLine| (block.block, block.ratios.get(index).copied().flatten());
     Ratios {
         side: one.side.clone(),

@@ -4,22 +4,22 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
-use kelvin_lab::repeat::{Row, Steady};
+use kelvin_lab::repeat::{GroupRun, Steady};
 use kelvin_lab::{ab, repeat};
 use kelvin_report::table::{Table, number};
 use kelvin_run::Spec;
-use kelvin_run::spec::Beginning;
+use kelvin_run::spec::StartingData;
 use kelvin_store::{GroupId, GroupKind, Judgement, RunId, RunSummary, Store, StoredGroup};
 use serde::de::DeserializeOwned;
 
 use crate::args::{Format, Global, GroupsArgs};
 use crate::document::{self, Document};
 use crate::exit::Code;
-use crate::{out, place};
+use crate::{out, paths};
 
 /// Lists the groups, the newest last, or shows one.
 pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
-    let path = place::store(global.store.as_deref())?;
+    let path = paths::store(global.store.as_deref())?;
     if let Some(group) = args.group {
         let store = Store::open_read_only(&path)?;
         if let Some(file) = &args.html {
@@ -57,7 +57,7 @@ pub(super) fn show(store: &Store, group: &str, format: Format) -> Result<Code> {
 pub(super) struct Group<'a> {
     pub(super) store: &'a Store,
     pub(super) stored: &'a StoredGroup,
-    rows: OnceCell<Vec<Row>>,
+    rows: OnceCell<Vec<GroupRun>>,
 }
 
 impl<'a> Group<'a> {
@@ -66,11 +66,11 @@ impl<'a> Group<'a> {
     }
 
     /// Its runs: each is read and judged once, whatever is shown of them.
-    pub(super) fn rows(&self) -> Result<&[Row]> {
+    pub(super) fn rows(&self) -> Result<&[GroupRun]> {
         if let Some(rows) = self.rows.get() {
             return Ok(rows);
         }
-        let read = repeat::rows(self.store, self.stored.id)?;
+        let read = repeat::group_runs(self.store, self.stored.id)?;
         Ok(self.rows.get_or_init(|| read))
     }
 }
@@ -157,8 +157,8 @@ impl Document for Groups {
 
 /// The data that the runs of each treatment began with, by the specification of its first run; none where that
 /// cannot be read.
-pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, Option<Beginning>)>> {
-    let mut found: Vec<(String, Option<Beginning>)> = Vec::new();
+pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, Option<StartingData>)>> {
+    let mut found: Vec<(String, Option<StartingData>)> = Vec::new();
     for member in store.members(group.id)? {
         let treatment = member.slot.treatment;
         if found.iter().all(|(known, _)| *known != treatment) {
@@ -171,24 +171,24 @@ pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, 
 }
 
 /// Whether the runs of a group began from the same data, in words; `how_to` says where a reset is asked for.
-pub(super) fn in_words(resets: &[(String, Option<Beginning>)], how_to: &str) -> String {
+pub(super) fn describe_resets(resets: &[(String, Option<StartingData>)], how_to: &str) -> String {
     let Some((_, first)) = resets.first() else { return "no run was made".into() };
     if resets.iter().any(|(_, how)| how != first) {
-        let each = resets.iter().map(|(treatment, how)| format!("{treatment}: {}", word(*how)));
+        let each = resets.iter().map(|(treatment, how)| format!("{treatment}: {}", reset_label(*how)));
         return format!(
             "THE SIDES DO NOT BEGIN ALIKE ({}): ask for the same of all, {how_to}",
             each.collect::<Vec<_>>().join(", ")
         );
     }
     match first {
-        Some(how) => how.in_words(how_to),
+        Some(how) => how.describe(how_to),
         None => "not known: the stored specification cannot be read".into(),
     }
 }
 
 /// A reset's word in JSON.
-pub(super) fn word(how: Option<Beginning>) -> &'static str {
-    how.map_or("unknown", Beginning::word)
+pub(super) fn reset_label(how: Option<StartingData>) -> &'static str {
+    how.map_or("unknown", StartingData::word)
 }
 
 fn find(store: &Store, wanted: &str) -> Result<StoredGroup> {
@@ -241,15 +241,15 @@ fn list(store: &Store) -> Result<Vec<Listed>> {
 }
 
 /// The answer in a few words.
-fn answer(group: &StoredGroup, rows: &[Row]) -> Result<String> {
+fn answer(group: &StoredGroup, rows: &[GroupRun]) -> Result<String> {
     if rows.is_empty() {
         return Ok("no runs".into());
     }
     Ok(match group.info.kind {
         GroupKind::Repeat => {
-            super::repeat::in_short(&repeat::Summary::of(&plan::<repeat::Plan>(group)?, rows))
+            super::repeat::in_short(&repeat::RepeatSummary::of(&plan::<repeat::RepeatPlan>(group)?, rows))
         }
-        GroupKind::Ab => super::ab::in_short(&ab::Summary::of(&plan::<ab::Plan>(group)?, rows)),
+        GroupKind::Ab => super::ab::in_short(&ab::AbSummary::of(&plan::<ab::AbPlan>(group)?, rows)),
         GroupKind::Study => "see kelvin study".into(),
         GroupKind::Sweep => super::io::sweep_in_short(rows),
     })
@@ -257,12 +257,12 @@ fn answer(group: &StoredGroup, rows: &[Row]) -> Result<String> {
 
 /// The runs of a group with nothing but their headline, which the list of runs has: a list of many groups must not read
 /// every second of every run. A figure that is not there is read.
-fn rows(store: &Store, group: &StoredGroup, runs: &BTreeMap<RunId, RunSummary>) -> Result<Vec<Row>> {
+fn rows(store: &Store, group: &StoredGroup, runs: &BTreeMap<RunId, RunSummary>) -> Result<Vec<GroupRun>> {
     let judged = group.info.body.get("figure").and_then(serde_json::Value::as_str);
     if judged.is_some() && matches!(group.info.kind, GroupKind::Repeat | GroupKind::Ab) {
-        return Ok(repeat::rows(store, group.id)?);
+        return Ok(repeat::group_runs(store, group.id)?);
     }
-    let row = |member: kelvin_store::Member| {
+    let row = |member: kelvin_store::GroupMember| {
         let run = runs.get(&member.run)?;
         let figure = kelvin_diagnose::KeyFigure {
             id: run.headline.to_lowercase(),
@@ -272,7 +272,7 @@ fn rows(store: &Store, group: &StoredGroup, runs: &BTreeMap<RunId, RunSummary>) 
             value: run.points.first().map(|point| point.rate(run.headline_per)),
             at_least: false,
         };
-        Some(Row {
+        Some(GroupRun {
             run: member.run,
             slot: member.slot,
             void: run.judgement.as_ref().and_then(Judgement::why_not),
@@ -303,7 +303,7 @@ fn table(listed: &[Listed]) -> String {
 }
 
 /// "run 7: TPROC-C …" of the first run of a group, or that there is none.
-pub(super) fn of_what(store: &Store, group: &StoredGroup) -> Result<String> {
+pub(super) fn describe_first_run(store: &Store, group: &StoredGroup) -> Result<String> {
     let Some(first) = store.members(group.id)?.into_iter().next() else {
         return Ok("no run was made".into());
     };

@@ -12,13 +12,13 @@ use crate::args::{Global, HistoryArgs};
 use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
-use crate::place;
+use crate::paths;
 
 /// Prints the entries with the changes between them.
 pub(crate) fn history(args: &HistoryArgs, global: &Global) -> Result<Code> {
-    let path = place::store(global.store.as_deref())?;
+    let path = paths::store(global.store.as_deref())?;
     let store = Store::open_read_only(&path)?;
-    let asked = history::Asked {
+    let asked = history::HistoryQuery {
         branch: args.branch.clone(),
         testbed: args.testbed.clone(),
         workload: args.workload.clone(),
@@ -26,7 +26,8 @@ pub(crate) fn history(args: &HistoryArgs, global: &Global) -> Result<Code> {
         newest: args.last,
     };
     let mut progress = Progress::new(global.quiet);
-    let found = history::load(&store, &asked, &mut |read, of| progress.told("the history", read, of))?;
+    let found =
+        history::load(&store, &asked, &mut |read, of| progress.show_progress("the history", read, of))?;
     drop(progress);
     document::print(&found, args.format.format())?;
     if let Some(file) = &args.html {
@@ -51,7 +52,7 @@ impl Document for History {
 
 /// The address of a run's own page from where the trend's page will stand; none where the run has none.
 fn link(store: &Path, page: &Path, run: i64) -> Option<String> {
-    let target = place::report(store, RunId(run)).ok()?.canonicalize().ok()?;
+    let target = paths::report(store, RunId(run)).ok()?.canonicalize().ok()?;
     let parent = page.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let from = parent.canonicalize().ok()?;
     let common = from.components().zip(target.components()).take_while(|(a, b)| a == b).count();

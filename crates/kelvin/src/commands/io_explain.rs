@@ -1,15 +1,15 @@
 //! `kelvin io explain`: says in words what results of I/O jobs say, and sets several side by side.
 
-mod asked;
-mod compared;
-mod told;
+mod comparison;
+mod options;
+mod result_text;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kelvin_storage::error::Place;
-use kelvin_storage::output::read::{IoResult, JobResult, Parsed, parse_json};
+use kelvin_storage::error::Location;
+use kelvin_storage::output::read::{IoResult, JobResult, ParsedStream, parse_json};
 
 /// Longer files are no results.
 const LONGEST: u64 = 1 << 30;
@@ -29,7 +29,7 @@ pub(crate) fn explain(paths: &[PathBuf], width: usize) -> Result<String> {
         let shown = (path.as_os_str() != "-").then_some(path.as_path());
         let found = parse_json(&text, shown)?;
         if let Some(last) = found.results.last().filter(|last| last.jobs.is_empty()) {
-            let place = Place { file: Some(PathBuf::from(name(path))), line: last.line, column: 0 };
+            let place = Location { file: Some(PathBuf::from(name(path))), line: last.line, column: 0 };
             let problem = "this result has no jobs: there is nothing to explain".into();
             return Err(kelvin_storage::Error::Input { place, problem }.into());
         }
@@ -57,17 +57,17 @@ fn read(path: &Path) -> Result<String> {
 }
 
 /// One result is told; of several first what differs, then each.
-fn explained(parsed: &[(String, Parsed)], width: usize) -> String {
+fn explained(parsed: &[(String, ParsedStream)], width: usize) -> String {
     let mut text = String::new();
     // Of dumps at intervals the last has everything that those before it have.
     let last: Vec<(&str, &IoResult)> =
         parsed.iter().filter_map(|(name, parsed)| Some((name.as_str(), parsed.results.last()?))).collect();
     if last.len() > 1 {
-        text.push_str(&compared::compared(&last));
+        text.push_str(&comparison::compare_results(&last));
         text.push('\n');
     }
     for (name, parsed) in parsed {
-        told::told(&mut text, name, parsed, width);
+        result_text::write_result(&mut text, name, parsed, width);
     }
     text
 }

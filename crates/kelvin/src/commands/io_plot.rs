@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use kelvin_report::Report;
-use kelvin_report::plot::{Inputs, LONGEST, Measured, Painter, is_log, page, read};
+use kelvin_report::RunReport;
+use kelvin_report::plot::{Inputs, JobMeasurement, LONGEST, Painter, is_log, page, read};
 use kelvin_run::Spec;
 use kelvin_storage::output::read::parse_json;
 use kelvin_store::{GroupId, Store};
 
 use crate::args::Global;
 use crate::args::io_plot::PlotArgs;
-use crate::{out, place};
+use crate::{out, paths};
 
 /// Seconds of more runs than these are not drawn: their figures are, against each other.
 const MOST_OVER_TIME: usize = 8;
@@ -119,7 +119,7 @@ fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -
         let parsed = parse_json(&String::from_utf8_lossy(&bytes), Some(path))?;
         // Of dumps at intervals the last has everything that those before it have.
         if let Some(result) = parsed.results.last() {
-            inputs.measured(Measured::of_result(told.trim_end_matches(".json"), result));
+            inputs.measured(JobMeasurement::of_result(told.trim_end_matches(".json"), result));
         }
         return Ok(());
     }
@@ -155,8 +155,8 @@ fn directory(path: &Path, files: &mut Vec<PathBuf>, notes: &mut Vec<String>) -> 
     Ok(())
 }
 
-fn stored(what: &str, global: &Global) -> Result<Vec<Report>> {
-    let store = Store::open_read_only(&place::store(global.store.as_deref())?)
+fn stored(what: &str, global: &Global) -> Result<Vec<RunReport>> {
+    let store = Store::open_read_only(&paths::store(global.store.as_deref())?)
         .with_context(|| format!("{what} is no file, and no stored run can be looked for"))?;
     let runs = match what.strip_prefix("group:") {
         Some(number) => {
@@ -173,7 +173,7 @@ fn stored(what: &str, global: &Global) -> Result<Vec<Report>> {
     }
     let mut reports = Vec::with_capacity(runs.len());
     for run in runs {
-        let report = Report::load(&store, run)?;
+        let report = RunReport::load(&store, run)?;
         if !report.is_io() {
             bail!(
                 "run {run} is of {}: kelvin report draws it, kelvin io plot draws I/O jobs",

@@ -39,7 +39,7 @@ use anyhow::{Result, bail};
 use kelvin_database::Engine;
 use kelvin_workload::Workload;
 
-pub(crate) use workload::{Chosen, while_doing};
+pub(crate) use workload::{SelectedWorkload, while_doing};
 
 use crate::args::{Cli, Command};
 use crate::exit::Stopped;

@@ -46,7 +46,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
     };
     let clock = Clock::real();
     let ours = args.target.as_ref().is_some_and(TargetName::is_managed);
-    let found = Watchers::of(&plan, ours, false, opened.as_ref().map(|opened| &opened.engine));
+    let found = Watchers::for_plan(&plan, ours, false, opened.as_ref().map(|opened| &opened.engine));
     for absent in found.refused {
         screen.take(Observation::Lost(absent))?;
     }

@@ -6,28 +6,29 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use kelvin_analysis::words::count;
+use kelvin_analysis::effect_text::count;
 use kelvin_lab::BenchError;
 use kelvin_lab::repeat::{
-    self, Answer, Dependence, Drift, Ended, Missing, Named, Plan, Progress, Row, RunNoise, Spread, Summary,
+    self, Dependence, Drift, GroupRun, MissingEvidence, RepeatAnswer, RepeatEnd, RepeatEvent, RepeatMetric,
+    RepeatPlan, RepeatSummary, RunNoise, Spread,
 };
 use kelvin_lab::study::duration;
 use kelvin_measure::Bounded;
 use kelvin_report::figure::{bounded, significant};
 use kelvin_run::Spec;
-use kelvin_run::spec::Beginning;
+use kelvin_run::spec::StartingData;
 use kelvin_store::{GroupKind, NewGroup, Store};
 use serde_json::{Value, json};
 
 use super::groups;
-use crate::args::{Format, Global, HistoryPlace};
+use crate::args::{Format, Global, HistoryKey};
 use crate::document;
 use crate::exit::{self, Code, Stopped};
 use crate::measure::{Metrics, StoreBench};
-use crate::{live, out, place, signal};
+use crate::{live, out, paths, signal};
 
 /// What the flags say of runs that are repeated.
-pub(super) struct Often<'a> {
+pub(super) struct RepeatOptions<'a> {
     /// How the result is printed; as jsonl every event is, too.
     pub(super) format: Format,
     /// Where they are shown to Prometheus.
@@ -35,25 +36,30 @@ pub(super) struct Often<'a> {
     /// Block devices that may be written although they hold something.
     pub(super) destroys: &'a [PathBuf],
     /// Where they are kept in the history.
-    pub(super) history: Option<HistoryPlace>,
+    pub(super) history: Option<HistoryKey>,
 }
 
 /// Repeats the run and prints what came of it.
-pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global) -> Result<Code> {
+pub(super) fn repeat(
+    often: RepeatOptions<'_>,
+    spec: &Spec,
+    plan: &RepeatPlan,
+    global: &Global,
+) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, often.format == Format::Jsonl);
     let metrics = often.metrics.map(Metrics::start).transpose()?;
-    let store_path = place::store(global.store.as_deref())?;
+    let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
-    let plan = &Plan { earlier: repeat::earlier(&store, plan)?, ..plan.clone() };
+    let plan = &RepeatPlan { earlier: repeat::earlier_groups(&store, plan)?, ..plan.clone() };
     let group = store.begin_group(&NewGroup {
         kind: GroupKind::Repeat,
         name: spec.label.clone(),
         created: jiff::Timestamp::now(),
         body: serde_json::to_value(plan)?,
     })?;
-    live.say(&planned(plan, spec, group.0));
-    let words = |progress: &Progress<'_>| told(progress, plan);
+    live.message(&planned(plan, spec, group.0));
+    let words = |progress: &RepeatEvent<'_>| told(progress, plan);
     let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics)
         .in_history(often.history)
         .destroying(often.destroys);
@@ -67,17 +73,17 @@ pub(super) fn repeat(often: Often<'_>, spec: &Spec, plan: &Plan, global: &Global
     if often.format == Format::Text {
         out::line(&format!(
             "Again:  {0} groups {1}   One run:  {0} show RUN, {0} report RUN",
-            place::kelvin(&store_path),
+            paths::kelvin_command(&store_path),
             group.id
         ))?;
     }
-    let summary = Summary::of(plan, shown.rows()?);
+    let summary = RepeatSummary::of(plan, shown.rows()?);
     let trusted = !plan.until || summary.answer.correct;
     Ok(code(ended, trusted, summary.failed))
 }
 
 /// How it ended; an error when not even the first run was made.
-pub(super) fn ended(ran: Result<Ended, BenchError>) -> Result<Ended> {
+pub(super) fn ended(ran: Result<RepeatEnd, BenchError>) -> Result<RepeatEnd> {
     match ran {
         Ok(ended) => Ok(ended),
         Err(BenchError::Interrupted) => {
@@ -88,24 +94,24 @@ pub(super) fn ended(ran: Result<Ended, BenchError>) -> Result<Ended> {
 }
 
 /// The exit code of several runs.
-pub(super) fn code(ended: Ended, trusted: bool, failed: u64) -> Code {
+pub(super) fn code(ended: RepeatEnd, trusted: bool, failed: u64) -> Code {
     match ended {
-        Ended::Failed(error) => {
+        RepeatEnd::Failed(error) => {
             out::note(&format!("kelvin: {}", exit::describe(&anyhow!(error))));
             Code::Aborted
         }
-        Ended::Interrupted => Code::Interrupted,
-        Ended::TooManyVoid => Code::NotValid,
-        Ended::Done if !trusted => Code::NotValid,
-        Ended::Done if failed > 0 => Code::WithErrors,
-        Ended::Done => Code::Success,
+        RepeatEnd::Interrupted => Code::Interrupted,
+        RepeatEnd::TooManyVoid => Code::NotValid,
+        RepeatEnd::Done if !trusted => Code::NotValid,
+        RepeatEnd::Done if failed > 0 => Code::WithErrors,
+        RepeatEnd::Done => Code::Success,
     }
 }
 
 /// How a repeated run is reset.
 const HOW_TO_RESET: &str = "--reset auto";
 
-fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
+fn planned(plan: &RepeatPlan, spec: &Spec, group: i64) -> String {
     let runs = if plan.until {
         format!(
             "{} to {} runs, until the mean is known to ± {}",
@@ -117,10 +123,10 @@ fn planned(plan: &Plan, spec: &Spec, group: i64) -> String {
         format!("{} runs", plan.runs)
     };
     let reset = match spec.beginning() {
-        Beginning::Left => format!("; the data are not reset between them ({HOW_TO_RESET})"),
-        Beginning::Made => "; each makes its data anew".into(),
-        Beginning::Files => String::new(),
-        Beginning::Reset(how) => format!("; reset before each: {how}"),
+        StartingData::Left => format!("; the data are not reset between them ({HOW_TO_RESET})"),
+        StartingData::Made => "; each makes its data anew".into(),
+        StartingData::Files => String::new(),
+        StartingData::Reset(how) => format!("; reset before each: {how}"),
     };
     format!("group {group}: {runs}; {}{reset}", at_least(spec, plan.runs))
 }
@@ -132,19 +138,19 @@ pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
 }
 
 /// What is said while it goes on.
-fn told(progress: &Progress<'_>, plan: &Plan) -> String {
+fn told(progress: &RepeatEvent<'_>, plan: &RepeatPlan) -> String {
     match progress {
-        Progress::Ran { row, counted, of, left } => {
+        RepeatEvent::Ran { row, counted, of, left } => {
             let place =
                 if row.counts() { format!("{counted} of {of}") } else { format!("still {counted} of {of}") };
             format!("{} · {place}{}", of_run(row, plan.figure.as_deref()), time_left(*left))
         }
-        Progress::Failed { error } => failed(error),
+        RepeatEvent::Failed { error } => failed(error),
     }
 }
 
 /// "run 12: 45,210 NOPM", and whether it is void.
-pub(super) fn of_run(row: &Row, figure: Option<&str>) -> String {
+pub(super) fn of_run(row: &GroupRun, figure: Option<&str>) -> String {
     let figure = row.figure(figure);
     let value = bounded(figure.and_then(kelvin_diagnose::KeyFigure::bounded), shown);
     let name = figure.map_or("", |figure| figure.name.as_str());
@@ -183,9 +189,9 @@ pub(super) fn change(share: f64) -> String {
 /// The summary of a stored group, for programs.
 pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
     let (store, group) = (shown.store, shown.stored);
-    let plan: Plan = groups::plan(group)?;
-    let summary = Summary::of(&plan, shown.rows()?);
-    let reset = groups::resets(store, group)?.first().map(|(_, how)| groups::word(*how));
+    let plan: RepeatPlan = groups::plan(group)?;
+    let summary = RepeatSummary::of(&plan, shown.rows()?);
+    let reset = groups::resets(store, group)?.first().map(|(_, how)| groups::reset_label(*how));
     Ok(json!({
         "event": "repeats", "group": group.id.0, "name": group.info.name, "plan": plan, "reset": reset, "summary": summary,
     }))
@@ -194,30 +200,34 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
 /// The summary of a stored group.
 pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
     let (store, group) = (shown.store, shown.stored);
-    let plan: Plan = groups::plan(group)?;
-    let summary = Summary::of(&plan, shown.rows()?);
+    let plan: RepeatPlan = groups::plan(group)?;
+    let summary = RepeatSummary::of(&plan, shown.rows()?);
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
-    let what = groups::of_what(store, group)?;
-    let reset = groups::in_words(&groups::resets(store, group)?, HOW_TO_RESET);
+    let what = groups::describe_first_run(store, group)?;
+    let reset = groups::describe_resets(&groups::resets(store, group)?, HOW_TO_RESET);
     Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary, &reset)))
 }
 
 /// The answer in a few words.
-pub(super) fn in_short(summary: &Summary) -> String {
+pub(super) fn in_short(summary: &RepeatSummary) -> String {
     let close = summary.spread.as_ref().and_then(|spread| spread.half_width);
     let close = close.map_or(String::new(), |half_width| format!(", ± {}", percent(half_width)));
     match &summary.answer {
-        Answer { correct: true, .. } => format!("yes{close}"),
-        Answer { more: Some(more), .. } => format!("no, {more} more{close}"),
-        Answer { missing, .. } if missing.contains(&Missing::NoDrift) => format!("no, it drifts{close}"),
-        Answer { missing, .. } if missing.contains(&Missing::Valid) => "no, too many void runs".into(),
-        Answer { .. } => format!("no{close}"),
+        RepeatAnswer { correct: true, .. } => format!("yes{close}"),
+        RepeatAnswer { more: Some(more), .. } => format!("no, {more} more{close}"),
+        RepeatAnswer { missing, .. } if missing.contains(&MissingEvidence::NoDrift) => {
+            format!("no, it drifts{close}")
+        }
+        RepeatAnswer { missing, .. } if missing.contains(&MissingEvidence::Valid) => {
+            "no, too many void runs".into()
+        }
+        RepeatAnswer { .. } => format!("no{close}"),
     }
 }
 
 /// The answer as a page has it.
-pub(super) fn for_page(plan: &Plan, summary: &Summary) -> kelvin_report::group::Answer {
+pub(super) fn for_page(plan: &RepeatPlan, summary: &RepeatSummary) -> kelvin_report::group::Answer {
     kelvin_report::group::Answer {
         class: "",
         sentence: format!("Statistically correct: {}.", answer(plan, summary).trim_end_matches('.')),
@@ -225,7 +235,7 @@ pub(super) fn for_page(plan: &Plan, summary: &Summary) -> kelvin_report::group::
     }
 }
 
-fn page(plan: &Plan, summary: &Summary, reset: &str) -> String {
+fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     let mut text = String::new();
     table(&mut text, summary);
     if let Some(spread) = &summary.spread {
@@ -278,8 +288,8 @@ pub(super) fn noise_words(noise: &RunNoise) -> String {
     format!("{accepted}foreign CPU explains up to {} of {runs}", percent(noise.high))
 }
 
-fn table(text: &mut String, summary: &Summary) {
-    let heading = |figure: &Named| {
+fn table(text: &mut String, summary: &RepeatSummary) {
+    let heading = |figure: &RepeatMetric| {
         let per = matches!(figure.unit.as_str(), "per minute" | "per second" | "1" | "");
         if per { figure.name.clone() } else { format!("{}, {}", figure.name, figure.unit) }
     };
@@ -305,7 +315,7 @@ fn table(text: &mut String, summary: &Summary) {
     }
 }
 
-fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
+fn of_spread(text: &mut String, figure: &RepeatMetric, spread: &Spread) {
     let Spread { n, median, median_interval, mean, interval, confidence, half_width, cv, cv_interval } =
         spread;
     let _ = writeln!(text, "\n{} ({}) over {}", figure.name, figure.unit, count(*n, "run"));
@@ -338,7 +348,7 @@ fn of_spread(text: &mut String, figure: &Named, spread: &Spread) {
 }
 
 /// Whether runs depend on the ones before them, and what is done about it.
-fn dependence(summary: &Summary) -> String {
+fn dependence(summary: &RepeatSummary) -> String {
     let Some(Dependence { lag1, von_neumann, p, phi, worth, earlier }) = &summary.dependence else {
         return format!(
             "whether runs depend on the ones before them cannot be told from {}; 4 are the fewest",
@@ -384,7 +394,7 @@ pub(super) fn of_chance(p: f64) -> String {
     if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
 }
 
-fn steady(summary: &Summary) -> String {
+fn steady(summary: &RepeatSummary) -> String {
     let state = &summary.steady;
     let mut parts = Vec::new();
     if state.steady > 0 {
@@ -401,13 +411,13 @@ fn steady(summary: &Summary) -> String {
 }
 
 /// What the judged interval's confidence is worth.
-fn confidence(plan: &Plan) -> &'static str {
+fn confidence(plan: &RepeatPlan) -> &'static str {
     if plan.until { "95 %, for which the interval that ended it is one of 97 %" } else { "95 %" }
 }
 
 /// Yes or no, with the reasons.
-fn answer(plan: &Plan, summary: &Summary) -> String {
-    let Answer { correct, more, missing, precision } = &summary.answer;
+fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
+    let RepeatAnswer { correct, more, missing, precision } = &summary.answer;
     let half_width = summary.spread.as_ref().and_then(|spread| spread.half_width);
     let known = half_width.map_or(String::new(), percent);
     if *correct {
@@ -422,12 +432,12 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
     let reasons: Vec<String> = missing
         .iter()
         .map(|what| match what {
-            Missing::Runs => {
-                let enough = plan.runs.max(Plan::FEWEST);
+            MissingEvidence::Runs => {
+                let enough = plan.runs.max(RepeatPlan::FEWEST);
                 let runs = if summary.counted == 1 { "run counts" } else { "runs count" };
                 format!("{} {runs}, {enough} are needed", summary.counted)
             }
-            Missing::Bounds => {
+            MissingEvidence::Bounds => {
                 let of = summary.runs.iter().filter(|run| run.void.is_none() && run.at_least).count();
                 format!(
                     "{} of {} lies among arrivals without an answer and is known from below only (≥), and so is the mean: \
@@ -436,31 +446,31 @@ fn answer(plan: &Plan, summary: &Summary) -> String {
                     count(of, "run")
                 )
             }
-            Missing::Precision => {
+            MissingEvidence::Precision => {
                 format!(
                     "the mean is known to ± {known} only ({}; asked: ± {})",
                     confidence(plan),
                     percent(*precision)
                 )
             }
-            Missing::NoDrift => {
+            MissingEvidence::NoDrift => {
                 "the figure drifts from run to run, so that it has no one mean: find what changes \
                                  (data that grow: --reset auto; a ramp-up that is too short), more runs alone do not help"
                     .into()
             }
-            Missing::Valid => format!(
+            MissingEvidence::Valid => format!(
                 "{} {} not count, where {} may be replaced: remove what voids them, as their reports say",
                 count(summary.void, "run"),
                 if summary.void == 1 { "does" } else { "do" },
                 plan.replace
             ),
-            Missing::Figure => format!("not every run has {}, or it is not above 0", summary.figure.name),
+            MissingEvidence::Figure => format!("not every run has {}, or it is not above 0", summary.figure.name),
         })
         .collect();
     let lead = match more {
         Some(1) => "no, 1 more run".to_owned(),
         Some(more) => format!("no, {more} more runs"),
-        None if missing.contains(&Missing::Precision) && missing.len() == 1 => {
+        None if missing.contains(&MissingEvidence::Precision) && missing.len() == 1 => {
             "no, and more than a thousand runs would be needed".into()
         }
         None => "no".into(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use kelvin_report::Report;
+use kelvin_report::RunReport;
 use kelvin_report::text::Options;
 use kelvin_store::Store;
 
@@ -11,14 +11,14 @@ use crate::args::{Global, ReportArgs};
 use crate::document::{self, RunDocument};
 use crate::exit::Code;
 use crate::out;
-use crate::place;
+use crate::paths;
 
 /// Renders and writes.
 pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
-    let path = place::store(global.store.as_deref())?;
+    let path = paths::store(global.store.as_deref())?;
     let store = Store::open_read_only(&path)?;
     let id = store.find(&args.run)?;
-    let report = Report::load(&store, id)?;
+    let report = RunReport::load(&store, id)?;
     let (text, to_standard_output) = if args.json {
         (kelvin_report::json::render(&report)?, true)
     } else if let Some(rows) = &args.csv {
@@ -39,7 +39,7 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
     match args.output.as_deref() {
         Some(file) if file != Path::new("-") => out::file(file, &text, global.quiet)?,
         None if !to_standard_output => {
-            out::file(&place::report(&path, id)?, &text, global.quiet)?;
+            out::file(&paths::report(&path, id)?, &text, global.quiet)?;
         }
         _ => out::write(&text)?,
     }

@@ -4,16 +4,16 @@ use anyhow::{Result, bail};
 use kelvin_store::Store;
 
 use super::confirm;
-use super::select::Whole;
+use super::select::RunSelection;
 use crate::args::{Global, RmArgs, TagArgs};
 use crate::exit::Code;
-use crate::{out, place};
+use crate::{out, paths};
 
 /// Removes runs and groups, with the pages of the runs.
 pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
-    let path = place::store(global.store.as_deref())?;
+    let path = paths::store(global.store.as_deref())?;
     let mut store = open(&path)?;
-    let doomed = Whole::of(&store, &args.runs)?;
+    let doomed = RunSelection::of(&store, &args.runs)?;
     if !args.from_groups {
         refuse_members(&store, &doomed)?;
     }
@@ -25,7 +25,7 @@ pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
     }
     for run in &doomed.runs {
         store.delete(*run)?;
-        let page = place::report(&path, *run)?;
+        let page = paths::report(&path, *run)?;
         match std::fs::remove_file(&page) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 out::note(&format!("kelvin: cannot remove {}: {error}", page.display()));
@@ -45,7 +45,7 @@ pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
 
 /// Sets or removes a label.
 pub(crate) fn tag(args: &TagArgs, global: &Global) -> Result<Code> {
-    let store = open(&place::store(global.store.as_deref())?)?;
+    let store = open(&paths::store(global.store.as_deref())?)?;
     let run = store.find(&args.run)?;
     store.set_label(run, args.label.as_deref())?;
     if !global.quiet {
@@ -65,7 +65,7 @@ fn open(path: &std::path::Path) -> Result<Store> {
 }
 
 /// Refuses runs of groups that are not removed as a whole.
-fn refuse_members(store: &Store, doomed: &Whole) -> Result<()> {
+fn refuse_members(store: &Store, doomed: &RunSelection) -> Result<()> {
     for run in &doomed.runs {
         if let Some(member) = store.membership(*run)?
             && !doomed.groups.contains(&member.group)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use kelvin_measure::transaction_log::COLUMNS;
-use kelvin_report::Report;
+use kelvin_report::RunReport;
 use kelvin_run::spec::LogFile;
 use kelvin_store::{RunId, Store};
 use kelvin_workload::pgbench::Pgbench;
@@ -15,8 +15,8 @@ use crate::args::{Format, Global, RunArgs, SqueezeArgs};
 use crate::document::{self, RunDocument};
 use crate::exit::{Code, Kept};
 use crate::live::{self, Live, Tui};
-use crate::measure::{Done, Metrics, StoreBench};
-use crate::{out, place, signal};
+use crate::measure::{CompletedRun, Metrics, StoreBench};
+use crate::{out, paths, signal};
 
 /// Puts the load on and reports.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
@@ -51,7 +51,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
                 "a squeeze is made once: its own slices are its repetitions; leave --repeat and --until out"
             );
         }
-        let often = super::repeat::Often {
+        let often = super::repeat::RepeatOptions {
             format: args.output().format(),
             metrics: args.metrics(),
             destroys: args.destroys(),
@@ -69,7 +69,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         live::for_run(global.quiet, args.output().events())
     };
     let metrics = args.metrics().map(Metrics::start).transpose()?;
-    let store_path = place::store(global.store.as_deref())?;
+    let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let mut bench =
         StoreBench::new(&store, &mut *live, &stop, metrics).in_history(history).destroying(args.destroys());
@@ -91,9 +91,9 @@ fn begin_log(log: &LogFile) -> Result<()> {
 }
 
 /// Prints the stored run and writes its page.
-fn show(store: &Store, path: &Path, done: Done, args: &RunArgs) -> Result<()> {
+fn show(store: &Store, path: &Path, done: CompletedRun, args: &RunArgs) -> Result<()> {
     let id = done.stored.id;
-    let report = Report::of_judged(store, &done.stored, done.evidence, done.judged)?;
+    let report = RunReport::of_judged(store, &done.stored, done.evidence, done.judged)?;
     let output = args.output();
     if !output.events() {
         // What a squeeze found is all of its result.
@@ -103,7 +103,7 @@ fn show(store: &Store, path: &Path, done: Done, args: &RunArgs) -> Result<()> {
     }
     match write_report(path, id, &report) {
         Ok(page) if output.format() == Format::Text => {
-            let kelvin = place::kelvin(path);
+            let kelvin = paths::kelvin_command(path);
             let more = if output.verbose { "" } else { "   (or run with --verbose)" };
             out::line(&format!("\nMore:   {kelvin} show {id}{more}\nReport: {}", page.display()))?;
         }
@@ -115,8 +115,8 @@ fn show(store: &Store, path: &Path, done: Done, args: &RunArgs) -> Result<()> {
 }
 
 /// Writes the HTML report beside the store and returns where.
-fn write_report(store: &Path, id: RunId, report: &Report) -> Result<PathBuf> {
-    let path = place::report(store, id)?;
+fn write_report(store: &Path, id: RunId, report: &RunReport) -> Result<PathBuf> {
+    let path = paths::report(store, id)?;
     out::private(&path, &kelvin_report::html::render(report)?)?;
     Ok(path)
 }

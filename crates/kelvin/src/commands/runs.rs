@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use kelvin_diagnose::{Evidence, Severity, judge};
 use kelvin_measure::event::Status;
-use kelvin_measure::words;
+use kelvin_measure::labels;
 use kelvin_report::table::{Table, number};
 use kelvin_report::text::cut;
 use kelvin_store::{Liveness, PointSummary, RunId, RunSummary, Store, StoredRun};
@@ -16,11 +16,11 @@ use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::live::grouped;
 use crate::out;
-use crate::place;
+use crate::paths;
 
 /// Lists those that the filters leave, the newest last.
 pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
-    let path = place::store(global.store.as_deref())?;
+    let path = paths::store(global.store.as_deref())?;
     let format = args.format.format();
     let store = if path.exists() { Some(Store::open_read_only(&path)?) } else { None };
     let all = store.as_ref().map(Store::runs).transpose()?.unwrap_or_default();
@@ -136,7 +136,7 @@ fn look(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Re
         return None;
     }
     let stored = store.load(run.id).ok()?;
-    let mut evidence = Evidence::of(&stored).ok()?;
+    let mut evidence = Evidence::from_run(&stored).ok()?;
     run.judgement = Some(judge(&stored, &evidence).ok()?.run);
     if !stored.has_evidence() {
         return None;
@@ -147,11 +147,11 @@ fn look(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Re
     let earlier = before.iter().rev().find(same);
     let evidence_of = |id: RunId| {
         let stored = store.load(id).ok().filter(StoredRun::has_evidence)?;
-        Evidence::of(&stored).ok()
+        Evidence::from_run(&stored).ok()
     };
     evidence.earlier = earlier.and_then(|earlier| evidence_of(earlier.id)).map(Box::new);
     let mut red = Red::new();
-    for finding in kelvin_diagnose::find(&evidence) {
+    for finding in kelvin_diagnose::findings_for(&evidence) {
         if finding.severity == Severity::Red && !red.contains(&finding.id) {
             red.push(finding.id);
         }
@@ -161,7 +161,7 @@ fn look(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Re
 
 /// The phases of a run of I/O jobs that has several: other jobs, so that none stands for the run.
 fn phases(run: &RunSummary) -> &[PointSummary] {
-    if run.workload == words::IO && run.points.len() > 1 { &run.points } else { &[] }
+    if run.workload == labels::IO && run.points.len() > 1 { &run.points } else { &[] }
 }
 
 /// The list, for people, in lines of at most `width` columns. The result is that of the best point.
@@ -256,13 +256,13 @@ mod tests {
             status: Status::Complete,
             liveness: Liveness::Ended,
             headline: "NOPM".into(),
-            headline_per: kelvin_measure::event::Per::Minute,
+            headline_per: kelvin_measure::event::RatePeriod::Minute,
             points: Vec::new(),
             held: None,
             squeezed,
             errors: 0,
             failed: 0,
-            judgement: Some(Judgement::of(Vec::new())),
+            judgement: Some(Judgement::from_reasons(Vec::new())),
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
     fn the_list_says_which_figures_not_to_believe() {
         let mut runs = [run(1, false), run(2, false), run(3, false), run(4, true)];
         runs[0].judgement = None;
-        runs[2].judgement = Some(Judgement::of(vec!["it was not steady".into()]));
+        runs[2].judgement = Some(Judgement::from_reasons(vec!["it was not steady".into()]));
         let red = BTreeMap::from([
             (RunId(2), Red::new()),
             (RunId(3), vec!["not-steady"]),
@@ -291,7 +291,7 @@ mod tests {
         };
         let mut io = run(5, false);
         (io.workload, io.headline, io.target) = ("io".into(), "IOPS".into(), "/data/f".into());
-        io.headline_per = kelvin_measure::event::Per::Second;
+        io.headline_per = kelvin_measure::event::RatePeriod::Second;
         io.points = vec![phase(0, 500.0), phase(1, 217_639.0)];
         let both = [run(1, false), io];
         insta::assert_snapshot!("runs_io", table(&both, &BTreeMap::new(), 0, 80));

@@ -12,13 +12,13 @@ use kelvin_store::{GroupId, RunId, Selection, Store};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs with the name that they were asked for by.
-pub(super) struct Named {
+pub(super) struct SelectedRuns {
     name: String,
     told: Vec<String>,
     pub(super) runs: Vec<Run>,
 }
 
-impl Named {
+impl SelectedRuns {
     /// Reads them, with the means of `metrics`.
     pub(super) fn load(
         store: &Store,
@@ -29,18 +29,18 @@ impl Named {
     ) -> Result<Self> {
         let mut runs = Vec::new();
         for (index, run) in selection.runs.iter().enumerate() {
-            progress.told(name, index, selection.runs.len());
+            progress.show_progress(name, index, selection.runs.len());
             runs.push(Run::load(store, *run, metrics)?);
         }
         Ok(Self { name: name.to_owned(), told: selection.told, runs })
     }
 
     /// Leaves out the runs that do not count, and tells which.
-    pub(super) fn counted(mut self) -> Self {
+    pub(super) fn drop_uncounted(mut self) -> Self {
         let told = &mut self.told;
         self.runs.retain(|run| {
             if !run.report.valid {
-                told.push(format!("run {} is left out, {}", run.report.run, run.report.judgement.words()));
+                told.push(format!("run {} is left out, {}", run.report.run, run.report.judgement.describe()));
             }
             run.report.valid
         });
@@ -60,12 +60,12 @@ impl Named {
 
 /// Runs and whole groups, as `rm` and `export` take them: those that do not count are meant, too.
 #[derive(Default)]
-pub(super) struct Whole {
+pub(super) struct RunSelection {
     pub(super) runs: BTreeSet<RunId>,
     pub(super) groups: BTreeSet<GroupId>,
 }
 
-impl Whole {
+impl RunSelection {
     /// Runs by number, label or place, ranges, and groups with all their runs.
     pub(super) fn of(store: &Store, names: &[String]) -> Result<Self> {
         let mut whole = Self::default();
@@ -114,7 +114,7 @@ impl Progress {
     }
 
     /// So many of so many are read.
-    pub(super) fn told(&mut self, what: &str, read: usize, of: usize) {
+    pub(super) fn show_progress(&mut self, what: &str, read: usize, of: usize) {
         if !self.quiet && self.since.elapsed() > PATIENCE {
             let what: String = what.chars().filter(|c| !c.is_control()).take(40).collect();
             eprint!("\r\x1b[Kreading {what}: {read} of {of} runs");

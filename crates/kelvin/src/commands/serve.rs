@@ -9,7 +9,7 @@ use kelvin_serve::{Site, SiteOptions, StartOptions};
 
 use crate::args::{Global, ServeArgs};
 use crate::exit::Code;
-use crate::{out, place, signal};
+use crate::{out, paths, signal};
 
 /// The shortest token that is accepted: a short one can be guessed.
 const SHORTEST: usize = 16;
@@ -18,7 +18,7 @@ const SHORTEST: usize = 16;
 pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen_saying("kelvin: stopping")?;
     let stores = match &args.stores[..] {
-        [] => vec![place::store(global.store.as_deref())?],
+        [] => vec![paths::store(global.store.as_deref())?],
         stores => {
             // The default store may have no run yet; one that is named should be there.
             for store in stores {

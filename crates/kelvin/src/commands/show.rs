@@ -3,22 +3,22 @@
 use std::io::IsTerminal;
 
 use anyhow::Result;
-use kelvin_report::Report;
+use kelvin_report::RunReport;
 use kelvin_report::text::Options;
 use kelvin_store::Store;
 
 use crate::args::{Global, ShowArgs};
 use crate::document::{self, RunDocument};
 use crate::exit::Code;
-use crate::place;
+use crate::paths;
 
 /// Prints what `kelvin run` printed.
 pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
-    let store = Store::open_read_only(&place::store(global.store.as_deref())?)?;
+    let store = Store::open_read_only(&paths::store(global.store.as_deref())?)?;
     if let Some(group) = args.run.strip_prefix("group:") {
         return super::groups::show(&store, group, args.format.format());
     }
-    let report = Report::load(&store, store.find(&args.run)?)?;
+    let report = RunReport::load(&store, store.find(&args.run)?)?;
     let shown = RunDocument { report: &report, options: options(args.all), brief: args.brief };
     document::print(&shown, args.format.format())?;
     Ok(Code::Success)

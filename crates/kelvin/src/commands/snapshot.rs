@@ -1,15 +1,15 @@
 //! `kelvin snapshot`, and the reset before a run, which saves and restores snapshots by itself.
 
 use anyhow::{Result, anyhow, bail};
-use kelvin_database::snapshot::{About, Job, Keeper, Way};
+use kelvin_database::snapshot::{SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore};
 use kelvin_database::{Engine, Home};
-use kelvin_lab::reset::{self, OtherError, Place, ResetError, Surroundings, Task};
+use kelvin_lab::reset::{self, DataLocation, OtherError, ResetContext, ResetError, Task};
 use kelvin_measure::Event;
 use kelvin_run::Spec;
-use kelvin_run::spec::{ResetHow, WorkloadName};
+use kelvin_run::spec::{ResetMethod, WorkloadName};
 use kelvin_workload::Stop;
 
-use super::Chosen;
+use super::SelectedWorkload;
 use crate::args::{Global, SnapshotCommand, SnapshotTarget};
 use crate::exit::{Code, Stopped};
 use crate::live::{self, Live};
@@ -20,7 +20,7 @@ use crate::{out, signal};
 pub(crate) fn reset(
     spec: &Spec,
     opened: &Opened,
-    chosen: &Chosen,
+    chosen: &SelectedWorkload,
     live: &mut dyn Live,
     stop: &Stop,
 ) -> Result<Vec<String>> {
@@ -32,7 +32,7 @@ pub(crate) fn reset(
         build: spec.build,
         stop,
     };
-    let mut around = Around { opened, chosen, live, stop };
+    let mut around = BuildEnvironment { opened, chosen, live, stop };
     reset::reset(&task, &mut around).map_err(|error| match error {
         ResetError::Interrupted(state) => Stopped(format!("interrupted in the reset: {state}")).into(),
         // It may say that somebody interrupted it, which the exit code is to tell.
@@ -45,9 +45,9 @@ pub(crate) fn reset(
 }
 
 /// What the lab may not know: how data are built and who watches.
-struct Around<'a> {
+struct BuildEnvironment<'a> {
     opened: &'a Opened,
-    chosen: &'a Chosen,
+    chosen: &'a SelectedWorkload,
     live: &'a mut dyn Live,
     stop: &'a Stop,
 }
@@ -57,9 +57,9 @@ struct Around<'a> {
 #[error("{0}")]
 struct BuildError(anyhow::Error);
 
-impl Surroundings for Around<'_> {
-    fn tell(&mut self, text: &str) {
-        self.live.say(text);
+impl ResetContext for BuildEnvironment<'_> {
+    fn report(&mut self, text: &str) {
+        self.live.message(text);
     }
 
     fn progress(&mut self, what: &str, done: u64, total: u64) {
@@ -92,16 +92,16 @@ pub(crate) fn snapshot(command: &SnapshotCommand, global: &Global) -> Result<Cod
     }
 }
 
-fn save(name: &str, target: &SnapshotTarget, how: Option<Way>, global: &Global) -> Result<Code> {
+fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
     let engine = &*opened.engine;
     let asked = match how {
-        None => ResetHow::Auto,
-        Some(Way::Template) => ResetHow::Template,
-        Some(Way::Files) => ResetHow::Files,
-        Some(Way::Dump) => ResetHow::Dump,
+        None => ResetMethod::Auto,
+        Some(SnapshotMethod::Template) => ResetMethod::Template,
+        Some(SnapshotMethod::Files) => ResetMethod::Files,
+        Some(SnapshotMethod::Dump) => ResetMethod::Dump,
     };
     if opened.place.snapshots()?.iter().any(|about| about.name == name) {
         bail!(
@@ -111,10 +111,10 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<Way>, global: &Global) 
     let found = found(engine);
     let data = found.as_ref().map(|chosen| chosen.get().data(engine)).transpose()?.flatten();
     // Nothing is built here: what cannot be kept is refused.
-    let kept = data.clone().map(|data| kelvin_workload::Data { can_be_built: false, ..data });
-    let (chosen, why) =
-        reset::choose(asked, &opened.place.ground(engine, kept.as_ref())?).map_err(|why| anyhow!(why))?;
-    let reset::Chosen::Snapshot(way) = chosen else { bail!("a reload keeps nothing") };
+    let kept = data.clone().map(|data| kelvin_workload::WorkloadData { can_be_built: false, ..data });
+    let (chosen, why) = reset::choose_method(asked, &opened.place.reset_options(engine, kept.as_ref())?)
+        .map_err(|why| anyhow!(why))?;
+    let reset::ChosenReset::Snapshot(way) = chosen else { bail!("a reload keeps nothing") };
     let keeper = keeper(&opened.place, way)?;
     let workload = found.as_ref().map_or("script", |chosen| chosen.get().name());
     let mut fresh = false;
@@ -123,7 +123,7 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<Way>, global: &Global) 
     }
     let contents = reset::contents(engine, workload, data.as_ref(), fresh)?;
     let about = with_job(&mut *live, &stop, |job| keeper.save(name, &contents, job))?;
-    live.say(&format!(
+    live.message(&format!(
         "saved {} by {way} ({why}): {:.0} MB, {}",
         about.name,
         about.bytes as f64 / 1e6,
@@ -140,7 +140,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
     // Pages of another version would have been written by other rules; a dump has no pages.
     let of_a_version = opened.engine.home().is_some_and(Home::files_are_of_a_version);
-    if about.way != Way::Dump && now != about.contents.engine && of_a_version {
+    if about.way != SnapshotMethod::Dump && now != about.contents.engine && of_a_version {
         bail!(
             "the snapshot {name} is of {}, and this is {now}; remove it and save it anew",
             about.contents.engine
@@ -156,15 +156,15 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     }
     let since = std::time::Instant::now();
     let restored = with_job(&mut *live, &stop, |job| keeper.restore(&about, job))?;
-    live.say(&format!(
+    live.message(&format!(
         "restored {name}: {:.0} MB by {} in {:.1} s; {}",
         restored.bytes as f64 / 1e6,
         restored.how,
         since.elapsed().as_secs_f64(),
         reset::described(&about.contents)
     ));
-    if about.way == Way::Dump {
-        live.say("the rows are new to the server: vacuum and analyze before you measure (`kelvin run --reset` does)");
+    if about.way == SnapshotMethod::Dump {
+        live.message("the rows are new to the server: vacuum and analyze before you measure (`kelvin run --reset` does)");
     }
     Ok(Code::Success)
 }
@@ -195,19 +195,19 @@ fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global
         ))?;
     }
     keeper.remove(&about)?;
-    live.say("removed");
+    live.message("removed");
     Ok(Code::Success)
 }
 
 fn opened(target: &SnapshotTarget, live: &mut dyn Live) -> Result<Opened> {
-    open::open(&target.target, Purpose::Existing, &mut |text| live.say(text))
+    open::open(&target.target, Purpose::Existing, &mut |text| live.message(text))
 }
 
-fn keeper(place: &Place, way: Way) -> Result<Box<dyn Keeper>> {
-    place.keeper(way)?.ok_or_else(|| anyhow!("this database has no snapshots by {way}"))
+fn keeper(place: &DataLocation, way: SnapshotMethod) -> Result<Box<dyn SnapshotStore>> {
+    place.snapshot_store(way)?.ok_or_else(|| anyhow!("this database has no snapshots by {way}"))
 }
 
-fn named(place: &Place, name: &str) -> Result<(About, Box<dyn Keeper>)> {
+fn named(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn SnapshotStore>)> {
     let all = place.snapshots()?;
     let Some(about) = all.iter().find(|about| about.name == name) else {
         let names: Vec<&str> = all.iter().map(|about| about.name.as_str()).collect();
@@ -218,10 +218,10 @@ fn named(place: &Place, name: &str) -> Result<(About, Box<dyn Keeper>)> {
 }
 
 /// The workload whose complete data the database holds, if any.
-fn found(engine: &dyn Engine) -> Option<Chosen> {
+fn found(engine: &dyn Engine) -> Option<SelectedWorkload> {
     for workload in [WorkloadName::TprocC, WorkloadName::Pgbench] {
         // Not every engine carries every workload, and other people's tables may have the same names.
-        let Ok(chosen) = Chosen::on(engine, &mut Spec::new(workload)) else { continue };
+        let Ok(chosen) = SelectedWorkload::for_engine(engine, &mut Spec::new(workload)) else { continue };
         if chosen.get().is_built(engine).unwrap_or(false) {
             return Some(chosen);
         }
@@ -232,9 +232,9 @@ fn found(engine: &dyn Engine) -> Option<Chosen> {
 fn with_job<T>(
     live: &mut dyn Live,
     stop: &Stop,
-    work: impl FnOnce(&mut Job<'_>) -> kelvin_database::Result<T>,
+    work: impl FnOnce(&mut SnapshotJob<'_>) -> kelvin_database::Result<T>,
 ) -> Result<T> {
-    let outcome = work(&mut Job {
+    let outcome = work(&mut SnapshotJob {
         progress: &mut |what, done, total| show(live, what, done, total),
         stop: &|| stop.requested(),
     });
@@ -247,7 +247,7 @@ fn with_job<T>(
 }
 
 /// Name, way, size, when, and of what.
-fn table(all: &[About]) -> String {
+fn table(all: &[SnapshotInfo]) -> String {
     let width = all.iter().map(|about| about.name.len()).max().unwrap_or(0).max(4);
     let mut text = format!("{:<width$}  {:<8}  {:>9}  {:<16}  of\n", "name", "kept by", "MB", "saved");
     for about in all {
@@ -258,7 +258,7 @@ fn table(all: &[About]) -> String {
         text.push_str(&format!(
             "{:<width$}  {:<8}  {:>9}  {saved:<16}  {} ({})\n",
             about.name,
-            about.way.word(),
+            about.way.as_str(),
             live::grouped(about.bytes / 1_000_000),
             reset::described(&about.contents),
             about.contents.engine,

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kelvin_lab::study::{Folder, Plan, State};
+use kelvin_lab::study::{Folder, State, StudyPlan};
 use kelvin_report::table::Table;
-use kelvin_store::{Exporter, GroupId, GroupKind, Imported, ImportedRun, Incoming, Store};
+use kelvin_store::{Exporter, GroupId, GroupKind, ImportSource, ImportSummary, ImportedRun, Store};
 
-use super::select::Whole;
+use super::select::RunSelection;
 use crate::args::{ExportArgs, Global, ImportArgs};
 use crate::document::{self, Document};
 use crate::exit::Code;
-use crate::{out, place};
+use crate::{out, paths};
 
 /// Every run of the store.
 const ALL: &str = "all";
@@ -23,13 +23,13 @@ pub(crate) fn export(args: &ExportArgs, global: &Global) -> Result<Code> {
     let path = store_of(&studies, global)?;
     let store = Store::open_read_only(&path)?;
     let names: Vec<String> = args.runs.iter().filter(|name| !Study::is_folder(name)).cloned().collect();
-    let mut whole = Whole::default();
+    let mut whole = RunSelection::default();
     if names.iter().any(|name| name == ALL) {
         whole.runs.extend(store.runs()?.into_iter().map(|run| run.id));
         whole.groups.extend(store.groups()?.into_iter().map(|group| group.id));
     }
     let names: Vec<String> = names.into_iter().filter(|name| name != ALL).collect();
-    whole.extend(Whole::of(&store, &names)?);
+    whole.extend(RunSelection::of(&store, &names)?);
     for study in &studies {
         whole.groups.insert(study.group_in(&store)?);
     }
@@ -79,7 +79,7 @@ impl Study {
         }
         let folder = Folder::open(Path::new(name))?;
         let study = folder.study()?;
-        let session = State::of(&Plan::of(&study), &folder.ledger()?).session;
+        let session = State::of(&StudyPlan::of(&study), &folder.ledger()?).session;
         let session = session.with_context(|| format!("the study {name} has no runs yet"))?;
         let (store, group) = (session.store, GroupId(session.group));
         Ok(Some(Self { name: study.name, folder: folder.path().to_owned(), store, group }))
@@ -108,15 +108,15 @@ impl Study {
 fn store_of(studies: &[Study], global: &Global) -> Result<PathBuf> {
     match (&global.store, studies.first()) {
         (None, Some(study)) => Ok(study.store.clone()),
-        _ => place::store(global.store.as_deref()),
+        _ => paths::store(global.store.as_deref()),
     }
 }
 
 /// Adds the runs of a file to the store.
 pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Code> {
     // First the file: a store is not made for one that cannot be read.
-    let incoming = Incoming::open(&args.file)?;
-    let mut store = Store::open(place::store(global.store.as_deref())?)?;
+    let incoming = ImportSource::open(&args.file)?;
+    let mut store = Store::open(paths::store(global.store.as_deref())?)?;
     let imported = store.import(&incoming)?;
     document::print(&Done { file: &args.file, imported }, args.format.format())?;
     Ok(Code::Success)
@@ -125,7 +125,7 @@ pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Code> {
 /// What an import did.
 struct Done<'a> {
     file: &'a Path,
-    imported: Imported,
+    imported: ImportSummary,
 }
 
 impl Document for Done<'_> {

@@ -5,7 +5,7 @@ mod log;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use kelvin_storage::vioperf::{self, Event, Options, Report, Verdict};
+use kelvin_storage::vioperf::{self, Options, Report, ThroughputGrade, VioperfEvent};
 
 use crate::args::{Global, Required, VioperfArgs};
 use crate::exit::Code;
@@ -66,9 +66,9 @@ pub(crate) fn run(args: &VioperfArgs, global: &Global) -> Result<Code> {
     Ok(code(&report, args.require))
 }
 
-fn tell(event: &Event<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log>) -> Result<()> {
+fn tell(event: &VioperfEvent<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log>) -> Result<()> {
     match event {
-        Event::Plan(plan) => {
+        VioperfEvent::Plan(plan) => {
             *log = Some(Log::create(args.log_file.as_deref(), args.condense_log)?);
             if !quiet {
                 out::write(&vioperf::plan_text(plan))?;
@@ -76,7 +76,7 @@ fn tell(event: &Event<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log
                 out::write(&vioperf::header(plan))?;
             }
         }
-        Event::Row(row) => {
+        VioperfEvent::Row(row) => {
             if let Some(log) = log {
                 log.row(row)?;
             }
@@ -85,16 +85,16 @@ fn tell(event: &Event<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log
             }
         }
         // Told again at the end, where the figures are.
-        Event::Note(note) if !quiet => out::note(&format!("kelvin: {note}")),
-        Event::Note(_) => {}
+        VioperfEvent::Note(note) if !quiet => out::note(&format!("kelvin: {note}")),
+        VioperfEvent::Note(_) => {}
     }
     Ok(())
 }
 
 fn code(report: &Report, required: Required) -> Code {
     let least = match required {
-        Required::Minimum => Verdict::Minimum,
-        Required::Recommended => Verdict::Recommended,
+        Required::Minimum => ThroughputGrade::Minimum,
+        Required::Recommended => ThroughputGrade::Recommended,
     };
     match report.verdict {
         _ if report.failure.is_some() => Code::Aborted,

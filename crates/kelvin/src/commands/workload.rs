@@ -18,12 +18,12 @@ pub(crate) fn while_doing(what: &'static str) -> impl Fn(Error) -> Error {
 
 /// A workload, and what only its own kind can tell.
 #[derive(Debug)]
-pub(crate) enum Chosen {
+pub(crate) enum SelectedWorkload {
     TprocC(TprocC),
     Pgbench(Pgbench),
 }
 
-impl Chosen {
+impl SelectedWorkload {
     fn new(spec: &Spec) -> Result<Self> {
         Ok(match spec.workload {
             WorkloadName::TprocC => Self::TprocC(TprocC::new(spec.tproc_c.clone())?),
@@ -35,9 +35,9 @@ impl Chosen {
 
     /// The workload, when this engine can carry it. What nobody said of pgbench's tables (scale factor, fillfactor,
     /// foreign keys, unlogged tables) becomes what the database holds, and stands in `spec` from then on.
-    pub(crate) fn on(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
+    pub(crate) fn for_engine(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
         let chosen = Self::new(spec)?;
-        chosen.get().suits(engine)?;
+        chosen.get().check_engine(engine)?;
         if spec.workload == WorkloadName::Pgbench {
             let options = &mut spec.pgbench;
             if let Some(shape) =

@@ -42,7 +42,7 @@ impl Live for Json {
         line(&Last { event: "summary", summary });
     }
 
-    fn say(&mut self, _text: &str) {}
+    fn message(&mut self, _text: &str) {}
 
     fn end(&mut self) {}
 }

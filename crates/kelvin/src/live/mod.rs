@@ -45,7 +45,7 @@ pub(crate) trait Live {
     fn event(&mut self, event: &Event);
 
     /// A sentence for the person at the terminal.
-    fn say(&mut self, text: &str);
+    fn message(&mut self, text: &str);
 
     /// A run has ended: what it is good for, and what it is known by.
     fn judged(&mut self, _summary: &Summary<'_>) {}
@@ -74,7 +74,7 @@ fn hear(hearer: Option<SyncSender<tui::Message>>) {
 }
 
 /// Says something that does not come from the run itself: into the view that has the terminal, else on standard error.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn show_message(text: &str) {
     let hearer = HEARER.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let heard = hearer.is_some_and(|hearer| hearer.try_send(tui::Message::Say(text.into())).is_ok());
     if !heard {
@@ -90,7 +90,7 @@ impl Live for Nothing {
 
     fn event(&mut self, _event: &Event) {}
 
-    fn say(&mut self, _text: &str) {}
+    fn message(&mut self, _text: &str) {}
 
     fn end(&mut self) {}
 }

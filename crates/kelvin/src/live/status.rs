@@ -1,7 +1,7 @@
 //! The status line: one second of the load in words. Pure, so that it can be tested to the letter.
 
-use kelvin_measure::event::{Arrivals, Part, Per, Phase, Role, Second, Series};
-use kelvin_measure::words::Words;
+use kelvin_measure::event::{Arrivals, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole};
+use kelvin_measure::labels::WorkloadLabels;
 use kelvin_measure::{Histogram, Nanos};
 
 /// The part of a second below which its pace is noise.
@@ -10,18 +10,18 @@ pub(super) const SLIVER: f64 = 0.2;
 impl Default for Status {
     /// Of a run of which nothing is known yet.
     fn default() -> Self {
-        Self::of(Words::of(""))
+        Self::of(WorkloadLabels::for_workload(""))
     }
 }
 
 /// What the line is made of, second by second.
 #[derive(Debug, Clone)]
 pub(super) struct Status {
-    words: &'static Words,
+    words: &'static WorkloadLabels,
     /// Name of the headline figure.
     headline: String,
     /// The time that it counts over.
-    per: Per,
+    per: RatePeriod,
     /// What the counts of a second are of; those of an open loop too, which a closed one does not bring.
     series: Vec<Series>,
     users: u32,
@@ -41,15 +41,15 @@ pub(super) struct Status {
 }
 
 impl Status {
-    pub(super) fn new(workload: &str, headline: &str, per: Per, series: Vec<Series>) -> Self {
-        Self { headline: headline.into(), per, series, ..Self::of(Words::of(workload)) }
+    pub(super) fn new(workload: &str, headline: &str, per: RatePeriod, series: Vec<Series>) -> Self {
+        Self { headline: headline.into(), per, series, ..Self::of(WorkloadLabels::for_workload(workload)) }
     }
 
-    fn of(words: &'static Words) -> Self {
+    fn of(words: &'static WorkloadLabels) -> Self {
         Self {
             words,
             headline: String::new(),
-            per: Per::default(),
+            per: RatePeriod::default(),
             series: Vec::new(),
             users: 0,
             planned: None,
@@ -103,18 +103,18 @@ impl Status {
         let (mut service, mut response) = (Histogram::new(), Histogram::new());
         for (series, kind) in self.series.iter().zip(&second.kinds) {
             match series.role {
-                Role::Transaction => {
+                SeriesRole::Transaction => {
                     now += if series.headline { kind.committed } else { 0 };
                     service.add(&kind.latency);
                 }
-                Role::Response { .. } => response.add(&kind.latency),
-                Role::Statement { .. } | Role::Lag => {}
+                SeriesRole::Response { .. } => response.add(&kind.latency),
+                SeriesRole::Statement { .. } | SeriesRole::Lag => {}
             }
         }
         let (name, at, total) = match second.part {
-            Part::Tail => return None,
-            Part::RampUp => ("ramp-up", ramp_up.saturating_add_signed(second.second) + 1, Some(ramp_up)),
-            Part::Measured => {
+            LoadPart::Tail => return None,
+            LoadPart::RampUp => ("ramp-up", ramp_up.saturating_add_signed(second.second) + 1, Some(ramp_up)),
+            LoadPart::Measured => {
                 let from = second.second as f64;
                 width = self.length.map_or(1.0, |length| (length - from).clamp(0.0, 1.0));
                 self.measured_seconds = self.measured_seconds.max(from + width);
@@ -130,12 +130,12 @@ impl Status {
         let open = self.arrivals.is_some() || !response.is_empty() && response.count() >= service.count();
         let (what, latency) = if open { ("response p95", &response) } else { ("p95", &service) };
         let p95 = latency.percentile(95.0).map_or("–".to_owned(), |nanos| milliseconds(nanos as f64));
-        let users = format!("{} {}", self.users, self.words.who.of(self.users.into()));
+        let users = format!("{} {}", self.users, self.words.who.form_for(self.users.into()));
         let errors =
             if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
         let pace = |count: u64, seconds: f64| grouped((count as f64 * self.per.seconds() / seconds) as u64);
         let mean = match (second.part, self.measured_seconds) {
-            (Part::Measured, seconds) if seconds > 0.0 => pace(self.measured, seconds),
+            (LoadPart::Measured, seconds) if seconds > 0.0 => pace(self.measured, seconds),
             _ => "–".into(),
         };
         let now = if width >= SLIVER { pace(now, width) } else { "–".into() };
@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    fn second(at: i64, part: Part, committed: u64) -> Second {
+    fn second(at: i64, part: LoadPart, committed: u64) -> Second {
         let mut kind = KindCounts { committed, ..KindCounts::default() };
         for _ in 0..committed {
             kind.latency.record(1_500_000);
@@ -202,28 +202,29 @@ mod tests {
     #[test]
     fn the_line_says_where_we_are_and_what_it_is() {
         let mut status =
-            Status::new("tproc-c", "NOPM", Per::Minute, vec![Series::transaction("New-Order", true)]);
+            Status::new("tproc-c", "NOPM", RatePeriod::Minute, vec![Series::transaction("New-Order", true)]);
         status.phase(Phase::RampUp, 0, 4, Some(5_000_000_000));
-        let line = status.second(&second(-5, Part::RampUp, 100), 5).unwrap();
+        let line = status.second(&second(-5, LoadPart::RampUp, 100), 5).unwrap();
         assert_eq!(line, "ramp-up 4 s left · 6,000 NOPM now – mean · p95 – · 0 errors · 4 users");
         status.phase(Phase::Measure, 5_000_000_000, 4, Some(20_000_000_000));
-        status.second(&second(0, Part::Measured, 1000), 5);
+        status.second(&second(0, LoadPart::Measured, 1000), 5);
         status.errors(3);
-        let line = status.second(&second(1, Part::Measured, 500), 5).unwrap();
+        let line = status.second(&second(1, LoadPart::Measured, 500), 5).unwrap();
         assert_eq!(
             line,
             "measure 18 s left · 30,000 NOPM now 45,000 mean · p95 1.50 ms · 3 errors · 4 users"
         );
-        assert!(status.second(&second(20, Part::Tail, 1), 5).is_none());
+        assert!(status.second(&second(20, LoadPart::Tail, 1), 5).is_none());
     }
 
     #[test]
     fn an_open_loop_counts_a_transaction_once_and_shows_its_queue() {
-        let response = Series { role: Role::Response { of: 0 }, ..Series::transaction("response", false) };
+        let response =
+            Series { role: SeriesRole::Response { of: 0 }, ..Series::transaction("response", false) };
         let mut status =
-            Status::new("pgbench", "tps", Per::Second, vec![Series::transaction("a", true), response]);
+            Status::new("pgbench", "tps", RatePeriod::Second, vec![Series::transaction("a", true), response]);
         status.phase(Phase::Measure, 0, 1, None);
-        let mut both = second(0, Part::Measured, 400);
+        let mut both = second(0, LoadPart::Measured, 400);
         let mut slow = both.kinds[0].clone();
         slow.latency.clear();
         (0..400).for_each(|_| slow.latency.record(9_000_000));
@@ -239,11 +240,12 @@ mod tests {
 
     #[test]
     fn a_last_sliver_is_no_whole_second() {
-        let mut status = Status::new("io", "IOPS", Per::Second, vec![Series::transaction("read", true)]);
+        let mut status =
+            Status::new("io", "IOPS", RatePeriod::Second, vec![Series::transaction("read", true)]);
         status.phase(Phase::Measure, 5_000_000_000, 2, Some(1_000_000_000));
-        status.second(&second(0, Part::Measured, 1000), 0);
+        status.second(&second(0, LoadPart::Measured, 1000), 0);
         status.phase(Phase::Stop, 6_001_000_000, 2, None);
-        let line = status.second(&second(1, Part::Measured, 1), 0).unwrap();
+        let line = status.second(&second(1, LoadPart::Measured, 1), 0).unwrap();
         assert_eq!(line, "measure 0 s left · – IOPS now 1,000 mean · p95 – · 0 errors · 2 workers");
     }
 

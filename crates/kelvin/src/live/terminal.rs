@@ -103,12 +103,12 @@ impl Live for Terminal {
                     self.line(line);
                 }
             }
-            Event::Note { text, .. } => self.say(text),
+            Event::Note { text, .. } => self.message(text),
             _ => {}
         }
     }
 
-    fn say(&mut self, text: &str) {
+    fn message(&mut self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| out::note(text)),
             None => out::note(text),

@@ -3,7 +3,7 @@
 
 use kelvin_measure::Event;
 use kelvin_measure::event::{ErrorCount, Window};
-use kelvin_store::{GroupId, GroupKind, NewGroup, NewRun, RunId, Slot, Store};
+use kelvin_store::{GroupId, GroupKind, GroupSlot, NewGroup, NewRun, RunId, Store};
 use serde_json::{Value, json};
 
 use super::common::pgbench::{self, Plan};
@@ -31,7 +31,7 @@ impl Runs {
 
     fn add(&self, plan: &Plan, change: fn(Event) -> Vec<Event>) -> RunId {
         let like = RunId(if plan.points[0].1.is_some() { 2 } else { 1 });
-        let mut writer = self.store.begin(&self.store.load(like).unwrap().info).unwrap();
+        let mut writer = self.store.begin_run(&self.store.load(like).unwrap().info).unwrap();
         for event in pgbench::events(plan).into_iter().flat_map(change) {
             writer.consume(&event).unwrap();
         }
@@ -83,7 +83,7 @@ impl Runs {
         let group = NewGroup { kind, name: None, created: jiff::Timestamp::UNIX_EPOCH, body };
         let group = self.store.begin_group(&group).unwrap();
         for (place, (run, treatment, block)) in runs.iter().enumerate() {
-            let slot = Slot { place: place as u32, block: *block, treatment: (*treatment).into() };
+            let slot = GroupSlot { place: place as u32, block: *block, treatment: (*treatment).into() };
             self.store.enter_group(group, *run, &slot).unwrap();
         }
         group
@@ -237,7 +237,7 @@ fn trial_d9_second_runs_of_a_side_tell_what_differs_too() {
     let of = |users: u32| {
         let info = runs.store.load(RunId(1)).unwrap().info;
         let like = NewRun { spec_toml: format!("[load]\nusers = {users}\n"), ..info };
-        let mut writer = runs.store.begin(&like).unwrap();
+        let mut writer = runs.store.begin_run(&like).unwrap();
         for event in pgbench::events(&Plan::closed(&[8])) {
             writer.consume(&event).unwrap();
         }

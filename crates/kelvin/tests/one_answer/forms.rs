@@ -1,6 +1,6 @@
 //! One run in all its forms: headline, times, verdict and state of each against those of the JSON report.
 
-use kelvin_report::{Report, csv, html, json, markdown, pgbench, text};
+use kelvin_report::{RunReport, csv, html, json, markdown, pgbench, text};
 use serde_json::Value;
 
 use super::{between, flat};
@@ -27,7 +27,7 @@ pub(super) struct Compared {
 }
 
 /// Holds the forms of a report against each other. `row` is its line in the list of runs.
-pub(super) fn walk(name: &str, report: &Report, row: &str, compared: &mut Compared) {
+pub(super) fn walk(name: &str, report: &RunReport, row: &str, compared: &mut Compared) {
     let csv = csv::summary(report);
     let forms = Forms {
         json: serde_json::from_str(&json::render(report).unwrap()).unwrap(),
@@ -57,7 +57,7 @@ impl Forms {
         assert!(self.csv[1..].iter().all(|row| row[column] == state), "{name}");
     }
 
-    fn headline(&self, name: &str, report: &Report, row: &str, compared: &mut Compared) {
+    fn headline(&self, name: &str, report: &RunReport, row: &str, compared: &mut Compared) {
         let Some(best) = report.best() else { return };
         let per = format!("headline_per_{}", self.json["headline_per"].as_str().unwrap());
         let point =
@@ -113,7 +113,7 @@ impl Forms {
     }
 
     /// Each row of response and service times: JSON, CSV, Markdown, and as they stand in the text and on the page.
-    fn times(&self, name: &str, report: &Report, point: &Value, compared: &mut Compared) {
+    fn times(&self, name: &str, report: &RunReport, point: &Value, compared: &mut Compared) {
         let number = point["point"].to_string();
         let (io, several) = (report.is_io(), report.points.len() > 1);
         for (rows, all, word) in

@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use faults::{CpuHog, Delay, SlowFlush, Throttle};
 use kelvin_database::Engine;
 use kelvin_database::postgres::PostgresEngine;
-use kelvin_diagnose::{Evidence, Finding, Severity, find, verdict};
+use kelvin_diagnose::{Evidence, Finding, Severity, findings_for, verdict};
 use kelvin_store::Store;
 use support::{Place, Server, text};
 
@@ -109,8 +109,8 @@ impl Bench {
         let code = output.status.code();
         assert!(matches!(code, Some(0 | 1 | 3)), "{code:?} {}", text(&output.stderr));
         let store = Store::open_read_only(self.place.store()).unwrap();
-        let evidence = Evidence::of(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
-        let findings = find(&evidence);
+        let evidence = Evidence::from_run(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
+        let findings = findings_for(&evidence);
         Found { evidence, findings, shown: text(&output.stdout) }
     }
 }

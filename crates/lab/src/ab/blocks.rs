@@ -2,33 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use super::Plan;
-use crate::repeat::Row;
+use super::AbPlan;
+use crate::repeat::GroupRun;
 
 /// A block in which every treatment has a run that counts and has the figure.
 #[derive(Debug, Clone)]
 pub(crate) struct Block<'a> {
     /// Its runs, in the order of the treatments.
-    pub(crate) runs: Vec<&'a Row>,
+    pub(crate) runs: Vec<&'a GroupRun>,
 }
 
 impl Block<'_> {
     /// The values of a figure, in the order of the treatments; none unless all have it and it is above 0. What is known
     /// from below only is its bound: [`bounds`] says which are.
     pub(crate) fn values(&self, figure: Option<&str>) -> Option<Vec<f64>> {
-        let value = |run: &&Row| Some(run.bounded(figure)?.value).filter(|value| *value > 0.0);
+        let value = |run: &&GroupRun| Some(run.bounded(figure)?.value).filter(|value| *value > 0.0);
         self.runs.iter().map(value).collect()
     }
 }
 
 /// The complete blocks, in their order.
-pub(crate) fn complete<'a>(plan: &Plan, rows: &'a [Row]) -> Vec<Block<'a>> {
-    let mut by_block: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
+pub(crate) fn complete<'a>(plan: &AbPlan, rows: &'a [GroupRun]) -> Vec<Block<'a>> {
+    let mut by_block: BTreeMap<u32, Vec<&GroupRun>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.counts()) {
         by_block.entry(row.slot.block).or_default().push(row);
     }
     let treatments = plan.treatments();
-    let block = |runs: Vec<&'a Row>| {
+    let block = |runs: Vec<&'a GroupRun>| {
         let of = |name: &str| runs.iter().find(|run| run.slot.treatment == name).copied();
         let runs = treatments.iter().map(|treatment| of(&treatment.name)).collect::<Option<Vec<_>>>()?;
         Some(Block { runs })
@@ -47,7 +47,7 @@ pub(crate) fn values(blocks: &[Block<'_>], figure: Option<&str>) -> Option<Vec<V
 /// Which values of a figure are known from below only, by side of a comparison with A, block by block: where a run of the
 /// side is, the side's mean is.
 pub(crate) fn bounds(
-    plan: &Plan,
+    plan: &AbPlan,
     blocks: &[Block<'_>],
     figure: Option<&str>,
     side: usize,
@@ -61,7 +61,7 @@ pub(crate) fn bounds(
 }
 
 /// Both sides of a comparison with A, pair by pair: of A the geometric mean of its runs in the block.
-pub(crate) fn sides(plan: &Plan, values: &[Vec<f64>], side: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+pub(crate) fn sides(plan: &AbPlan, values: &[Vec<f64>], side: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let treatments = plan.treatments();
     let of = |side: usize| -> Vec<&Vec<f64>> {
         treatments.iter().zip(values).filter(|(one, _)| one.side == side).map(|(_, values)| values).collect()

@@ -5,21 +5,21 @@ use std::time::Duration;
 use kelvin_store::GroupId;
 
 use super::blocks::complete;
-use super::course::{Course, Look, clear};
+use super::interim::{AbProgress, InterimLook, clear};
 use super::order::order;
-use super::{Plan, Planning, Treatment};
+use super::{AbPlan, Planning, Treatment};
 use crate::bench::in_block;
-use crate::repeat::{Attempt, Attempts, Ended, Ran, Row};
+use crate::repeat::{AttemptOutcome, Attempts, GroupRun, Ran, RepeatEnd};
 use crate::{Bench, BenchError};
 use kelvin_run::Spec;
 
 /// What happens while runs are made, for the person who waits.
 #[derive(Debug)]
-pub enum Progress<'a> {
+pub enum AbEvent<'a> {
     /// A run has ended.
     Ran {
         /// The run.
-        row: &'a Row,
+        row: &'a GroupRun,
         /// Blocks in all, as far as that can be told.
         blocks: u32,
         /// Whether these are the pilot's.
@@ -40,11 +40,11 @@ pub enum Progress<'a> {
         left: Duration,
     },
     /// At which blocks a look may end the comparison, and when.
-    Looks(&'a [Look]),
+    Looks(&'a [InterimLook]),
     /// A look was taken.
     Looked {
         /// Which.
-        look: Look,
+        look: InterimLook,
         /// Whether it ends the comparison.
         ends: bool,
     },
@@ -55,17 +55,17 @@ pub enum Progress<'a> {
 /// # Errors
 /// When not even the first run could be made.
 pub fn run(
-    plan: &Plan,
+    plan: &AbPlan,
     specs: &[Spec],
     group: GroupId,
     bench: &mut impl Bench,
-    words: &dyn Fn(&Progress<'_>) -> String,
+    words: &dyn Fn(&AbEvent<'_>) -> String,
 ) -> Result<Ran, BenchError> {
     let treatments = plan.treatments();
     let mut attempts = Attempts::new(bench, group, plan.replace, plan.figure.as_deref());
-    let mut course = Course::of(plan, &[]);
+    let mut course = AbProgress::of(plan, &[]);
     if !course.looks.is_empty() {
-        attempts.bench.tell(&words(&Progress::Looks(&course.looks)));
+        attempts.bench.report(&words(&AbEvent::Looks(&course.looks)));
     }
     let mut block = 0;
     while block < course.blocks {
@@ -93,63 +93,63 @@ pub fn run(
             break;
         }
     }
-    Ok(Ran { rows: attempts.rows, ended: Ended::Done })
+    Ok(Ran { rows: attempts.rows, ended: RepeatEnd::Done })
 }
 
 /// Makes a run that counts, if the budget allows; says how it ended when it cannot go on.
 fn attempt<B: Bench>(
-    plan: &Plan,
+    plan: &AbPlan,
     attempts: &mut Attempts<'_, B>,
     (spec, block, treatment): (&Spec, u32, &Treatment),
-    (course, left): (&Course, u32),
-    words: &dyn Fn(&Progress<'_>) -> String,
-) -> Result<Option<Ended>, BenchError> {
+    (course, left): (&AbProgress, u32),
+    words: &dyn Fn(&AbEvent<'_>) -> String,
+) -> Result<Option<RepeatEnd>, BenchError> {
     let pilot = plan.effect.is_some() && course.planning.is_none();
     loop {
         match attempts.measure(spec, block, &treatment.name)? {
-            Attempt::Row => {
-                let counts = attempts.rows.last().is_some_and(Row::counts);
+            AttemptOutcome::Row => {
+                let counts = attempts.rows.last().is_some_and(GroupRun::counts);
                 attempts.tell(|row, pace| {
                     let left = pace.of(left + u32::from(!counts));
-                    words(&Progress::Ran { row, blocks: course.blocks, pilot, left })
+                    words(&AbEvent::Ran { row, blocks: course.blocks, pilot, left })
                 });
                 if counts {
                     return Ok(None);
                 }
             }
-            Attempt::Failed(error) => attempts.bench.tell(&words(&Progress::Failed { error })),
-            Attempt::Ended(ended) => return Ok(Some(ended)),
+            AttemptOutcome::Failed(error) => attempts.bench.report(&words(&AbEvent::Failed { error })),
+            AttemptOutcome::Ended(ended) => return Ok(Some(ended)),
         }
     }
 }
 
 /// What a block's end brings: the plan after the pilot, and a look.
 fn after<B: Bench>(
-    plan: &Plan,
+    plan: &AbPlan,
     attempts: &mut Attempts<'_, B>,
-    before: &Course,
+    before: &AbProgress,
     block: u32,
-    words: &dyn Fn(&Progress<'_>) -> String,
-) -> (Course, bool) {
+    words: &dyn Fn(&AbEvent<'_>) -> String,
+) -> (AbProgress, bool) {
     let found = complete(plan, &attempts.rows);
     // Between the pilot's end and the last block nothing changes.
     let settled = plan.effect.is_none() || before.planning.is_some() && block < before.blocks;
-    let course = if settled { before.clone() } else { Course::of(plan, &found) };
+    let course = if settled { before.clone() } else { AbProgress::of(plan, &found) };
     let mut told = Vec::new();
     if let Some(planning) = course.planning.as_ref().filter(|_| course.planning != before.planning) {
         let left = course.blocks.saturating_sub(block) * plan.treatments().len() as u32;
-        told.push(words(&Progress::Planned { planning, left: attempts.pace(left) }));
+        told.push(words(&AbEvent::Planned { planning, left: attempts.pace(left) }));
         if !course.looks.is_empty() {
-            told.push(words(&Progress::Looks(&course.looks)));
+            told.push(words(&AbEvent::Looks(&course.looks)));
         }
     }
     let mut ends = false;
     if let Some(look) = course.look(found.len() as u32).filter(|look| look.blocks < course.blocks) {
         ends = clear(plan, &found, look.nominal);
-        told.push(words(&Progress::Looked { look, ends }));
+        told.push(words(&AbEvent::Looked { look, ends }));
     }
     for text in told {
-        attempts.bench.tell(&text);
+        attempts.bench.report(&text);
     }
     (course, ends)
 }

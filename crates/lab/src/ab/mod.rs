@@ -6,19 +6,19 @@
 //! which no effect is told from nothing. The control costs nothing: B over A scatters by 1 of a run's own scatter in a block
 //! of four runs, where it scatters by √2 in one of two.
 //!
-//! [`Plan`] says how many blocks, or from which effect and power their number follows after a pilot; [`run`](run())
-//! makes them on any [`Bench`](crate::Bench); [`Summary`] is made from the plan and the runs alone.
+//! [`AbPlan`] says how many blocks, or from which effect and power their number follows after a pilot; [`run`](run())
+//! makes them on any [`Bench`](crate::Bench); [`AbSummary`] is made from the plan and the runs alone.
 
 mod blocks;
-mod course;
 mod execute;
+mod interim;
 mod noise;
 pub mod order;
 mod plan;
 mod summary;
 
-pub use course::{Course, Look, Planning};
-pub use execute::{Progress, run};
+pub use execute::{AbEvent, run};
+pub use interim::{AbProgress, InterimLook, Planning};
 pub use noise::AbNoise;
-pub use plan::{Plan, Side, Treatment};
-pub use summary::{BlockLine, Compared, Control, Explored, Summary, VoidRun, word};
+pub use plan::{AbPlan, Side, Treatment};
+pub use summary::{AbSummary, BlockLine, Compared, Control, Explored, VoidRun, word};

@@ -3,9 +3,9 @@
 use kelvin_diagnose::Better;
 use serde::Serialize;
 
-use super::Plan;
+use super::AbPlan;
 use super::blocks::{Block, values};
-use crate::repeat::{Row, RunNoise};
+use crate::repeat::{GroupRun, RunNoise};
 
 /// Degrees of freedom below which nothing can be said of what the scatter follows.
 const FEWEST: usize = 4;
@@ -25,7 +25,7 @@ pub struct AbNoise {
 }
 
 impl AbNoise {
-    pub(crate) fn of(plan: &Plan, rows: &[Row], blocks: &[Block<'_>]) -> Option<Self> {
+    pub(crate) fn of(plan: &AbPlan, rows: &[GroupRun], blocks: &[Block<'_>]) -> Option<Self> {
         let runs = RunNoise::of(rows)?;
         let explained = explained(plan, blocks);
         let more = |share: f64| (blocks.len() as f64 * share / (1.0 - share)).ceil().min(1e6) as u32;
@@ -35,7 +35,7 @@ impl AbNoise {
 
 /// The squared correlation, less what chance gives, of the logarithms of figures with those of 1 − price, both without the
 /// effects of treatment and block. A figure that is better where more was lost follows something else: 0.
-fn explained(plan: &Plan, blocks: &[Block<'_>]) -> Option<f64> {
+fn explained(plan: &AbPlan, blocks: &[Block<'_>]) -> Option<f64> {
     let figures: Vec<Vec<f64>> = values(blocks, plan.figure.as_deref())?
         .into_iter()
         .map(|one| one.into_iter().map(f64::ln).collect())

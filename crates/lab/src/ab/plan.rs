@@ -8,7 +8,7 @@ use kelvin_run::Spec;
 /// A comparison. It stands in its group, and says with the runs everything that the summary needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Plan {
+pub struct AbPlan {
     /// What is compared; the first is what the others are set against.
     pub sides: Vec<Side>,
     /// Whether sides run twice in each block.
@@ -62,7 +62,7 @@ pub struct Treatment {
     pub side: usize,
 }
 
-impl Plan {
+impl AbPlan {
     /// Blocks when nobody says how many: with six pairs a sign-flip test can reach p = 0.03, with five it cannot.
     pub const BLOCKS: u32 = 6;
     /// Blocks below which nothing is tested.

@@ -1,16 +1,16 @@
 //! What a comparison came to.
 
 use kelvin_measure::Bounded;
-use kelvin_stats::compare::{self, Change, Sides, Verdict, compare_bounds};
+use kelvin_stats::compare::{self, ChangeVerdict, ComparedSamples, MeasuredChange, compare_bounds};
 use kelvin_stats::holm;
 use kelvin_stats::student::{Ratio, paired_p, paired_ratio};
 use serde::Serialize;
 
 use super::blocks::{Block, bounds, complete, sides, values};
-use super::course::{Course, clear, detectable};
+use super::interim::{AbProgress, clear, detectable};
 use super::noise::AbNoise;
-use super::{Plan, Treatment};
-use crate::repeat::{Named, Row, half_width, named};
+use super::{AbPlan, Treatment};
+use crate::repeat::{GroupRun, RepeatMetric, half_width, named};
 
 /// Figures beside the judged one. Which of CPU figures is known depends on where the database runs.
 const BESIDE: [&str; 11] = [
@@ -30,9 +30,9 @@ const BESIDE: [&str; 11] = [
 /// What a comparison came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Summary {
+pub struct AbSummary {
     /// The figure that is judged.
-    pub figure: Named,
+    pub figure: RepeatMetric,
     /// Names of what ran in each block.
     pub treatments: Vec<String>,
     /// Every block that was begun.
@@ -44,7 +44,7 @@ pub struct Summary {
     /// Whether more of them were void than may be replaced.
     pub too_many_void: bool,
     /// How many blocks there were to be, and why.
-    pub course: Course,
+    pub course: AbProgress,
     /// Whether a look ended it before its last block.
     pub stopped_early: bool,
     /// What the sides differ from themselves by; none without a control, or with fewer than two blocks.
@@ -133,7 +133,7 @@ pub struct Compared {
     pub noise: f64,
     /// What may be said.
     #[serde(serialize_with = "as_word")]
-    pub verdict: Verdict,
+    pub verdict: ChangeVerdict,
 }
 
 /// Another figure of a side against A.
@@ -143,7 +143,7 @@ pub struct Explored {
     /// "B", "C", …
     pub side: String,
     /// Which figure.
-    pub figure: Named,
+    pub figure: RepeatMetric,
     /// Its geometric mean over the blocks, of A.
     pub a: f64,
     /// Of the side.
@@ -161,26 +161,26 @@ pub struct Explored {
 }
 
 /// The verdict as a word.
-pub fn word(verdict: Verdict) -> &'static str {
+pub fn word(verdict: ChangeVerdict) -> &'static str {
     match verdict {
-        Verdict::NotTestable => "not-testable",
-        Verdict::NoChange => "no-change",
-        Verdict::Undetermined => "undetermined",
-        Verdict::WithinNoise => "within-noise",
-        Verdict::Changed => "changed",
+        ChangeVerdict::NotTestable => "not-testable",
+        ChangeVerdict::NoChange => "no-change",
+        ChangeVerdict::Undetermined => "undetermined",
+        ChangeVerdict::WithinNoise => "within-noise",
+        ChangeVerdict::Changed => "changed",
     }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn as_word<S: serde::Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_word<S: serde::Serializer>(verdict: &ChangeVerdict, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(word(*verdict))
 }
 
-impl Summary {
+impl AbSummary {
     /// Of the runs of a group.
-    pub fn of(plan: &Plan, rows: &[Row]) -> Self {
+    pub fn of(plan: &AbPlan, rows: &[GroupRun]) -> Self {
         let found = complete(plan, rows);
-        let course = Course::of(plan, &found);
+        let course = AbProgress::of(plan, &found);
         let blocks = found.len() as u32;
         let alpha = course.alpha(plan, blocks);
         let look = course.look(blocks).filter(|_| blocks < course.blocks);
@@ -190,7 +190,7 @@ impl Summary {
         let comparisons = (1..plan.sides.len()).filter_map(|side| {
             let (a, b) = sides(plan, &of_figure, side)?;
             let (of_a, of_b) = bounds(plan, &found, plan.figure.as_deref(), side);
-            let pairs = Sides::Paired { a: &a, b: &b };
+            let pairs = ComparedSamples::Paired { a: &a, b: &b };
             let change = compare_bounds(pairs, (&of_a, &of_b), floor, 1.0 - alpha)?;
             // Of bounds the t knows nothing.
             let bound = of_a.contains(&true) || of_b.contains(&true);
@@ -223,9 +223,9 @@ impl Summary {
 }
 
 impl Compared {
-    fn of(side: &str, change: &Change, p_of_t: f64, noise: f64, confidence: f64) -> Self {
+    fn of(side: &str, change: &MeasuredChange, p_of_t: f64, noise: f64, confidence: f64) -> Self {
         let Ratio { ratio, low, high } = change.ratio;
-        let compare::Change { p, hodges_lehmann, verdict, .. } = change;
+        let compare::MeasuredChange { p, hodges_lehmann, verdict, .. } = change;
         Self {
             side: side.to_owned(),
             ratio,
@@ -242,13 +242,13 @@ impl Compared {
 }
 
 impl VoidRun {
-    fn of(row: &Row) -> Option<Self> {
+    fn of(row: &GroupRun) -> Option<Self> {
         let why = row.void.clone()?;
         Some(Self { run: row.run.0, treatment: row.slot.treatment.clone(), block: row.slot.block + 1, why })
     }
 }
 
-fn control(plan: &Plan, values: &[Vec<f64>]) -> Option<Control> {
+fn control(plan: &AbPlan, values: &[Vec<f64>]) -> Option<Control> {
     let treatments = plan.treatments();
     // Each second run with the first one of its side.
     let twice: Vec<usize> =
@@ -265,15 +265,16 @@ fn control(plan: &Plan, values: &[Vec<f64>]) -> Option<Control> {
     Some(Control { ratio, low, high, floor: (half_width(low, high).ln_1p() * scale).exp_m1() })
 }
 
-fn lines(plan: &Plan, rows: &[Row]) -> Vec<BlockLine> {
+fn lines(plan: &AbPlan, rows: &[GroupRun]) -> Vec<BlockLine> {
     let treatments = plan.treatments();
     let last = rows.iter().map(|row| row.slot.block).max();
     let line = |block: u32| {
         let of = |one: &Treatment| {
-            let here = |row: &&Row| row.slot.block == block && row.slot.treatment == one.name && row.counts();
+            let here =
+                |row: &&GroupRun| row.slot.block == block && row.slot.treatment == one.name && row.counts();
             rows.iter().find(here)
         };
-        let runs: Vec<Option<&Row>> = treatments.iter().map(of).collect();
+        let runs: Vec<Option<&GroupRun>> = treatments.iter().map(of).collect();
         let bounded: Vec<Option<Bounded>> =
             runs.iter().map(|run| run.and_then(|run| run.bounded(plan.figure.as_deref()))).collect();
         let values: Vec<Option<f64>> = bounded.iter().map(|value| Some((*value)?.value)).collect();
@@ -302,7 +303,7 @@ fn lines(plan: &Plan, rows: &[Row]) -> Vec<BlockLine> {
 }
 
 /// Every other figure that all blocks have.
-fn explore(plan: &Plan, blocks: &[Block<'_>]) -> Vec<Explored> {
+fn explore(plan: &AbPlan, blocks: &[Block<'_>]) -> Vec<Explored> {
     let Some(first) = blocks.first().and_then(|block| block.runs.first()) else { return Vec::new() };
     let judged = first.figure(plan.figure.as_deref()).map(|figure| figure.id.clone());
     let mut found = Vec::new();
@@ -313,7 +314,7 @@ fn explore(plan: &Plan, blocks: &[Block<'_>]) -> Vec<Explored> {
         for side in 1..plan.sides.len() {
             let Some((a, b)) = sides(plan, &values, side) else { continue };
             let (of_a, of_b) = bounds(plan, blocks, Some(id), side);
-            let pairs = Sides::Paired { a: &a, b: &b };
+            let pairs = ComparedSamples::Paired { a: &a, b: &b };
             let Some(change) = compare_bounds(pairs, (&of_a, &of_b), 0.0, 0.95) else { continue };
             let mean =
                 |values: &[f64]| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp();

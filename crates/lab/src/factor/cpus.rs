@@ -8,7 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::level::numbers;
 
 /// The CPUs of a thread, as the kernel writes lists: `0-3,8`. None for this thread itself.
-pub(crate) fn of(thread: Option<u32>) -> Result<String, String> {
+pub(crate) fn allowed_cpus(thread: Option<u32>) -> Result<String, String> {
     let set = sched_getaffinity(pid(thread)?).map_err(|error| told(thread, error))?;
     Ok(list((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu))))
 }
@@ -24,7 +24,7 @@ pub(crate) fn bind(thread: Option<u32>, cpus: &str) -> Result<(), String> {
         rustix::io::Errno::INVAL => format!("none of the CPUs {cpus} can be used here"),
         error => told(thread, error),
     })?;
-    let got = of(thread)?;
+    let got = allowed_cpus(thread)?;
     if got == list(wanted) {
         return Ok(());
     }
@@ -53,7 +53,7 @@ fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<
             match bind(Some(thread), cpus) {
                 Ok(()) => {}
                 // It may have ended.
-                Err(_) if of(Some(thread)).is_err() => {}
+                Err(_) if allowed_cpus(Some(thread)).is_err() => {}
                 Err(error) => return Err(error),
             }
             done.insert(thread);
@@ -69,7 +69,8 @@ pub(crate) fn astray(root: u32, cpus: &str) -> Result<Option<(u32, String)>, Str
     if threads.is_empty() {
         return Err(format!("process {root} is gone"));
     }
-    let mut places = threads.into_iter().filter_map(|thread| Some((thread, of(Some(thread)).ok()?)));
+    let mut places =
+        threads.into_iter().filter_map(|thread| Some((thread, allowed_cpus(Some(thread)).ok()?)));
     Ok(places.find(|(_, cpus)| *cpus != wanted))
 }
 
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_child_and_its_child_are_bound_and_a_missing_cpu_is_told() {
-        let here = of(None).unwrap();
+        let here = allowed_cpus(None).unwrap();
         let first = numbers(&here).unwrap()[0].to_string();
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 60; :"]).spawn().unwrap();
         while processes_of_tree(child.id()).len() < 2 {
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(outcome, (Ok(()), Ok(None)));
         assert!(missing.unwrap_err().contains(&format!("only {first} can be used")));
         assert!(bind_tree(child.id(), &first).unwrap_err().contains("is gone"));
-        assert_eq!(of(None).unwrap(), here, "this process is where it was");
+        assert_eq!(allowed_cpus(None).unwrap(), here, "this process is where it was");
     }
 
     fn pid_of(pid: u32) -> Pid {

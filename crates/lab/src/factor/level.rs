@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::How;
+use super::FactorKind;
 
 /// One level: a name for tables, and the value that is put on.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,9 +83,9 @@ impl Level {
     }
 
     /// Whether the value is one of the kind that the factor changes.
-    pub(super) fn suits(&self, how: &How) -> Result<(), String> {
+    pub(super) fn suits(&self, how: &FactorKind) -> Result<(), String> {
         let command = matches!(self.value, LevelValue::Command(_));
-        if command != (*how == How::Command) {
+        if command != (*how == FactorKind::Command) {
             return Err(if command {
                 "a command belongs to a factor with command = true".into()
             } else {
@@ -102,10 +102,12 @@ impl Level {
                 _ => Ok(()),
             },
             (LevelValue::Number(number), _) if !number.is_finite() => Err("that is not a number".into()),
-            (value, How::Bind(_)) => numbers(&value.text()).map(drop),
-            (value, How::HugePages) => HugePages::read(value).map(drop),
-            (value, How::Mount(_)) => mount_options(&value.text()),
-            (value, How::Kernel(_) | How::Setting(_)) if value.text().chars().any(char::is_control) => {
+            (value, FactorKind::Bind(_)) => numbers(&value.text()).map(drop),
+            (value, FactorKind::HugePages) => HugePages::read(value).map(drop),
+            (value, FactorKind::Mount(_)) => mount_options(&value.text()),
+            (value, FactorKind::Kernel(_) | FactorKind::Setting(_))
+                if value.text().chars().any(char::is_control) =>
+            {
                 Err("control characters cannot stand in a setting".into())
             }
             _ => Ok(()),

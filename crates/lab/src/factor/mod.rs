@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use access::{Access, Consent};
 pub use applier::Applier;
 pub use level::{Bound, CommandPair, HugePages, Level, LevelValue, Side};
-pub use specification::suits;
+pub use specification::check_factors;
 
 pub use crate::undo::recover;
 use crate::undo::{JournalError, UndoError};
@@ -37,18 +37,18 @@ use written::Written;
 /// setting = "synchronous_commit"
 /// ```
 ///
-/// Levels are a list of values, or a table of names and values. Exactly one key says what is changed: see [`How`].
+/// Levels are a list of values, or a table of names and values. Exactly one key says what is changed: see [`FactorKind`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Factor {
     name: String,
     levels: Vec<Level>,
-    how: How,
+    how: FactorKind,
 }
 
 /// What a factor changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
+pub enum FactorKind {
     /// `setting = "NAME"`: a setting of the server, with a restart where it needs one.
     Setting(String),
     /// `bind = "server.cpus"`: the CPUs or the memory nodes on which the server or Kelvin may be.
@@ -91,7 +91,7 @@ pub enum FactorError {
 
 impl Factor {
     /// A factor of these levels; refused as [`Factor::validate`] does.
-    pub fn new(name: &str, levels: Vec<Level>, how: How) -> Result<Self, FactorError> {
+    pub fn new(name: &str, levels: Vec<Level>, how: FactorKind) -> Result<Self, FactorError> {
         let factor = Self { name: name.into(), levels, how };
         factor.validate()?;
         Ok(factor)
@@ -113,34 +113,34 @@ impl Factor {
     }
 
     /// What it changes.
-    pub fn how(&self) -> &How {
+    pub fn how(&self) -> &FactorKind {
         &self.how
     }
 
     /// How it is applied, in words: "server setting shared_buffers".
     pub fn applied_by(&self) -> String {
         match &self.how {
-            How::Setting(name) => format!("server setting {name}"),
-            How::Bind(bound) => bound.words().into(),
-            How::HugePages => "huge pages of the server's shared memory".into(),
-            How::Kernel(key) => format!("kernel setting {key}"),
-            How::Spec(path) => format!("specification {path}"),
-            How::Mount(directory) => format!("mount options of {directory}"),
-            How::Command => "command".into(),
+            FactorKind::Setting(name) => format!("server setting {name}"),
+            FactorKind::Bind(bound) => bound.words().into(),
+            FactorKind::HugePages => "huge pages of the server's shared memory".into(),
+            FactorKind::Kernel(key) => format!("kernel setting {key}"),
+            FactorKind::Spec(path) => format!("specification {path}"),
+            FactorKind::Mount(directory) => format!("mount options of {directory}"),
+            FactorKind::Command => "command".into(),
         }
     }
 
     /// Whether applying it runs commands of the file, which needs the user's consent.
     pub fn runs_commands(&self) -> bool {
-        self.how == How::Command
+        self.how == FactorKind::Command
     }
 
     /// Whether it changes something of the server.
     pub fn is_of_server(&self) -> bool {
         match self.how {
-            How::Setting(_) | How::HugePages => true,
-            How::Bind(bound) => bound.side() == Side::Server,
-            How::Kernel(_) | How::Spec(_) | How::Mount(_) | How::Command => false,
+            FactorKind::Setting(_) | FactorKind::HugePages => true,
+            FactorKind::Bind(bound) => bound.side() == Side::Server,
+            FactorKind::Kernel(_) | FactorKind::Spec(_) | FactorKind::Mount(_) | FactorKind::Command => false,
         }
     }
 
@@ -168,24 +168,24 @@ impl Factor {
             one.suits(&self.how).map_err(|why| format!("level {:?}: {why}", one.name))?;
         }
         match &self.how {
-            How::Setting(name) => kelvin_database::postgres::settings::check_name(name)
+            FactorKind::Setting(name) => kelvin_database::postgres::settings::check_name(name)
                 .map_err(|error| error.message().to_owned()),
-            How::Kernel(key) => level::kernel_path(key).map(drop),
-            How::Spec(path) => level::spec_path(path),
-            How::Mount(directory) => level::mount_point(directory),
-            How::Bind(_) | How::HugePages | How::Command => Ok(()),
+            FactorKind::Kernel(key) => level::kernel_path(key).map(drop),
+            FactorKind::Spec(path) => level::spec_path(path),
+            FactorKind::Mount(directory) => level::mount_point(directory),
+            FactorKind::Bind(_) | FactorKind::HugePages | FactorKind::Command => Ok(()),
         }
     }
 
     /// By what two factors that change the same thing are told.
     fn changes(&self) -> String {
         match &self.how {
-            How::Setting(name) if name.eq_ignore_ascii_case("huge_pages") => "huge pages".into(),
-            How::Setting(name) => format!("setting {}", name.to_ascii_lowercase()),
-            How::Kernel(key) => format!("kernel {}", key.replace('/', ".")),
-            How::HugePages => "huge pages".into(),
-            How::Command => format!("command {}", self.name),
-            How::Bind(_) | How::Spec(_) | How::Mount(_) => self.applied_by(),
+            FactorKind::Setting(name) if name.eq_ignore_ascii_case("huge_pages") => "huge pages".into(),
+            FactorKind::Setting(name) => format!("setting {}", name.to_ascii_lowercase()),
+            FactorKind::Kernel(key) => format!("kernel {}", key.replace('/', ".")),
+            FactorKind::HugePages => "huge pages".into(),
+            FactorKind::Command => format!("command {}", self.name),
+            FactorKind::Bind(_) | FactorKind::Spec(_) | FactorKind::Mount(_) => self.applied_by(),
         }
     }
 }

@@ -5,10 +5,10 @@ use kelvin_database::postgres::settings;
 
 use super::access::{Access, Server};
 use super::level::HugePages;
-use super::{Factor, How, Level, kernel};
+use super::{Factor, FactorKind, Level, kernel};
 
 /// What a cell asks of the server's settings: each with the factor and level that ask for it.
-pub(super) struct Asked<'a> {
+pub(super) struct RequestedSetting<'a> {
     pub(super) factor: &'a Factor,
     pub(super) level: &'a Level,
     pub(super) name: String,
@@ -16,13 +16,17 @@ pub(super) struct Asked<'a> {
 }
 
 /// The settings that the levels of a cell ask for.
-pub(super) fn asked<'a>(levels: &[(&'a Factor, &'a Level)]) -> Result<Vec<Asked<'a>>, String> {
+pub(super) fn requested_settings<'a>(
+    levels: &[(&'a Factor, &'a Level)],
+) -> Result<Vec<RequestedSetting<'a>>, String> {
     let mut all = Vec::new();
     for &(factor, level) in levels {
-        let mut add = |name: &str, value: String| all.push(Asked { factor, level, name: name.into(), value });
+        let mut add = |name: &str, value: String| {
+            all.push(RequestedSetting { factor, level, name: name.into(), value });
+        };
         match &factor.how {
-            How::Setting(name) => add(name, level.value.text()),
-            How::HugePages => match HugePages::read(&level.value)? {
+            FactorKind::Setting(name) => add(name, level.value.text()),
+            FactorKind::HugePages => match HugePages::read(&level.value)? {
                 HugePages::Off => add("huge_pages", "off".into()),
                 HugePages::Of { kilobytes } => {
                     add("huge_pages", "on".into());
@@ -40,8 +44,8 @@ pub(super) fn asked<'a>(levels: &[(&'a Factor, &'a Level)]) -> Result<Vec<Asked<
 /// stood before. The names with their values, and what the server has.
 pub(super) fn differing<'a, 'b>(
     server: &Server,
-    asked: &'b [Asked<'a>],
-) -> Result<Vec<(&'b Asked<'a>, String)>, String> {
+    asked: &'b [RequestedSetting<'a>],
+) -> Result<Vec<(&'b RequestedSetting<'a>, String)>, String> {
     let told = |error: kelvin_database::Error| error.to_string();
     let mut session = server.session().map_err(told)?;
     let names: Vec<&str> = asked.iter().map(|one| one.name.as_str()).collect();
@@ -49,7 +53,7 @@ pub(super) fn differing<'a, 'b>(
     let mut found = Vec::new();
     for one in asked {
         let Some(now) = present.iter().find(|now| now.name.eq_ignore_ascii_case(&one.name)) else { continue };
-        if !now.is(&one.value) || now.pending_restart {
+        if !now.has_value(&one.value) || now.pending_restart {
             let why = match now.source.as_str() {
                 "configuration file" | "ALTER SYSTEM" | "default" | "command line" => {
                     format!("the server has {}", now.value)
@@ -65,7 +69,7 @@ pub(super) fn differing<'a, 'b>(
 /// How many huge pages of so many kB the server will want, with the `shared_buffers` that are asked for: what its shared
 /// memory takes beside them now, and a sixteenth of the buffers for what grows with them (PostgreSQL 15 with 16 MB to 8 GB:
 /// 2.4 to 3.9 % of what is added). A server that is three pages short does not start.
-pub(super) fn pages(server: &Server, asked: &[Asked<'_>], kilobytes: u64) -> Result<u64, String> {
+pub(super) fn pages(server: &Server, asked: &[RequestedSetting<'_>], kilobytes: u64) -> Result<u64, String> {
     let told = |error: kelvin_database::Error| error.to_string();
     let mut session = server.session().map_err(told)?;
     let mut bytes = |sql: &str| -> Result<u64, String> {

@@ -1,12 +1,17 @@
 //! Factors that are values of the run's specification.
 
-use super::{Bound, Factor, FactorError, How, Level, LevelValue};
+use super::{Bound, Factor, FactorError, FactorKind, Level, LevelValue};
 use kelvin_run::Spec;
-use kelvin_run::spec::ResetHow;
+use kelvin_run::spec::ResetMethod;
 
 /// The specification with the value at `path` as the level has it. Goes through the file's form, so that a value is checked
 /// as if a file had it.
-pub(super) fn with(spec: &Spec, factor: &Factor, level: &Level, path: &str) -> Result<Spec, FactorError> {
+pub(super) fn apply_level(
+    spec: &Spec,
+    factor: &Factor,
+    level: &Level,
+    path: &str,
+) -> Result<Spec, FactorError> {
     let refuse = |why: String| {
         FactorError::Unusable(format!(
             "factor {:?} at {:?}: {path} cannot be that: {why}",
@@ -35,25 +40,25 @@ pub(super) fn with(spec: &Spec, factor: &Factor, level: &Level, path: &str) -> R
 
 /// Refuses levels that the specification cannot have, and factors that its target cannot: to be asked before the first run,
 /// not in the middle of a study.
-pub fn suits(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
+pub fn check_factors(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
     super::check(factors)?;
     let mut specs = vec![spec.clone()];
     for factor in factors {
-        if let How::Spec(path) = &factor.how {
-            let each = factor.levels.iter().map(|level| with(spec, factor, level, path));
+        if let FactorKind::Spec(path) = &factor.how {
+            let each = factor.levels.iter().map(|level| apply_level(spec, factor, level, path));
             specs.extend(each.collect::<Result<Vec<_>, _>>()?);
         }
     }
     // The base's own target does not count where a factor chooses it.
-    if factors.iter().any(|factor| factor.how == How::Spec("target".into())) {
+    if factors.iter().any(|factor| factor.how == FactorKind::Spec("target".into())) {
         specs.remove(0);
     }
     // Several users or rates in one run have no one figure that could be compared.
     specs.iter().try_for_each(|spec| crate::bench::suits(spec).map_err(FactorError::Unusable))?;
-    let memory = factors.iter().find(|factor| matches!(factor.how, How::Bind(Bound::Memory(_))));
+    let memory = factors.iter().find(|factor| matches!(factor.how, FactorKind::Bind(Bound::Memory(_))));
     if let Some(factor) = memory
         && specs.iter().any(|spec| {
-            spec.target.is_managed() && matches!(spec.reset.how, ResetHow::Auto | ResetHow::Files)
+            spec.target.is_managed() && matches!(spec.reset.how, ResetMethod::Auto | ResetMethod::Files)
         })
     {
         // The factor is put on before the reset, and the server that is started by it is another process.
@@ -85,19 +90,20 @@ mod tests {
 
     fn factor(path: &str, levels: Vec<LevelValue>) -> Factor {
         let levels = levels.into_iter().map(Level::of).collect();
-        Factor::new("f", levels, How::Spec(path.into())).unwrap()
+        Factor::new("f", levels, FactorKind::Spec(path.into())).unwrap()
     }
 
     #[test]
     fn a_value_is_put_where_the_path_says_and_checked_as_a_files() {
         let spec = Spec::new(WorkloadName::TprocC);
         let users = factor("load.users", vec![LevelValue::Integer(4), LevelValue::Integer(16)]);
-        let changed = with(&spec, &users, users.level("16").unwrap(), "load.users").unwrap();
+        let changed = apply_level(&spec, &users, users.level("16").unwrap(), "load.users").unwrap();
         assert_eq!(changed.load.users.numbers(), [16]);
         let houses = factor("tproc-c.warehouses", vec![LevelValue::Integer(2), LevelValue::Integer(3)]);
-        let changed = with(&changed, &houses, houses.level("3").unwrap(), "tproc-c.warehouses").unwrap();
+        let changed =
+            apply_level(&changed, &houses, houses.level("3").unwrap(), "tproc-c.warehouses").unwrap();
         assert_eq!((changed.tproc_c.warehouses, changed.load.users.numbers()), (Some(3), &[16][..]));
-        suits(&[users, houses], &spec).unwrap_err(); // Two of the same name.
+        check_factors(&[users, houses], &spec).unwrap_err(); // Two of the same name.
         for (path, value, expected) in [
             ("load.userz", LevelValue::Integer(1), "unknown field `userz`"),
             ("load.users", LevelValue::Integer(0), "0 users do nothing"),
@@ -105,7 +111,7 @@ mod tests {
             ("load.duration", LevelValue::Text("soon".into()), "not a length of time"),
         ] {
             let wrong = factor(path, vec![value, LevelValue::Integer(7)]);
-            let error = suits(&[wrong], &spec).unwrap_err().to_string();
+            let error = check_factors(&[wrong], &spec).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
@@ -115,17 +121,19 @@ mod tests {
         let mut spec = Spec::new(WorkloadName::TprocC);
         let text = |text: &str| LevelValue::Text(text.into());
         let levels = vec![Level::of(text("on")), Level::of(text("off"))];
-        let setting = Factor::new("s", levels, How::Setting("fsync".into())).unwrap();
-        let error = suits(std::slice::from_ref(&setting), &spec).unwrap_err().to_string();
+        let setting = Factor::new("s", levels, FactorKind::Setting("fsync".into())).unwrap();
+        let error = check_factors(std::slice::from_ref(&setting), &spec).unwrap_err().to_string();
         assert!(error.contains("the target is sqlite"), "{error}");
         let targets = factor("target", vec![text("postgres:15"), text("postgres:16")]);
-        suits(&[setting.clone(), targets], &spec).unwrap();
+        check_factors(&[setting.clone(), targets], &spec).unwrap();
         spec.target = "postgres".parse().unwrap();
-        suits(&[setting], &spec).unwrap();
+        check_factors(&[setting], &spec).unwrap();
         let nodes = vec![Level::of(text("0")), Level::of(text("1"))];
-        let memory = [Factor::new("m", nodes, How::Bind(Bound::Memory(Side::Server))).unwrap()];
-        suits(&memory, &spec).unwrap();
-        spec.reset.how = ResetHow::Auto;
-        assert!(suits(&memory, &spec).unwrap_err().to_string().contains("\"template\" in [run.reset]"));
+        let memory = [Factor::new("m", nodes, FactorKind::Bind(Bound::Memory(Side::Server))).unwrap()];
+        check_factors(&memory, &spec).unwrap();
+        spec.reset.how = ResetMethod::Auto;
+        assert!(
+            check_factors(&memory, &spec).unwrap_err().to_string().contains("\"template\" in [run.reset]")
+        );
     }
 }

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::level::{Bound, Level, LevelValue};
-use super::{Factor, How};
+use super::{Factor, FactorKind};
 
 /// The keys of a factor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,19 +41,19 @@ impl TryFrom<Written> for Factor {
 
     fn try_from(written: Written) -> Result<Self, String> {
         let name = written.name;
-        let hows: Vec<How> = [
-            written.setting.map(How::Setting),
-            written.bind.map(|text| Bound::read(&text).map(How::Bind)).transpose()?,
-            written.huge_pages.filter(|yes| *yes).map(|_| How::HugePages),
-            written.kernel.map(How::Kernel),
-            written.spec.map(How::Spec),
-            written.mount.map(How::Mount),
-            written.command.filter(|yes| *yes).map(|_| How::Command),
+        let hows: Vec<FactorKind> = [
+            written.setting.map(FactorKind::Setting),
+            written.bind.map(|text| Bound::read(&text).map(FactorKind::Bind)).transpose()?,
+            written.huge_pages.filter(|yes| *yes).map(|_| FactorKind::HugePages),
+            written.kernel.map(FactorKind::Kernel),
+            written.spec.map(FactorKind::Spec),
+            written.mount.map(FactorKind::Mount),
+            written.command.filter(|yes| *yes).map(|_| FactorKind::Command),
         ]
         .into_iter()
         .flatten()
         .collect();
-        let [how] = <[How; 1]>::try_from(hows).map_err(|hows| {
+        let [how] = <[FactorKind; 1]>::try_from(hows).map_err(|hows| {
             let what = if hows.is_empty() { "nothing says" } else { "several keys say" };
             format!(
                 "factor {name:?}: {what} what it changes; give one of setting, bind, huge-pages, kernel, spec, mount, \
@@ -78,13 +78,13 @@ impl From<Factor> for Written {
             levels: Levels(factor.levels),
         };
         match factor.how {
-            How::Setting(name) => written.setting = Some(name),
-            How::Bind(bound) => written.bind = Some(bound.name().into()),
-            How::HugePages => written.huge_pages = Some(true),
-            How::Kernel(key) => written.kernel = Some(key),
-            How::Spec(path) => written.spec = Some(path),
-            How::Mount(directory) => written.mount = Some(directory),
-            How::Command => written.command = Some(true),
+            FactorKind::Setting(name) => written.setting = Some(name),
+            FactorKind::Bind(bound) => written.bind = Some(bound.name().into()),
+            FactorKind::HugePages => written.huge_pages = Some(true),
+            FactorKind::Kernel(key) => written.kernel = Some(key),
+            FactorKind::Spec(path) => written.spec = Some(path),
+            FactorKind::Mount(directory) => written.mount = Some(directory),
+            FactorKind::Command => written.command = Some(true),
         }
         written
     }

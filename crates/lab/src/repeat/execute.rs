@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use kelvin_store::{GroupId, Slot};
+use kelvin_store::{GroupId, GroupSlot};
 
 use super::spread::needed;
 use super::summary::known;
-use super::{Plan, Row, Spread};
+use super::{GroupRun, RepeatPlan, Spread};
 use crate::bench::in_block;
 use crate::{Bench, BenchError, Measured, Planned};
 use kelvin_run::Spec;
 
 /// What happens while runs are made, for the person who waits.
 #[derive(Debug)]
-pub enum Progress<'a> {
+pub enum RepeatEvent<'a> {
     /// A run has ended.
     Ran {
         /// The run.
-        row: &'a Row,
+        row: &'a GroupRun,
         /// Runs that count so far.
         counted: u32,
         /// Runs that are to count, as far as that can be told.
@@ -34,7 +34,7 @@ pub enum Progress<'a> {
 
 /// How the repetitions ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum RepeatEnd {
     /// As planned.
     Done,
     /// More runs were void than may be replaced.
@@ -49,9 +49,9 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Ran {
     /// All of them, those that do not count included.
-    pub rows: Vec<Row>,
+    pub rows: Vec<GroupRun>,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: RepeatEnd,
 }
 
 /// Repeats the run. `words` says what happens to the person who waits.
@@ -59,27 +59,27 @@ pub struct Ran {
 /// # Errors
 /// When not even the first run could be made.
 pub fn run(
-    plan: &Plan,
+    plan: &RepeatPlan,
     spec: &Spec,
     group: GroupId,
     bench: &mut impl Bench,
-    words: &dyn Fn(&Progress<'_>) -> String,
+    words: &dyn Fn(&RepeatEvent<'_>) -> String,
 ) -> Result<Ran, BenchError> {
     let mut attempts = Attempts::new(bench, group, plan.replace, plan.figure.as_deref());
-    let mut ended = Ended::Done;
+    let mut ended = RepeatEnd::Done;
     while let Some(of) = wanted(plan, &attempts.rows) {
         let block = counted(&attempts.rows);
         let spec = in_block(spec, block);
         match attempts.measure(&spec, block, "")? {
-            Attempt::Row => {
+            AttemptOutcome::Row => {
                 let (counted, left) = (counted(&attempts.rows), wanted(plan, &attempts.rows));
                 let missing = left.map_or(0, |of| of.saturating_sub(counted));
                 attempts.tell(|row, pace| {
-                    words(&Progress::Ran { row, counted, of: left.unwrap_or(of), left: pace.of(missing) })
+                    words(&RepeatEvent::Ran { row, counted, of: left.unwrap_or(of), left: pace.of(missing) })
                 });
             }
-            Attempt::Failed(error) => attempts.bench.tell(&words(&Progress::Failed { error })),
-            Attempt::Ended(how) => {
+            AttemptOutcome::Failed(error) => attempts.bench.report(&words(&RepeatEvent::Failed { error })),
+            AttemptOutcome::Ended(how) => {
                 ended = how;
                 break;
             }
@@ -88,12 +88,12 @@ pub fn run(
     Ok(Ran { rows: attempts.rows, ended })
 }
 
-fn counted(rows: &[Row]) -> u32 {
+fn counted(rows: &[GroupRun]) -> u32 {
     rows.iter().filter(|row| row.counts()).count() as u32
 }
 
 /// How many runs are to count in all; none when there are enough.
-fn wanted(plan: &Plan, rows: &[Row]) -> Option<u32> {
+fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
     let have = counted(rows);
     if have < plan.runs {
         return Some(plan.runs);
@@ -115,19 +115,19 @@ fn wanted(plan: &Plan, rows: &[Row]) -> Option<u32> {
 }
 
 /// What one attempt at a run came to.
-pub(crate) enum Attempt {
+pub(crate) enum AttemptOutcome {
     /// A run, the last of the rows. Whether it counts stands there.
     Row,
     /// No run, and there is another attempt.
     Failed(String),
     /// No run, and no other attempt.
-    Ended(Ended),
+    Ended(RepeatEnd),
 }
 
 /// Attempts at runs, with what may be replaced.
 pub(crate) struct Attempts<'a, B: Bench> {
     pub(crate) bench: &'a mut B,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<GroupRun>,
     group: GroupId,
     replace: u32,
     lost: u32,
@@ -149,33 +149,33 @@ impl<'a, B: Bench> Attempts<'a, B> {
         spec: &Spec,
         block: u32,
         treatment: &str,
-    ) -> Result<Attempt, BenchError> {
+    ) -> Result<AttemptOutcome, BenchError> {
         if self.bench.stopped() {
-            return Ok(Attempt::Ended(Ended::Interrupted));
+            return Ok(AttemptOutcome::Ended(RepeatEnd::Interrupted));
         }
         if self.lost > self.replace {
-            return Ok(Attempt::Ended(Ended::TooManyVoid));
+            return Ok(AttemptOutcome::Ended(RepeatEnd::TooManyVoid));
         }
-        let slot = Slot { place: self.place, block, treatment: treatment.into() };
+        let slot = GroupSlot { place: self.place, block, treatment: treatment.into() };
         self.place += 1;
         match self.bench.measure(&Planned { spec, group: self.group, slot: &slot, metrics: &[] }) {
             Ok(measured) => {
                 self.lost += u32::from(!measured.counts());
                 self.pace.took(&measured);
-                self.rows.push(Row::of(&measured, &slot));
+                self.rows.push(GroupRun::of(&measured, &slot));
                 Ok(self
                     .without_figure()
-                    .map_or(Attempt::Row, |why| Attempt::Ended(Ended::Failed(why.into()))))
+                    .map_or(AttemptOutcome::Row, |why| AttemptOutcome::Ended(RepeatEnd::Failed(why.into()))))
             }
-            Err(BenchError::Interrupted) => Ok(Attempt::Ended(Ended::Interrupted)),
+            Err(BenchError::Interrupted) => Ok(AttemptOutcome::Ended(RepeatEnd::Interrupted)),
             // What fails at once fails for a reason that another attempt does not remove.
             Err(error) if self.rows.is_empty() => Err(error),
             Err(BenchError::Failed(error)) => {
                 self.lost += 1;
                 if self.lost > self.replace {
-                    return Ok(Attempt::Ended(Ended::Failed(error)));
+                    return Ok(AttemptOutcome::Ended(RepeatEnd::Failed(error)));
                 }
-                Ok(Attempt::Failed(error.to_string()))
+                Ok(AttemptOutcome::Failed(error.to_string()))
             }
         }
     }
@@ -206,10 +206,10 @@ impl<'a, B: Bench> Attempts<'a, B> {
     }
 
     /// Says something of the last run.
-    pub(crate) fn tell(&mut self, words: impl FnOnce(&Row, &Pace) -> String) {
+    pub(crate) fn tell(&mut self, words: impl FnOnce(&GroupRun, &Pace) -> String) {
         if let Some(row) = self.rows.last() {
             let text = words(row, &self.pace);
-            self.bench.tell(&text);
+            self.bench.report(&text);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Row;
+use super::GroupRun;
 
 /// What other processes and the hypervisor explain of the figures of the runs that count, as shares of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -20,7 +20,7 @@ pub struct RunNoise {
 
 impl RunNoise {
     /// Of these runs; none where of none the price is known.
-    pub(crate) fn of(rows: &[Row]) -> Option<Self> {
+    pub(crate) fn of(rows: &[GroupRun]) -> Option<Self> {
         let prices: Vec<_> = rows.iter().filter(|row| row.counts()).filter_map(|row| row.noise).collect();
         let runs = prices.len();
         (runs > 0).then(|| Self {

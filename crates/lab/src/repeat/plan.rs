@@ -1,6 +1,6 @@
 //! How often a run is repeated.
 
-use kelvin_stats::autoregression::Belief;
+use kelvin_stats::autoregression::PhiDistribution;
 use serde::{Deserialize, Serialize};
 
 use super::spread::logarithms;
@@ -9,14 +9,14 @@ use kelvin_run::Spec;
 /// What is asked of repeated runs. It stands in their group, and says with the runs everything that the summary needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Plan {
+pub struct RepeatPlan {
     /// The specification, as TOML.
     pub spec: String,
     /// Runs that count which are made in any case.
     pub runs: u32,
     /// Runs that count which are made at most; `runs` where the number is fixed.
     pub most: u32,
-    /// The half-width of the interval at [`Plan::confidence`], as a share of the mean, at which the answer is yes.
+    /// The half-width of the interval at [`RepeatPlan::confidence`], as a share of the mean, at which the answer is yes.
     pub precision: f64,
     /// Whether that ends the repetitions.
     pub until: bool,
@@ -30,7 +30,7 @@ pub struct Plan {
     pub earlier: Vec<Vec<f64>>,
 }
 
-impl Plan {
+impl RepeatPlan {
     /// Runs below which there is no answer yes: with five, the widest order-statistic interval of the median covers
     /// 93.75 %, with six 96.9 %.
     pub const FEWEST: u32 = 6;
@@ -54,9 +54,9 @@ impl Plan {
     }
 
     /// What is held of the dependence of these runs before they are made: the prior, and what earlier groups showed.
-    pub(crate) fn belief(&self) -> Belief {
+    pub(crate) fn belief(&self) -> PhiDistribution {
         let known = self.earlier.iter().filter_map(|series| logarithms(series));
-        known.fold(Belief::default(), |belief, series| belief.after(&series))
+        known.fold(PhiDistribution::default(), |belief, series| belief.updated_with(&series))
     }
 
     /// As many runs as it takes, from `runs` to `most`.

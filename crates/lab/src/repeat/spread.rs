@@ -1,6 +1,6 @@
 //! What the values of one figure say together.
 
-use kelvin_stats::autoregression::{Belief, mean_interval};
+use kelvin_stats::autoregression::{PhiDistribution, mean_interval};
 use kelvin_stats::power::runs_for_interval;
 use kelvin_stats::rank::{MedianInterval, median, median_interval};
 use kelvin_stats::scatter::coefficient;
@@ -40,7 +40,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of some values in the order of their runs, with what is held of their dependence; none when there are none.
-    pub fn of(values: &[f64], belief: &Belief, confidence: f64) -> Option<Self> {
+    pub fn of(values: &[f64], belief: &PhiDistribution, confidence: f64) -> Option<Self> {
         let sample = describe(values)?;
         let logs = logarithms(values);
         let interval = logs
@@ -76,10 +76,15 @@ pub(crate) fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
 
 /// Runs, in all, with which the interval would be as narrow as `half_width` if the values went on to scatter, and to depend
 /// on each other, as they do. None when that cannot be told, or takes more than a thousand.
-pub(crate) fn needed(values: &[f64], belief: &Belief, half_width: f64, confidence: f64) -> Option<u32> {
+pub(crate) fn needed(
+    values: &[f64],
+    belief: &PhiDistribution,
+    half_width: f64,
+    confidence: f64,
+) -> Option<u32> {
     let logs = logarithms(values)?;
     // Of many runs, a correlation φ between neighbours makes (1 + φ)/(1 − φ) of them worth one.
-    let phi = belief.clone().after(&logs).phi();
+    let phi = belief.clone().updated_with(&logs).phi();
     let sd = describe(&logs)?.sd? * ((1.0 + phi) / (1.0 - phi)).sqrt();
     runs_for_interval(sd, half_width.ln_1p(), confidence).filter(|n| *n <= FORESEEN)
 }
@@ -90,34 +95,34 @@ mod tests {
 
     #[test]
     fn trial_a9_the_mean_is_the_one_that_the_interval_is_of() {
-        let found = Spread::of(&[100.0, 400.0, 50.0, 200.0], &Belief::default(), 0.95).unwrap();
+        let found = Spread::of(&[100.0, 400.0, 50.0, 200.0], &PhiDistribution::default(), 0.95).unwrap();
         // The fourth root of 100·400·50·200; the arithmetic mean is 187.5.
         assert!((found.mean - 141.421_356).abs() < 1e-6, "{found:?}");
-        assert_eq!(Spread::of(&[1.0, 0.0], &Belief::default(), 0.95).unwrap().mean, 0.5);
+        assert_eq!(Spread::of(&[1.0, 0.0], &PhiDistribution::default(), 0.95).unwrap().mean, 0.5);
     }
 
     #[test]
     fn the_spread_allows_for_dependence_and_the_cv_has_its_interval() {
         let logs = [-0.02_f64, 0.0, 0.02, -0.01];
         let values: Vec<f64> = logs.iter().map(|log| 100.0 * log.exp()).collect();
-        let found = Spread::of(&values, &Belief::default(), 0.95).unwrap();
+        let found = Spread::of(&values, &PhiDistribution::default(), 0.95).unwrap();
         let (low, high) = kelvin_stats::student::mean_interval(&logs, 0.95).unwrap();
         let independent = ((high - low) / 2.0).exp_m1();
         assert_eq!((found.n, found.median_interval), (4, None));
         assert!(found.half_width.unwrap() > 1.1 * independent, "{found:?}");
-        let wide = Spread::of(&values, &Belief::default(), 0.97).unwrap();
+        let wide = Spread::of(&values, &PhiDistribution::default(), 0.97).unwrap();
         assert!(wide.half_width > found.half_width);
         let (low, high) = found.cv_interval.unwrap();
         assert!((found.cv.unwrap() - 0.0171).abs() < 1e-3 && low < 0.011 && high > 0.05, "{found:?}");
         // With as many runs as are said to be needed, of independent runs' scatter, the interval is as narrow.
-        let n = needed(&values, &Belief::default(), 0.01_f64.exp_m1(), 0.95).unwrap();
+        let n = needed(&values, &PhiDistribution::default(), 0.01_f64.exp_m1(), 0.95).unwrap();
         assert!((20..60).contains(&n), "{n}");
-        assert_eq!(needed(&values, &Belief::default(), 1e-9, 0.95), None);
+        assert_eq!(needed(&values, &PhiDistribution::default(), 1e-9, 0.95), None);
     }
 
     #[test]
     fn six_values_have_a_median_with_an_interval() {
-        let belief = Belief::default();
+        let belief = PhiDistribution::default();
         let found = Spread::of(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0], &belief, 0.95).unwrap();
         assert_eq!(found.median, 3.5);
         assert_eq!(found.median_interval, Some((1.0, 6.0, 1.0 - 2.0 * 0.5_f64.powi(6))));

@@ -6,7 +6,7 @@ use kelvin_stats::trend::trend;
 use serde::Serialize;
 
 use super::spread::{logarithms, needed};
-use super::{Plan, Row, RunNoise, Spread, Steady};
+use super::{GroupRun, RepeatPlan, RunNoise, Spread, Steady};
 
 /// A trend of the runs is one when chance makes one as steep in fewer than one of twenty series.
 const CHANCE: f64 = 0.05;
@@ -18,9 +18,9 @@ const BESIDE: [&[&str]; 2] = [&["server-cpu", "cpu"], &["server-instructions"]];
 /// What repeated runs came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Summary {
+pub struct RepeatSummary {
     /// The figure that is judged.
-    pub figure: Named,
+    pub figure: RepeatMetric,
     /// Every run in its order.
     pub runs: Vec<RunLine>,
     /// Runs that count.
@@ -30,7 +30,7 @@ pub struct Summary {
     /// The figure over the runs that count; none when there are none.
     pub spread: Option<Spread>,
     /// Figures beside it, by what the machine's speed does to them.
-    pub beside: Vec<(Named, Spread)>,
+    pub beside: Vec<(RepeatMetric, Spread)>,
     /// Whether the figure drifts over the runs; none for fewer than five.
     pub drift: Option<Drift>,
     /// Whether runs depend on the ones before them; none for fewer than four, or equal ones.
@@ -42,13 +42,13 @@ pub struct Summary {
     /// Transactions that failed for good in runs that count.
     pub failed: u64,
     /// The answer.
-    pub answer: Answer,
+    pub answer: RepeatAnswer,
 }
 
 /// A figure without its value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Named {
+pub struct RepeatMetric {
     /// By which it is asked for.
     pub id: String,
     /// As a heading has it.
@@ -59,7 +59,7 @@ pub struct Named {
     pub better: Option<Better>,
 }
 
-impl From<&KeyFigure> for Named {
+impl From<&KeyFigure> for RepeatMetric {
     fn from(figure: &KeyFigure) -> Self {
         let KeyFigure { id, name, unit, better, .. } = figure.clone();
         Self { id, name, unit, better }
@@ -78,7 +78,7 @@ pub struct RunLine {
     pub value: Option<f64>,
     /// Whether it is this or more: a percentile that lies among arrivals without an answer.
     pub at_least: bool,
-    /// The figures beside it, in the order of [`Summary::beside`].
+    /// The figures beside it, in the order of [`RepeatSummary::beside`].
     pub beside: Vec<Option<f64>>,
     /// Why it does not count.
     pub void: Option<String>,
@@ -129,13 +129,13 @@ pub struct SteadyState {
 /// Is it statistically correct?
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Answer {
+pub struct RepeatAnswer {
     /// Yes or no.
     pub correct: bool,
     /// Runs that are still needed; none when more runs alone would not help, or it takes more than a thousand.
     pub more: Option<u32>,
     /// What is missing.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingEvidence>,
     /// The half-width that was asked for, as a share of the mean.
     pub precision: f64,
 }
@@ -143,7 +143,7 @@ pub struct Answer {
 /// Why the answer is no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Missing {
+pub enum MissingEvidence {
     /// There are fewer than six runs, or fewer than planned.
     Runs,
     /// The interval is wider than asked.
@@ -158,22 +158,22 @@ pub enum Missing {
     Bounds,
 }
 
-impl Summary {
+impl RepeatSummary {
     /// Of the runs of a group.
-    pub fn of(plan: &Plan, rows: &[Row]) -> Self {
+    pub fn of(plan: &RepeatPlan, rows: &[GroupRun]) -> Self {
         let id = plan.figure.as_deref();
-        let counted: Vec<&Row> = rows.iter().filter(|row| row.counts()).collect();
+        let counted: Vec<&GroupRun> = rows.iter().filter(|row| row.counts()).collect();
         let values = known(rows, id);
         let belief = plan.belief();
         let spread = Spread::of(&values, &belief, plan.confidence());
-        let of_all = |id: &str| -> Option<(Named, Spread)> {
+        let of_all = |id: &str| -> Option<(RepeatMetric, Spread)> {
             let values: Vec<f64> = counted.iter().map(|row| row.value(Some(id))).collect::<Option<_>>()?;
             Some((
                 counted.first()?.figure(Some(id))?.into(),
                 Spread::of(&values, &belief, plan.confidence())?,
             ))
         };
-        let beside: Vec<(Named, Spread)> =
+        let beside: Vec<(RepeatMetric, Spread)> =
             BESIDE.iter().filter_map(|ids| ids.iter().find_map(|id| of_all(id))).collect();
         let runs = rows.iter().map(|row| RunLine {
             run: row.run.0,
@@ -190,7 +190,7 @@ impl Summary {
         });
         let dependence = logarithms(&values).and_then(|logs| {
             let found = independence(&logs)?;
-            let phi = plan.belief().after(&logs).phi();
+            let phi = plan.belief().updated_with(&logs).phi();
             Some(Dependence {
                 lag1: found.lag1,
                 von_neumann: found.von_neumann,
@@ -213,33 +213,39 @@ impl Summary {
             steady: SteadyState::of(&counted),
             noise: RunNoise::of(rows),
             failed: counted.iter().map(|row| row.failed).sum(),
-            answer: Answer { correct: false, more: None, missing: Vec::new(), precision: plan.precision },
+            answer: RepeatAnswer {
+                correct: false,
+                more: None,
+                missing: Vec::new(),
+                precision: plan.precision,
+            },
         };
         summary.judge(plan, &values);
         summary
     }
 
-    fn judge(&mut self, plan: &Plan, values: &[f64]) {
+    fn judge(&mut self, plan: &RepeatPlan, values: &[f64]) {
         let bounds = self.runs.iter().any(|run| run.void.is_none() && run.at_least);
         let missing = &mut self.answer.missing;
-        let enough = Plan::FEWEST.max(plan.runs);
+        let enough = RepeatPlan::FEWEST.max(plan.runs);
         let have = self.counted as u32;
         let half_width = self.spread.as_ref().and_then(|spread| spread.half_width);
         let close = half_width.is_some_and(|half_width| half_width <= plan.precision);
         for (lacks, what) in [
-            (have < enough, Missing::Runs),
-            (values.len() < self.counted || have >= 2 && half_width.is_none(), Missing::Figure),
-            (bounds, Missing::Bounds),
-            (have >= 2 && half_width.is_some() && !close, Missing::Precision),
-            (self.drift.is_some_and(|drift| drift.matters), Missing::NoDrift),
-            (self.void as u32 > plan.replace, Missing::Valid),
+            (have < enough, MissingEvidence::Runs),
+            (values.len() < self.counted || have >= 2 && half_width.is_none(), MissingEvidence::Figure),
+            (bounds, MissingEvidence::Bounds),
+            (have >= 2 && half_width.is_some() && !close, MissingEvidence::Precision),
+            (self.drift.is_some_and(|drift| drift.matters), MissingEvidence::NoDrift),
+            (self.void as u32 > plan.replace, MissingEvidence::Valid),
         ] {
             if lacks {
                 missing.push(what);
             }
         }
         self.answer.correct = missing.is_empty();
-        let curable = missing.iter().all(|what| matches!(what, Missing::Runs | Missing::Precision));
+        let curable =
+            missing.iter().all(|what| matches!(what, MissingEvidence::Runs | MissingEvidence::Precision));
         if !missing.is_empty() && curable {
             let for_precision = if close || have < 2 {
                 Some(0)
@@ -254,7 +260,7 @@ impl Summary {
 }
 
 impl SteadyState {
-    fn of(rows: &[&Row]) -> Self {
+    fn of(rows: &[&GroupRun]) -> Self {
         let mut found = Self::default();
         for row in rows {
             match &row.steady {
@@ -268,21 +274,21 @@ impl SteadyState {
 }
 
 /// The values of the runs that count and have the figure, in their order; of one that is known from below only, its bound.
-pub(crate) fn known(rows: &[Row], id: Option<&str>) -> Vec<f64> {
+pub(crate) fn known(rows: &[GroupRun], id: Option<&str>) -> Vec<f64> {
     let counted = rows.iter().filter(|row| row.counts());
     counted.filter_map(|row| row.bounded(id)).map(|value| value.value).collect()
 }
 
 /// The figure as the first run that knows it has it.
-pub(crate) fn named(rows: &[Row], id: Option<&str>) -> Named {
+pub(crate) fn named(rows: &[GroupRun], id: Option<&str>) -> RepeatMetric {
     rows.iter().find_map(|row| row.figure(id)).map_or_else(
-        || Named {
+        || RepeatMetric {
             id: id.unwrap_or_default().to_owned(),
             name: id.unwrap_or("figure").to_owned(),
             unit: String::new(),
             better: None,
         },
-        Named::from,
+        RepeatMetric::from,
     )
 }
 

@@ -4,30 +4,30 @@
 //! them; from then on the snapshot is restored. The run after the snapshot was saved restores it, too: it would
 //! otherwise begin with warm caches, and all others with cold ones.
 
-mod choose;
-mod place;
-mod rest;
+mod location;
+mod method;
+mod quiesce;
 mod steps;
 
 use std::time::Instant;
 
-use kelvin_database::snapshot::{About, Contents, Job, Keeper, new_name};
+use kelvin_database::snapshot::{Contents, SnapshotInfo, SnapshotJob, SnapshotStore, new_name};
 use kelvin_database::{Engine, Error};
-use kelvin_workload::{Data, Stop, Workload};
+use kelvin_workload::{Stop, Workload, WorkloadData};
 
-pub use choose::{Chosen, Ground, choose};
-pub use place::Place;
+pub use location::DataLocation;
+pub use method::{ChosenReset, ResetOptions, choose_method};
 use steps::Needs;
 
-use kelvin_run::spec::{Build, Reset, ResetHow};
+use kelvin_run::spec::{Build, Reset, ResetMethod};
 
 /// Any error of what a caller does in between.
 pub type OtherError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What surrounds a reset: who hears of it, and who builds the data.
-pub trait Surroundings {
+pub trait ResetContext {
     /// Hears a sentence.
-    fn tell(&mut self, text: &str);
+    fn report(&mut self, text: &str);
 
     /// Hears how far a long step is.
     fn progress(&mut self, what: &str, done: u64, total: u64);
@@ -64,7 +64,7 @@ pub struct Task<'a> {
     /// The database; no session with it may be open.
     pub engine: &'a dyn Engine,
     /// Where it is.
-    pub place: &'a Place,
+    pub place: &'a DataLocation,
     /// The workload.
     pub workload: &'a dyn Workload,
     /// What is asked for.
@@ -79,14 +79,14 @@ pub struct Task<'a> {
 ///
 /// # Errors
 /// When it is not possible; the words say in which state the database is, where it is not as it was.
-pub fn reset(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<Vec<String>, ResetError> {
+pub fn reset(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<Vec<String>, ResetError> {
     let mut notes = Vec::new();
     let needs = match (task.reset.how, task.place) {
-        (ResetHow::None, _) => {
+        (ResetMethod::None, _) => {
             make_if_missing(task, around)?;
             Needs::default()
         }
-        (_, Place::Temporary) => {
+        (_, DataLocation::Temporary) => {
             make_if_missing(task, around)?;
             notes.push("reset: the data were built for this run; its file is temporary".into());
             Needs::default()
@@ -99,7 +99,7 @@ pub fn reset(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<Vec<Strin
     };
     let done = steps::run(task.engine, task.reset, needs, &mut |name| {
         if matches!(name, "vacuum" | "vacuum and analyze" | "prewarm") {
-            around.tell(&format!("{name} before the run"));
+            around.report(&format!("{name} before the run"));
         }
     })?;
     if !done.is_empty() {
@@ -109,16 +109,16 @@ pub fn reset(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<Vec<Strin
     if !task.reset.rest().is_zero() {
         let limit = task.reset.rest().duration();
         let since = Instant::now();
-        let rested = rest::rest(limit, &|| task.stop.requested(), &mut || {
+        let rested = quiesce::wait_until_quiet(limit, &|| task.stop.requested(), &mut || {
             let passed = since.elapsed().as_secs().min(limit.as_secs());
             around.progress("seconds of rest, until the machine is quiet", passed, limit.as_secs());
         });
         around.end();
-        notes.push(rested.words());
+        notes.push(rested.describe());
         go_on(task, "the database is ready to run")?;
     }
     for note in &notes {
-        around.tell(note);
+        around.report(note);
     }
     Ok(notes)
 }
@@ -127,7 +127,7 @@ fn go_on(task: &Task<'_>, state: &str) -> Result<(), ResetError> {
     if task.stop.requested() { Err(ResetError::Interrupted(state.into())) } else { Ok(()) }
 }
 
-fn make_if_missing(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<(), ResetError> {
+fn make_if_missing(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(), ResetError> {
     if task.workload.is_built(task.engine)? {
         return Ok(());
     }
@@ -148,11 +148,11 @@ fn may_build(task: &Task<'_>) -> Result<(), ResetError> {
 }
 
 /// Brings the data back, saving the snapshot first when there is none. Returns what is left to be done.
-fn bring_back(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<(Needs, String), ResetError> {
+fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, String), ResetError> {
     let data = task.workload.data(task.engine)?;
-    let ground = task.place.ground(task.engine, data.as_ref())?;
-    let named = task.reset.snapshot.as_deref().filter(|_| task.reset.how == ResetHow::Auto);
-    if data.is_none() && named.is_none() && task.reset.how == ResetHow::Auto && !task.place.is_managed() {
+    let ground = task.place.reset_options(task.engine, data.as_ref())?;
+    let named = task.reset.snapshot.as_deref().filter(|_| task.reset.how == ResetMethod::Auto);
+    if data.is_none() && named.is_none() && task.reset.how == ResetMethod::Auto && !task.place.is_managed() {
         return Err(ResetError::Refused(format!(
             "the tables of {} are not kelvin's, and from the second run on a reset would take away all that anybody has \
              written since the first; if that is right, keep them as they are to be (kelvin snapshot save NAME) and name \
@@ -163,14 +163,14 @@ fn bring_back(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<(Needs, 
     }
     let all = if named.is_some() { task.place.snapshots()? } else { Vec::new() };
     let (chosen, why) = match all.iter().find(|about| Some(about.name.as_str()) == named) {
-        Some(about) => (Chosen::Snapshot(about.way), "as it was saved".to_owned()),
-        None => choose(task.reset.how, &ground).map_err(ResetError::Refused)?,
+        Some(about) => (ChosenReset::Snapshot(about.way), "as it was saved".to_owned()),
+        None => choose_method(task.reset.how, &ground).map_err(ResetError::Refused)?,
     };
     let way = match chosen {
-        Chosen::Reload => return reload(task, around, &why),
-        Chosen::Snapshot(way) => way,
+        ChosenReset::Reload => return reload(task, around, &why),
+        ChosenReset::Snapshot(way) => way,
     };
-    let keeper = task.place.keeper(way)?.ok_or_else(|| {
+    let keeper = task.place.snapshot_store(way)?.ok_or_else(|| {
         ResetError::Refused(format!("there is no way {way} for {}", task.engine.describe()))
     })?;
     let keeper = keeper.as_ref();
@@ -196,7 +196,8 @@ fn bring_back(task: &Task<'_>, around: &mut dyn Surroundings) -> Result<(Needs, 
         about.name,
         described(&about.contents),
     );
-    let needs = if way == kelvin_database::snapshot::Way::Dump { Needs::ALL } else { Needs::default() };
+    let needs =
+        if way == kelvin_database::snapshot::SnapshotMethod::Dump { Needs::ALL } else { Needs::default() };
     Ok((needs, note))
 }
 
@@ -207,7 +208,7 @@ pub fn described(contents: &Contents) -> String {
 }
 
 /// What a snapshot for this run holds.
-fn wanted(task: &Task<'_>, data: Option<&Data>) -> Result<Contents, ResetError> {
+fn wanted(task: &Task<'_>, data: Option<&WorkloadData>) -> Result<Contents, ResetError> {
     Ok(contents(task.engine, task.workload.name(), data, data.is_some())?)
 }
 
@@ -218,13 +219,13 @@ fn wanted(task: &Task<'_>, data: Option<&Data>) -> Result<Contents, ResetError> 
 pub fn contents(
     engine: &dyn Engine,
     workload: &str,
-    data: Option<&Data>,
+    data: Option<&WorkloadData>,
     fresh: bool,
 ) -> kelvin_database::Result<Contents> {
     Ok(Contents {
         workload: workload.to_owned(),
         data: data.map_or_else(|| "the tables of the database".to_owned(), |data| data.words.clone()),
-        engine: format!("{} {}", engine.kind(), place::home(engine)?.version()?),
+        engine: format!("{} {}", engine.kind(), location::home(engine)?.version()?),
         fresh,
     })
 }
@@ -232,10 +233,10 @@ pub fn contents(
 /// The snapshot to restore: the named one, or that of exactly these data; none when it is still to be saved.
 fn find(
     task: &Task<'_>,
-    keeper: &dyn Keeper,
+    keeper: &dyn SnapshotStore,
     wanted: &Contents,
-    around: &mut dyn Surroundings,
-) -> Result<Option<About>, ResetError> {
+    around: &mut dyn ResetContext,
+) -> Result<Option<SnapshotInfo>, ResetError> {
     let all = keeper.list()?;
     let name = task.reset.snapshot.clone().unwrap_or_else(|| new_name(wanted, keeper.way()));
     let found = all.iter().find(|about| about.name == name);
@@ -255,7 +256,7 @@ fn find(
             for other in all.iter().filter(|about| about.contents.workload == wanted.workload) {
                 let what =
                     other.contents.difference(wanted).unwrap_or_else(|| "data that were run on".into());
-                around.tell(&format!("the snapshot {} is not used: it holds {what}", other.name));
+                around.report(&format!("the snapshot {} is not used: it holds {what}", other.name));
             }
             Ok(None)
         }
@@ -265,30 +266,30 @@ fn find(
 /// Makes sure that the data are as they were built, and keeps them.
 fn save(
     task: &Task<'_>,
-    keeper: &dyn Keeper,
+    keeper: &dyn SnapshotStore,
     wanted: &Contents,
-    data: Option<&Data>,
-    around: &mut dyn Surroundings,
-) -> Result<About, ResetError> {
+    data: Option<&WorkloadData>,
+    around: &mut dyn ResetContext,
+) -> Result<SnapshotInfo, ResetError> {
     match data {
         Some(data) => make_fresh(task, data, around)?,
-        None => around.tell(
+        None => around.report(
             "there is no snapshot of these tables yet: they are kept as they are now, and later runs begin from that",
         ),
     }
     go_on(task, "nothing was saved")?;
-    around.tell(&format!(
+    around.report(&format!(
         "saving the data as the snapshot {} ({})",
         new_name(wanted, keeper.way()),
         keeper.way()
     ));
-    place::home(task.engine)?.ready_for_a_snapshot()?;
+    location::home(task.engine)?.ready_for_a_snapshot()?;
     let name = new_name(wanted, keeper.way());
     with_job(task, around, |job| keeper.save(&name, wanted, job))
 }
 
 /// Builds the data anew unless no run has changed them.
-fn make_fresh(task: &Task<'_>, data: &Data, around: &mut dyn Surroundings) -> Result<(), ResetError> {
+fn make_fresh(task: &Task<'_>, data: &WorkloadData, around: &mut dyn ResetContext) -> Result<(), ResetError> {
     let built = task.workload.is_built(task.engine)?;
     if built {
         let mut session = task.engine.connect()?;
@@ -305,13 +306,14 @@ fn make_fresh(task: &Task<'_>, data: &Data, around: &mut dyn Surroundings) -> Re
     }
     may_build(task)?;
     if built {
-        around.tell("runs have changed the data, and there is no snapshot of them yet: they are built anew");
+        around
+            .report("runs have changed the data, and there is no snapshot of them yet: they are built anew");
         task.workload.drop_data(task.engine)?;
     }
     around.build().map_err(ResetError::Build)
 }
 
-fn reload(task: &Task<'_>, around: &mut dyn Surroundings, why: &str) -> Result<(Needs, String), ResetError> {
+fn reload(task: &Task<'_>, around: &mut dyn ResetContext, why: &str) -> Result<(Needs, String), ResetError> {
     let since = Instant::now();
     let built = task.workload.is_built(task.engine)?;
     may_build(task)?;
@@ -326,10 +328,10 @@ fn reload(task: &Task<'_>, around: &mut dyn Surroundings, why: &str) -> Result<(
 
 fn with_job<T>(
     task: &Task<'_>,
-    around: &mut dyn Surroundings,
-    work: impl FnOnce(&mut Job<'_>) -> kelvin_database::Result<T>,
+    around: &mut dyn ResetContext,
+    work: impl FnOnce(&mut SnapshotJob<'_>) -> kelvin_database::Result<T>,
 ) -> Result<T, ResetError> {
-    let outcome = work(&mut Job {
+    let outcome = work(&mut SnapshotJob {
         progress: &mut |what, done, total| around.progress(what, done, total),
         stop: &|| task.stop.requested(),
     });

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use kelvin_database::{Engine, Result};
 
-use super::place::home;
+use super::location::home;
 use kelvin_run::spec::Reset;
 
 /// What is left to be done before a run.

@@ -5,13 +5,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use kelvin_measure::event::{Event, Part, Per, Phase, Role, Schedule, Status, Window};
-use kelvin_measure::{Bounded, Collector, Nanos, Outcome, Random, Sample, recorder};
+use kelvin_measure::event::{
+    ArrivalSchedule, Event, LoadPart, Phase, RatePeriod, SeriesRole, Status, Window,
+};
+use kelvin_measure::{Bounded, Collector, Nanos, Random, Sample, TransactionOutcome, recorder};
 use kelvin_stats::percentile::Interval;
 use kelvin_store::{NewRun, Store};
 
 use kelvin_run::arrivals::{Arrivals, Claim, Process, Queue};
-use kelvin_run::driver::follow;
+use kelvin_run::driver::overrun_limit;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -83,10 +85,10 @@ impl Servers {
     pub fn run(self, seed: u64, store: &Store) -> Result<Reported, kelvin_store::Error> {
         let open = self.ramp_up * SECOND;
         let close = open + self.window * SECOND;
-        let end = close + follow(std::time::Duration::from_secs(self.window)).as_nanos() as u64;
+        let end = close + overrun_limit(std::time::Duration::from_secs(self.window)).as_nanos() as u64;
         let arrivals = Arrivals::new(seed, Process::Poisson, self.rate, 0);
         let queue = Queue::new(arrivals.clone(), u64::MAX, end).with_window(open, close);
-        let roles = vec![Role::Transaction, Role::Response { of: 0 }, Role::Lag];
+        let roles = vec![SeriesRole::Transaction, SeriesRole::Response { of: 0 }, SeriesRole::Lag];
         let (mut user, ring) = recorder(4096);
         let mut collector = Collector::new(0, roles, vec![ring], 0, open, Some(close));
         let mut random = Random::part(seed, SERVICE, 0);
@@ -99,7 +101,7 @@ impl Servers {
             }
             let Claim::Serve { at } = queue.claim(now) else { break };
             let (start, service) = (now.max(at), self.draw(&mut random));
-            let sample = Sample::closed(start + service, service, 0, Outcome::Committed, 0);
+            let sample = Sample::closed(start + service, service, 0, TransactionOutcome::Committed, 0);
             user.record(Sample { late: start - at, awaited: now <= at, ..sample });
             free.push(Reverse(start + service));
             pushed += 1;
@@ -108,7 +110,7 @@ impl Servers {
             }
         }
         let books = queue.window(end);
-        let schedule = Schedule {
+        let schedule = ArrivalSchedule {
             rate: self.rate,
             due: books.due,
             refused: books.refused,
@@ -136,10 +138,11 @@ impl Servers {
         self,
         store: &Store,
         collector: Collector,
-        schedule: Schedule,
+        schedule: ArrivalSchedule,
     ) -> Result<(Option<Bounded>, Option<Interval>), kelvin_store::Error> {
-        let kinds = kelvin_run::series(&[kelvin_workload::Kind::transaction("service", true)], true);
-        let mut writer = store.begin(&NewRun {
+        let kinds =
+            kelvin_run::series(&[kelvin_workload::TransactionKind::transaction("service", true)], true);
+        let mut writer = store.begin_run(&NewRun {
             workload: "script".into(),
             target: "simulated".into(),
             label: None,
@@ -150,7 +153,7 @@ impl Servers {
             kelvin_version: String::new(),
             kinds,
             headline: "tps".into(),
-            headline_per: Per::Second,
+            headline_per: RatePeriod::Second,
             counter_names: Vec::new(),
             notes: Vec::new(),
             environment: serde_json::Value::Null,
@@ -161,7 +164,7 @@ impl Servers {
         let (seconds, _) = collector.finish();
         let mut headline = 0;
         for second in seconds {
-            headline += if second.part == Part::Measured { second.kinds[0].committed } else { 0 };
+            headline += if second.part == LoadPart::Measured { second.kinds[0].committed } else { 0 };
             writer.consume(&Event::Second(second))?;
         }
         writer.consume(&Event::Window(Window {
@@ -179,7 +182,7 @@ impl Servers {
         writer.consume(&Event::Finished { status: Status::Complete, error: None })?;
         let id = writer.id();
         drop(writer);
-        let figures = store.load(id)?.figures(0)?;
+        let figures = store.load(id)?.point_statistics(0)?;
         Ok((figures.times().percentile(99.0), figures.interval(99.0)))
     }
 

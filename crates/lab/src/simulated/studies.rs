@@ -4,12 +4,12 @@
 use std::cell::RefCell;
 
 use kelvin_stats::bootstrap::Resampler;
-use kelvin_stats::compare::Verdict;
+use kelvin_stats::compare::ChangeVerdict;
 use kelvin_stats::dependence::autoregressive;
 use kelvin_store::GroupId;
 
 use super::{Simulated, Simulation};
-use crate::ab::{self, Plan, Summary};
+use crate::ab::{self, AbPlan, AbSummary};
 use crate::{BenchError, Planned};
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
@@ -65,16 +65,16 @@ pub struct Counted {
 }
 
 /// The plan of an A/B comparison with nothing decided.
-pub fn plan() -> Plan {
+pub fn plan() -> AbPlan {
     let spec = Spec::new(WorkloadName::TprocC);
-    Plan::of(&[("a.toml".into(), spec.clone()), ("b.toml".into(), spec)])
+    AbPlan::of(&[("a.toml".into(), spec.clone()), ("b.toml".into(), spec)])
 }
 
 /// Runs comparisons by this plan, each on noise and with an order of its own.
 ///
 /// # Errors
 /// When a comparison could not be made, which a simulated bench gives no reason for.
-pub fn count(plan: &Plan, setting: &Setting<'_>) -> Result<Counted, BenchError> {
+pub fn count(plan: &AbPlan, setting: &Setting<'_>) -> Result<Counted, BenchError> {
     let Setting { noise, slower, carry_over, studies, seed } = *setting;
     let specs: Vec<Spec> = plan.sides.iter().map(|_| Spec::new(WorkloadName::TprocC)).collect();
     let longest = plan.treatments().len() * plan.blocks.max(plan.most) as usize;
@@ -83,7 +83,7 @@ pub fn count(plan: &Plan, setting: &Setting<'_>) -> Result<Counted, BenchError> 
     let truth = 1.0 / (1.0 + slower);
     for study in 0..studies {
         let drawn = noise(&mut random, longest + 6);
-        let plan = Plan { seed: seed.wrapping_add(u64::from(study) << 20), ..plan.clone() };
+        let plan = AbPlan { seed: seed.wrapping_add(u64::from(study) << 20), ..plan.clone() };
         let places = RefCell::new(drawn.iter());
         let before = RefCell::new(String::new());
         let mut bench = Simulated::new(|planned: &Planned<'_>| {
@@ -95,11 +95,11 @@ pub fn count(plan: &Plan, setting: &Setting<'_>) -> Result<Counted, BenchError> 
             Ok(Simulation::of(1000.0 * noise * planted * carried))
         });
         let ran = ab::run(&plan, &specs, GroupId(1), &mut bench, &|_| String::new())?;
-        let summary = Summary::of(&plan, &ran.rows);
+        let summary = AbSummary::of(&plan, &ran.rows);
         let found = summary.comparisons.first();
         let right = |ratio: f64| slower == 0.0 || ratio < 1.0;
         counted.changed +=
-            u32::from(found.is_some_and(|one| one.verdict == Verdict::Changed && right(one.ratio)));
+            u32::from(found.is_some_and(|one| one.verdict == ChangeVerdict::Changed && right(one.ratio)));
         counted.covered += u32::from(found.is_some_and(|one| one.low <= truth && truth <= one.high));
         counted.flipped += u32::from(found.is_some_and(|one| one.p <= 0.05));
         let control = summary.control.is_some_and(|control| control.low > 1.0 || control.high < 1.0);
@@ -141,9 +141,9 @@ mod tests {
     fn nothing_changed_is_called_changed_in_five_of_a_hundred_studies_at_most() {
         let record = Noise::parse(RECORD).unwrap();
         let noise = |random: &mut Resampler, n| record.draw(random, n);
-        let early = Plan { stop_early: true, blocks: 20, ..plan() };
-        let planned = Plan { effect: Some(0.03), ..plan() };
-        let simple = [(plan(), 200), (Plan { control: false, ..plan() }, 200)];
+        let early = AbPlan { stop_early: true, blocks: 20, ..plan() };
+        let planned = AbPlan { effect: Some(0.03), ..plan() };
+        let simple = [(plan(), 200), (AbPlan { control: false, ..plan() }, 200)];
         for (plan, studies) in simple.into_iter().chain([(early, 60), (planned, 60)]) {
             let counted = count(&plan, &setting(&noise, studies, 11)).unwrap();
             assert!(counted.changed <= bound(studies), "{plan:?}: {} of {studies}", counted.changed);
@@ -155,7 +155,7 @@ mod tests {
     fn three_per_cent_are_found_as_often_as_the_plan_says() {
         let record = Noise::parse(RECORD).unwrap();
         let noise = |random: &mut Resampler, n| record.draw(random, n);
-        let plan = Plan { effect: Some(0.03), power: 0.9, most: 400, ..plan() };
+        let plan = AbPlan { effect: Some(0.03), power: 0.9, most: 400, ..plan() };
         let counted = count(&plan, &Setting { slower: 0.03, ..setting(&noise, 60, 5) }).unwrap();
         assert!(counted.changed >= 54, "{} of 60 in {:?} blocks", counted.changed, counted.blocks);
     }
@@ -165,7 +165,7 @@ mod tests {
         // 93 % of 150 less two standard errors are 133; before, 82, 59 and 32 % covered.
         let noise = white(0.01);
         for blocks in [6, 12, 20] {
-            let plan = Plan { blocks, ..plan() };
+            let plan = AbPlan { blocks, ..plan() };
             let setting = Setting { carry_over: 0.02, ..setting(&noise, 150, 31) };
             let counted = count(&plan, &setting).unwrap();
             assert!(counted.covered >= 133, "{blocks} blocks: {} of 150", counted.covered);
@@ -182,7 +182,7 @@ mod tests {
                 (0..n).map(|run| if run % period == 0 { 1.03 } else { 1.0 }).collect()
             };
             for control in [true, false] {
-                let counted = count(&Plan { control, ..plan() }, &setting(&noise, 100, 33)).unwrap();
+                let counted = count(&AbPlan { control, ..plan() }, &setting(&noise, 100, 33)).unwrap();
                 assert!(counted.flipped <= bound(100), "{period} {control}: {} of 100", counted.flipped);
             }
         }

@@ -22,7 +22,7 @@ const RECENT: usize = 3;
 
 /// What can be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum SqueezedResource {
     /// CPUs of the server.
     ServerCpu,
     /// CPUs of the load generator.
@@ -31,7 +31,7 @@ pub(super) enum What {
     DeviceIo,
 }
 
-impl What {
+impl SqueezedResource {
     /// As the outcome has it.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -57,14 +57,14 @@ pub(super) struct Valves {
     /// CPUs that the load generator could use.
     pub(super) client_cores: f64,
     /// The resources, in the order of the plan's numbers.
-    pub(super) resources: Vec<What>,
+    pub(super) resources: Vec<SqueezedResource>,
     /// The share that is taken away.
     pub(super) cut: f64,
 }
 
 /// What was done.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct SqueezeRecord {
     /// The slices that ended as planned, with the bound that held in each.
     pub(super) slices: Vec<(usize, Option<Cut>)>,
     /// What there was to use, over all slices without a cut.
@@ -72,13 +72,13 @@ pub(super) struct Done {
     /// CPUs that the server used in the slices in which they were cut, and the bounds then.
     pub(super) used: Vec<(f64, f64)>,
     /// What could not be cut in some slice, which is not among the slices then, and why the first time.
-    pub(super) unknown: Vec<(What, String)>,
+    pub(super) unknown: Vec<(SqueezedResource, String)>,
     /// Why it ended early.
     pub(super) error: Option<String>,
 }
 
-impl Done {
-    fn refuse(&mut self, what: What, why: String) {
+impl SqueezeRecord {
+    fn refuse(&mut self, what: SqueezedResource, why: String) {
         if self.unknown.iter().all(|(known, _)| *known != what) {
             self.unknown.push((what, why));
         }
@@ -102,15 +102,15 @@ pub(super) struct Cut {
 
 impl Cut {
     /// What is left of a resource; why there is nothing to cut, where what there is is not known.
-    fn of(what: What, capacity: &Capacity, valves: &Valves) -> Result<Self, String> {
+    fn of(what: SqueezedResource, capacity: &Capacity, valves: &Valves) -> Result<Self, String> {
         let rest = 1.0 - valves.cut;
         let (bound, left) = match what {
-            What::ServerCpu => {
+            SqueezedResource::ServerCpu => {
                 let (cores, left) = valves.throttle.leave(capacity, valves.cut)?;
                 (Bound::Cores(cores), left)
             }
-            What::ClientCpu => (Bound::Cores(valves.client_cores * rest), rest),
-            What::DeviceIo => (Bound::Flow(flow(capacity, rest)?), rest),
+            SqueezedResource::ClientCpu => (Bound::Cores(valves.client_cores * rest), rest),
+            SqueezedResource::DeviceIo => (Bound::Flow(flow(capacity, rest)?), rest),
         };
         Ok(Self { bound, left })
     }
@@ -148,18 +148,18 @@ impl Valves {
     fn lift(&self) -> Result<(), String> {
         for what in &self.resources {
             match what {
-                What::ServerCpu => self.throttle.bound(&self.server, None)?,
-                What::ClientCpu => self.client().bound_cpu(None)?,
-                What::DeviceIo => self.server.bound_io(self.number()?, None)?,
+                SqueezedResource::ServerCpu => self.throttle.bound(&self.server, None)?,
+                SqueezedResource::ClientCpu => self.client().bound_cpu(None)?,
+                SqueezedResource::DeviceIo => self.server.bound_io(self.number()?, None)?,
             }
         }
         Ok(())
     }
 
     /// Cuts one.
-    fn apply(&self, what: What, bound: Bound) -> Result<(), String> {
+    fn apply(&self, what: SqueezedResource, bound: Bound) -> Result<(), String> {
         match (what, bound) {
-            (What::ClientCpu, Bound::Cores(cores)) => self.client().bound_cpu(Some(cores)),
+            (SqueezedResource::ClientCpu, Bound::Cores(cores)) => self.client().bound_cpu(Some(cores)),
             (_, Bound::Cores(cores)) => self.throttle.bound(&self.server, Some(cores)),
             (_, Bound::Flow(flow)) => self.server.bound_io(self.number()?, Some(flow)),
         }
@@ -194,8 +194,8 @@ pub(super) fn work(
     clock: &Clock,
     open: Nanos,
     stop: &Arc<AtomicBool>,
-) -> Done {
-    let mut done = Done::default();
+) -> SqueezeRecord {
+    let mut done = SqueezeRecord::default();
     let mut free: Vec<Capacity> = Vec::new();
     let worked = follow(valves, plan, clock, open, stop, &mut free, &mut done);
     let lifted = valves.lift();
@@ -211,7 +211,7 @@ fn follow(
     open: Nanos,
     stop: &Arc<AtomicBool>,
     free: &mut Vec<Capacity>,
-    done: &mut Done,
+    done: &mut SqueezeRecord,
 ) -> Result<(), String> {
     let mut is_cut = false;
     for (index, slice) in plan.iter().enumerate() {
@@ -251,7 +251,7 @@ fn follow(
         let seen = valves.read().since(&before);
         match (what, bound) {
             (None, _) => free.push(seen),
-            (Some(What::ServerCpu), Some(Cut { bound: Bound::Cores(cores), .. })) => {
+            (Some(SqueezedResource::ServerCpu), Some(Cut { bound: Bound::Cores(cores), .. })) => {
                 done.used.push((seen.used, cores));
             }
             _ => {}
@@ -300,16 +300,18 @@ mod tests {
         };
         let of =
             |what, flow| Cut::of(what, &capacity(flow), &valves).map(|cut| (cut.bound, cut.left.to_string()));
-        assert_eq!(of(What::ServerCpu, None), Ok((Bound::Cores(1.6), "0.8".into())));
-        assert_eq!(of(What::ClientCpu, None), Ok((Bound::Cores(3.2), "0.8".into())));
-        assert!(of(What::DeviceIo, None).unwrap_err().contains("not known"));
-        assert!(of(What::DeviceIo, Some(Flow::default())).unwrap_err().contains("nothing to bound"));
+        assert_eq!(of(SqueezedResource::ServerCpu, None), Ok((Bound::Cores(1.6), "0.8".into())));
+        assert_eq!(of(SqueezedResource::ClientCpu, None), Ok((Bound::Cores(3.2), "0.8".into())));
+        assert!(of(SqueezedResource::DeviceIo, None).unwrap_err().contains("not known"));
+        assert!(
+            of(SqueezedResource::DeviceIo, Some(Flow::default())).unwrap_err().contains("nothing to bound")
+        );
         let writes = Flow { writes: 100.0, written_bytes: 1000.0, ..Flow::default() };
         let left = Flow { writes: 80.0, written_bytes: 800.0, ..Flow::default() };
-        assert_eq!(of(What::DeviceIo, Some(writes)), Ok((Bound::Flow(left), "0.8".into())));
-        let mut done = Done::default();
-        done.refuse(What::DeviceIo, "a".into());
-        done.refuse(What::DeviceIo, "b".into());
-        assert_eq!(done.unknown, [(What::DeviceIo, "a".to_owned())]);
+        assert_eq!(of(SqueezedResource::DeviceIo, Some(writes)), Ok((Bound::Flow(left), "0.8".into())));
+        let mut done = SqueezeRecord::default();
+        done.refuse(SqueezedResource::DeviceIo, "a".into());
+        done.refuse(SqueezedResource::DeviceIo, "b".into());
+        assert_eq!(done.unknown, [(SqueezedResource::DeviceIo, "a".to_owned())]);
     }
 }

@@ -22,7 +22,7 @@ const TELLING: f64 = 0.15;
 /// The elasticity of the throughput to one resource, e = Δln(throughput) / Δln(resource): over the blocks the mean of
 /// ln(throughput with the cut / without) through ln(1 − cut), with Student's interval of paired differences.
 /// `throughput` has transactions a second by the index of the slice. None with fewer than two blocks.
-pub(super) fn of(
+pub(super) fn estimate_elasticity(
     plan: &[Slice],
     throughput: &BTreeMap<usize, f64>,
     resource: usize,
@@ -92,9 +92,9 @@ mod tests {
             let cut = if slice.resource == Some(1) { ratio } else { 1.0 };
             throughput.insert(index, drift * cut * noise);
         }
-        let untouched = of(&plan, &throughput, 0, 0.2).unwrap();
+        let untouched = estimate_elasticity(&plan, &throughput, 0, 0.2).unwrap();
         assert!(untouched.low < 0.0 && untouched.high > 0.0, "{untouched:?}");
-        of(&plan, &throughput, 1, 0.2).unwrap()
+        estimate_elasticity(&plan, &throughput, 1, 0.2).unwrap()
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
         let rate = |slice: &Slice| if slice.resource.is_some() { 0.0 } else { 2.0 };
         let throughput = plan.iter().enumerate().map(|(index, slice)| (index, rate(slice))).collect();
         // One in two seconds is a quarter of two a second.
-        let found = of(&plan, &throughput, 0, 0.2).unwrap();
+        let found = estimate_elasticity(&plan, &throughput, 0, 0.2).unwrap();
         assert!((found.throughput_ratio - 0.25).abs() < 1e-9, "{found:?}");
     }
 
@@ -127,6 +127,6 @@ mod tests {
     fn one_block_is_none() {
         let plan = slices(1, 1, 3, 6, 7);
         let throughput = (0..3).map(|index| (index, 100.0)).collect();
-        assert_eq!(of(&plan, &throughput, 0, 0.2), None);
+        assert_eq!(estimate_elasticity(&plan, &throughput, 0, 0.2), None);
     }
 }

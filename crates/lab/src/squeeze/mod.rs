@@ -25,12 +25,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use kelvin_database::Engine;
-use kelvin_measure::event::{Elasticity, Part, Phase, Second, Series, Squeeze as Outcome, SqueezeSlice};
-use kelvin_measure::observation::Absent;
+use kelvin_measure::event::{Elasticity, LoadPart, Phase, Second, Series, Squeeze as Outcome, SqueezeSlice};
+use kelvin_measure::observation::UnavailableMetrics;
 use kelvin_measure::{Clock, Event, Nanos};
-use kelvin_observe::sample::{Place, Source};
+use kelvin_observe::sample::{BackingDevice, Source};
 
-use control::{Done, Valves, What, work};
+use control::{SqueezeRecord, SqueezedResource, Valves, work};
 use group::{Controller, Group};
 use kelvin_run::run::{Sink, SinkError};
 use plan::Slice;
@@ -71,7 +71,7 @@ pub struct Squeeze {
     options: Options,
     valves: Valves,
     plan: Vec<Slice>,
-    not_cut: Vec<Absent>,
+    not_cut: Vec<UnavailableMetrics>,
     /// Why the server's CPU is not cut by a control group, where it was to be.
     no_group: Option<String>,
 }
@@ -88,12 +88,12 @@ impl Squeeze {
             (Some(std::process::id()), engine.data_directory(&mut *session))
         } else {
             // A number in a file can be that of another's process by now: only what is known to serve us is moved.
-            let place = kelvin_observe::engine::place(engine, &mut *session);
+            let place = kelvin_observe::engine::locate_server(engine, &mut *session);
             (place.server, place.data)
         };
         drop(session);
         let mut not_cut = elsewhere();
-        let mut miss = |what: &str, why: String| not_cut.push(Absent { what: what.into(), why });
+        let mut miss = |what: &str, why: String| not_cut.push(UnavailableMetrics { what: what.into(), why });
         // Why the server's CPU is not cut by a control group.
         let mut no_group = None;
         let Some(server) = server else {
@@ -115,12 +115,12 @@ impl Squeeze {
         let mut throttle = Throttle::Group;
         if group.has_cpu() {
             group.weigh_as(users.max(1))?;
-            resources.push(What::ServerCpu);
+            resources.push(SqueezedResource::ServerCpu);
         } else {
             match Throttle::without_groups(options.means, server, embedded, options.cut) {
                 Ok(other) => {
                     throttle = other;
-                    resources.push(What::ServerCpu);
+                    resources.push(SqueezedResource::ServerCpu);
                 }
                 Err(why) => {
                     let first = no_group.as_ref().map_or_else(String::new, |why| format!("{why}; "));
@@ -140,7 +140,7 @@ impl Squeeze {
             if client.has_cpu() {
                 client.weigh_as(client_threads)?;
                 client.take(&[own])?;
-                resources.push(What::ClientCpu);
+                resources.push(SqueezedResource::ClientCpu);
             }
             Some(client)
         };
@@ -155,7 +155,7 @@ impl Squeeze {
                 None
             }
             Some(Ok(device)) => {
-                resources.push(What::DeviceIo);
+                resources.push(SqueezedResource::DeviceIo);
                 Some(device)
             }
         };
@@ -192,11 +192,11 @@ impl Squeeze {
     }
 
     /// The resource's name and how it was cut; `cut` is the share that was taken away.
-    fn resource(&self, what: What, done: &Done, cut: f64) -> (String, String) {
+    fn resource(&self, what: SqueezedResource, done: &SqueezeRecord, cut: f64) -> (String, String) {
         let percent = cut * 100.0;
         let capacity = done.capacity;
         match what {
-            What::ServerCpu => {
+            SqueezedResource::ServerCpu => {
                 let how = capacity.map_or_else(String::new, |c| {
                     let n = done.used.len().max(1) as f64;
                     let sum = |sum: (f64, f64), one: &(f64, f64)| (sum.0 + one.0 / n, sum.1 + one.1 / n);
@@ -213,14 +213,14 @@ impl Squeeze {
                     .map_or_else(String::new, |why| format!(" (no control group: {why})"));
                 (what.name().into(), format!("{how}{}{because}", self.valves.throttle.how()))
             }
-            What::ClientCpu => {
+            SqueezedResource::ClientCpu => {
                 let cores = self.valves.client_cores;
                 (
                     "client CPU".into(),
                     format!("{percent:.0} % off the {cores:.0} CPUs that its threads can use"),
                 )
             }
-            What::DeviceIo => {
+            SqueezedResource::DeviceIo => {
                 let name = self.valves.device.as_ref().map_or("", |(name, _)| name);
                 let busy = capacity.map_or(0.0, |c| c.device_busy * 100.0);
                 let how = format!(
@@ -231,7 +231,7 @@ impl Squeeze {
         }
     }
 
-    fn conclude(mut self, done: &Done, good: &BTreeMap<i64, u64>, elapsed: Nanos) -> Outcome {
+    fn conclude(mut self, done: &SqueezeRecord, good: &BTreeMap<i64, u64>, elapsed: Nanos) -> Outcome {
         let mut throughput = BTreeMap::new();
         let mut slices = Vec::new();
         let mut left = vec![Vec::new(); self.valves.resources.len()];
@@ -254,11 +254,11 @@ impl Squeeze {
         let mut resources = Vec::new();
         for (index, &what) in self.valves.resources.iter().enumerate() {
             let cut = taken(&left[index]).unwrap_or(self.options.cut);
-            if let Some(found) = elasticity::of(&self.plan, &throughput, index, cut) {
+            if let Some(found) = elasticity::estimate_elasticity(&self.plan, &throughput, index, cut) {
                 let (resource, how) = self.resource(what, done, cut);
                 let means = match what {
-                    What::ServerCpu => self.valves.throttle.means(),
-                    What::ClientCpu | What::DeviceIo => Means::ControlGroup,
+                    SqueezedResource::ServerCpu => self.valves.throttle.means(),
+                    SqueezedResource::ClientCpu | SqueezedResource::DeviceIo => Means::ControlGroup,
                 };
                 let other = ((cut - self.options.cut).abs() > 0.001).then_some(cut);
                 let means = means.words().into();
@@ -267,7 +267,7 @@ impl Squeeze {
                 let unknown = done.unknown.iter().find(|(refused, _)| *refused == what);
                 let why = unknown.map(|(_, why)| why.clone()).or_else(|| done.error.clone());
                 let why = why.unwrap_or_else(|| "it ended after fewer than two pairs".into());
-                self.not_cut.push(Absent { what: what.name().into(), why });
+                self.not_cut.push(UnavailableMetrics { what: what.name().into(), why });
             }
         }
         Outcome { cut: self.options.cut, settle: SETTLE, resources, not_cut: self.not_cut, slices }
@@ -280,7 +280,7 @@ pub struct Squeezed<'a> {
     sink: &'a mut dyn Sink,
     clock: Clock,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<(Squeeze, Done)>>,
+    thread: Option<JoinHandle<(Squeeze, SqueezeRecord)>>,
     /// Which series count.
     counted: Vec<bool>,
     /// Good transactions by the second of the window.
@@ -301,7 +301,7 @@ impl Squeezed<'_> {
     }
 
     fn count(&mut self, second: &Second) {
-        if second.part == Part::Measured {
+        if second.part == LoadPart::Measured {
             let kinds = second.kinds.iter().zip(&self.counted).filter(|(_, counts)| **counts);
             *self.good.entry(second.second).or_default() += kinds.map(|(kind, _)| kind.good()).sum::<u64>();
         }
@@ -357,8 +357,8 @@ impl Drop for Squeezed<'_> {
 }
 
 /// What no squeeze of ours cuts.
-fn elsewhere() -> Vec<Absent> {
-    let absent = |what: &str, why: &str| Absent { what: what.into(), why: why.into() };
+fn elsewhere() -> Vec<UnavailableMetrics> {
+    let absent = |what: &str, why: &str| UnavailableMetrics { what: what.into(), why: why.into() };
     vec![
         absent(
             "memory",
@@ -395,7 +395,7 @@ fn taken(left: &[f64]) -> Option<f64> {
 /// The one disk under the log, or else the data: its name and its number.
 fn device(data: &Path) -> Result<(String, String), String> {
     let log = data.join("pg_wal");
-    let place = Place::find(&Source::default(), if log.exists() { &log } else { data });
+    let place = BackingDevice::find(&Source::default(), if log.exists() { &log } else { data });
     match &place.disks[..] {
         [disk] => {
             let path = format!("/sys/class/block/{disk}/dev");

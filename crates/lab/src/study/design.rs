@@ -4,7 +4,7 @@ use kelvin_stats::fractional::Fraction;
 use serde::{Deserialize, Serialize};
 
 use super::{Axis, Share};
-use crate::conditions::{Cell, Setting};
+use crate::conditions::{DesignCell, FactorSetting};
 
 /// How the factors are combined, and how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,13 +87,13 @@ impl Design {
     ///
     /// # Errors
     /// When the factors do not fit the kind, the generators are wrong, or there are too many cells.
-    pub(super) fn cells(&self, axes: &[Axis]) -> Result<Vec<Cell>, String> {
+    pub(super) fn cells(&self, axes: &[Axis]) -> Result<Vec<DesignCell>, String> {
         self.fits(axes)?;
         let combinations = match self.kind {
             DesignKind::Fractional => fraction_cells(&self.fraction(axes)?),
             DesignKind::Ab | DesignKind::Factorial | DesignKind::Sweep => combinations(axes),
         };
-        let cells: Vec<Cell> = combinations.into_iter().map(|levels| cell(axes, &levels)).collect();
+        let cells: Vec<DesignCell> = combinations.into_iter().map(|levels| cell(axes, &levels)).collect();
         let a_block = cells.len() as u64 + u64::from(self.control);
         let runs = a_block * u64::from(self.blocks);
         if runs > MOST_RUNS {
@@ -190,10 +190,10 @@ fn fraction_cells(fraction: &Fraction) -> Vec<Vec<usize>> {
     cells
 }
 
-fn cell(axes: &[Axis], levels: &[usize]) -> Cell {
-    let setting = |(axis, &level): (&Axis, &usize)| Setting {
+fn cell(axes: &[Axis], levels: &[usize]) -> DesignCell {
+    let setting = |(axis, &level): (&Axis, &usize)| FactorSetting {
         factor: axis.name.clone(),
         level: axis.levels[level].clone(),
     };
-    Cell(axes.iter().zip(levels).map(setting).collect())
+    DesignCell(axes.iter().zip(levels).map(setting).collect())
 }

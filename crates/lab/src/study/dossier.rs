@@ -1,31 +1,31 @@
 //! What a study's page says, from the study's files.
 
 use kelvin_analysis::notes;
-use kelvin_analysis::{Analysis, Dossier, Member, Tried, words};
+use kelvin_analysis::{Analysis, Dossier, FailedRun, Member, effect_text};
 
-use super::{Deviation, Entry, Event, Lock, Plan, State, Study, notebook};
+use super::{Deviation, LedgerEntry, LedgerEvent, Lock, State, Study, StudyPlan, notebook};
 
 /// Brings together what the files of a study say. `page` names the page of a run where there is one, relative to the
 /// study's.
 pub fn dossier(
     study: &Study,
     lock: Option<&Lock>,
-    entries: &[Entry],
+    entries: &[LedgerEntry],
     notebook: &str,
     analysis: Analysis,
     page: &dyn Fn(i64) -> Option<String>,
 ) -> Dossier {
-    let plan = Plan::of(study);
+    let plan = StudyPlan::of(study);
     let state = State::of(&plan, entries);
     let goal = &study.goal.metric;
     let mut runs = Vec::new();
     let mut failed = Vec::new();
     for entry in entries {
         let (attempt, results, void) = match &entry.event {
-            Event::Measured { attempt, results } => (attempt, results, None),
-            Event::Void { attempt, results, why } => (attempt, results, Some(why.join("; "))),
-            Event::Failed { attempt, why } => {
-                failed.push(Tried {
+            LedgerEvent::Measured { attempt, results } => (attempt, results, None),
+            LedgerEvent::Void { attempt, results, why } => (attempt, results, Some(why.join("; "))),
+            LedgerEvent::Failed { attempt, why } => {
+                failed.push(FailedRun {
                     place: attempt.place + 1,
                     block: attempt.block + 1,
                     treatment: attempt.treatment.clone(),
@@ -85,7 +85,7 @@ pub fn dossier(
     }
 }
 
-fn design(study: &Study, plan: &Plan) -> Vec<(String, String)> {
+fn design(study: &Study, plan: &StudyPlan) -> Vec<(String, String)> {
     let design = &study.design;
     let mut lines = vec![
         ("design".to_owned(), format!("{}, {} cells", design.kind.as_str(), plan.cells.len())),
@@ -95,10 +95,13 @@ fn design(study: &Study, plan: &Plan) -> Vec<(String, String)> {
             "control".into(),
             if design.control { "the base once more in each block".into() } else { "none".into() },
         ),
-        ("reset".into(), study.run.beginning().in_words("how = \"auto\" in [run.reset]")),
+        ("reset".into(), study.run.beginning().describe("how = \"auto\" in [run.reset]")),
         ("runs planned".into(), plan.runs.len().to_string()),
         ("replacements allowed".into(), plan.replacements.to_string()),
-        ("smallest effect that matters".into(), words::plain(study.goal.smallest_effect.ratio())),
+        (
+            "smallest effect that matters".into(),
+            effect_text::plain_percent(study.goal.smallest_effect.ratio()),
+        ),
     ];
     if let Some(resolution) = plan.resolution {
         lines.push(("resolution".into(), resolution.to_string()));

@@ -4,11 +4,11 @@
 //! the ledger alone. So a study that was ended at any moment, by whatever, goes on as if it had not been.
 
 use super::state::Next;
-use super::{Event, Ledger, Plan, Results, State, Study, StudyError, progress};
+use super::{Ledger, LedgerEvent, Results, State, Study, StudyError, StudyPlan, progress};
 use crate::bench::{self, Bench, BenchError, Planned};
-use crate::conditions::Conditions;
+use crate::conditions::CellConditions;
 use kelvin_run::spec::Spec;
-use kelvin_store::{GroupId, RunId, Slot};
+use kelvin_store::{GroupId, GroupSlot, RunId};
 
 /// Runs that may fail one after another: then it is not the run.
 const MOST_FAILURES: u32 = 3;
@@ -19,7 +19,7 @@ pub struct Execution<'a> {
     /// What is asked.
     pub study: &'a Study,
     /// Every run.
-    pub plan: &'a Plan,
+    pub plan: &'a StudyPlan,
     /// The group of its runs in the store.
     pub group: GroupId,
     /// The most runs that may be made again, those of earlier sessions included.
@@ -31,7 +31,7 @@ pub struct Execution<'a> {
 }
 
 /// What stands around the runs.
-pub trait Surroundings {
+pub trait StudyEnvironment {
     /// After a failed run: waits until the database answers again, starting it if it is Kelvin's own.
     fn revive(&mut self) -> Result<(), BenchError>;
 
@@ -41,7 +41,7 @@ pub trait Surroundings {
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum StudyEnd {
     /// Every planned run has a result.
     Complete,
     /// So many planned runs are void or failed, and nothing is left to replace them with.
@@ -58,12 +58,12 @@ enum Tried {
 }
 
 /// Puts everything back when it is dropped, if nobody did before: also when something panics.
-struct Undone<'a> {
-    conditions: &'a mut dyn Conditions,
+struct RestoreOnDrop<'a> {
+    conditions: &'a mut dyn CellConditions,
     done: bool,
 }
 
-impl Undone<'_> {
+impl RestoreOnDrop<'_> {
     fn undo(&mut self) -> Result<(), StudyError> {
         self.done = true;
         self.conditions.undo().map_err(|source| StudyError::Conditions {
@@ -73,7 +73,7 @@ impl Undone<'_> {
     }
 }
 
-impl Drop for Undone<'_> {
+impl Drop for RestoreOnDrop<'_> {
     fn drop(&mut self) {
         if !self.done {
             let _ = self.conditions.undo();
@@ -85,18 +85,18 @@ impl Drop for Undone<'_> {
 pub fn execute(
     mut execution: Execution<'_>,
     bench: &mut dyn Bench,
-    conditions: &mut dyn Conditions,
-    surroundings: &mut dyn Surroundings,
-) -> Result<Ended, StudyError> {
-    let mut undone = Undone { conditions, done: false };
+    conditions: &mut dyn CellConditions,
+    surroundings: &mut dyn StudyEnvironment,
+) -> Result<StudyEnd, StudyError> {
+    let mut undone = RestoreOnDrop { conditions, done: false };
     let ran = execution.all(bench, &mut undone, surroundings);
     let put_back = undone.undo();
     // The first thing that went wrong is the one to tell; what could not be put back stands in the undo journal.
     let ended = ran?;
     put_back?;
-    if ended != Ended::Interrupted {
+    if ended != StudyEnd::Interrupted {
         let (counted, missing) = (execution.state.counted_runs(), execution.state.missing());
-        execution.log(Event::Finished { counted, missing })?;
+        execution.log(LedgerEvent::Finished { counted, missing })?;
     }
     Ok(ended)
 }
@@ -105,24 +105,24 @@ impl Execution<'_> {
     fn all(
         &mut self,
         bench: &mut dyn Bench,
-        undone: &mut Undone<'_>,
-        surroundings: &mut dyn Surroundings,
-    ) -> Result<Ended, StudyError> {
+        undone: &mut RestoreOnDrop<'_>,
+        surroundings: &mut dyn StudyEnvironment,
+    ) -> Result<StudyEnd, StudyError> {
         let mut failures = 0;
         loop {
             if bench.stopped() {
-                self.log(Event::Interrupted { place: None })?;
-                return Ok(Ended::Interrupted);
+                self.log(LedgerEvent::Interrupted { place: None })?;
+                return Ok(StudyEnd::Interrupted);
             }
             let Some(next) = self.state.next(self.plan, self.budget) else {
                 return Ok(match self.state.missing() {
-                    0 => Ended::Complete,
-                    missing => Ended::Missing(missing),
+                    0 => StudyEnd::Complete,
+                    missing => StudyEnd::Missing(missing),
                 });
             };
             match self.one(next, bench, undone, surroundings)? {
                 Tried::Measured => failures = 0,
-                Tried::Interrupted => return Ok(Ended::Interrupted),
+                Tried::Interrupted => return Ok(StudyEnd::Interrupted),
                 Tried::Failed(last) => {
                     failures += 1;
                     if failures >= MOST_FAILURES {
@@ -141,33 +141,34 @@ impl Execution<'_> {
         &mut self,
         next: Next,
         bench: &mut dyn Bench,
-        undone: &mut Undone<'_>,
-        surroundings: &mut dyn Surroundings,
+        undone: &mut RestoreOnDrop<'_>,
+        surroundings: &mut dyn StudyEnvironment,
     ) -> Result<Tried, StudyError> {
         let Next { planned, attempt, replaces } = next;
         let began = std::time::Instant::now();
         if let Some(of) = replaces {
-            self.log(Event::Replaced { of, by: attempt.place })?;
+            self.log(LedgerEvent::Replaced { of, by: attempt.place })?;
         }
-        self.log(Event::Started { attempt: attempt.clone() })?;
-        bench.tell(&progress::line(self.study, self.plan, self.state, &attempt));
+        self.log(LedgerEvent::Started { attempt: attempt.clone() })?;
+        bench.report(&progress::line(self.study, self.plan, self.state, &attempt));
 
         let run = self.plan.runs[planned];
         let mut spec = self.specification(run.block, &attempt.treatment);
-        let slot = Slot { place: attempt.place, block: attempt.block, treatment: attempt.treatment.clone() };
+        let slot =
+            GroupSlot { place: attempt.place, block: attempt.block, treatment: attempt.treatment.clone() };
         let metrics = self.study.observed();
         let measured = undone.conditions.apply(self.plan.cell(run), &mut spec).and_then(|()| {
             bench.measure(&Planned { spec: &spec, group: self.group, slot: &slot, metrics: &metrics })
         });
         match measured {
             Err(BenchError::Interrupted) => {
-                self.log(Event::Interrupted { place: Some(attempt.place) })?;
+                self.log(LedgerEvent::Interrupted { place: Some(attempt.place) })?;
                 Ok(Tried::Interrupted)
             }
             Err(BenchError::Failed(error)) => {
                 let why = kelvin_measure::redact(&whole(&*error));
-                bench.tell(&format!("run {} failed: {why}", attempt.place + 1));
-                self.log(Event::Failed { attempt, why: why.clone() })?;
+                bench.report(&format!("run {} failed: {why}", attempt.place + 1));
+                self.log(LedgerEvent::Failed { attempt, why: why.clone() })?;
                 Ok(Tried::Failed(why))
             }
             Ok(measured) => {
@@ -184,10 +185,10 @@ impl Execution<'_> {
                     why.push(reason);
                 }
                 if why.is_empty() {
-                    self.log(Event::Measured { attempt, results })?;
+                    self.log(LedgerEvent::Measured { attempt, results })?;
                 } else {
-                    bench.tell(&format!("run {} is void: {}", results.run, why.join("; ")));
-                    self.log(Event::Void { attempt, why, results })?;
+                    bench.report(&format!("run {} is void: {}", results.run, why.join("; ")));
+                    self.log(LedgerEvent::Void { attempt, why, results })?;
                 }
                 Ok(Tried::Measured)
             }
@@ -197,14 +198,14 @@ impl Execution<'_> {
     /// After a failed run: the database must answer before the next conditions are put on it.
     fn revive(
         &mut self,
-        surroundings: &mut dyn Surroundings,
+        surroundings: &mut dyn StudyEnvironment,
         last: &str,
-    ) -> Result<Option<Ended>, StudyError> {
+    ) -> Result<Option<StudyEnd>, StudyError> {
         match surroundings.revive() {
             Ok(()) => {}
             Err(BenchError::Interrupted) => {
-                self.log(Event::Interrupted { place: None })?;
-                return Ok(Some(Ended::Interrupted));
+                self.log(LedgerEvent::Interrupted { place: None })?;
+                return Ok(Some(StudyEnd::Interrupted));
             }
             Err(BenchError::Failed(error)) => {
                 return Err(StudyError::Failing {
@@ -225,7 +226,7 @@ impl Execution<'_> {
         spec
     }
 
-    fn log(&mut self, event: Event) -> Result<(), StudyError> {
+    fn log(&mut self, event: LedgerEvent) -> Result<(), StudyError> {
         let entry = self.ledger.append(event)?;
         self.state.absorb(&entry);
         Ok(())

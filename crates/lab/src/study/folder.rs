@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{Entry, Ledger, Lock, Study, StudyError, notebook};
+use super::{Ledger, LedgerEntry, Lock, Study, StudyError, notebook};
 
 /// A folder that holds a `study.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,13 +85,13 @@ impl Folder {
     }
 
     /// Reads the ledger; nothing before the first run.
-    pub fn ledger(&self) -> Result<Vec<Entry>, StudyError> {
+    pub fn ledger(&self) -> Result<Vec<LedgerEntry>, StudyError> {
         Ledger::read(&self.ledger_path())
     }
 
     /// Fills one of Kelvin's parts of the notebook. A notebook that is not there, or whose owner took the part out, stays
     /// as it is.
-    pub fn note(&self, part: notebook::Part, text: &str) -> Result<(), StudyError> {
+    pub fn note(&self, part: notebook::NotebookPart, text: &str) -> Result<(), StudyError> {
         let path = self.notebook_path();
         let Ok(before) = std::fs::read_to_string(&path) else { return Ok(()) };
         let Some(after) = notebook::fill(&before, part, text) else { return Ok(()) };

@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_diagnose::{Evidence, Outcome};
+use kelvin_diagnose::{BottleneckOutcome, Evidence};
 use kelvin_store::{RunId, Store};
 
-use crate::conditions::Cell;
-use crate::factor::{How, LevelValue};
-use crate::study::{self, DesignKind, Entry, Plan, Results, State, Study};
+use crate::conditions::DesignCell;
+use crate::factor::{FactorKind, LevelValue};
+use crate::study::{self, DesignKind, LedgerEntry, Results, State, Study, StudyPlan};
 use kelvin_analysis::{
-    Claim, Direction, Factor, Figure, Goal, IPC, Input, Kind, Level, Prediction, Run, Scale,
+    Claim, Direction, Factor, Goal, IPC, Level, MetricInfo, Prediction, Run, Scale, StudyDesign, StudyInput,
 };
 
 const CONFIDENCE: f64 = 0.95;
 
 /// What a stored run adds to its line in the ledger.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Stored {
+pub struct StoredRunFacts {
     /// Instructions per cycle of the server; none where its counters were not seen.
     pub ipc: Option<f64>,
     /// What limited it, by its verdict; none where it was not decided.
@@ -28,45 +28,57 @@ pub struct Stored {
 ///
 /// # Errors
 /// When the run is not there, or damaged.
-pub fn stored(store: &Store, group: i64, run: RunId) -> kelvin_store::Result<Option<Stored>> {
+pub fn stored_run_facts(
+    store: &Store,
+    group: i64,
+    run: RunId,
+) -> kelvin_store::Result<Option<StoredRunFacts>> {
     if store.membership(run)?.is_none_or(|member| member.group.0 != group) {
         return Ok(None);
     }
-    let evidence = Evidence::of(&store.load(run)?)?;
-    let limit =
-        kelvin_diagnose::verdict(&evidence, 0, &kelvin_diagnose::find(&evidence)).and_then(|verdict| {
-            match verdict.outcome {
-                Outcome::Compound { classes } => Some(classes.join(" and ")),
-                Outcome::Bound { class } => Some(class),
-                Outcome::Void { .. } | Outcome::Undetermined { .. } => None,
-            }
-        });
-    Ok(Some(Stored { ipc: evidence.mean(0, IPC), limit }))
+    let evidence = Evidence::from_run(&store.load(run)?)?;
+    let limit = kelvin_diagnose::verdict(&evidence, 0, &kelvin_diagnose::findings_for(&evidence)).and_then(
+        |verdict| match verdict.outcome {
+            BottleneckOutcome::Compound { classes } => Some(classes.join(" and ")),
+            BottleneckOutcome::Bound { class } => Some(class),
+            BottleneckOutcome::Void { .. } | BottleneckOutcome::Undetermined { .. } => None,
+        },
+    );
+    Ok(Some(StoredRunFacts { ipc: evidence.mean(0, IPC), limit }))
 }
 
 /// Every measured run of the ledger, void ones included.
-pub fn measured(entries: &[Entry]) -> Vec<RunId> {
-    let run = |entry: &Entry| match &entry.event {
-        study::Event::Measured { results, .. } | study::Event::Void { results, .. } => Some(results.run),
+pub fn measured(entries: &[LedgerEntry]) -> Vec<RunId> {
+    let run = |entry: &LedgerEntry| match &entry.event {
+        study::LedgerEvent::Measured { results, .. } | study::LedgerEvent::Void { results, .. } => {
+            Some(results.run)
+        }
         _ => None,
     };
     entries.iter().filter_map(run).collect()
 }
 
 /// What is to be analysed. Runs of treatments that the study does not have any more are left out.
-pub fn gather(study: &Study, entries: &[Entry], stored: &BTreeMap<i64, Stored>) -> Input {
-    let plan = Plan::of(study);
+pub fn analysis_input(
+    study: &Study,
+    entries: &[LedgerEntry],
+    stored: &BTreeMap<i64, StoredRunFacts>,
+) -> StudyInput {
+    let plan = StudyPlan::of(study);
     let state = State::of(&plan, entries);
     let mut figures = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut secondary = Vec::new();
     let mut runs = Vec::new();
-    let mut add = |results: &Results, place, block, cell: &Cell, control, void: Option<String>| {
+    let mut add = |results: &Results, place, block, cell: &DesignCell, control, void: Option<String>| {
         let Some(cell) = indexes(study, cell) else { return };
         for figure in &results.figures {
             if seen.insert(figure.id.clone()) {
-                let of =
-                    Figure { name: figure.name.clone(), unit: figure.unit.clone(), better: figure.better };
+                let of = MetricInfo {
+                    name: figure.name.clone(),
+                    unit: figure.unit.clone(),
+                    better: figure.better,
+                };
                 figures.insert(figure.id.clone(), of);
                 secondary.push(figure.id.clone());
             }
@@ -93,7 +105,7 @@ pub fn gather(study: &Study, entries: &[Entry], stored: &BTreeMap<i64, Stored>) 
     }
     runs.sort_by_key(|run| run.place);
     if runs.iter().any(|run| run.values.contains_key(IPC)) {
-        figures.entry(IPC.into()).or_insert_with(|| Figure {
+        figures.entry(IPC.into()).or_insert_with(|| MetricInfo {
             name: "IPC of the server".into(),
             unit: "1".into(),
             better: Some(kelvin_diagnose::Better::Higher),
@@ -103,13 +115,13 @@ pub fn gather(study: &Study, entries: &[Entry], stored: &BTreeMap<i64, Stored>) 
         }
     }
     secondary.retain(|id| *id != study.goal.metric && runs.iter().any(|run| run.values.contains_key(id)));
-    Input {
+    StudyInput {
         name: study.name.clone(),
         design: match study.design.kind {
-            DesignKind::Ab => Kind::Ab,
-            DesignKind::Factorial => Kind::Factorial,
-            DesignKind::Fractional => Kind::Fraction { generators: study.design.generators.clone() },
-            DesignKind::Sweep => Kind::Sweep,
+            DesignKind::Ab => StudyDesign::Ab,
+            DesignKind::Factorial => StudyDesign::Factorial,
+            DesignKind::Fractional => StudyDesign::Fraction { generators: study.design.generators.clone() },
+            DesignKind::Sweep => StudyDesign::Sweep,
         },
         factors: factors(study),
         runs,
@@ -127,8 +139,8 @@ pub fn gather(study: &Study, entries: &[Entry], stored: &BTreeMap<i64, Stored>) 
 }
 
 /// The level of each factor in a cell, by index.
-fn indexes(study: &Study, cell: &Cell) -> Option<Vec<usize>> {
-    let index = |(setting, axis): (&crate::conditions::Setting, &study::Axis)| {
+fn indexes(study: &Study, cell: &DesignCell) -> Option<Vec<usize>> {
+    let index = |(setting, axis): (&crate::conditions::FactorSetting, &study::Axis)| {
         axis.levels.iter().position(|level| *level == setting.level)
     };
     cell.0.iter().zip(&study.axes).map(index).collect()
@@ -146,7 +158,7 @@ fn factors(study: &Study) -> Vec<Factor> {
     let factor = |(axis, of): (&study::Axis, &crate::factor::Factor)| Factor {
         name: axis.name.clone(),
         levels: axis.levels.iter().map(|name| level(of, name)).collect(),
-        users: matches!(of.how(), How::Spec(path) if path == "load.users"),
+        users: matches!(of.how(), FactorKind::Spec(path) if path == "load.users"),
     };
     study.axes.iter().zip(&study.factors).map(factor).collect()
 }

@@ -11,22 +11,22 @@ use kelvin_diagnose::KeyFigure;
 use kelvin_store::RunId;
 use serde::{Deserialize, Serialize};
 
-use super::{Deviation, Facts, StudyError};
+use super::{Deviation, EnvironmentFacts, StudyError};
 
 /// A line: when, and what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// When it was written.
     pub at: jiff::Timestamp,
     /// What happened.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: LedgerEvent,
 }
 
 /// What can happen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
+pub enum LedgerEvent {
     /// The plan as it was when the first run, or the first one after a change of the plan, was about to begin.
     Planned {
         /// Decides the order.
@@ -47,7 +47,7 @@ pub enum Event {
         /// The hash of the hypothesis; none when it was not locked: what is found is exploratory.
         lock: Option<String>,
         /// The machine and the versions.
-        facts: Facts,
+        facts: EnvironmentFacts,
     },
     /// Something is not as it was fixed, or as it was before.
     Deviation(Deviation),
@@ -152,7 +152,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// What a ledger says; nothing when there is none. A line that was not finished is left out.
-    pub fn read(path: &Path) -> Result<Vec<Entry>, StudyError> {
+    pub fn read(path: &Path) -> Result<Vec<LedgerEntry>, StudyError> {
         match File::open(path) {
             Ok(mut file) => Ok(read(path, &mut file)?.0),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -161,7 +161,7 @@ impl Ledger {
     }
 
     /// Opens it for writing, made if need be, and reads it. A second writer is refused.
-    pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), StudyError> {
+    pub fn open(path: &Path) -> Result<(Self, Vec<LedgerEntry>), StudyError> {
         let open = OpenOptions::new().read(true).append(true).create(true).open(path);
         let mut file = open.map_err(|source| failed("open", path, source))?;
         // The kernel gives it up however this process ends.
@@ -184,8 +184,8 @@ impl Ledger {
     }
 
     /// Writes a line to the disk, and returns it as whoever reads the ledger will see it.
-    pub fn append(&mut self, event: Event) -> Result<Entry, StudyError> {
-        let entry = Entry { at: jiff::Timestamp::now(), event };
+    pub fn append(&mut self, event: LedgerEvent) -> Result<LedgerEntry, StudyError> {
+        let entry = LedgerEntry { at: jiff::Timestamp::now(), event };
         let path = &self.path;
         let unfit = |error: serde_json::Error| failed("write", path, error.into());
         let mut line = serde_json::to_string(&entry).map_err(unfit)?;
@@ -203,7 +203,7 @@ fn failed(what: &'static str, path: &Path, source: std::io::Error) -> StudyError
 }
 
 /// The entries, and the bytes of the lines that are complete.
-fn read(path: &Path, file: &mut File) -> Result<(Vec<Entry>, u64), StudyError> {
+fn read(path: &Path, file: &mut File) -> Result<(Vec<LedgerEntry>, u64), StudyError> {
     let mut text = Vec::new();
     let whole = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(LONGEST + 1).read_to_end(&mut text));
     whole.map_err(|source| failed("read", path, source))?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Facts, Study, StudyError};
+use super::{EnvironmentFacts, Study, StudyError};
 
 /// `lock.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,8 +101,8 @@ impl Deviation {
 }
 
 /// What differs between two sessions' surroundings.
-pub(super) fn environment(before: &Facts, now: &Facts) -> Vec<Deviation> {
-    let values = |facts: &Facts| -> BTreeMap<String, Value> {
+pub(super) fn environment(before: &EnvironmentFacts, now: &EnvironmentFacts) -> Vec<Deviation> {
+    let values = |facts: &EnvironmentFacts| -> BTreeMap<String, Value> {
         facts.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect()
     };
     differences("environment", &values(before), &values(now))

@@ -8,14 +8,14 @@
 //! | `lock.json` | [`Lock`]: the hypothesis as it was before the runs |
 //! | `ledger.jsonl` | [`Ledger`]: what happened, a line an event, each on the disk before the next thing begins |
 //!
-//! [`Plan`] follows from `study.toml` alone; [`State`] from the plan and the ledger; [`execute`] goes on from there.
+//! [`StudyPlan`] follows from `study.toml` alone; [`State`] from the plan and the ledger; [`execute`] goes on from there.
 
 mod axis;
 mod design;
 mod dossier;
+mod environment;
 mod error;
 mod execute;
-mod facts;
 mod folder;
 mod fork;
 mod gather;
@@ -38,16 +38,16 @@ mod template;
 pub use axis::Axis;
 pub use design::{Design, DesignKind};
 pub use dossier::dossier;
+pub use environment::{EnvironmentFacts, facts};
 pub use error::StudyError;
-pub use execute::{Ended, Execution, Surroundings, execute};
-pub use facts::{Facts, facts};
+pub use execute::{Execution, StudyEnd, StudyEnvironment, execute};
 pub use folder::Folder;
 pub use fork::fork;
-pub use gather::{Stored, gather, measured, stored};
+pub use gather::{StoredRunFacts, analysis_input, measured, stored_run_facts};
 pub use goal::{Direction, Goal, Hypothesis, Prediction};
-pub use ledger::{Attempt, Entry, Event, Ledger, Results};
+pub use ledger::{Attempt, Ledger, LedgerEntry, LedgerEvent, Results};
 pub use lock::{Deviation, Lock};
-pub use plan::{Estimate, Plan, PlannedRun, Treatment};
+pub use plan::{Estimate, PlannedRun, StudyPlan, Treatment};
 pub use power::{Power, pooled_variation};
 pub use progress::duration;
 pub use restart::restarts;

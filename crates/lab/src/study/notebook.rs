@@ -7,7 +7,7 @@ use super::Study;
 
 /// A part that Kelvin fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum NotebookPart {
     /// The hypothesis as it was fixed.
     Lock,
     /// The plan: order, time, what it can find.
@@ -20,7 +20,7 @@ pub enum Part {
     Next,
 }
 
-impl Part {
+impl NotebookPart {
     const fn name(self) -> &'static str {
         match self {
             Self::Lock => "lock",
@@ -39,7 +39,7 @@ impl Part {
 const CLOSING: &str = "<!-- /kelvin -->";
 
 /// The notebook with this part filled; none when it has no such part.
-pub fn fill(notebook: &str, part: Part, text: &str) -> Option<String> {
+pub fn fill(notebook: &str, part: NotebookPart, text: &str) -> Option<String> {
     let opening = part.opening();
     let begin = notebook.find(&opening)? + opening.len();
     let end = begin + notebook[begin..].find(CLOSING)?;
@@ -50,7 +50,7 @@ pub fn fill(notebook: &str, part: Part, text: &str) -> Option<String> {
 
 /// A new notebook.
 pub fn template(study: &Study) -> String {
-    let empty = |part: Part, what: &str| format!("{}\n_{what}_\n{CLOSING}", part.opening());
+    let empty = |part: NotebookPart, what: &str| format!("{}\n_{what}_\n{CLOSING}", part.opening());
     let parent = match &study.parent {
         Some(parent) => format!("Continues: {parent}\n\n"),
         None => String::new(),
@@ -86,11 +86,14 @@ pub fn template(study: &Study) -> String {
         {next}\n",
         name = study.name,
         question = study.question,
-        lock = empty(Part::Lock, "not locked; `kelvin study lock` fixes the hypothesis before the first run"),
-        plan = empty(Part::Plan, "`kelvin study lock` and `kelvin study run` write it here"),
-        runs = empty(Part::Runs, "no runs yet"),
-        analysis = empty(Part::Analysis, "no analysis yet; `kelvin study analyze` writes it here"),
-        next = empty(Part::Next, "no analysis yet"),
+        lock = empty(
+            NotebookPart::Lock,
+            "not locked; `kelvin study lock` fixes the hypothesis before the first run"
+        ),
+        plan = empty(NotebookPart::Plan, "`kelvin study lock` and `kelvin study run` write it here"),
+        runs = empty(NotebookPart::Runs, "no runs yet"),
+        analysis = empty(NotebookPart::Analysis, "no analysis yet; `kelvin study analyze` writes it here"),
+        next = empty(NotebookPart::Next, "no analysis yet"),
     )
 }
 
@@ -104,19 +107,19 @@ mod tests {
 
     #[test]
     fn only_kelvins_part_changes() {
-        let filled = fill(NOTEBOOK, Part::Runs, "new\nlines\n").unwrap();
+        let filled = fill(NOTEBOOK, NotebookPart::Runs, "new\nlines\n").unwrap();
         assert_eq!(filled, "mine\n<!-- kelvin: runs -->\nnew\nlines\n<!-- /kelvin -->\nalso mine\n");
-        assert_eq!(fill(&filled, Part::Runs, "new\nlines").unwrap(), filled);
-        assert_eq!(fill(NOTEBOOK, Part::Plan, "x"), None, "a part that was taken out stays out");
-        assert_eq!(fill("<!-- kelvin: runs --> never closed", Part::Runs, "x"), None);
+        assert_eq!(fill(&filled, NotebookPart::Runs, "new\nlines").unwrap(), filled);
+        assert_eq!(fill(NOTEBOOK, NotebookPart::Plan, "x"), None, "a part that was taken out stays out");
+        assert_eq!(fill("<!-- kelvin: runs --> never closed", NotebookPart::Runs, "x"), None);
     }
 
     proptest! {
         #[test]
         fn what_is_written_can_be_written_over(before in "\\PC{0,40}", text in "\\PC{0,40}(<!-- /kelvin -->)?\\PC{0,9}") {
             let notebook = format!("{before}{NOTEBOOK}");
-            if let Some(filled) = fill(&notebook, Part::Runs, &text) {
-                let again = fill(&filled, Part::Runs, "last").unwrap();
+            if let Some(filled) = fill(&notebook, NotebookPart::Runs, &text) {
+                let again = fill(&filled, NotebookPart::Runs, "last").unwrap();
                 prop_assert!(again.ends_with("\nlast\n<!-- /kelvin -->\nalso mine\n"), "{again}");
             }
         }

@@ -4,7 +4,7 @@ use kelvin_measure::Random;
 use serde::{Deserialize, Serialize};
 
 use super::{DesignKind, Study};
-use crate::conditions::Cell;
+use crate::conditions::DesignCell;
 use kelvin_run::spec::WorkloadName;
 
 /// Its own domain among the seeded streams: the order of the runs has nothing to do with what a run draws.
@@ -16,7 +16,7 @@ const CONTROL: &str = " (control)";
 /// What a run is made to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Treatment {
-    /// Its cell, by its place in [`Plan::cells`].
+    /// Its cell, by its place in [`StudyPlan::cells`].
     pub cell: usize,
     /// Whether it is the base cell's second run in its block.
     pub control: bool,
@@ -29,15 +29,15 @@ pub struct Treatment {
 pub struct PlannedRun {
     /// The block, from 0.
     pub block: u32,
-    /// Its treatment, by its place in [`Plan::treatments`].
+    /// Its treatment, by its place in [`StudyPlan::treatments`].
     pub treatment: usize,
 }
 
 /// The runs of a study. It follows from `study.toml` alone; the order from its seed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct StudyPlan {
     /// The cells in the order of the design, the base first.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<DesignCell>,
     /// What is run in each block: every cell, and the control if there is one.
     pub treatments: Vec<Treatment>,
     /// Every run, in order.
@@ -66,7 +66,7 @@ const IO_ALLOWANCE: f64 = 1.0;
 /// Seconds of a window whose length nobody knows, because it ends by count.
 const BY_COUNT: f64 = 60.0;
 
-impl Plan {
+impl StudyPlan {
     /// The runs of a study. Each block has every treatment once, in an order of its own that does not change when blocks
     /// are added.
     pub fn of(study: &Study) -> Self {
@@ -110,7 +110,7 @@ impl Plan {
     }
 
     /// The cell of a run.
-    pub fn cell(&self, run: PlannedRun) -> &Cell {
+    pub fn cell(&self, run: PlannedRun) -> &DesignCell {
         &self.cells[self.treatment(run).cell]
     }
 

@@ -8,7 +8,7 @@ use kelvin_stats::compare::FEWEST;
 use kelvin_stats::power::{self, POWER};
 use kelvin_stats::student;
 
-use super::{Direction, Plan, State, Study};
+use super::{Direction, State, Study, StudyPlan};
 
 /// Of the verdict's interval.
 const CONFIDENCE: f64 = 0.95;
@@ -34,7 +34,7 @@ pub struct Power {
 impl Power {
     /// Reckons with this variation from run to run (standard deviation ÷ mean). All of it counts as scatter, also what
     /// the runs of a block share, which the analysis takes out: on the safe side.
-    pub fn of(study: &Study, plan: &Plan, cv: f64) -> Self {
+    pub fn of(study: &Study, plan: &StudyPlan, cv: f64) -> Self {
         let comparison = Comparison {
             variance: cv.powi(2).ln_1p(),
             a_block: runs_a_block(study, plan),
@@ -89,7 +89,7 @@ impl Comparison {
             return Some(0.0);
         }
         let error = (2.0 * self.variance / f64::from(runs)).sqrt();
-        power::changed_with(error, f64::from(freedom), effect, noise, CONFIDENCE)
+        power::verdict_power_with_error(error, f64::from(freedom), effect, noise, CONFIDENCE)
     }
 
     /// Half the interval of the control, as far as it can be foreseen: the verdict calls nothing below it an effect.
@@ -100,10 +100,10 @@ impl Comparison {
 }
 
 /// Runs of a block at each of the hypothesis's two levels; of the level that has fewer.
-fn runs_a_block(study: &Study, plan: &Plan) -> u32 {
+fn runs_a_block(study: &Study, plan: &StudyPlan) -> u32 {
     let at = |level: &str| {
         let hypothesis = &study.hypothesis;
-        let is_there = |setting: &crate::conditions::Setting| {
+        let is_there = |setting: &crate::conditions::FactorSetting| {
             setting.factor == hypothesis.factor && setting.level == level
         };
         plan.cells.iter().filter(|cell| cell.0.iter().any(is_there)).count() as u32
@@ -113,7 +113,7 @@ fn runs_a_block(study: &Study, plan: &Plan) -> u32 {
 
 /// The variation from run to run within cells, pooled over them, of the goal's metric in the runs that count: a
 /// coefficient of variation, and the degrees of freedom behind it. None before a cell was run twice.
-pub fn pooled_variation(study: &Study, plan: &Plan, state: &State) -> Option<(f64, usize)> {
+pub fn pooled_variation(study: &Study, plan: &StudyPlan, state: &State) -> Option<(f64, usize)> {
     let mut values = vec![Vec::new(); plan.cells.len()];
     for one in state.counted(plan) {
         if let Some(value) = one.results.value(&study.goal.metric).filter(|&value| value > 0.0) {
@@ -135,11 +135,11 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    use kelvin_analysis::{Answer, Figure, Run, analyze};
+    use kelvin_analysis::{HypothesisAnswer, MetricInfo, Run, analyze};
     use kelvin_stats::bootstrap::Resampler;
 
     use super::*;
-    use crate::study::{Template, gather, study_toml};
+    use crate::study::{Template, analysis_input, study_toml};
 
     #[test]
     fn what_a_study_is_planned_for_is_called_supported_as_often_as_planned() {
@@ -152,12 +152,15 @@ mod tests {
             let study = Study::parse(&text, "study.toml", Path::new("/nowhere")).unwrap();
             assert_eq!(study.design.control, control);
             let cv = 0.015;
-            let effect = Power::of(&study, &Plan::of(&study), cv).resolves.unwrap();
+            let effect = Power::of(&study, &StudyPlan::of(&study), cv).resolves.unwrap();
             assert!(effect > 0.02, "{effect}");
-            let mut empty = gather(&study, &[], &BTreeMap::new());
+            let mut empty = analysis_input(&study, &[], &BTreeMap::new());
             let metric = empty.goal.metric.clone();
-            let figure =
-                Figure { name: "NOPM".into(), unit: "per minute".into(), better: Some(empty.goal.better) };
+            let figure = MetricInfo {
+                name: "NOPM".into(),
+                unit: "per minute".into(),
+                better: Some(empty.goal.better),
+            };
             empty.figures.insert(metric.clone(), figure);
             let mut is_supported = || {
                 let mut input = empty.clone();
@@ -181,7 +184,7 @@ mod tests {
                         });
                     }
                 }
-                analyze(&input).unwrap().verdict.answer == Answer::Supported
+                analyze(&input).unwrap().verdict.answer == HypothesisAnswer::Supported
             };
             let supported = (0..300).filter(|_| is_supported()).count();
             // 270 ± 5; the control's floor is foreseen and not known.

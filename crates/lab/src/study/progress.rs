@@ -1,9 +1,9 @@
 //! Where a study is, in a line for whoever waits.
 
-use super::{Attempt, Estimate, Plan, State, Study};
+use super::{Attempt, Estimate, State, Study, StudyPlan};
 
 /// "run 7 of 54 · block 1 of 6 · commit=off · about 38 min left".
-pub(super) fn line(study: &Study, plan: &Plan, state: &State, attempt: &Attempt) -> String {
+pub(super) fn line(study: &Study, plan: &StudyPlan, state: &State, attempt: &Attempt) -> String {
     let left = state.missing();
     let estimate = Estimate::of(study, &state.seconds);
     format!(

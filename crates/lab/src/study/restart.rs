@@ -1,6 +1,6 @@
 //! Which factors restart the server, told without one.
 
-use crate::factor::{Factor, How};
+use crate::factor::{Factor, FactorKind};
 
 /// Settings that PostgreSQL takes only when it starts (`pg_settings.context` is "postmaster"), versions 13 to 18, those
 /// that a study may vary.
@@ -59,8 +59,12 @@ const AT_START: [&str; 48] = [
 /// plan, and whoever changes it asks the server.
 pub fn restarts(factor: &Factor) -> bool {
     match factor.how() {
-        How::Setting(name) => AT_START.contains(&name.to_ascii_lowercase().as_str()),
-        How::HugePages => true,
-        How::Bind(_) | How::Kernel(_) | How::Spec(_) | How::Mount(_) | How::Command => false,
+        FactorKind::Setting(name) => AT_START.contains(&name.to_ascii_lowercase().as_str()),
+        FactorKind::HugePages => true,
+        FactorKind::Bind(_)
+        | FactorKind::Kernel(_)
+        | FactorKind::Spec(_)
+        | FactorKind::Mount(_)
+        | FactorKind::Command => false,
     }
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use kelvin_store::GroupId;
 
-use super::{Deviation, Event, Facts, Ledger, Lock, Plan, State, Study, StudyError, lock};
+use super::{
+    Deviation, EnvironmentFacts, Ledger, LedgerEvent, Lock, State, Study, StudyError, StudyPlan, lock,
+};
 
 /// What is known before the first run of a session.
 #[derive(Debug)]
@@ -12,11 +14,11 @@ pub struct Opening<'a> {
     /// What is asked.
     pub study: &'a Study,
     /// Every run.
-    pub plan: &'a Plan,
+    pub plan: &'a StudyPlan,
     /// What was fixed; none when nothing was.
     pub lock: Option<&'a Lock>,
     /// The machine, and the database's version.
-    pub facts: Facts,
+    pub facts: EnvironmentFacts,
     /// The file that holds the runs.
     pub store: &'a Path,
     /// Their group in it.
@@ -43,19 +45,19 @@ pub fn begin(
     }
     deviations.retain(|deviation| !is_known(state, deviation));
 
-    let mut log = |event: Event| -> Result<(), StudyError> {
+    let mut log = |event: LedgerEvent| -> Result<(), StudyError> {
         let entry = ledger.append(event)?;
         state.absorb(&entry);
         Ok(())
     };
-    log(Event::Session {
+    log(LedgerEvent::Session {
         store: opening.store.to_owned(),
         group: opening.group.0,
         lock: opening.lock.map(|lock| lock.sha256.clone()),
         facts: opening.facts.clone(),
     })?;
     for deviation in &deviations {
-        log(Event::Deviation(deviation.clone()))?;
+        log(LedgerEvent::Deviation(deviation.clone()))?;
     }
     if state.planned.as_ref() != Some(&planned) {
         let entry = ledger.append(planned)?;
@@ -71,12 +73,12 @@ fn is_known(state: &State, deviation: &Deviation) -> bool {
     deviation.of != "environment" && state.deviations.iter().rev().find(same_place) == Some(deviation)
 }
 
-fn planned(study: &Study, plan: &Plan) -> Event {
+fn planned(study: &Study, plan: &StudyPlan) -> LedgerEvent {
     let blocks = 0..study.design.blocks;
     let order = |block: u32| {
         plan.runs.iter().filter(|run| run.block == block).map(|run| run.treatment).collect::<Vec<_>>()
     };
-    Event::Planned {
+    LedgerEvent::Planned {
         seed: study.design.seed,
         blocks: study.design.blocks,
         treatments: plan.treatments.iter().map(|treatment| treatment.name.clone()).collect(),
@@ -84,10 +86,10 @@ fn planned(study: &Study, plan: &Plan) -> Event {
     }
 }
 
-fn replanned(before: &Event, now: &Event) -> Vec<Deviation> {
+fn replanned(before: &LedgerEvent, now: &LedgerEvent) -> Vec<Deviation> {
     let (
-        Event::Planned { seed: old_seed, blocks: old_blocks, treatments: old_treatments, .. },
-        Event::Planned { seed, blocks, treatments, .. },
+        LedgerEvent::Planned { seed: old_seed, blocks: old_blocks, treatments: old_treatments, .. },
+        LedgerEvent::Planned { seed, blocks, treatments, .. },
     ) = (before, now)
     else {
         return Vec::new();

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::source::Source;
 use super::{Axis, Design, Goal, Hypothesis, StudyError, metric};
 use crate::bench;
-use crate::conditions::Cell;
+use crate::conditions::DesignCell;
 use crate::factor::{self, Factor};
 use kelvin_run::spec::Spec;
 
@@ -38,7 +38,7 @@ pub struct Study {
     pub metrics: Vec<String>,
     /// The run of which every run is a variation; its reset included.
     pub run: Spec,
-    cells: Vec<Cell>,
+    cells: Vec<DesignCell>,
 }
 
 /// The file as written.
@@ -112,7 +112,7 @@ impl Study {
         }
         let cells = written.design.get_ref().cells(&axes).map_err(at(written.design.span()))?;
         if let Some(first) = first_factor {
-            factor::suits(&factors, &run).map_err(|error| source.refuse(first, error))?;
+            factor::check_factors(&factors, &run).map_err(|error| source.refuse(first, error))?;
         }
         let (goal_span, hypothesis_span) = (written.goal.span(), written.hypothesis.span());
         let (goal, hypothesis) = (written.goal.into_inner(), written.hypothesis.into_inner());
@@ -148,13 +148,13 @@ impl Study {
     }
 
     /// The cells in the order of the design, the base first.
-    pub fn cells(&self) -> &[Cell] {
+    pub fn cells(&self) -> &[DesignCell] {
         &self.cells
     }
 
     /// The cell with which the others are compared: the first level of each factor; of a fraction that leaves it out,
     /// the fraction's first.
-    pub fn base(&self) -> &Cell {
+    pub fn base(&self) -> &DesignCell {
         // A design has two cells at least.
         &self.cells[0]
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_store::RunId;
 
-use super::{Attempt, Deviation, Entry, Event, Plan, PlannedRun, Results};
+use super::{Attempt, Deviation, LedgerEntry, LedgerEvent, PlannedRun, Results, StudyPlan};
 
 /// Tries of one planned run, after which it is left without a result: what is void three times is void for a reason that
 /// another try does not take away.
@@ -37,7 +37,7 @@ pub struct State {
     /// Seconds that each measured run took, void ones included.
     pub seconds: Vec<f64>,
     /// The treatments and their order as the ledger has them last.
-    pub planned: Option<Event>,
+    pub planned: Option<LedgerEvent>,
     next_place: u32,
 }
 
@@ -49,7 +49,7 @@ pub struct Session {
     /// The number of their group.
     pub group: i64,
     /// The machine.
-    pub facts: super::Facts,
+    pub facts: super::EnvironmentFacts,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,7 +66,7 @@ struct Slot {
 pub struct Counted {
     /// The block, from 0.
     pub block: u32,
-    /// Its cell, by its place in [`Plan::cells`].
+    /// Its cell, by its place in [`StudyPlan::cells`].
     pub cell: usize,
     /// Whether it is the control.
     pub control: bool,
@@ -89,7 +89,7 @@ pub(super) struct Next {
 
 impl State {
     /// Where the study of this plan stands after these entries.
-    pub fn of(plan: &Plan, entries: &[Entry]) -> Self {
+    pub fn of(plan: &StudyPlan, entries: &[LedgerEntry]) -> Self {
         let mut state = Self { slots: vec![Slot::default(); plan.runs.len()], ..Self::default() };
         for (index, &run) in plan.runs.iter().enumerate() {
             state.places.insert((run.block, plan.treatment(run).name.clone()), index);
@@ -101,17 +101,17 @@ impl State {
     }
 
     /// Takes up one more entry.
-    pub(super) fn absorb(&mut self, entry: &Entry) {
+    pub(super) fn absorb(&mut self, entry: &LedgerEntry) {
         match &entry.event {
-            planned @ Event::Planned { .. } => self.planned = Some(planned.clone()),
-            Event::Session { store, group, facts, .. } => {
+            planned @ LedgerEvent::Planned { .. } => self.planned = Some(planned.clone()),
+            LedgerEvent::Session { store, group, facts, .. } => {
                 self.sessions += 1;
                 self.finished = false;
                 self.session = Some(Session { store: store.clone(), group: *group, facts: facts.clone() });
             }
-            Event::Deviation(deviation) => self.deviations.push(deviation.clone()),
-            Event::Started { attempt } => self.next_place = self.next_place.max(attempt.place + 1),
-            Event::Measured { attempt, results } => {
+            LedgerEvent::Deviation(deviation) => self.deviations.push(deviation.clone()),
+            LedgerEvent::Started { attempt } => self.next_place = self.next_place.max(attempt.place + 1),
+            LedgerEvent::Measured { attempt, results } => {
                 self.seconds.push(results.seconds);
                 match self.slot(attempt) {
                     // The first result stands: a second one of the same planned run has no place in the design.
@@ -121,20 +121,20 @@ impl State {
                     _ => self.strays.push((attempt.clone(), results.clone())),
                 }
             }
-            Event::Void { attempt, why, results } => {
+            LedgerEvent::Void { attempt, why, results } => {
                 self.seconds.push(results.seconds);
                 self.tried(attempt);
                 self.void.push((attempt.clone(), results.clone(), why.clone()));
             }
-            Event::Failed { attempt, why } => {
+            LedgerEvent::Failed { attempt, why } => {
                 self.tried(attempt);
                 self.failed.push((attempt.clone(), why.clone()));
             }
-            Event::Replaced { of, .. } => {
+            LedgerEvent::Replaced { of, .. } => {
                 self.replaced.insert(*of);
             }
-            Event::Interrupted { .. } => {}
-            Event::Finished { .. } => self.finished = true,
+            LedgerEvent::Interrupted { .. } => {}
+            LedgerEvent::Finished { .. } => self.finished = true,
         }
     }
 
@@ -166,7 +166,7 @@ impl State {
     }
 
     /// The results in the order of the plan: the same whatever happened between.
-    pub fn counted(&self, plan: &Plan) -> Vec<Counted> {
+    pub fn counted(&self, plan: &StudyPlan) -> Vec<Counted> {
         let counted = |(&run, slot): (&PlannedRun, &Slot)| {
             let (place, results) = slot.counted.clone()?;
             let treatment = plan.treatment(run);
@@ -211,7 +211,7 @@ impl State {
 
     /// What comes next: within the first block that has something left, what was not tried yet, in the plan's order; then
     /// what was tried in vain; nothing when nothing is left that may be run. So a block stays together in time, and an interrupted run is the next one.
-    pub(super) fn next(&self, plan: &Plan, budget: u32) -> Option<Next> {
+    pub(super) fn next(&self, plan: &StudyPlan, budget: u32) -> Option<Next> {
         let budget_left = self.replacements_left(budget) > 0;
         let paid = |slot: &Slot| slot.last.is_some_and(|last| self.replaced.contains(&last));
         let open = |slot: &Slot| {

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use kelvin_database::postgres::settings::Before;
+use kelvin_database::postgres::settings::PreviousSettings;
 use serde::{Deserialize, Serialize};
 
 /// A change that is about to be made, in terms of how to put it back. Putting back what was put back already, or what was
 /// never changed because of a kill, does nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Change {
+pub enum ReversibleChange {
     /// Settings of a server were changed with `ALTER SYSTEM`.
     Settings {
         /// The server, as a target without a password.
@@ -18,7 +18,7 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         servers: Option<PathBuf>,
         /// What its `postgresql.auto.conf` said.
-        before: Before,
+        before: PreviousSettings,
     },
     /// Processes were bound to CPUs.
     Affinity {
@@ -78,7 +78,7 @@ impl Process {
     }
 }
 
-impl std::fmt::Display for Change {
+impl std::fmt::Display for ReversibleChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Settings { target, before, .. } => {

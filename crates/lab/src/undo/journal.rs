@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use super::Change;
+use super::ReversibleChange;
 
 /// Why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub struct Pending {
     /// Its number in the journal.
     pub number: u64,
     /// The change.
-    pub change: Change,
+    pub change: ReversibleChange,
 }
 
 /// A line of the file.
@@ -68,7 +68,7 @@ pub struct Pending {
 #[serde(untagged, deny_unknown_fields)]
 enum Entry {
     Head { kelvin_undo_journal: u32, pid: u32, inode: u64 },
-    About { number: u64, about_to: Change },
+    About { number: u64, about_to: ReversibleChange },
     Undone { undone: u64 },
 }
 
@@ -108,7 +108,7 @@ impl Journal {
     }
 
     /// The journal of a process that is no more, with what it left; none when there is no file.
-    pub fn left(path: &Path) -> Result<Option<Self>, JournalError> {
+    pub fn open_left_over(path: &Path) -> Result<Option<Self>, JournalError> {
         if !path.try_exists().unwrap_or(true) {
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl Journal {
     }
 
     /// Tells of a change that will be made now: when this returns, it is on disk. Returns its number.
-    pub fn about_to(&mut self, change: Change) -> Result<u64, JournalError> {
+    pub fn about_to(&mut self, change: ReversibleChange) -> Result<u64, JournalError> {
         let number = self.next;
         let entry = Entry::About { number, about_to: change };
         self.write(&entry)?;
@@ -281,8 +281,8 @@ mod tests {
 
     use super::*;
 
-    fn command(undo: &str) -> Change {
-        Change::Command { undo: undo.into() }
+    fn command(undo: &str) -> ReversibleChange {
+        ReversibleChange::Command { undo: undo.into() }
     }
 
     fn place() -> (tempfile::TempDir, PathBuf) {
@@ -298,10 +298,10 @@ mod tests {
         let first = journal.about_to(command("first")).unwrap();
         journal.about_to(command("second")).unwrap();
         journal.undone(first).unwrap();
-        let error = Journal::left(&path).unwrap_err().to_string();
+        let error = Journal::open_left_over(&path).unwrap_err().to_string();
         assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
         drop(journal);
-        let mut left = Journal::left(&path).unwrap().unwrap();
+        let mut left = Journal::open_left_over(&path).unwrap().unwrap();
         assert_eq!(left.pending().len(), 1);
         assert_eq!(left.pending()[0].change, command("second"));
         left.undone(2).unwrap();
@@ -316,10 +316,10 @@ mod tests {
         let (_directory, path) = place();
         Journal::begin(&path).unwrap().about_to(command("x")).unwrap();
         assert!(matches!(Journal::begin(&path).unwrap_err(), JournalError::NotUndone { count: 1, .. }));
-        let mut left = Journal::left(&path).unwrap().unwrap();
+        let mut left = Journal::open_left_over(&path).unwrap().unwrap();
         left.undone(1).unwrap();
         left.end().unwrap();
-        assert!(Journal::left(&path).unwrap().is_none());
+        assert!(Journal::open_left_over(&path).unwrap().is_none());
     }
 
     #[test]
@@ -330,11 +330,11 @@ mod tests {
         for cut in 1..30 {
             let torn = format!("{text}{}", &text.lines().nth(1).unwrap()[..cut]);
             std::fs::write(&path, torn).unwrap();
-            let mut left = Journal::left(&path).unwrap().unwrap();
+            let mut left = Journal::open_left_over(&path).unwrap().unwrap();
             assert_eq!(left.pending().len(), 1, "{cut}");
             left.undone(1).unwrap();
             drop(left);
-            assert_eq!(Journal::left(&path).unwrap().unwrap().pending(), [], "{cut}");
+            assert_eq!(Journal::open_left_over(&path).unwrap().unwrap().pending(), [], "{cut}");
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
         let (directory, path) = place();
         drop(Journal::begin(&path).unwrap());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o622)).unwrap();
-        assert!(matches!(Journal::left(&path).unwrap_err(), JournalError::NotBelieved { .. }));
+        assert!(matches!(Journal::open_left_over(&path).unwrap_err(), JournalError::NotBelieved { .. }));
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(matches!(Journal::begin(&link).unwrap_err(), JournalError::File { .. }));
@@ -355,7 +355,10 @@ mod tests {
             "{\"number\":1,\"about_to\":{\"change\":\"fly\"}}\n",
         ] {
             std::fs::write(&path, text).unwrap();
-            assert!(matches!(Journal::left(&path).unwrap_err(), JournalError::NotBelieved { .. }), "{text}");
+            assert!(
+                matches!(Journal::open_left_over(&path).unwrap_err(), JournalError::NotBelieved { .. }),
+                "{text}"
+            );
         }
     }
 
@@ -365,13 +368,13 @@ mod tests {
         Journal::begin(&path).unwrap().about_to(command("rm -rf /")).unwrap();
         let copy = directory.path().join("copy");
         std::fs::copy(&path, &copy).unwrap();
-        let error = Journal::left(&copy).unwrap_err().to_string();
+        let error = Journal::open_left_over(&copy).unwrap_err().to_string();
         assert!(error.contains("copied from elsewhere"), "{error}");
         assert!(Journal::begin(&copy).is_err());
-        assert_eq!(Journal::left(&path).unwrap().unwrap().pending().len(), 1);
+        assert_eq!(Journal::open_left_over(&path).unwrap().unwrap().pending().len(), 1);
         let headless = "{\"number\":1,\"about_to\":{\"change\":\"command\",\"undo\":\"true\"}}\n";
         std::fs::write(&path, headless).unwrap();
-        assert!(matches!(Journal::left(&path).unwrap_err(), JournalError::NotBelieved { .. }));
+        assert!(matches!(Journal::open_left_over(&path).unwrap_err(), JournalError::NotBelieved { .. }));
     }
 
     proptest! {

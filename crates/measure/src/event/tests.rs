@@ -2,12 +2,17 @@ use super::*;
 
 #[test]
 fn a_schedule_is_kept_while_only_the_last_moment_waits() {
-    let schedule =
-        |due, refused, waiting| Schedule { rate: 1.0, due, refused, waiting, ..Schedule::default() };
+    let schedule = |due, refused, waiting| ArrivalSchedule {
+        rate: 1.0,
+        due,
+        refused,
+        waiting,
+        ..ArrivalSchedule::default()
+    };
     assert!(!schedule(1000, 0, 10).overloaded() && !schedule(20, 0, 1).overloaded());
     assert!(schedule(1000, 0, 11).overloaded() && schedule(1000, 1, 0).overloaded());
     assert!(schedule(20, 0, 2).overloaded());
-    let drained = Schedule { waiting_at_close: Some(11), ..schedule(1000, 0, 0) };
+    let drained = ArrivalSchedule { waiting_at_close: Some(11), ..schedule(1000, 0, 0) };
     assert!(drained.overloaded(), "what waited at the closing counts, also when it was served later");
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::percentile::median;
 use super::processor::seconds_of;
-use super::{Baseline, Kind};
+use super::{Baseline, BaselineMetricKind};
 
 const READS: u64 = 100_000;
 const PASSES: usize = 9;
@@ -24,13 +24,20 @@ pub(super) fn measure(baseline: &mut Baseline) {
     let costs: Vec<f64> = (0..=PASSES).map(pass).skip(1).collect();
     match median(costs) {
         Some(cost) => {
-            baseline.put("clock.read", "reading the clock", cost, "ns", Kind::Cost, PASSES as u64);
+            baseline.put(
+                "clock.read",
+                "reading the clock",
+                cost,
+                "ns",
+                BaselineMetricKind::Cost,
+                PASSES as u64,
+            );
         }
         None => baseline.miss("cost of reading the clock", "the clock of CPU time stands still"),
     }
     let (step, stands) = smallest_step();
     let step = if stands { "does not move".into() } else { format!("yes, in steps of {step} ns") };
-    baseline.say("clock.monotonic", "clock is monotonic", step);
+    baseline.add_fact("clock.monotonic", "clock is monotonic", step);
 }
 
 /// The smallest step between two readings that differ, in nanoseconds, and whether none did. `Instant` cannot go back:

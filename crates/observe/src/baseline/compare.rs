@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Baseline, Fact, Figure};
+use super::{Baseline, BaselineFact, BaselineMetric};
 
 /// A figure of both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -15,7 +15,7 @@ pub struct Line {
     pub now: f64,
     /// Now through before.
     pub ratio: f64,
-    /// Whether it differs by more than [`super::Kind::bound`] allows.
+    /// Whether it differs by more than [`super::BaselineMetricKind::bound`] allows.
     pub beyond: bool,
     /// Whether it is better than before; only meant where it is beyond.
     pub better: bool,
@@ -68,7 +68,7 @@ pub fn compare(now: &Baseline, before: &Baseline) -> Comparison {
     Comparison { lines, changed: changed(now, before), why_not }
 }
 
-fn line(now: &Figure, at: &Baseline, was: &Baseline) -> Option<Line> {
+fn line(now: &BaselineMetric, at: &Baseline, was: &Baseline) -> Option<Line> {
     let before = was.figures.iter().find(|before| before.name == now.name)?;
     let bound = now.kind.bound()?;
     // Of another directory, database or size they are figures of something else.
@@ -92,13 +92,13 @@ fn line(now: &Figure, at: &Baseline, was: &Baseline) -> Option<Line> {
 }
 
 /// Facts that come and go with every reading.
-fn is_momentary(fact: &Fact) -> bool {
+fn is_momentary(fact: &BaselineFact) -> bool {
     matches!(fact.name.as_str(), "database.active" | "clock.monotonic")
 }
 
 fn changed(now: &Baseline, before: &Baseline) -> Vec<Changed> {
     let other_database = now.fact("database.target") != before.fact("database.target");
-    let skip = |fact: &&Fact| {
+    let skip = |fact: &&BaselineFact| {
         is_momentary(fact)
             || other_database && fact.name.starts_with("database.") && fact.name != "database.target"
     };
@@ -130,16 +130,16 @@ fn changed(now: &Baseline, before: &Baseline) -> Vec<Changed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Kind;
+    use super::super::BaselineMetricKind;
     use super::*;
 
     fn baseline(speed: f64, latency: f64, governor: &str) -> Baseline {
         let mut baseline = Baseline::new();
-        baseline.put("processor.single-thread", "speed", speed, "M/s", Kind::Speed, 9);
-        baseline.put("sync.p50", "sync", latency, "µs", Kind::Latency, 900);
-        baseline.put("host.steal", "steal", 3.0, "%", Kind::Disturbance, 1);
-        baseline.say("processor.governor", "governor", governor);
-        baseline.say("sync.file-system", "directory", "/a");
+        baseline.put("processor.single-thread", "speed", speed, "M/s", BaselineMetricKind::Speed, 9);
+        baseline.put("sync.p50", "sync", latency, "µs", BaselineMetricKind::Latency, 900);
+        baseline.put("host.steal", "steal", 3.0, "%", BaselineMetricKind::Disturbance, 1);
+        baseline.add_fact("processor.governor", "governor", governor);
+        baseline.add_fact("sync.file-system", "directory", "/a");
         baseline
     }
 

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Measures, and returns the directory beside its files when they are on this host.
 pub(super) fn measure(baseline: &mut Baseline, engine: &dyn Engine) -> Option<PathBuf> {
-    baseline.say("database.target", "database", engine.describe());
+    baseline.add_fact("database.target", "database", engine.describe());
     let mut session = match engine.connect().and_then(|mut session| {
         session.set_timeout(Some(PATIENCE))?;
         Ok(session)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::directory::{Scratch, aligned, fill};
-use super::{Baseline, Interrupted, Kind};
+use super::{Baseline, BaselineMetricKind, Interrupted};
 use crate::host::Filesystem;
 
 const PAGE: usize = 8192;
@@ -34,7 +34,7 @@ pub(super) fn measure(
         return Ok(());
     };
     let words = format!("{} on {} ({})", found.kind, found.mount_point, found.source);
-    baseline.say("disk.file-system", "file system of the disk test", words);
+    baseline.add_fact("disk.file-system", "file system of the disk test", words);
     let bytes = size(found.free_bytes, most);
     if bytes < LEAST_BYTES {
         let free = found.free_bytes >> 20;
@@ -50,7 +50,7 @@ pub(super) fn measure(
         }
     };
     let way = if direct { "O_DIRECT" } else { "through the page cache: no O_DIRECT here" };
-    baseline.say("disk.way", "way of the disk test", way);
+    baseline.add_fact("disk.way", "way of the disk test", way);
     let mut buffer = vec![0; BLOCK + SECTOR];
     let Some(block) = aligned(&mut buffer, SECTOR, BLOCK) else { return Ok(()) };
     fill(block, 1);
@@ -89,7 +89,7 @@ pub(super) fn measure(
 }
 
 fn put(baseline: &mut Baseline, name: &str, label: &str, speed: f64, bytes: u64) {
-    baseline.put(name, label, speed, "MB/s", Kind::Bandwidth, bytes / BLOCK as u64);
+    baseline.put(name, label, speed, "MB/s", BaselineMetricKind::Bandwidth, bytes / BLOCK as u64);
 }
 
 /// At most a tenth of what is free, in whole blocks.

@@ -7,7 +7,7 @@ pub(super) fn read(baseline: &mut Baseline) {
     let host = Host::read();
     let (cpu, memory) = (&host.cpu, &host.memory);
     let mut say = |name: &str, label: &str, value: Option<String>| match value {
-        Some(value) => baseline.say(name, label, value),
+        Some(value) => baseline.add_fact(name, label, value),
         None => baseline.miss(label, "this kernel does not tell"),
     };
     say("host.kernel", "kernel", host.kernel.clone());

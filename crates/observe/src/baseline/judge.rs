@@ -151,7 +151,7 @@ fn database(baseline: &Baseline, say: &mut Say<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Kind;
+    use super::super::BaselineMetricKind;
     use super::super::database::fault_words;
     use super::*;
 
@@ -160,7 +160,7 @@ mod tests {
         let mut baseline = Baseline::new();
         baseline.build = "release".into();
         for fault in kelvin_database::postgres::faults::known(180_001) {
-            baseline.say(&format!("{FAULT}{}", fault.id), "known fault", fault_words(&fault));
+            baseline.add_fact(&format!("{FAULT}{}", fault.id), "known fault", fault_words(&fault));
         }
         let remarks = judge(&baseline);
         assert_eq!(remarks.len(), 1);
@@ -175,18 +175,18 @@ mod tests {
     fn a_good_machine_has_no_grave_remark() {
         let mut baseline = Baseline::new();
         baseline.build = "release".into();
-        baseline.say("processor.governor", "", "performance");
-        baseline.say("processor.mitigations", "", "spectre_v2: Mitigation: Retpolines");
-        baseline.say("database.fsync", "", "on");
-        baseline.put("clock.read", "", 25.0, "ns", Kind::Cost, 9);
-        baseline.put("sync.p50", "", 200.0, "µs", Kind::Latency, 900);
-        baseline.put("host.steal", "", 0.1, "%", Kind::Disturbance, 1);
+        baseline.add_fact("processor.governor", "", "performance");
+        baseline.add_fact("processor.mitigations", "", "spectre_v2: Mitigation: Retpolines");
+        baseline.add_fact("database.fsync", "", "on");
+        baseline.put("clock.read", "", 25.0, "ns", BaselineMetricKind::Cost, 9);
+        baseline.put("sync.p50", "", 200.0, "µs", BaselineMetricKind::Latency, 900);
+        baseline.put("host.steal", "", 0.1, "%", BaselineMetricKind::Disturbance, 1);
         assert_eq!(judge(&baseline), []);
         baseline.facts[2].value = "off".into();
         baseline.figures[0].value = 900.0;
         baseline.figures[1].value = 2.0;
         baseline.figures[2].value = 2.5;
-        baseline.say("database.active", "", "3");
+        baseline.add_fact("database.active", "", "3");
         let grave: Vec<_> =
             judge(&baseline).into_iter().filter(|one| one.grave).map(|one| one.about).collect();
         assert_eq!(grave, ["clock.read", "host.steal", "sync.p50", "database.fsync", "database.active"]);

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::percentile::median;
 use super::processor::seconds_of;
-use super::{Baseline, Kind};
+use super::{Baseline, BaselineMetricKind};
 use crate::host::line;
 
 /// A cache line, whose first word names the next one.
@@ -38,7 +38,7 @@ fn measure_behind(baseline: &mut Baseline, cache: Option<u64>, available: Option
     };
     let mut buffer = vec![Cell([0; 8]); (bytes / CELL) as usize];
     link(&mut buffer);
-    baseline.say("memory.tested", "memory tested", format!("{} MiB", bytes >> 20));
+    baseline.add_fact("memory.tested", "memory tested", format!("{} MiB", bytes >> 20));
     let mut at = 0;
     let mut chase = |_| {
         let seconds = seconds_of(|| {
@@ -53,16 +53,32 @@ fn measure_behind(baseline: &mut Baseline, cache: Option<u64>, available: Option
     let first = cache.unwrap_or(LEAST / 2).div_ceil(CELL * STEPS) as usize;
     let times: Vec<f64> = (0..first + CHASES).map(&mut chase).skip(first).collect();
     let label = "memory latency, random, dependent";
-    put(baseline, "memory.latency", label, median(times), "ns", Kind::Cost, CHASES);
+    put(baseline, "memory.latency", label, median(times), "ns", BaselineMetricKind::Cost, CHASES);
     let read = |_| bytes as f64 / 1e9 / seconds_of(|| sum(&buffer));
     let read: Vec<f64> = (0..=SWEEPS).map(read).skip(1).collect();
-    put(baseline, "memory.read", "memory read, one thread", median(read), "GB/s", Kind::Speed, SWEEPS);
+    put(
+        baseline,
+        "memory.read",
+        "memory read, one thread",
+        median(read),
+        "GB/s",
+        BaselineMetricKind::Speed,
+        SWEEPS,
+    );
     let half = buffer.len() / 2;
     let (from, to) = buffer.split_at_mut(half);
     let copied = half as f64 * CELL as f64 / 1e9;
     let copy = |_| copied / seconds_of(|| to[..half].copy_from_slice(from));
     let copy: Vec<f64> = (0..=SWEEPS).map(copy).skip(1).collect();
-    put(baseline, "memory.copy", "memory copy, one thread", median(copy), "GB/s", Kind::Speed, SWEEPS);
+    put(
+        baseline,
+        "memory.copy",
+        "memory copy, one thread",
+        median(copy),
+        "GB/s",
+        BaselineMetricKind::Speed,
+        SWEEPS,
+    );
 }
 
 fn put(
@@ -71,7 +87,7 @@ fn put(
     label: &str,
     value: Option<f64>,
     unit: &str,
-    kind: Kind,
+    kind: BaselineMetricKind,
     passes: usize,
 ) {
     match value {

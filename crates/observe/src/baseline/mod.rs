@@ -9,13 +9,13 @@ mod compare;
 pub(crate) mod database;
 mod directory;
 mod disk;
+mod disturbance;
 mod facts;
 mod judge;
 mod loopback;
 mod memory;
 mod percentile;
 mod processor;
-mod quiet;
 mod sync;
 
 use std::ops::ControlFlow;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kelvin_database::Engine;
-use kelvin_measure::observation::Absent;
+use kelvin_measure::observation::UnavailableMetrics;
 use serde::{Deserialize, Serialize};
 
 pub use compare::{Changed, Comparison, Line, compare};
@@ -48,7 +48,7 @@ pub struct Options {
 
 /// A fact in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fact {
+pub struct BaselineFact {
     /// Stable, dotted: "processor.governor", "database.fsync".
     pub name: String,
     /// What it is, for people.
@@ -60,7 +60,7 @@ pub struct Fact {
 /// What a figure is of: that decides which way is better, and by how much two may differ and still be the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum BaselineMetricKind {
     /// Work of processor or memory a second, by CPU time.
     Speed,
     /// Time that processor or memory takes, by CPU time.
@@ -75,7 +75,7 @@ pub enum Kind {
     Disturbance,
 }
 
-impl Kind {
+impl BaselineMetricKind {
     /// Whether more is better.
     pub fn more_is_better(self) -> bool {
         matches!(self, Self::Speed | Self::Bandwidth)
@@ -101,7 +101,7 @@ impl Kind {
 
 /// A figure that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct BaselineMetric {
     /// Stable, dotted: "processor.single-thread", "sync.p50".
     pub name: String,
     /// What it is, for people.
@@ -111,7 +111,7 @@ pub struct Figure {
     /// "M/s", "GB/s", "MB/s", "ns", "µs", "%", "cores" or "1".
     pub unit: String,
     /// What it is of.
-    pub kind: Kind,
+    pub kind: BaselineMetricKind,
     /// Passes or operations that it rests on.
     pub samples: u64,
 }
@@ -126,11 +126,11 @@ pub struct Baseline {
     /// Milliseconds that it took.
     pub took_ms: u64,
     /// Facts, in the order in which they are shown.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<BaselineFact>,
     /// Figures, in the order in which they are shown.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<BaselineMetric>,
     /// What could not be measured, and why.
-    pub absent: Vec<Absent>,
+    pub absent: Vec<UnavailableMetrics>,
 }
 
 impl Baseline {
@@ -156,19 +156,29 @@ impl Baseline {
         }
     }
 
-    pub(crate) fn say(&mut self, name: &str, label: &str, value: impl Into<String>) {
-        self.facts.push(Fact { name: name.into(), label: label.into(), value: value.into() });
+    pub(crate) fn add_fact(&mut self, name: &str, label: &str, value: impl Into<String>) {
+        self.facts.push(BaselineFact { name: name.into(), label: label.into(), value: value.into() });
     }
 
-    fn put(&mut self, name: &str, label: &str, value: f64, unit: &str, kind: Kind, samples: u64) {
+    fn put(
+        &mut self,
+        name: &str,
+        label: &str,
+        value: f64,
+        unit: &str,
+        kind: BaselineMetricKind,
+        samples: u64,
+    ) {
         let (name, label, unit) = (name.into(), label.into(), unit.into());
-        self.figures.push(Figure { name, label, value, unit, kind, samples });
+        self.figures.push(BaselineMetric { name, label, value, unit, kind, samples });
     }
 
     /// Median and 99th percentile of times in nanoseconds, shown in microseconds.
     fn put_latency(&mut self, name: &str, label: &str, times: &mut [u64]) {
         let samples = times.len() as u64;
-        for (word, p, kind) in [("p50", 0.5, Kind::Latency), ("p99", 0.99, Kind::Tail)] {
+        for (word, p, kind) in
+            [("p50", 0.5, BaselineMetricKind::Latency), ("p99", 0.99, BaselineMetricKind::Tail)]
+        {
             let (name, label) = (format!("{name}.{word}"), format!("{label} {word}"));
             match percentile::of(times, p) {
                 Some(time) => self.put(&name, &label, time as f64 / 1e3, "µs", kind, samples),
@@ -178,7 +188,7 @@ impl Baseline {
     }
 
     fn miss(&mut self, what: &str, why: impl Into<String>) {
-        self.absent.push(Absent { what: what.into(), why: why.into() });
+        self.absent.push(UnavailableMetrics { what: what.into(), why: why.into() });
     }
 }
 
@@ -203,7 +213,7 @@ pub fn measure(
         ControlFlow::Break(()) => Err(Interrupted),
     };
     facts::read(&mut baseline);
-    let quiet = quiet::Watch::start();
+    let quiet = disturbance::DisturbanceMeter::start();
     begin("clock")?;
     clock::measure(&mut baseline);
     begin("processor")?;

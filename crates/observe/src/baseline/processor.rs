@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::percentile::median;
-use super::{Baseline, Kind};
+use super::{Baseline, BaselineMetricKind};
 
 /// Rounds of a pass: some 15 ms.
 const ROUNDS: u64 = 3_000_000;
@@ -34,7 +34,14 @@ pub(super) fn measure(baseline: &mut Baseline) {
     match median(rates) {
         Some(rate) => {
             let label = "one thread, integers and hashing";
-            baseline.put("processor.single-thread", label, rate, "M/s", Kind::Speed, PASSES as u64);
+            baseline.put(
+                "processor.single-thread",
+                label,
+                rate,
+                "M/s",
+                BaselineMetricKind::Speed,
+                PASSES as u64,
+            );
         }
         None => baseline.miss("speed of one thread", "the clock of CPU time stands still"),
     }

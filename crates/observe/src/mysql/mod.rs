@@ -10,13 +10,13 @@
 //! this host whose threads may be read, the kernel says the rest: the system call that a session's thread is in, and of which
 //! file ([`thread`]). What neither can show is told as [`kelvin_measure::observation::Absent`].
 
+mod counter_watcher;
 mod counters;
-mod figures;
 mod flushing;
 mod link;
 mod locks;
 mod others;
-mod place;
+mod placement;
 mod relations;
 mod sessions;
 mod settings;
@@ -30,12 +30,12 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Result};
 
-use crate::engine::{Found, Plan};
+use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
 use crate::server::figures::Figures;
 use crate::server::sessions::Sessions;
 use link::{FIGURES, SESSIONS};
-pub use place::find;
+pub use placement::locate_server;
 
 /// InnoDB renews what it shows of transactions only when nobody has read it for 0.1 s: looks that come sooner would see the same
 /// transactions for ever.
@@ -45,16 +45,16 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(120);
 ///
 /// # Errors
 /// As [`server::links`].
-pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
+pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatchers> {
     let (mut sessions, figures) = server::links(engine, plan, link::connect)?;
-    let place = place::find_by(engine.as_ref(), &mut sessions);
+    let place = placement::find_by(engine.as_ref(), &mut sessions);
     let observers = link::Observers::default();
     observers.set(SESSIONS, sessions.about.connection);
     observers.set(FIGURES, figures.about.connection);
     let interval = (Duration::from_secs(1) / plan.looks).max(BETWEEN_LOOKS);
     let looks = sessions::MysqlSessions::new(plan, place.server, observers.clone());
-    let counters = figures::MysqlCounters::new(plan, observers);
-    Ok(Found {
+    let counters = counter_watcher::MysqlCounters::new(plan, observers);
+    Ok(EngineWatchers {
         watchers: vec![
             Box::new(Sessions::new(sessions, interval, looks)),
             Box::new(Figures::new(figures, plan, counters)),

@@ -2,13 +2,13 @@
 
 use kelvin_database::{Error, Rows};
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{Absent, Blocker, WaitGroup, WaitKind};
+use kelvin_measure::observation::{Blocker, UnavailableMetrics, WaitGroup, WaitKind};
 
 use super::link::{Link, Observers, SESSIONS, Server};
 use super::others::Others;
 use super::state::{Seen, state};
 use super::thread::Threads;
-use super::{Plan, locks, sql};
+use super::{WatchPlan, locks, sql};
 use crate::server::sessions::{SessionSource, Tally};
 use crate::server::shortened;
 use crate::watch::Feed;
@@ -24,7 +24,7 @@ pub(super) struct MysqlSessions {
 }
 
 impl MysqlSessions {
-    pub(super) fn new(plan: &Plan, process: Option<u32>, observers: Observers) -> Self {
+    pub(super) fn new(plan: &WatchPlan, process: Option<u32>, observers: Observers) -> Self {
         Self {
             observers,
             rows: Rows::new(),
@@ -34,9 +34,10 @@ impl MysqlSessions {
         }
     }
 
-    fn absent(&self, server: &Server) -> Vec<Absent> {
+    fn absent(&self, server: &Server) -> Vec<UnavailableMetrics> {
         let mut absent = Vec::new();
-        let mut add = |what: &str, why: &str| absent.push(Absent { what: what.into(), why: why.into() });
+        let mut add =
+            |what: &str, why: &str| absent.push(UnavailableMetrics { what: what.into(), why: why.into() });
         if !server.transactions {
             add(
                 "sessions of other accounts, row locks and transactions that wait for their client",
@@ -74,7 +75,7 @@ impl SessionSource for MysqlSessions {
         now.is_same_life(before)
     }
 
-    fn begin(&mut self, link: &mut Link) -> Vec<Absent> {
+    fn begin(&mut self, link: &mut Link) -> Vec<UnavailableMetrics> {
         self.absent(&link.about)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kelvin_database::{Result, Session};
-use kelvin_measure::observation::{Absent, StatementTotals};
+use kelvin_measure::observation::{StatementTotals, UnavailableMetrics};
 
 use super::link::{Link, Server};
 use super::sessions::text;
@@ -44,8 +44,8 @@ impl Statements {
     }
 
     /// Finds out whether there are digests to read.
-    pub(super) fn begin(&mut self, link: &mut Link) -> Option<Absent> {
-        let absent = |why: String| Some(Absent { what: "statements by their text".into(), why });
+    pub(super) fn begin(&mut self, link: &mut Link) -> Option<UnavailableMetrics> {
+        let absent = |why: String| Some(UnavailableMetrics { what: "statements by their text".into(), why });
         if !link.about.performance_schema {
             // Told with the counters.
             return None;

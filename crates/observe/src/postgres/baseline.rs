@@ -38,10 +38,10 @@ const SETTINGS: [&str; 24] = [
 pub(crate) fn settings(baseline: &mut Baseline, session: &mut dyn Session) -> Result<()> {
     let rows = session.query("SELECT version()")?;
     let version = rows.text(0, 0)?;
-    baseline.say("database.version", "version", version.split(", compiled").next().unwrap_or(version));
+    baseline.add_fact("database.version", "version", version.split(", compiled").next().unwrap_or(version));
     let number = session.query("SELECT current_setting('server_version_num')::int")?.int(0, 0)?;
     for fault in faults::known(number) {
-        baseline.say(&format!("{FAULT}{}", fault.id), "known fault", fault_words(&fault));
+        baseline.add_fact(&format!("{FAULT}{}", fault.id), "known fault", fault_words(&fault));
     }
     let names = SETTINGS.map(|name| format!("'{name}'")).join(", ");
     let rows = session.query(&format!(
@@ -55,13 +55,13 @@ pub(crate) fn settings(baseline: &mut Baseline, session: &mut dyn Session) -> Re
         // Which there are depends on the version.
         if let Some((name, value)) = found.iter().find(|(name, _)| name == wanted) {
             let value = if value.is_empty() { "(empty)" } else { value };
-            baseline.say(&format!("database.{name}"), name, value);
+            baseline.add_fact(&format!("database.{name}"), name, value);
         }
     }
     let rows = session.query(
         "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() \
          AND backend_type = 'client backend'",
     )?;
-    baseline.say("database.active", "other active sessions", rows.int(0, 0)?.to_string());
+    baseline.add_fact("database.active", "other active sessions", rows.int(0, 0)?.to_string());
     Ok(())
 }

@@ -13,7 +13,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Observation, Occurrence};
 
 use super::link::{Link, Once};
-use super::log::Line;
+use super::server_log::CheckpointLine;
 use super::sql;
 use crate::watch::Feed;
 
@@ -27,7 +27,7 @@ const READINGS_TO_WAIT: u32 = 2;
 
 /// What the server says of its checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Figures {
+pub(super) struct CheckpointCounters {
     /// Server's time, seconds since 1970.
     pub(super) clock: f64,
     /// Where the last checkpoint's record is in the log.
@@ -41,7 +41,7 @@ pub(super) struct Figures {
     sync_ms: f64,
 }
 
-impl Figures {
+impl CheckpointCounters {
     fn read(rows: &Rows) -> Result<Self, Error> {
         let number = |column| rows.float(0, column);
         Ok(Self {
@@ -79,7 +79,7 @@ pub(super) struct Checkpoints {
     ask: Once,
     under_way: Option<UnderWay>,
     /// Figures as they were when the last checkpoint was over.
-    settled: Option<Figures>,
+    settled: Option<CheckpointCounters>,
     /// When they were last read.
     read_at: Nanos,
     waited: u32,
@@ -100,14 +100,14 @@ impl Checkpoints {
     /// A line of the log, written between `previous` and now.
     pub(super) fn logged(
         &mut self,
-        line: &Line,
+        line: &CheckpointLine,
         previous: Nanos,
         now: Nanos,
         number: &mut dyn FnMut() -> u32,
     ) -> Occurrence {
         let middle = previous + (now - previous) / 2;
         match *line {
-            Line::Starting { timed, for_log } => {
+            CheckpointLine::Starting { timed, for_log } => {
                 let subject = if timed { "timed" } else { "requested" };
                 // Looks may have found the checkpointer at work before.
                 let seen = self.under_way.take().filter(|one| one.to.is_none() && one.logged.is_none());
@@ -122,7 +122,7 @@ impl Checkpoints {
                 });
                 occurrence(id, subject, from, None)
             }
-            Line::Complete { buffers, write_ms, sync_ms, total_ms, distance } => {
+            CheckpointLine::Complete { buffers, write_ms, sync_ms, total_ms, distance } => {
                 let one = self.under_way.take();
                 let earliest = middle.saturating_sub((total_ms * 1e6) as Nanos);
                 // One that began since the last look, or before we did.
@@ -180,7 +180,7 @@ impl Checkpoints {
     /// Reads the figures, and tells of what has begun or ended. Returns the server's time.
     pub(super) fn read(&mut self, link: &mut Link, feed: &mut Feed) -> Result<f64, String> {
         let rows = self.ask.run(link, sql::checkpoints)?;
-        let figures = Figures::read(rows).map_err(|error| error.to_string())?;
+        let figures = CheckpointCounters::read(rows).map_err(|error| error.to_string())?;
         let now = feed.now();
         for occurrence in self.judge(figures, now, &mut || feed.occurrence()) {
             feed.send(Observation::Occurrence(occurrence));
@@ -189,7 +189,12 @@ impl Checkpoints {
     }
 
     /// What follows from new figures.
-    fn judge(&mut self, new: Figures, now: Nanos, number: &mut dyn FnMut() -> u32) -> Vec<Occurrence> {
+    fn judge(
+        &mut self,
+        new: CheckpointCounters,
+        now: Nanos,
+        number: &mut dyn FnMut() -> u32,
+    ) -> Vec<Occurrence> {
         let mut told = Vec::new();
         let last_read = std::mem::replace(&mut self.read_at, now);
         let Some(old) = self.settled else {
@@ -249,11 +254,11 @@ fn occurrence(id: u32, subject: &str, from: Nanos, to: Option<Nanos>) -> Occurre
 
 /// The counter that grew says whose wish it was. One under way whose counter is not published yet is of those that do not
 /// pause between writes, which are the requested ones.
-fn kind(old: &Figures, new: &Figures) -> &'static str {
+fn kind(old: &CheckpointCounters, new: &CheckpointCounters) -> &'static str {
     if new.timed > old.timed && new.requested <= old.requested { "timed" } else { "requested" }
 }
 
-fn grown(old: &Figures, new: &Figures) -> BTreeMap<String, f64> {
+fn grown(old: &CheckpointCounters, new: &CheckpointCounters) -> BTreeMap<String, f64> {
     let mut figures = BTreeMap::new();
     let differences = [
         ("buffers", new.buffers - old.buffers),
@@ -277,9 +282,9 @@ mod tests {
 
     const SECOND: Nanos = 1_000_000_000;
 
-    fn figures(clock: f64, place: i64, timed: f64, requested: f64) -> Figures {
+    fn figures(clock: f64, place: i64, timed: f64, requested: f64) -> CheckpointCounters {
         let counted = timed + requested;
-        Figures {
+        CheckpointCounters {
             clock,
             place,
             began: clock - 3.0,
@@ -291,7 +296,7 @@ mod tests {
         }
     }
 
-    fn judge(checkpoints: &mut Checkpoints, new: Figures, now: Nanos) -> Vec<Occurrence> {
+    fn judge(checkpoints: &mut Checkpoints, new: CheckpointCounters, now: Nanos) -> Vec<Occurrence> {
         let mut next = 7;
         checkpoints.judge(new, now, &mut || {
             next += 1;
@@ -353,16 +358,25 @@ mod tests {
             next
         };
         judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), SECOND);
-        let begun =
-            seen.logged(&Line::Starting { timed: false, for_log: true }, SECOND, SECOND + 10, &mut number);
+        let begun = seen.logged(
+            &CheckpointLine::Starting { timed: false, for_log: true },
+            SECOND,
+            SECOND + 10,
+            &mut number,
+        );
         assert_eq!((begun.id, begun.from, begun.to), (41, SECOND + 5, None));
         for look in 1..9 {
             assert!(!seen.look(true, SECOND + look, SECOND + look + 1));
         }
         // The control file is ahead of the log's line.
         assert_eq!(judge(&mut seen, figures(1002.0, 6, 1.0, 2.0), 2 * SECOND), []);
-        let complete =
-            Line::Complete { buffers: 7.0, write_ms: 3.0, sync_ms: 2.0, total_ms: 6.0, distance: None };
+        let complete = CheckpointLine::Complete {
+            buffers: 7.0,
+            write_ms: 3.0,
+            sync_ms: 2.0,
+            total_ms: 6.0,
+            distance: None,
+        };
         let ended = seen.logged(&complete, 2 * SECOND, 2 * SECOND + 10, &mut number);
         assert_eq!((ended.id, ended.from, ended.to), (41, SECOND + 5, Some(2 * SECOND + 5)));
         assert_eq!((ended.figures["buffers"], ended.figures["forced_by_log_size"]), (7.0, 1.0));

@@ -10,14 +10,14 @@
 
 mod baseline;
 mod checkpoints;
+mod counter_watcher;
 mod counters;
-mod figures;
 mod link;
 mod locks;
-mod log;
-mod place;
+mod placement;
 mod plans;
 mod relations;
+mod server_log;
 mod sessions;
 mod settings;
 mod sql;
@@ -30,12 +30,12 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Result};
 
-use crate::engine::{Found, Plan};
+use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
 use crate::server::figures::Figures;
 use crate::server::sessions::Sessions;
 pub(crate) use baseline::settings as baseline_settings;
-pub use place::find;
+pub use placement::locate_server;
 pub use wait_kind::wait_group;
 
 /// What the observers' sessions are called in `pg_stat_activity`, by which they are left out.
@@ -45,12 +45,12 @@ pub const APPLICATION_NAME: &str = "kelvin observer";
 ///
 /// # Errors
 /// As [`server::links`].
-pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &Plan) -> Result<Found> {
+pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatchers> {
     let (mut sessions, figures) = server::links(engine, plan, link::connect)?;
-    let place = place::find_by(engine.as_ref(), &mut sessions);
-    let log = place.server.and_then(|server| log::find(&mut sessions, server, place.data.as_deref()));
-    let counters = figures::PostgresCounters::new(plan, figures.about.version);
-    Ok(Found {
+    let place = placement::find_by(engine.as_ref(), &mut sessions);
+    let log = place.server.and_then(|server| server_log::find(&mut sessions, server, place.data.as_deref()));
+    let counters = counter_watcher::PostgresCounters::new(plan, figures.about.version);
+    Ok(EngineWatchers {
         watchers: vec![
             Box::new(Sessions::new(
                 sessions,

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use kelvin_database::{Result, Session};
-use kelvin_measure::observation::{Plan, Scan};
+use kelvin_measure::observation::{QueryPlan, Scan};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -17,7 +17,7 @@ use super::sql::{MARK, V16};
 const PATIENCE_MS: u32 = 1000;
 
 /// The plan; none for what is no query or cannot be planned without its values.
-pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Result<Option<Plan>> {
+pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Result<Option<QueryPlan>> {
     if !can_be_explained(text) {
         return Ok(None);
     }
@@ -26,7 +26,7 @@ pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Resul
     let ended = session.run("ROLLBACK");
     let (json, text) = outputs?;
     ended?;
-    Ok(parse(&json).map(|(hash, scans)| Plan { hash, text, scans }))
+    Ok(parse(&json).map(|(hash, scans)| QueryPlan { hash, text, scans }))
 }
 
 fn generic(session: &mut dyn Session, text: &str) -> Result<(String, String)> {

@@ -3,15 +3,15 @@
 use kelvin_database::{Error, Rows};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Phase;
-use kelvin_measure::observation::{Absent, Blocker, Observation};
+use kelvin_measure::observation::{Blocker, Observation, UnavailableMetrics};
 
 use super::checkpoints::Checkpoints;
 use super::link::{Link, Once, Server};
 use super::locks::Locks;
-use super::log::Log;
+use super::server_log::Log;
 use super::vacuums::Vacuums;
 use super::wait_kind::wait_group;
-use super::{Plan, sql};
+use super::{WatchPlan, sql};
 use crate::server::figures::lost;
 use crate::server::sessions::{SessionSource, Tally};
 use crate::server::shortened;
@@ -34,7 +34,7 @@ pub(super) struct PostgresSessions {
 }
 
 impl PostgresSessions {
-    pub(super) fn new(plan: &Plan, log: Option<Log>) -> Self {
+    pub(super) fn new(plan: &WatchPlan, log: Option<Log>) -> Self {
         let mut checkpoints = Checkpoints::default();
         checkpoints.has_log(log.is_some());
         Self {
@@ -50,9 +50,10 @@ impl PostgresSessions {
         }
     }
 
-    fn absent(&self, link: &mut Link) -> Vec<Absent> {
+    fn absent(&self, link: &mut Link) -> Vec<UnavailableMetrics> {
         let mut absent = Vec::new();
-        let mut add = |what: &str, why: &str| absent.push(Absent { what: what.into(), why: why.into() });
+        let mut add =
+            |what: &str, why: &str| absent.push(UnavailableMetrics { what: what.into(), why: why.into() });
         if !link.about.rights.all_stats {
             add(
                 "sessions of other roles, checkpointer, walwriter, background writer and autovacuum workers",
@@ -120,7 +121,7 @@ impl SessionSource for PostgresSessions {
         before.life == now.life
     }
 
-    fn begin(&mut self, link: &mut Link) -> Vec<Absent> {
+    fn begin(&mut self, link: &mut Link) -> Vec<UnavailableMetrics> {
         if self.apart {
             // The name that a connection like the users' comes with; ours has another since.
             let own = link.with(|session, _| {

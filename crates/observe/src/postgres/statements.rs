@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use kelvin_database::{Result, Session};
-use kelvin_measure::observation::{Absent, StatementTotals};
+use kelvin_measure::observation::{StatementTotals, UnavailableMetrics};
 
 use super::link::Link;
 use super::plans;
@@ -54,8 +54,8 @@ impl Statements {
     }
 
     /// Finds out what can be read, and tells what cannot and why.
-    pub(super) fn begin(&mut self, link: &mut Link) -> Vec<Absent> {
-        let absent = |what: &str, why: String| vec![Absent { what: what.into(), why }];
+    pub(super) fn begin(&mut self, link: &mut Link) -> Vec<UnavailableMetrics> {
+        let absent = |what: &str, why: String| vec![UnavailableMetrics { what: what.into(), why }];
         let create = self.create_extension;
         match link.with(|session, _| find(session, create)) {
             Err(why) | Ok(Err(why)) => absent("statements", why),

@@ -13,7 +13,7 @@ use perf_event::events::Dynamic;
 use super::bytes::first_number;
 use super::counter::Counter;
 use super::perf::{Counting, Event, Whom, reason};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 const MONITORS: &str = "/sys/fs/resctrl/mon_data";
@@ -59,7 +59,7 @@ fn monitors(source: &Source, registry: &mut Registry, total: bool) -> Result<(),
 }
 
 struct Monitors {
-    files: Vec<(Kept, Counter)>,
+    files: Vec<(KernelFile, Counter)>,
 }
 
 impl Collector for Monitors {

@@ -11,7 +11,7 @@ use super::bytes::{first_number, lines, number, words};
 use super::cgroup_v1::{Held, Hierarchies};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields, Kind};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry, pressure};
 
 const THROTTLING: [Field; 3] = throttling("throttled_usec", 1e-6);
@@ -188,7 +188,7 @@ enum Single {
 
 /// A file of one value.
 struct Value {
-    file: Kept,
+    file: KernelFile,
     what: Single,
 }
 
@@ -210,7 +210,7 @@ fn quota(text: &[u8]) -> Option<f64> {
 }
 
 struct Io {
-    file: Kept,
+    file: KernelFile,
     counters: [Counter; IO.len()],
 }
 

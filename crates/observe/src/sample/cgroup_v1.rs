@@ -14,7 +14,7 @@ use kelvin_host::Mount;
 use super::bytes::{first_number, lines, number, words};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry, cgroup};
 
 /// The controllers that are read.
@@ -203,7 +203,7 @@ enum What {
 
 /// A file of one number.
 struct One {
-    file: Kept,
+    file: KernelFile,
     counter: Counter,
     what: What,
 }
@@ -236,8 +236,8 @@ impl Collector for One {
 
 /// The CPUs allowed: so many microseconds of each period; below zero without a limit.
 struct Quota {
-    quota: Kept,
-    period: Kept,
+    quota: KernelFile,
+    period: KernelFile,
 }
 
 fn quota(source: &Source, registry: &mut Registry, prefix: &str, quota: &str, period: &str) {
@@ -261,7 +261,7 @@ impl Collector for Quota {
 }
 
 struct Io {
-    files: [Kept; 2],
+    files: [KernelFile; 2],
     counters: [Counter; IO.len()],
 }
 

@@ -7,7 +7,7 @@
 
 use super::bytes::{lines, number, words};
 use super::counter::{Counter, figure, ratio};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 /// The states of a CPU in the order of /proc/stat, each with its help.
@@ -40,7 +40,7 @@ const NODES: &str = "/sys/devices/system/node";
 const NODE: &str = "share of the CPU time of this node's CPUs neither idle nor iowait";
 
 struct Cpus {
-    file: Kept,
+    file: KernelFile,
     /// The total first, then CPU by CPU: the number and its last times.
     each: Vec<(Option<u32>, Times)>,
     counters: [Counter; 4],

@@ -3,14 +3,14 @@
 //! A burst of writes shows in these as it is long: the counters know no peak within an interval, and reading them more
 //! often would cost more than it tells. Whoever judges bursts compares the intervals with each other.
 
+use super::backing_device::BackingDevice;
 use super::bytes::lines;
 use super::iostat::{COLUMNS, Counters, columns, parse, replaced};
-use super::place::Place;
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 struct Disks {
-    file: Kept,
+    file: KernelFile,
     disks: Vec<Disk>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn register(
     source: &Source,
     registry: &mut Registry,
     wanted: &[String],
-    places: &[(String, Place)],
+    places: &[(String, BackingDevice)],
 ) -> Vec<String> {
     let file = match source.open("/proc/diskstats") {
         Ok(file) => file,

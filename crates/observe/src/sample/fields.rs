@@ -2,7 +2,7 @@
 
 use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 /// One line of such a file as a series.
@@ -37,7 +37,7 @@ impl Field {
 
 /// A kept file of "name value" lines.
 pub(super) struct Fields {
-    file: Kept,
+    file: KernelFile,
     /// Words before the name, as in "Node 0 MemFree: 12 kB".
     skip: usize,
     wanted: Vec<Field>,

@@ -5,7 +5,7 @@
 
 use super::bytes::{decimal, first_number, lines, number, words};
 use super::counter::Counter;
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 const DIRECTORY: &str = "/sys/devices/system/cpu";
@@ -19,7 +19,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
     let mut numbers = Vec::new();
     let (from, why) = {
         let found = cpus.iter().filter_map(|&cpu| Some((cpu, file(cpu, "cpufreq/scaling_cur_freq")?)));
-        let files: Vec<Kept> = found
+        let files: Vec<KernelFile> = found
             .map(|(cpu, file)| {
                 numbers.push(cpu);
                 file
@@ -29,9 +29,12 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
             let text = source.text("/proc/cpuinfo").unwrap_or_default();
             parse(text.as_bytes(), |cpu, _| numbers.push(cpu));
             let why = "no cpufreq in /sys/devices/system/cpu and no \"cpu MHz\" in /proc/cpuinfo: the host's frequencies are not shown";
-            (source.open("/proc/cpuinfo").ok().filter(|_| !numbers.is_empty()).map(From::Info), why)
+            (
+                source.open("/proc/cpuinfo").ok().filter(|_| !numbers.is_empty()).map(FrequencySource::Info),
+                why,
+            )
         } else {
-            (Some(From::Files(files)), "")
+            (Some(FrequencySource::Files(files)), "")
         }
     };
     match from {
@@ -57,13 +60,13 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
     registry.add(vec![("host.cpu.total.throttled".to_owned(), "1/s", help)], collector);
 }
 
-enum From {
-    Files(Vec<Kept>),
-    Info(Kept),
+enum FrequencySource {
+    Files(Vec<KernelFile>),
+    Info(KernelFile),
 }
 
 struct Frequency {
-    from: From,
+    from: FrequencySource,
     /// The CPUs in the order of their series.
     numbers: Vec<u32>,
     totals_only: bool,
@@ -81,14 +84,14 @@ impl Collector for Frequency {
             }
         };
         match &self.from {
-            From::Files(files) => {
+            FrequencySource::Files(files) => {
                 for (i, file) in files.iter().enumerate() {
                     if let Some(kilohertz) = file.read(buffer).and_then(first_number) {
                         take(i, kilohertz as f64 / 1e3);
                     }
                 }
             }
-            From::Info(file) => parse(file.read(buffer).unwrap_or_default(), |cpu, megahertz| {
+            FrequencySource::Info(file) => parse(file.read(buffer).unwrap_or_default(), |cpu, megahertz| {
                 if let Ok(at) = self.numbers.binary_search(&cpu) {
                     take(at, megahertz);
                 }
@@ -122,7 +125,7 @@ fn value(line: &[u8]) -> Option<&[u8]> {
 }
 
 struct Throttle {
-    files: Vec<Kept>,
+    files: Vec<KernelFile>,
     counters: Vec<Counter>,
 }
 

@@ -7,6 +7,7 @@
 //! Formulas of the devices are those of `iostat -x` (sysstat), of the pressures `Documentation/accounting/psi.rst`, of
 //! the rest the `Documentation/` of the kernel that the file of each collector names.
 
+mod backing_device;
 mod bandwidth;
 mod bytes;
 mod cgroup;
@@ -24,7 +25,6 @@ mod numa;
 mod numa_maps;
 mod pace;
 mod perf;
-mod place;
 mod pressure;
 mod process;
 mod run_queue;
@@ -36,8 +36,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use backing_device::{BackingDevice, Device};
 pub(crate) use cpu::SHARES;
-pub use place::{Device, Place};
 use source::Buffer;
 pub use source::Source;
 
@@ -128,7 +128,7 @@ impl Registry {
 pub struct HostSampler {
     series: Vec<SeriesInfo>,
     absent: Vec<Absent>,
-    places: Vec<(String, Place)>,
+    places: Vec<(String, BackingDevice)>,
     devices: Vec<Device>,
     parts: Vec<(Range<usize>, Box<dyn Collector>)>,
     buffer: Buffer,
@@ -150,8 +150,11 @@ impl HostSampler {
         pressure::register(source, found, "/proc/pressure/", "", "host.pressure");
         memory::register(source, found);
         numa::register(source, found);
-        let places: Vec<_> =
-            config.paths.iter().map(|(role, path)| (role.clone(), Place::find(source, path))).collect();
+        let places: Vec<_> = config
+            .paths
+            .iter()
+            .map(|(role, path)| (role.clone(), BackingDevice::find(source, path)))
+            .collect();
         let names = disk::register(source, found, &config.disks, &places);
         let devices = Device::all(source, names);
         network::register(source, found);
@@ -175,7 +178,7 @@ impl HostSampler {
     }
 
     /// Where the configured paths lie, by role.
-    pub fn places(&self) -> &[(String, Place)] {
+    pub fn places(&self) -> &[(String, BackingDevice)] {
         &self.places
     }
 

@@ -5,7 +5,7 @@
 
 use super::bytes::{hexadecimal, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 /// Name, unit, help and the column of `/proc/net/dev` behind the colon.
@@ -88,7 +88,7 @@ fn devices(source: &Source, registry: &mut Registry) {
 }
 
 struct Devices {
-    file: Kept,
+    file: KernelFile,
     /// Name, counters, and whether this sample saw it.
     devices: Vec<(Vec<u8>, [Counter; COLUMNS.len()], bool)>,
 }
@@ -143,7 +143,7 @@ fn protocol(source: &Source, registry: &mut Registry, path: &'static str, wanted
 }
 
 struct Tcp {
-    file: Kept,
+    file: KernelFile,
     wanted: &'static [Protocol; 3],
     slots: [Option<usize>; 3],
     counters: [Counter; 3],
@@ -177,7 +177,7 @@ fn pairs(text: &[u8], wanted: &[Protocol; 3]) -> [Option<u64>; 3] {
 }
 
 struct Soft {
-    file: Kept,
+    file: KernelFile,
     counters: [Counter; 2],
 }
 

@@ -7,7 +7,7 @@
 use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure, ratio};
 use super::fields::{Field, Fields, Kind};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 const DIRECTORY: &str = "/sys/devices/system/node";
@@ -55,7 +55,7 @@ pub(crate) const LEVELS: [Field; 4] = [
 ];
 
 struct Numa {
-    nodes: Vec<(Kept, [Counter; 6])>,
+    nodes: Vec<(KernelFile, [Counter; 6])>,
 }
 
 pub(super) fn register(source: &Source, registry: &mut Registry) {

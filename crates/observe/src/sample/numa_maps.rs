@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::bytes::{lines, number, words};
 use super::counter::ratio;
 use super::pace::Pace;
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Process, Registry};
 
 const LEAST: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &s
 
 struct Placement {
     pid: u32,
-    list: Option<Kept>,
+    list: Option<KernelFile>,
     root: String,
     nodes: Vec<u32>,
     pace: Pace,

@@ -7,7 +7,7 @@
 
 use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 const RESOURCES: [(&str, &str, &str); 4] = [
@@ -30,7 +30,7 @@ const RESOURCES: [(&str, &str, &str); 4] = [
 ];
 
 struct Pressure {
-    file: Kept,
+    file: KernelFile,
     some: Counter,
     full: Counter,
     /// The slots of "some" and "full"; interrupts have only the second, old kernels for the CPU only the first.

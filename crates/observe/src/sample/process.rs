@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::bytes::{number, words};
 use super::pace::Pace;
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::tasks::{Table, delay, numbered, stat, values};
 use super::{Collector, Process, Registry};
 
@@ -38,8 +38,8 @@ struct Watched {
     children: bool,
     root: String,
     /// Kept open, so that they cannot become another process's.
-    stat: Kept,
-    list: Option<Kept>,
+    stat: KernelFile,
+    list: Option<KernelFile>,
     threads: File,
     io: bool,
     delays: bool,

@@ -5,14 +5,14 @@
 
 use super::bytes::{lines, number, words};
 use super::counter::{Counter, figure, ratio};
-use super::source::{Buffer, Kept, Source};
+use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
 const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean length of the queue";
 const SHARE: &str = "waiting for a CPU as a share of running and waiting";
 
 struct RunQueue {
-    file: Kept,
+    file: KernelFile,
     cpus: Vec<(u32, Counter, Counter)>,
     totals_only: bool,
 }

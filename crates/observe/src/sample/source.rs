@@ -35,9 +35,9 @@ impl Source {
     }
 
     /// Opens a file to keep, and reads it once: some files open well and cannot be read. Why it is absent, otherwise.
-    pub(super) fn open(&self, path: impl AsRef<Path>) -> Result<Kept, String> {
+    pub(super) fn open(&self, path: impl AsRef<Path>) -> Result<KernelFile, String> {
         let path = path.as_ref();
-        let kept = File::open(self.path(path)).map(Kept);
+        let kept = File::open(self.path(path)).map(KernelFile);
         let read = kept.and_then(|kept| kept.0.read_at(&mut [0], 0).map(|_| kept));
         read.map_err(|error| format!("{}: {}", path.display(), reason(&error)))
     }
@@ -76,9 +76,9 @@ fn reason(error: &std::io::Error) -> String {
 
 /// An open file of the kernel's.
 #[derive(Debug)]
-pub(super) struct Kept(File);
+pub(super) struct KernelFile(File);
 
-impl Kept {
+impl KernelFile {
     /// The file as it is now, from its beginning.
     pub(super) fn read<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
         buffer.fill(&self.0)

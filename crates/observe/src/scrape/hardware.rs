@@ -7,13 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::Figures;
 use super::page::Page;
+use super::scraped_metrics::ScrapedMetrics;
 use super::text::Sample;
 
 const INTERVAL: &str = "Measurement_Interval_in_us";
 
-pub(super) fn map(page: &Page<'_>, figures: &mut Figures) {
+pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     let Some(microseconds) = page.one(INTERVAL) else { return };
     let seconds = figures.rise(INTERVAL.to_owned(), microseconds) / 1e6;
     // That which does not go with our own clock is no moment, and the counters beside it are no counters.

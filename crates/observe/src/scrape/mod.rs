@@ -5,11 +5,11 @@
 //! behind one endpoint. What they tell and nobody here has a name for is left out and counted.
 
 mod endpoint;
-mod figures;
 mod hardware;
 mod node;
 mod page;
 mod postgres;
+mod scraped_metrics;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -18,13 +18,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Reading};
+use kelvin_measure::observation::{Metric, Observation, Observer, Reading, UnavailableMetrics};
 
 use crate::watch::{Feed, Watcher};
 use endpoint::Endpoint;
 pub use endpoint::UrlError;
-use figures::{Figure, Figures};
 use page::Page;
+use scraped_metrics::{Figure, ScrapedMetrics};
 
 /// The most that one endpoint may name: devices that come and go, as those of containers do, would else be declared
 /// and stored without end. A host of a thousand CPUs has some 15,000 figures.
@@ -127,14 +127,14 @@ impl ScrapeWatcher {
         self.mapping = mapping;
         let (figures, (all, unused)) = taken?;
         let (new, refused) = self.declared.new_ones(&figures);
-        let too_many = (refused && !std::mem::replace(&mut self.declared.told, true)).then(|| Absent {
+        let too_many = (refused && !std::mem::replace(&mut self.declared.told, true)).then(|| UnavailableMetrics {
             what: format!("{}: new figures", self.endpoint.label()),
             why: format!(
                 "its names change all the time: after {MOST_NAMES} names, or names that came {MOST_BLOCKS} times, new \
                  ones are left out; have the exporter leave out the devices that come and go"
             ),
         });
-        let absent = (!std::mem::replace(&mut self.told, true) && unused > 0).then(|| Absent {
+        let absent = (!std::mem::replace(&mut self.told, true) && unused > 0).then(|| UnavailableMetrics {
             what: self.endpoint.label().to_owned(),
             why: format!("{unused} of its {all} figures have no counterpart here and are left out"),
         });
@@ -176,7 +176,7 @@ impl Watcher for ScrapeWatcher {
         // The first look names the metrics: what there are is known by asking.
     }
 
-    fn look(&mut self, feed: &mut Feed) -> Result<(), String> {
+    fn sample(&mut self, feed: &mut Feed) -> Result<(), String> {
         self.scrape(feed)
     }
 }
@@ -184,7 +184,7 @@ impl Watcher for ScrapeWatcher {
 /// From a text to figures.
 #[derive(Debug, Default)]
 struct Mapping {
-    figures: Figures,
+    figures: ScrapedMetrics,
     disks: node::Disks,
 }
 

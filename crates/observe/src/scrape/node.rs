@@ -9,8 +9,8 @@
 use crate::sample::SHARES;
 use std::collections::{BTreeMap, HashMap};
 
-use super::figures::Figures;
 use super::page::Page;
+use super::scraped_metrics::ScrapedMetrics;
 use crate::sample::tables::{
     COLUMNS, Counters, EVENTS, Field, Kind, MEMORY, NUMA_KEYS, NUMA_LEVELS, columns, missing, replaced,
 };
@@ -18,7 +18,7 @@ use crate::sample::tables::{
 /// The last counters of each device.
 pub(super) type Disks = HashMap<String, Counters>;
 
-pub(super) fn map(page: &Page<'_>, figures: &mut Figures, disks: &mut Disks) {
+pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics, disks: &mut Disks) {
     cpus(page, figures);
     plain(page, figures);
     run_queue(page, figures);
@@ -38,7 +38,7 @@ const IDLE: usize = 3;
 const WAITING: usize = 4;
 
 /// The kernel's times of a CPU may fall a little, that of waiting for devices above all; node_exporter hides such falls.
-fn cpus(page: &Page<'_>, figures: &mut Figures) {
+fn cpus(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     let mut rises: BTreeMap<u32, [f64; SHARES.len()]> = BTreeMap::new();
     for sample in page.all("node_cpu_seconds_total") {
         let Ok(cpu) = sample.label("cpu").parse() else { continue };
@@ -152,7 +152,7 @@ const PRESSURES: [(&str, &str, &str); 6] = [
     ),
 ];
 
-fn plain(page: &Page<'_>, figures: &mut Figures) {
+fn plain(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     for (there, here, unit, help) in RATES {
         if let Some(value) = page.one(there) {
             figures.rate(here, unit, help, value, 1.0);
@@ -177,7 +177,7 @@ fn plain(page: &Page<'_>, figures: &mut Figures) {
     }
 }
 
-fn run_queue(page: &Page<'_>, figures: &mut Figures) {
+fn run_queue(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean length of the queue";
     let mut rises: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     for (at, there) in ["node_schedstat_waiting_seconds_total", "node_schedstat_running_seconds_total"]
@@ -209,7 +209,7 @@ fn run_queue(page: &Page<'_>, figures: &mut Figures) {
     figures.level("host.run_queue.total.delay_share", "ratio", help, share);
 }
 
-fn frequency(page: &Page<'_>, figures: &mut Figures) {
+fn frequency(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     let found = ["node_cpu_scaling_frequency_hertz", "node_cpu_frequency_hertz"];
     let found = found.into_iter().find(|name| page.all(name).next().is_some());
     let each: Vec<(String, f64)> = found
@@ -241,7 +241,7 @@ fn frequency(page: &Page<'_>, figures: &mut Figures) {
 /// Files of "name value" lines, of which node_exporter gives each as a metric.
 fn fields(
     page: &Page<'_>,
-    figures: &mut Figures,
+    figures: &mut ScrapedMetrics,
     prefix: &str,
     wanted: &[Field],
     there: impl Fn(&Field) -> String,
@@ -264,7 +264,7 @@ fn fields(
     }
 }
 
-fn nodes(page: &Page<'_>, figures: &mut Figures) {
+fn nodes(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     const REMOTE: &str = "pages handed to a CPU of another node, as a share of all";
     // node: local, other
     let mut handed: BTreeMap<String, [f64; 2]> = BTreeMap::new();
@@ -319,7 +319,7 @@ const DISK: [(&str, f64); 17] = [
     ("node_disk_flush_requests_time_seconds_total", 1000.0),
 ];
 
-fn disks(page: &Page<'_>, figures: &mut Figures, before: &mut Disks) {
+fn disks(page: &Page<'_>, figures: &mut ScrapedMetrics, before: &mut Disks) {
     let mut now: BTreeMap<String, ([Option<u64>; DISK.len()], usize)> = BTreeMap::new();
     for (i, (name, factor)) in DISK.into_iter().enumerate() {
         for sample in page.all(name) {
@@ -360,7 +360,7 @@ const NETWORK: [Plain; 8] = [
     ("node_network_transmit_drop_total", "tx_drops", "1/s", "packets dropped before sending"),
 ];
 
-fn network(page: &Page<'_>, figures: &mut Figures) {
+fn network(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     for (there, here, unit, help) in NETWORK {
         for sample in page.all(there) {
             figures.rate(
@@ -389,7 +389,7 @@ fn network(page: &Page<'_>, figures: &mut Figures) {
 }
 
 /// What its `perf` collector counts, which is off by default.
-fn perf(page: &Page<'_>, figures: &mut Figures) {
+fn perf(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     let mut all = [f64::NAN; 2];
     for (i, (there, here, help)) in [
         ("node_perf_instructions_total", "host.hardware.instructions", "instructions retired"),
@@ -411,7 +411,13 @@ fn perf(page: &Page<'_>, figures: &mut Figures) {
 }
 
 /// A counter of each CPU, as one; returns its rise, if there is such a counter.
-fn sum(page: &Page<'_>, figures: &mut Figures, there: &str, here: &str, help: &'static str) -> Option<f64> {
+fn sum(
+    page: &Page<'_>,
+    figures: &mut ScrapedMetrics,
+    there: &str,
+    here: &str,
+    help: &'static str,
+) -> Option<f64> {
     let mut rise = None;
     for sample in page.all(there) {
         let each = figures.rise(format!("{here} {}", sample.label("cpu")), sample.value);

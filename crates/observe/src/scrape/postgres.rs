@@ -4,8 +4,8 @@
 //! `pg_stat_checkpointer_*` and `pg_stat_wal_*`; the columns' meaning in PostgreSQL's manual, "The Cumulative
 //! Statistics System". Times are milliseconds, as in the views.
 
-use super::figures::Figures;
 use super::page::Page;
+use super::scraped_metrics::ScrapedMetrics;
 
 /// Names there, of which the first that exists counts, the name here, unit and help.
 type Counter = (&'static [&'static str], &'static str, &'static str, &'static str);
@@ -143,7 +143,7 @@ const WAL_TIMES: [Counter; 2] = [
     (&["pg_stat_wal_wal_sync_time"], "wal.sync_ms", "ms/s", "time in syncs of the log"),
 ];
 
-pub(super) fn map(page: &Page<'_>, figures: &mut Figures) {
+pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     for counter in DATABASE.iter().chain(&SERVER) {
         rate(page, figures, counter, false);
     }
@@ -183,7 +183,7 @@ pub(super) fn map(page: &Page<'_>, figures: &mut Figures) {
 
 /// The rate of a counter, added up over the databases that have it. One that may not be counting at all is unknown
 /// while it stands at zero.
-fn rate(page: &Page<'_>, figures: &mut Figures, counter: &Counter, may_be_off: bool) {
+fn rate(page: &Page<'_>, figures: &mut ScrapedMetrics, counter: &Counter, may_be_off: bool) {
     let (names, here, unit, help) = counter;
     let Some(there) = names.iter().find(|name| page.all(name).next().is_some()) else { return };
     let (mut total, mut counted) = (f64::NAN, false);

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Phase;
-use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Relation, StatementTotals, When};
+use kelvin_measure::observation::{
+    CaptureTime, Metric, Observation, Observer, Relation, StatementTotals, UnavailableMetrics,
+};
 
 use super::link::Link;
-use crate::engine::Plan;
+use crate::engine::WatchPlan;
 use crate::watch::{Feed, Stage, Watcher};
 
 /// From the beginning of a ramp-up to the texts of the statements in it: a live view has no other, and the window is
@@ -42,7 +44,7 @@ pub(crate) trait CounterSource: Send + 'static {
         &mut self,
         link: &mut Link<Self::Server>,
         feed: &mut Feed,
-    ) -> (Vec<Absent>, Option<Timed<Self::Reading>>);
+    ) -> (Vec<UnavailableMetrics>, Option<Timed<Self::Reading>>);
 
     /// The metrics, in the order of [`CounterSource::values`].
     fn metrics(&self) -> Vec<Metric>;
@@ -94,7 +96,7 @@ pub(crate) struct Figures<C: CounterSource> {
 }
 
 impl<C: CounterSource> Figures<C> {
-    pub(crate) fn new(link: Link<C::Server>, plan: &Plan, source: C) -> Self {
+    pub(crate) fn new(link: Link<C::Server>, plan: &WatchPlan, source: C) -> Self {
         Self {
             source,
             interval: plan.figures,
@@ -107,7 +109,7 @@ impl<C: CounterSource> Figures<C> {
         }
     }
 
-    fn relations(&mut self, when: When, feed: &mut Feed) -> Result<(), String> {
+    fn relations(&mut self, when: CaptureTime, feed: &mut Feed) -> Result<(), String> {
         let (relations, database_bytes) = self.source.relations(&mut self.link)?;
         feed.send(Observation::Relations { when, relations, database_bytes });
         Ok(())
@@ -123,7 +125,7 @@ pub(crate) fn timed<R>(feed: &Feed, read: impl FnOnce() -> Result<R, String>) ->
 
 /// Something is not there that should be.
 pub(crate) fn lost(feed: &mut Feed, what: &str, why: String) {
-    feed.send(Observation::Lost(Absent { what: what.into(), why }));
+    feed.send(Observation::Lost(UnavailableMetrics { what: what.into(), why }));
 }
 
 impl<C: CounterSource> Watcher for Figures<C> {
@@ -149,12 +151,12 @@ impl<C: CounterSource> Watcher for Figures<C> {
             ..Observer::default()
         });
         feed.send(Observation::Settings { values });
-        if let Err(why) = self.relations(When::Before, feed) {
+        if let Err(why) = self.relations(CaptureTime::Before, feed) {
             lost(feed, "relations", why);
         }
     }
 
-    fn look(&mut self, feed: &mut Feed) -> Result<(), String> {
+    fn sample(&mut self, feed: &mut Feed) -> Result<(), String> {
         let before = self.last.take();
         let now = timed(feed, || self.source.read(&mut self.link))?;
         let same = self.generation == self.link.generation;
@@ -177,7 +179,7 @@ impl<C: CounterSource> Watcher for Figures<C> {
     fn stage(&mut self, stage: Stage, feed: &mut Feed) -> Result<(), String> {
         match stage.phase {
             Phase::Build => self.built = true,
-            Phase::Connect if std::mem::take(&mut self.built) => self.relations(When::Before, feed)?,
+            Phase::Connect if std::mem::take(&mut self.built) => self.relations(CaptureTime::Before, feed)?,
             Phase::RampUp => {
                 self.source.begin_load(&mut self.link)?;
                 self.texts_due = Some(feed.now() + TEXTS_AFTER);
@@ -201,7 +203,7 @@ impl<C: CounterSource> Watcher for Figures<C> {
             // As the sessions' watcher does.
             return Err("the connection was lost".into());
         }
-        self.look(feed)?;
-        self.relations(When::After, feed)
+        self.sample(feed)?;
+        self.relations(CaptureTime::After, feed)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kelvin_database::{Engine, Error, Result};
 
-use crate::engine::Plan;
+use crate::engine::WatchPlan;
 use link::{Connect, Link};
 
 /// Where a server runs and keeps its files; nothing for one elsewhere.
@@ -33,7 +33,7 @@ pub struct Place {
 /// there would stay with others.
 pub(crate) fn links<S>(
     engine: &Arc<dyn Engine>,
-    plan: &Plan,
+    plan: &WatchPlan,
     connect: Connect<S>,
 ) -> Result<(Link<S>, Link<S>)> {
     engine.capabilities().need_session_state("watching the server")?;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use kelvin_database::{Error, Rows};
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{Absent, Blocker, Metric, Observation, Observer, Occurrence, WaitGroup};
+use kelvin_measure::observation::{
+    Blocker, Metric, Observation, Observer, Occurrence, UnavailableMetrics, WaitGroup,
+};
 
 use super::link::Link;
 use super::waits::Counted;
@@ -29,7 +31,7 @@ pub(crate) trait SessionSource: Send + 'static {
     fn is_same_life(before: &Self::Server, now: &Self::Server) -> bool;
 
     /// Before the first look: what cannot be seen, and why.
-    fn begin(&mut self, link: &mut Link<Self::Server>) -> Vec<Absent>;
+    fn begin(&mut self, link: &mut Link<Self::Server>) -> Vec<UnavailableMetrics>;
 
     /// The metrics are declared.
     fn begun(&mut self, _link: &mut Link<Self::Server>, _feed: &mut Feed) {}
@@ -266,7 +268,7 @@ impl<S: SessionSource> Watcher for Sessions<S> {
         self.sent = feed.now();
     }
 
-    fn look(&mut self, feed: &mut Feed) -> Result<(), String> {
+    fn sample(&mut self, feed: &mut Feed) -> Result<(), String> {
         self.look_at_sessions(feed)?;
         // Half a look early is nearer than half a look late.
         if feed.now() + self.interval.as_nanos() as Nanos / 2 < self.sent + SECOND {

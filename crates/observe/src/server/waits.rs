@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kelvin_measure::observation::{Observation, WaitGroup, Waits};
+use kelvin_measure::observation::{Observation, WaitGroup, WaitSamples};
 
 use crate::watch::Feed;
 
@@ -77,7 +77,7 @@ impl Counted {
         let seen = seen.collect();
         let mut rows: Vec<_> = self.rows.drain().collect();
         rows.sort_unstable();
-        let waits = Waits {
+        let waits = WaitSamples {
             at: feed.now(),
             looks: std::mem::take(&mut self.looks),
             seen,

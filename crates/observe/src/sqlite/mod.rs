@@ -7,7 +7,7 @@
 //! (<https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
 
 mod contents;
-mod log;
+mod wal_follower;
 mod wal_index;
 mod watcher;
 

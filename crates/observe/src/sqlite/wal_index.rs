@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 5;
 
 /// The log as it stood at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Log {
+pub(super) struct WalState {
     /// Bytes of a page.
     pub(super) page: u32,
     /// Valid frames in the log.
@@ -62,7 +62,7 @@ impl WalIndex {
     }
 
     /// The log now; none while it is being changed, or was never written.
-    pub(super) fn read(&self) -> Result<Option<Log>, String> {
+    pub(super) fn read(&self) -> Result<Option<WalState>, String> {
         let mut bytes = [0; READ];
         for _ in 0..ATTEMPTS {
             self.memory
@@ -86,14 +86,14 @@ fn mapped_at(line: &str) -> Option<u64> {
 }
 
 /// Reads both headers, which must be the same, and bear their own checksum.
-fn parse(bytes: &[u8; READ]) -> Option<Log> {
+fn parse(bytes: &[u8; READ]) -> Option<WalState> {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (header, again) = (bytes.get(..HEADER)?, bytes.get(HEADER..2 * HEADER)?);
     if header != again || word(0)? != VERSION || checksum(header.get(..40)?) != (word(40)?, word(44)?) {
         return None;
     }
     let page = u16::from_ne_bytes(bytes.get(14..16)?.try_into().ok()?);
-    Some(Log {
+    Some(WalState {
         // As SQLite unfolds it: 65536 does not fit, and is written as 1.
         page: u32::from(page & 0xfe00) + (u32::from(page & 1) << 16),
         frames: word(16)?,

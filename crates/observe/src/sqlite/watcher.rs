@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Session};
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{Absent, Metric, Observation, Observer, Occurrence, When};
+use kelvin_measure::observation::{
+    CaptureTime, Metric, Observation, Observer, Occurrence, UnavailableMetrics,
+};
 
 use super::contents::{self, MOST_READ};
-use super::log::{Follower, Step};
+use super::wal_follower::{Follower, Step};
 use super::wal_index::WalIndex;
 use crate::metric;
 use crate::watch::{Feed, Watcher};
@@ -93,7 +95,7 @@ impl Watcher for SqliteWatcher {
     }
 
     fn begin(&mut self, feed: &mut Feed) {
-        let mut absent = vec![Absent {
+        let mut absent = vec![UnavailableMetrics {
             what: "sqlite.cache".into(),
             why: "a connection's hits and misses are told by sqlite3_db_status(), for which the driver (rusqlite) has no \
                   safe call; see the server's page faults and the devices' reads instead"
@@ -103,7 +105,7 @@ impl Watcher for SqliteWatcher {
         let (session, path) = match self.open() {
             Ok(opened) => opened,
             Err(error) => {
-                absent.push(Absent { what: "sqlite".into(), why: error.to_string() });
+                absent.push(UnavailableMetrics { what: "sqlite".into(), why: error.to_string() });
                 feed.declare(Observer { absent, ..observer });
                 return;
             }
@@ -111,11 +113,11 @@ impl Watcher for SqliteWatcher {
         let index = WalIndex::find(&path);
         if let Err(why) = &index {
             for what in ["sqlite.wal.written", "sqlite.wal.pending", "sqlite.checkpoints"] {
-                absent.push(Absent { what: what.into(), why: why.clone() });
+                absent.push(UnavailableMetrics { what: what.into(), why: why.clone() });
             }
         }
         if self.engine.queued().is_none() {
-            absent.push(Absent {
+            absent.push(UnavailableMetrics {
                 what: "sqlite.busy".into(),
                 why: "this engine has no queue of its own".into(),
             });
@@ -125,7 +127,7 @@ impl Watcher for SqliteWatcher {
                 "to add them up is to read the whole file, which is done up to {} MiB only",
                 MOST_READ >> 20
             );
-            absent.push(Absent { what: "sizes of tables and indexes".into(), why });
+            absent.push(UnavailableMetrics { what: "sizes of tables and indexes".into(), why });
         }
         observer.metrics = METRICS
             .iter()
@@ -150,13 +152,13 @@ impl Watcher for SqliteWatcher {
             Ok(values) => feed.send(Observation::Settings { values }),
             Err(error) => feed.send(lost("settings", &error.to_string())),
         }
-        if let Err(why) = made.relations(When::Before, feed) {
+        if let Err(why) = made.relations(CaptureTime::Before, feed) {
             feed.send(lost("sizes of tables and indexes", &why));
         }
         self.made = Some(made);
     }
 
-    fn look(&mut self, feed: &mut Feed) -> Result<(), String> {
+    fn sample(&mut self, feed: &mut Feed) -> Result<(), String> {
         let Some(made) = &mut self.made else { return Ok(()) };
         let followed = made.follow(feed);
         let due = made.last.is_none_or(|last| {
@@ -172,7 +174,7 @@ impl Watcher for SqliteWatcher {
     fn end(&mut self, feed: &mut Feed) -> Result<(), String> {
         let Some(mut made) = self.made.take() else { return Ok(()) };
         made.follow(feed)?;
-        made.relations(When::After, feed)
+        made.relations(CaptureTime::After, feed)
     }
 }
 
@@ -244,7 +246,7 @@ impl Made {
         feed.reading(self.first, values.iter().map(|&value| value as f32).collect());
     }
 
-    fn relations(&mut self, when: When, feed: &mut Feed) -> Result<(), String> {
+    fn relations(&mut self, when: CaptureTime, feed: &mut Feed) -> Result<(), String> {
         let database_bytes = bytes(&self.path, "");
         if database_bytes > MOST_READ {
             return Ok(());
@@ -256,7 +258,7 @@ impl Made {
 }
 
 fn lost(what: &str, why: &str) -> Observation {
-    Observation::Lost(Absent { what: what.into(), why: why.into() })
+    Observation::Lost(UnavailableMetrics { what: what.into(), why: why.into() })
 }
 
 /// The size of a file beside the database; 0 when there is none. It is asked for and not opened.

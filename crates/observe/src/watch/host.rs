@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{Absent, Metric, Observer, PlaceOf};
+use kelvin_measure::observation::{DatabaseDirectory, Metric, Observer, UnavailableMetrics};
 
 use super::{Feed, Watcher};
 use crate::sample::{Config, HostSampler};
@@ -46,8 +46,9 @@ impl Watcher for HostWatcher {
             unit: one.unit.into(),
             help: one.help.into(),
         });
-        let absent = sampler.absent().iter().map(|a| Absent { what: a.what.clone(), why: a.why.clone() });
-        let places = sampler.places().iter().map(|(role, place)| PlaceOf {
+        let absent =
+            sampler.absent().iter().map(|a| UnavailableMetrics { what: a.what.clone(), why: a.why.clone() });
+        let places = sampler.places().iter().map(|(role, place)| DatabaseDirectory {
             role: role.clone(),
             path: place.path.display().to_string(),
             device: place.device.clone(),
@@ -65,7 +66,7 @@ impl Watcher for HostWatcher {
         self.made = Some(Made { sampler, first, values, last: None });
     }
 
-    fn look(&mut self, feed: &mut Feed) -> Result<(), String> {
+    fn sample(&mut self, feed: &mut Feed) -> Result<(), String> {
         let Some(Made { sampler, first, values, last }) = &mut self.made else {
             return Err("it has not begun".into());
         };

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kelvin_measure::event::Phase;
-use kelvin_measure::observation::{Absent, Observation};
+use kelvin_measure::observation::{Observation, UnavailableMetrics};
 use kelvin_measure::{Clock, Nanos};
 
 pub use feed::Feed;
@@ -49,7 +49,7 @@ pub trait Watcher: Send {
     fn begin(&mut self, feed: &mut Feed);
 
     /// Looks. An error is told once ([`Observation::Lost`]) and the watcher asked again at its next turn.
-    fn look(&mut self, feed: &mut Feed) -> Result<(), String>;
+    fn sample(&mut self, feed: &mut Feed) -> Result<(), String>;
 
     /// A phase of the run began. Called between looks, within milliseconds of it.
     fn stage(&mut self, _stage: Stage, _feed: &mut Feed) -> Result<(), String> {
@@ -149,12 +149,12 @@ impl Watch {
         self.seen.try_iter().for_each(&mut take);
         for hand in self.hands.iter().filter(|hand| !all_said && !hand.thread.is_finished()) {
             let why = format!("it did not end within {} s", PATIENCE.as_secs());
-            take(Observation::Lost(Absent { what: hand.name.clone(), why }));
+            take(Observation::Lost(UnavailableMetrics { what: hand.name.clone(), why }));
         }
         let dropped = self.counts.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
             let why = format!("{dropped} of them were let go, because nobody took them in time");
-            take(Observation::Lost(Absent { what: "observations".into(), why }));
+            take(Observation::Lost(UnavailableMetrics { what: "observations".into(), why }));
         }
         result
     }
@@ -176,7 +176,7 @@ fn work(mut watcher: Box<dyn Watcher>, mut feed: Feed, orders: &Receiver<Order>)
         Err(_) if silent => {}
         Err(why) => {
             silent = true;
-            feed.send(Observation::Lost(Absent { what: name.clone(), why }));
+            feed.send(Observation::Lost(UnavailableMetrics { what: name.clone(), why }));
         }
     };
     watcher.begin(&mut feed);
@@ -184,7 +184,7 @@ fn work(mut watcher: Box<dyn Watcher>, mut feed: Feed, orders: &Receiver<Order>)
     loop {
         let now = feed.now();
         if now >= due {
-            let looked = watcher.look(&mut feed);
+            let looked = watcher.sample(&mut feed);
             judge(looked, &mut feed);
             // A look that took longer than the interval skips the turns it has missed.
             let now = feed.now();

@@ -15,9 +15,11 @@ use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::{Engine, Session};
 use kelvin_measure::Clock;
 use kelvin_measure::event::Phase;
-use kelvin_measure::observation::{Absent, Observation, Occurrence, Reading, WaitGroup, Waits};
+use kelvin_measure::observation::{
+    Observation, Occurrence, Reading, UnavailableMetrics, WaitGroup, WaitSamples,
+};
 use kelvin_observe::Place;
-use kelvin_observe::engine::{Found, Plan, watchers};
+use kelvin_observe::engine::{EngineWatchers, WatchPlan, watchers};
 use kelvin_observe::watch::{Stage, Watch};
 
 pub fn engine(config: Config) -> Arc<dyn Engine> {
@@ -35,8 +37,9 @@ pub struct Watching {
 }
 
 impl Watching {
-    pub fn start(config: Config, plan: &Plan) -> Self {
-        let Found { watchers, place: Place { server, data, wal } } = watchers(&engine(config), plan).unwrap();
+    pub fn start(config: Config, plan: &WatchPlan) -> Self {
+        let EngineWatchers { watchers, place: Place { server, data, wal } } =
+            watchers(&engine(config), plan).unwrap();
         let clock = Clock::real();
         let watch = Some(Watch::start(watchers, &clock).unwrap());
         Self { watch, clock, seen: Vec::new(), server, data, wal }
@@ -78,7 +81,7 @@ impl Watching {
             .unwrap();
     }
 
-    pub fn waits(&self) -> Vec<&Waits> {
+    pub fn waits(&self) -> Vec<&WaitSamples> {
         self.seen
             .iter()
             .filter_map(|one| if let Observation::Waits(waits) = one { Some(waits) } else { None })
@@ -117,14 +120,14 @@ impl Watching {
         occurrences(&self.seen).collect()
     }
 
-    pub fn lost(&self) -> Vec<&Absent> {
+    pub fn lost(&self) -> Vec<&UnavailableMetrics> {
         self.seen
             .iter()
             .filter_map(|one| if let Observation::Lost(absent) = one { Some(absent) } else { None })
             .collect()
     }
 
-    pub fn absent(&self) -> Vec<&Absent> {
+    pub fn absent(&self) -> Vec<&UnavailableMetrics> {
         self.seen
             .iter()
             .filter_map(|one| if let Observation::Observer(observer) = one { Some(observer) } else { None })

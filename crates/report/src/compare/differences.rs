@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::Report;
+use crate::RunReport;
 use crate::figure::NONE;
 
 /// The factors that decide a figure by themselves, and stand first.
@@ -32,7 +32,7 @@ pub struct Difference {
 
 impl Difference {
     /// The values of one side in words: how many runs have each where they are several.
-    pub fn words(values: &[(String, usize)]) -> String {
+    pub fn describe_values(values: &[(String, usize)]) -> String {
         let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
         match values {
             [(value, _)] => value.clone(),
@@ -49,10 +49,10 @@ impl Difference {
 }
 
 /// The facts of a run by their names.
-pub(crate) type Facts = BTreeMap<String, String>;
+pub(crate) type FactMap = BTreeMap<String, String>;
 
 /// The facts of a report's run.
-pub(super) fn of_report(r: &Report) -> Facts {
+pub(super) fn of_report(r: &RunReport) -> FactMap {
     let others = [
         ("target", r.target.clone()),
         ("seed", r.seed.clone()),
@@ -68,7 +68,7 @@ pub(crate) fn facts<const N: usize>(
     spec_toml: &str,
     environment: &serde_json::Value,
     others: [(&str, String); N],
-) -> Facts {
+) -> FactMap {
     let mut facts = BTreeMap::new();
     crate::model::flatten("", environment, &mut facts);
     facts.extend(others.into_iter().map(|(name, value)| (name.to_owned(), value)));
@@ -82,7 +82,7 @@ pub(crate) fn facts<const N: usize>(
 }
 
 /// What differs between two sides: those that matter before the others, the factors named first at their head.
-pub(crate) fn differences(a: &[Facts], b: &[Facts]) -> Vec<Difference> {
+pub(crate) fn differences(a: &[FactMap], b: &[FactMap]) -> Vec<Difference> {
     let names: BTreeSet<&String> = a.iter().chain(b).flat_map(BTreeMap::keys).collect();
     let mut found: Vec<Difference> = names
         .into_iter()
@@ -115,7 +115,7 @@ fn matters(name: &str) -> bool {
 }
 
 /// The values of a fact over the runs of a side in the order in which they are met.
-fn values(side: &[Facts], name: &str) -> Vec<(String, usize)> {
+fn values(side: &[FactMap], name: &str) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();
     for facts in side {
         let value = facts.get(name).map_or(NONE, String::as_str);
@@ -131,7 +131,7 @@ fn values(side: &[Facts], name: &str) -> Vec<(String, usize)> {
 mod tests {
     use super::*;
 
-    fn run(users: u32, seed: u64, buffers: &str, load: f64) -> Facts {
+    fn run(users: u32, seed: u64, buffers: &str, load: f64) -> FactMap {
         let environment = serde_json::json!({
             "client_host": { "load_average": load },
             "database": { "settings": { "shared_buffers": buffers } }
@@ -140,7 +140,7 @@ mod tests {
         facts(&spec, &environment, [("seed", seed.to_string())])
     }
 
-    fn names(a: &[Facts], b: &[Facts]) -> Vec<(String, bool)> {
+    fn names(a: &[FactMap], b: &[FactMap]) -> Vec<(String, bool)> {
         differences(a, b).into_iter().map(|d| (d.name, d.matters)).collect()
     }
 
@@ -153,8 +153,8 @@ mod tests {
             [("database.settings.shared_buffers".into(), true), ("client_host.load_average".into(), false)]
         );
         let found = differences(&a, &b);
-        assert_eq!(Difference::words(&found[0].a), "1GB");
-        assert_eq!(Difference::words(&found[0].b), "1GB (1 run), 2GB (1 run)");
+        assert_eq!(Difference::describe_values(&found[0].a), "1GB");
+        assert_eq!(Difference::describe_values(&found[0].b), "1GB (1 run), 2GB (1 run)");
         let c = [run(8, 3, "2GB", 0.1)];
         let first: Vec<_> = names(&a, &c).into_iter().map(|(name, _)| name).collect();
         assert_eq!(first[..2], ["spec load.users", "database.settings.shared_buffers"]);

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_diagnose::{Better, KeyFigure};
 use kelvin_measure::Bounded;
-use kelvin_measure::event::Per;
-use kelvin_stats::compare::{Change, FEWEST, Sides, compare_bounds, detectable, ruled_out};
+use kelvin_measure::event::RatePeriod;
+use kelvin_stats::compare::{ComparedSamples, FEWEST, MeasuredChange, compare_bounds, detectable, ruled_out};
 use kelvin_stats::holm;
 use kelvin_stats::power::POWER;
 use serde::Serialize;
 
-use super::{Verdict, share};
+use super::{ComparisonVerdict, share};
 use crate::figure::ends;
-use crate::{LatencyRow, PointReport, Report};
+use crate::{LatencyRow, PointReport, RunReport};
 
 /// What a comparison of several loads may be wrong in, all together.
 pub(super) const ERROR: f64 = 0.05;
@@ -64,16 +64,16 @@ pub struct ComparedFigure {
 
 impl ComparedFigure {
     /// What the statistics say of it; none with a single run on a side, or where a run lacks the figure.
-    pub fn change(&self, noise: f64, confidence: f64) -> Option<Change> {
+    pub fn change(&self, noise: f64, confidence: f64) -> Option<MeasuredChange> {
         compare_bounds(self.sides(), (&self.a_at_least, &self.b_at_least), noise, confidence)
     }
 
-    fn sides(&self) -> Sides<'_> {
+    fn sides(&self) -> ComparedSamples<'_> {
         let (a, b) = (&self.a_values[..], &self.b_values[..]);
         match (self.paired, self.consecutive) {
-            (true, _) => Sides::Paired { a, b },
-            (false, true) => Sides::Consecutive { a, b },
-            (false, false) => Sides::Independent { a, b },
+            (true, _) => ComparedSamples::Paired { a, b },
+            (false, true) => ComparedSamples::Consecutive { a, b },
+            (false, false) => ComparedSamples::Independent { a, b },
         }
     }
 
@@ -169,7 +169,7 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
         [one] => Some(format!("run {one} is left out: its block has no run of the other side")),
         several => Some(format!(
             "runs {} are left out: their blocks have no run of the other side",
-            super::own::list(several)
+            super::caveats::join_runs(several)
         )),
     };
     let pick = |side: &BTreeMap<_, Point<'a>>| common.iter().filter_map(|b| side.get(b).copied()).collect();
@@ -196,15 +196,15 @@ const PICKS: [(&str, Pick); 4] =
 
 /// The figures of the table, the judged one first, and every key figure.
 pub(super) fn figures(
-    report: &Report,
+    report: &RunReport,
     open_loop: bool,
     points: &Matched<'_>,
     confidence: f64,
 ) -> (Vec<ComparedFigure>, Vec<ComparedFigure>) {
     let per = report.headline_per;
     let unit = match per {
-        Per::Minute => "per minute",
-        Per::Second => "per second",
+        RatePeriod::Minute => "per minute",
+        RatePeriod::Second => "per second",
     };
     let (higher, lower) = (Some(Better::Higher), Some(Better::Lower));
     let mut figures = Vec::new();
@@ -320,22 +320,25 @@ pub(super) fn judge(
     noise: f64,
     confidence: f64,
     sides: (usize, usize),
-) -> (Verdict, String) {
+) -> (ComparisonVerdict, String) {
     let (a, b) = sides;
     let name = &figure.name;
     if a.min(b) < FEWEST {
-        return (Verdict::NotTestable, too_few(a, b));
+        return (ComparisonVerdict::NotTestable, too_few(a, b));
     }
     let Some(change) = figure.change(noise, confidence) else {
-        return (Verdict::NotTestable, format!("not testable: {name} is missing in a run, or not above 0"));
+        return (
+            ComparisonVerdict::NotTestable,
+            format!("not testable: {name} is missing in a run, or not above 0"),
+        );
     };
     let range = format!("{}: {}", share(confidence), ends(change.ratio.low, change.ratio.high, percent));
     let chance = chance(figure.p.unwrap_or(change.p));
     let ratio = percent(change.ratio.ratio);
-    let verdict = Verdict::from(change.verdict);
+    let verdict = ComparisonVerdict::from(change.verdict);
     let words = match verdict {
-        Verdict::NotTestable => too_few(a, b),
-        Verdict::NoChange => match figure.ruled_out(confidence).filter(|most| *most <= noise) {
+        ComparisonVerdict::NotTestable => too_few(a, b),
+        ComparisonVerdict::NoChange => match figure.ruled_out(confidence).filter(|most| *most <= noise) {
             Some(_) => format!(
                 "no change: one of {} or more in {name} is ruled out ({range}; {chance})",
                 share(noise)
@@ -344,17 +347,17 @@ pub(super) fn judge(
                 format!("no change in {name} shown ({range}; {chance}){}", known(figure, noise, confidence))
             }
         },
-        Verdict::Undetermined => format!(
+        ComparisonVerdict::Undetermined => format!(
             "undetermined: {name} of B differs by {ratio}, more than independent runs would by chance, and no more than \
              runs do that resemble the ones before them ({range}, with a lag-1 correlation of about {:.1}): measure both \
              sides in turn (kelvin ab)",
             change.phi.unwrap_or_default()
         ),
-        Verdict::WithinNoise => format!(
+        ComparisonVerdict::WithinNoise => format!(
             "within noise: {name} of B differs by {ratio} ({range}; {chance}), which is less than the {} that matters",
             share(noise)
         ),
-        Verdict::Changed => {
+        ComparisonVerdict::Changed => {
             let higher = change.ratio.ratio > 1.0;
             let way = if higher { "higher" } else { "lower" };
             let good = match figure.better {
@@ -371,7 +374,7 @@ pub(super) fn judge(
 }
 
 /// By how much, where percentiles lie among arrivals without an answer.
-fn bound_words(change: &Change, by: &str) -> String {
+fn bound_words(change: &MeasuredChange, by: &str) -> String {
     match (change.ratio.low > 0.0, change.ratio.high.is_finite()) {
         (false, false) => "by an amount that is not known".into(),
         _ => format!("{by} or more"),

@@ -3,8 +3,8 @@
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 
-use super::text::{factor, shown, titled};
-use super::{ComparedPoint, Comparison, Difference, list, share};
+use super::text::{factor, format_value, titled};
+use super::{ComparedPoint, Comparison, Difference, join_runs, share};
 use crate::figure::{NONE, bounded, ends};
 use crate::html::{Frame, code, escaped};
 use crate::{Result, Severity};
@@ -41,7 +41,7 @@ pub fn page(comparison: &Comparison, frame: Option<&Frame>) -> Result<String> {
                         if p < 0.001 { "<.001".into() } else { format!("{p:.3}") }
                     });
                     let ratio = f.exact_ratio().map_or_else(|| NONE.into(), factor);
-                    let [a, b] = f.bounded().map(|value| bounded(value, |value| shown(f, value)));
+                    let [a, b] = f.bounded().map(|value| bounded(value, |value| format_value(f, value)));
                     (titled(f), a, b, ratio, interval, p)
                 })
                 .collect();
@@ -53,15 +53,17 @@ pub fn page(comparison: &Comparison, frame: Option<&Frame>) -> Result<String> {
     let differences: Vec<_> = comparison
         .differences
         .iter()
-        .map(|d| (d.name.clone(), Difference::words(&d.a), Difference::words(&d.b), d.matters))
+        .map(|d| {
+            (d.name.clone(), Difference::describe_values(&d.a), Difference::describe_values(&d.b), d.matters)
+        })
         .collect();
     let findings: Vec<_> = comparison.findings.iter().filter(|f| f.severity != Severity::Note).collect();
-    let own: Vec<String> = comparison.own.iter().map(super::OwnFinding::words).collect();
+    let own: Vec<String> = comparison.own.iter().map(super::SideFinding::describe).collect();
     Ok(environment.get_template("page.html")?.render(context! {
         frame => crate::html::frame_value(frame),
         policy => crate::html::policy(&[], frame),
         comparison => Value::from(Serde(comparison)),
-        runs => [list(&comparison.a), list(&comparison.b)],
+        runs => [join_runs(&comparison.a), join_runs(&comparison.b)],
         points => Value::from(Serde(points)),
         forests,
         differences => Value::from(Serde(differences)),

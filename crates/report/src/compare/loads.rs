@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{PointReport, Report};
+use crate::{PointReport, RunReport};
 
 /// What a point was put under: users, the rate asked for in thousandths of a transaction per second so that it can
 /// be a key, and which of the run's points with both it is. Of I/O jobs it is the phase alone: how many workers it has is
@@ -25,7 +25,7 @@ impl Load {
 }
 
 /// The loads of a run's points, in their order.
-pub(super) fn loads(report: &Report, by_users: bool) -> Vec<Load> {
+pub(super) fn loads(report: &RunReport, by_users: bool) -> Vec<Load> {
     let mut seen: BTreeMap<(Option<u32>, Option<u64>), u32> = BTreeMap::new();
     let load = |p: &PointReport| {
         if let Some(phase) = p.phase() {
@@ -48,8 +48,8 @@ pub(super) struct Pairs {
 
 /// Loads that both sides measured; rates without regard to the users when they agree in nothing else; where each
 /// side has one only, these two whatever they are.
-pub(super) fn pairs(a: &[&Report], b: &[&Report]) -> Pairs {
-    let all = |side: &[&Report], by_users| -> BTreeSet<Load> {
+pub(super) fn pairs(a: &[&RunReport], b: &[&RunReport]) -> Pairs {
+    let all = |side: &[&RunReport], by_users| -> BTreeSet<Load> {
         side.iter().flat_map(|r| loads(r, by_users)).collect()
     };
     let (loads_a, loads_b) = (all(a, true), all(b, true));

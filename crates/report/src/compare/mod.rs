@@ -4,37 +4,37 @@
 //! is then unknown, and the precision within a run does not tell it. From four runs a side the ratio gets its
 //! 95 % interval (t on logarithms: of pairs where both sides stand in the blocks of one group, Welch's otherwise; of groups
 //! that were each measured in one go, allowing for runs that resemble the ones before them) and a p beside it; what may be
-//! said is a [`Verdict`]. One figure is judged; the others are exploratory, and their p allows for how many they are
+//! said is a [`ComparisonVerdict`]. One figure is judged; the others are exploratory, and their p allows for how many they are
 //! (Holm). Of several loads all intervals hold together at 95 % (Bonferroni), and the judged figures' p are Holm's.
 
+mod caveats;
 mod dependence;
 mod differences;
 mod figures;
 mod html;
 mod loads;
-mod own;
 mod side;
 mod table;
 mod text;
 
 use kelvin_diagnose::Evidence;
-use kelvin_measure::words::Words;
-use kelvin_stats::compare::Verdict as Answer;
+use kelvin_measure::labels::WorkloadLabels;
+use kelvin_stats::compare::ChangeVerdict as Answer;
 use serde::Serialize;
 
-pub(crate) use differences::{Facts, differences as between, facts};
+pub(crate) use caveats::join_runs;
+pub(crate) use differences::{FactMap, differences as between, facts};
 pub(crate) use figures::{ADVISED, chance, percent};
-pub(crate) use kelvin_analysis::words::plain as share;
-pub(crate) use own::list;
+pub(crate) use kelvin_analysis::effect_text::plain_percent as share;
 
-use crate::{Error, Finding, PointReport, Report, Result};
+use crate::{Error, Finding, PointReport, Result, RunReport};
+pub use caveats::SideFinding;
 pub use dependence::Dependence;
 pub use differences::Difference;
 pub use figures::ComparedFigure;
 use figures::{Matched, Point};
 pub use html::{page, render as html};
 use loads::{Load, Pairs, loads};
-pub use own::OwnFinding;
 pub use side::{Run, Side};
 pub use table::table;
 pub use text::{render, text};
@@ -67,7 +67,7 @@ pub struct Comparison {
     /// nothing but the factor under study, the most severe first; empty where one of them was not observed.
     pub findings: Vec<Finding>,
     /// The red findings of each side's own runs.
-    pub own: Vec<OwnFinding>,
+    pub own: Vec<SideFinding>,
     /// Runs that must not be believed, and those that were left out, with the reason.
     pub warnings: Vec<String>,
 }
@@ -82,7 +82,7 @@ pub struct ComparedPoint {
     pub phase: Option<u32>,
     /// What users and their work are called.
     #[serde(skip)]
-    pub(crate) called: &'static Words,
+    pub(crate) called: &'static WorkloadLabels,
     /// Transactions per second that an open loop asked for, of A and of B.
     pub asked_per_second: (Option<f64>, Option<f64>),
     /// Which of the points of a run with these users and this rate it is, from 1; none where there is only one.
@@ -110,7 +110,7 @@ pub struct ComparedPoint {
     /// Half the 95 % interval within one run in per cent, of A and of B; only when each side has one run.
     pub within_run_percent: Option<(f64, f64)>,
     /// What may be said about the first figure.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// The verdict in words.
     pub words: String,
 }
@@ -118,7 +118,7 @@ pub struct ComparedPoint {
 /// What may be said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// Too few runs to say anything.
     NotTestable,
     /// The interval holds 1.
@@ -131,7 +131,7 @@ pub enum Verdict {
     Changed,
 }
 
-impl From<Answer> for Verdict {
+impl From<Answer> for ComparisonVerdict {
     fn from(answer: Answer) -> Self {
         match answer {
             Answer::NotTestable => Self::NotTestable,
@@ -148,15 +148,15 @@ impl From<Answer> for Verdict {
 ///
 /// # Errors
 /// As [`sides`].
-pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
-    let run = |report: &&Report| Run {
+pub fn compare(a: &[&RunReport], b: &[&RunReport]) -> Result<Comparison> {
+    let run = |report: &&RunReport| Run {
         report: (*report).clone(),
         key: std::collections::BTreeMap::new(),
         block: None,
         origin: None,
     };
     let (a, b): (Vec<Run>, Vec<Run>) = (a.iter().map(run).collect(), b.iter().map(run).collect());
-    sides(&Side::new("", &a, Vec::new()), &Side::new("", &b, Vec::new()), NOISE)
+    compare_sides(&Side::new("", &a, Vec::new()), &Side::new("", &b, Vec::new()), NOISE)
 }
 
 /// Sets side `a` against side `b`. `noise` is the smallest relative change that matters (0.01 = 1 %).
@@ -164,15 +164,15 @@ pub fn compare(a: &[&Report], b: &[&Report]) -> Result<Comparison> {
 /// # Errors
 /// Runs of different workloads, open loops with closed ones, sides without a run, and sides without a common
 /// number of users or rate cannot be compared.
-pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
+pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     let (reports_a, reports_b) = (a.reports(), b.reports());
     let first = comparable(&reports_a, &reports_b)?;
     let pairs = loads::pairs(&reports_a, &reports_b);
     let mut warnings: Vec<String> = a.told.iter().chain(&b.told).cloned().collect();
-    warnings.extend(own::machines(&reports_a, &reports_b));
-    warnings.extend(own::imported("A", &a.runs).into_iter().chain(own::imported("B", &b.runs)));
-    warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| own::warnings(report)));
-    warnings.extend(own::noise("A", &reports_a).into_iter().chain(own::noise("B", &reports_b)));
+    warnings.extend(caveats::machines(&reports_a, &reports_b));
+    warnings.extend(caveats::imported("A", &a.runs).into_iter().chain(caveats::imported("B", &b.runs)));
+    warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| caveats::warnings(report)));
+    warnings.extend(caveats::noise("A", &reports_a).into_iter().chain(caveats::noise("B", &reports_b)));
     let mut points: Vec<ComparedPoint> = Vec::new();
     let confidence = 1.0 - figures::ERROR / pairs.of.len().max(1) as f64;
     for pair in &pairs.of {
@@ -182,7 +182,7 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
             if pairs.of.len() == 1 {
                 return Err(Error::Compare(unlike));
             }
-            warnings.push(format!("{} {} is left out: {unlike}", first.words().point.one, pair.0.nth));
+            warnings.push(format!("{} {} is left out: {unlike}", first.vocabulary().point.one, pair.0.nth));
             continue;
         }
         let matched = figures::matched(of_a, of_b);
@@ -217,9 +217,9 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     } else {
         kelvin_diagnose::compared(&seen_a, &seen_b)
     };
-    let numbers = |side: &[&Report]| side.iter().map(|r| r.run).collect();
-    let mut own = own::red("A", &reports_a);
-    own.extend(own::red("B", &reports_b));
+    let numbers = |side: &[&RunReport]| side.iter().map(|r| r.run).collect();
+    let mut own = caveats::red_findings("A", &reports_a);
+    own.extend(caveats::red_findings("B", &reports_b));
     Ok(Comparison {
         name_a: a.name.clone(),
         name_b: b.name.clone(),
@@ -237,20 +237,20 @@ pub fn sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
 }
 
 /// What differs between the runs of two sides beside their figures; nothing where a side has no run.
-pub fn differing(a: &[&Report], b: &[&Report]) -> Vec<Difference> {
+pub fn differing(a: &[&RunReport], b: &[&RunReport]) -> Vec<Difference> {
     if a.is_empty() || b.is_empty() {
         return Vec::new();
     }
-    let facts = |side: &[&Report]| side.iter().map(|r| differences::of_report(r)).collect::<Vec<_>>();
+    let facts = |side: &[&RunReport]| side.iter().map(|r| differences::of_report(r)).collect::<Vec<_>>();
     between(&facts(a), &facts(b))
 }
 
-fn seen<'a>(side: &[&'a Report]) -> Vec<&'a Evidence> {
+fn seen<'a>(side: &[&'a RunReport]) -> Vec<&'a Evidence> {
     side.iter().filter_map(|report| report.evidence.as_deref()).collect()
 }
 
 /// Refuses what has no common figure; gives the first run of A.
-fn comparable<'a>(a: &[&'a Report], b: &[&Report]) -> Result<&'a Report> {
+fn comparable<'a>(a: &[&'a RunReport], b: &[&RunReport]) -> Result<&'a RunReport> {
     // Runs of two stores may have one number; none of them began at the same moment.
     if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run && x.started == y.started)) {
         return Err(Error::Compare(format!("run {} is on both sides; name it on one", both.run)));
@@ -286,7 +286,7 @@ fn unlike(a: &[Point<'_>], b: &[Point<'_>]) -> Option<String> {
 }
 
 fn compared(
-    first: &Report,
+    first: &RunReport,
     (a, b): (&Side<'_>, &Side<'_>),
     pairs: &Pairs,
     pair: (Load, Load),
@@ -314,7 +314,7 @@ fn compared(
     let compared = ComparedPoint {
         users: (users_a, users_b),
         phase,
-        called: first.words(),
+        called: first.vocabulary(),
         asked_per_second: (asked_a, asked_b),
         occurrence: (repeated && !first.is_io()).then_some(pair.0.nth),
         runs,
@@ -326,7 +326,7 @@ fn compared(
         figures,
         key,
         within_run_percent: within.filter(|_| !open_loop),
-        verdict: Verdict::NotTestable,
+        verdict: ComparisonVerdict::NotTestable,
         words: String::new(),
     };
     (compared, points.told)

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use kelvin_diagnose::{Evidence, KeyFigure};
 use kelvin_store::{Origin, RunId, Store};
 
-use crate::{Report, Result};
+use crate::{Result, RunReport};
 
 /// A run with what a comparison asks of it.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// Its figures.
-    pub report: Report,
+    pub report: RunReport,
     /// Its key figures by point.
     pub key: BTreeMap<u32, Vec<KeyFigure>>,
     /// The group that it belongs to and its block there.
@@ -28,12 +28,12 @@ impl Run {
     /// When there is no such run, or it is damaged.
     pub fn load(store: &Store, id: RunId, metrics: &[String]) -> Result<Self> {
         let stored = store.load(id)?;
-        let earlier = if stored.has_observations() { store.before(&stored)? } else { None };
+        let earlier = if stored.has_observations() { store.previous_run(&stored)? } else { None };
         let earlier = earlier.map(|id| store.load(id)).transpose()?;
-        let report = Report::after(&stored, earlier.as_ref())?;
+        let report = RunReport::with_earlier(&stored, earlier.as_ref())?;
         let evidence = match &report.evidence {
             Some(evidence) => Arc::clone(evidence),
-            None => Arc::new(Evidence::of(&stored)?),
+            None => Arc::new(Evidence::from_run(&stored)?),
         };
         let mut key = BTreeMap::new();
         for point in &report.points {
@@ -64,7 +64,7 @@ impl<'a> Side<'a> {
         Self { name: name.into(), runs, told }
     }
 
-    pub(super) fn reports(&self) -> Vec<&'a Report> {
+    pub(super) fn reports(&self) -> Vec<&'a RunReport> {
         self.runs.iter().map(|run| &run.report).collect()
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::own::list;
-use super::{ComparedFigure, ComparedPoint, Comparison, Difference, Verdict, share};
+use super::caveats::join_runs;
+use super::{ComparedFigure, ComparedPoint, Comparison, ComparisonVerdict, Difference, share};
 use crate::figure::{NONE, bounded, ends, ms, rate, significant};
-use crate::text::{AMBER, BOLD, Options, RED, broken, of_finding, painted, printable};
+use crate::text::{AMBER, BOLD, Options, RED, finding_lines, painted, printable, wrap_lines};
 use crate::{Finding, Severity};
 
 /// The comparison without colours.
@@ -18,7 +18,7 @@ pub fn render(comparison: &Comparison, options: Options) -> String {
     let mut page = Page { out: String::new(), colour: options.colour };
     page.sides(comparison);
     for warning in &comparison.warnings {
-        page.lines(AMBER, broken("warning: ", warning));
+        page.lines(AMBER, wrap_lines("warning: ", warning));
     }
     // What the sides worked on stands before any figure.
     let (top, rest): (Vec<&Finding>, Vec<&Finding>) =
@@ -27,7 +27,7 @@ pub fn render(comparison: &Comparison, options: Options) -> String {
         page.finding(finding);
     }
     for own in &comparison.own {
-        page.lines(RED, broken("red    ", &own.words()));
+        page.lines(RED, wrap_lines("red    ", &own.describe()));
     }
     for point in &comparison.points {
         page.point(point, comparison.confidence);
@@ -62,16 +62,16 @@ impl Page {
         for (letter, name, runs) in
             [("A", &comparison.name_a, &comparison.a), ("B", &comparison.name_b, &comparison.b)]
         {
-            let numbers = list(runs);
+            let numbers = join_runs(runs);
             let word = if runs.len() == 1 { "run" } else { "runs" };
             let named = if name.is_empty() || *name == numbers { String::new() } else { format!("{name}: ") };
-            self.lines("", broken(&format!("{letter}: "), &format!("{named}{word} {numbers}")));
+            self.lines("", wrap_lines(&format!("{letter}: "), &format!("{named}{word} {numbers}")));
         }
     }
 
     fn finding(&mut self, finding: &Finding) {
         let colour = if finding.severity == Severity::Red { RED } else { AMBER };
-        self.lines(colour, of_finding(finding, "", usize::MAX));
+        self.lines(colour, finding_lines(finding, "", usize::MAX));
     }
 
     fn point(&mut self, point: &ComparedPoint, confidence: f64) {
@@ -88,13 +88,13 @@ impl Page {
             let note = format!(
                 "only {name} is judged; the others are exploratory, their p allows for how many they are (Holm)"
             );
-            self.lines("", broken("", &note));
+            self.lines("", wrap_lines("", &note));
         }
         if point.paired {
             let note = format!("{} pairs of runs, each of one block", point.runs.0);
-            self.lines("", broken("", &note));
+            self.lines("", wrap_lines("", &note));
         }
-        if point.consecutive && point.verdict != Verdict::NotTestable {
+        if point.consecutive && point.verdict != ComparisonVerdict::NotTestable {
             let found = point.dependence.map_or_else(String::new, |found| {
                 format!(" ({}): {}", found.words(), found.worth_words(point.runs))
             });
@@ -102,15 +102,15 @@ impl Page {
                 "the runs of a side follow each other: intervals and p allow for runs that resemble the ones before \
                  them{found}; measured in turn (kelvin ab) the same runs say more"
             );
-            self.lines("", broken("", &note));
+            self.lines("", wrap_lines("", &note));
         }
         if let Some((a, b)) = point.within_run_percent {
             self.line(&format!(
                 "precision within each run only (95 %): A ± {a:.1} %, B ± {b:.1} %; no statement\nabout A against B"
             ));
         }
-        let colour = if point.verdict == Verdict::NotTestable { AMBER } else { BOLD };
-        self.lines(colour, broken("verdict: ", &point.words));
+        let colour = if point.verdict == ComparisonVerdict::NotTestable { AMBER } else { BOLD };
+        self.lines(colour, wrap_lines("verdict: ", &point.words));
     }
 
     fn figure(&mut self, figure: &ComparedFigure) {
@@ -119,7 +119,7 @@ impl Page {
         let p =
             figure.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
         let mut line = String::new();
-        let [a, b] = figure.bounded().map(|value| bounded(value, |value| shown(figure, value)));
+        let [a, b] = figure.bounded().map(|value| bounded(value, |value| format_value(figure, value)));
         let _ = write!(line, "{:<29}{a:>11}{b:>11}{ratio:>7}  {interval:<15}{p:>5}", titled(figure));
         self.line(&line);
     }
@@ -137,7 +137,7 @@ impl Page {
             1 => self.line("what differs between A and B"),
             n => {
                 let words = format!("{n} things; change one thing at a time");
-                self.lines(RED, broken("what else differs between A and B: ", &words));
+                self.lines(RED, wrap_lines("what else differs between A and B: ", &words));
             }
         }
         let colour = if matter.len() > 1 { RED } else { BOLD };
@@ -154,7 +154,7 @@ impl Page {
         }
         if !several.is_empty() {
             let names: Vec<&str> = several.iter().map(|difference| difference.name.as_str()).collect();
-            self.lines("", broken("varying from run to run: ", &names.join(", ")));
+            self.lines("", wrap_lines("varying from run to run: ", &names.join(", ")));
         }
     }
 
@@ -162,7 +162,7 @@ impl Page {
         let name = painted(self.colour, colour, &format!("  {}", printable(&difference.name)));
         self.line(&name);
         for (side, values) in [("A", &difference.a), ("B", &difference.b)] {
-            self.lines("", broken(&format!("      {side}: "), &Difference::words(values)));
+            self.lines("", wrap_lines(&format!("      {side}: "), &Difference::describe_values(values)));
         }
     }
 }
@@ -194,7 +194,7 @@ pub(super) fn factor(ratio: f64) -> String {
 }
 
 /// A value as the table has it.
-pub(super) fn shown(figure: &ComparedFigure, value: Option<f64>) -> String {
+pub(super) fn format_value(figure: &ComparedFigure, value: Option<f64>) -> String {
     match (figure.unit.as_str(), value) {
         ("us", value) => ms(value),
         ("per minute" | "per second", value) => rate(value),
@@ -209,8 +209,8 @@ pub(super) fn load(point: &ComparedPoint) -> String {
     let load = match (point.asked_per_second, point.users) {
         ((Some(a), Some(b)), _) if a == b => format!("{}/s asked", rate(Some(a))),
         ((Some(a), Some(b)), _) => format!("{}/s in A, {}/s in B", rate(Some(a)), rate(Some(b))),
-        (_, (a, b)) if a == b => format!("{a} {}", who.of(a.into())),
-        (_, (a, b)) => format!("{a} {} in A, {b} in B", who.of(a.into())),
+        (_, (a, b)) if a == b => format!("{a} {}", who.form_for(a.into())),
+        (_, (a, b)) => format!("{a} {} in A, {b} in B", who.form_for(a.into())),
     };
     let load = match point.phase {
         Some(phase) => format!("{} {phase}: {load}", point.called.point.one),

@@ -2,16 +2,17 @@
 
 use std::fmt::Write;
 
-use super::{Gate, Outcome};
-use crate::compare::list;
+use super::{Gate, GateResult};
+use crate::compare::join_runs;
 
 /// A `testsuites` document. What is undecided or blind without --strict, and what cannot be tested, is skipped: neither
 /// passed nor failed. Where no run of a side counts, each is an error of the type `void`.
 pub fn render(gate: &Gate) -> String {
     let failures = gate.rows.iter().filter(|row| gate.row_fails(row)).count();
-    let skipped = |outcome| matches!(outcome, Outcome::NotTestable | Outcome::Undecided | Outcome::Blind);
+    let skipped =
+        |outcome| matches!(outcome, GateResult::NotTestable | GateResult::Undecided | GateResult::Blind);
     let skips = gate.rows.iter().filter(|row| skipped(row.outcome) && !gate.row_fails(row)).count();
-    let void = gate.rows.iter().filter(|row| row.outcome == Outcome::Void).count();
+    let void = gate.rows.iter().filter(|row| row.outcome == GateResult::Void).count();
     let tests = gate.rows.len();
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let counts =
@@ -25,9 +26,9 @@ pub fn render(gate: &Gate) -> String {
     out.push_str("    <properties>\n");
     for (name, value) in [
         ("base", gate.base.clone()),
-        ("base runs", list(&gate.base_runs)),
+        ("base runs", join_runs(&gate.base_runs)),
         ("candidate", gate.candidate.clone()),
-        ("candidate runs", list(&gate.candidate_runs)),
+        ("candidate runs", join_runs(&gate.candidate_runs)),
         ("verdict", gate.verdict()),
     ] {
         let _ = writeln!(out, "      <property name=\"{name}\" value=\"{}\"/>", escaped(&value));
@@ -39,7 +40,7 @@ pub fn render(gate: &Gate) -> String {
         let words = escaped(&format!("{}: {}", row.name, row.words));
         if gate.row_fails(row) {
             let _ = write!(out, "<failure type=\"{}\" message=\"{words}\"/>", row.outcome.word());
-        } else if row.outcome == Outcome::Void {
+        } else if row.outcome == GateResult::Void {
             let _ = write!(out, "<error type=\"void\" message=\"{words}\"/>");
         } else if skipped(row.outcome) {
             let _ = write!(out, "<skipped message=\"{words}\"/>");

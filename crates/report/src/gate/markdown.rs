@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Gate, Outcome};
-use crate::compare::{list, percent, share};
+use super::{Gate, GateResult};
+use crate::compare::{join_runs, percent, share};
 use crate::figure::{ends, significant};
 use crate::markdown::escaped;
 
@@ -22,9 +22,9 @@ pub fn render(gate: &Gate) -> String {
         out,
         "Base: {} (runs {}). Candidate: {} (runs {}).\n",
         escaped(&gate.base),
-        list(&gate.base_runs),
+        join_runs(&gate.base_runs),
         escaped(&gate.candidate),
-        list(&gate.candidate_runs)
+        join_runs(&gate.candidate_runs)
     );
     out.push_str("| measure | load | base | candidate | change | interval | allowed | outcome |\n");
     out.push_str("|---|---|--:|--:|--:|---|--:|---|\n");
@@ -33,10 +33,10 @@ pub fn render(gate: &Gate) -> String {
             (percent(ratio), ends(low, high, percent))
         });
         let mark = match row.outcome {
-            Outcome::Passed => "✅",
-            Outcome::Regressed => "❌",
-            Outcome::Undecided | Outcome::Blind if gate.strict => "❌",
-            Outcome::Undecided | Outcome::Blind | Outcome::NotTestable | Outcome::Void => "⚠️",
+            GateResult::Passed => "✅",
+            GateResult::Regressed => "❌",
+            GateResult::Undecided | GateResult::Blind if gate.strict => "❌",
+            GateResult::Undecided | GateResult::Blind | GateResult::NotTestable | GateResult::Void => "⚠️",
         };
         let _ = writeln!(
             out,
@@ -50,7 +50,8 @@ pub fn render(gate: &Gate) -> String {
             row.outcome.word()
         );
     }
-    let explained = |outcome| matches!(outcome, Outcome::NotTestable | Outcome::Void | Outcome::Blind);
+    let explained =
+        |outcome| matches!(outcome, GateResult::NotTestable | GateResult::Void | GateResult::Blind);
     for row in gate.rows.iter().filter(|row| explained(row.outcome)) {
         let _ = writeln!(out, "\n{}: {}.", escaped(&row.name), escaped(&row.words));
     }

@@ -55,7 +55,7 @@ pub struct Limit {
 /// What came of one measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum GateResult {
     /// A regression larger than allowed is ruled out.
     Passed,
     /// Neither shown nor ruled out.
@@ -71,7 +71,7 @@ pub enum Outcome {
     Regressed,
 }
 
-impl Outcome {
+impl GateResult {
     /// As a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ pub struct Row {
     /// were measured in turn, and where it cannot be tested.
     pub dependence: Option<Dependence>,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: GateResult,
     /// In words.
     pub words: String,
 }
@@ -138,7 +138,7 @@ pub struct Gate {
     /// Runs that were left out or must not be believed.
     pub warnings: Vec<String>,
     /// The outcome of the whole: the worst of the rows, where undecided counts as regressed when strict.
-    pub outcome: Outcome,
+    pub outcome: GateResult,
 }
 
 /// Judges a comparison, whose A is the base and whose B is the candidate.
@@ -155,15 +155,15 @@ pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<
         }
     }
     let worst = rows.iter().map(|row| row.outcome).max_by_key(|outcome| match outcome {
-        Outcome::Passed => 0,
-        Outcome::Undecided | Outcome::Blind if strict => 4,
-        Outcome::Undecided => 1,
-        Outcome::Blind => 2,
-        Outcome::NotTestable | Outcome::Void => 3,
-        Outcome::Regressed => 5,
+        GateResult::Passed => 0,
+        GateResult::Undecided | GateResult::Blind if strict => 4,
+        GateResult::Undecided => 1,
+        GateResult::Blind => 2,
+        GateResult::NotTestable | GateResult::Void => 3,
+        GateResult::Regressed => 5,
     });
     let differs = comparison.differences.iter().filter(|d| d.matters);
-    let words = |values: &[(String, usize)]| crate::compare::Difference::words(values);
+    let words = |values: &[(String, usize)]| crate::compare::Difference::describe_values(values);
     Ok(Gate {
         base: comparison.name_a.clone(),
         candidate: comparison.name_b.clone(),
@@ -173,7 +173,7 @@ pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<
         rows,
         differences: differs.map(|d| format!("{}: {} → {}", d.name, words(&d.a), words(&d.b))).collect(),
         warnings: comparison.warnings.clone(),
-        outcome: worst.unwrap_or(Outcome::NotTestable),
+        outcome: worst.unwrap_or(GateResult::NotTestable),
     })
 }
 
@@ -199,7 +199,7 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
             confidence: 1.0 - ERROR,
             detectable: None,
             dependence: None,
-            outcome: Outcome::Void,
+            outcome: GateResult::Void,
             words: words.clone(),
         }
     };
@@ -213,7 +213,7 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
         rows: limits.iter().map(row).collect(),
         differences: Vec::new(),
         warnings: base.told.iter().chain(&candidate.told).cloned().collect(),
-        outcome: Outcome::Void,
+        outcome: GateResult::Void,
     }
 }
 
@@ -225,18 +225,18 @@ impl Gate {
 
     /// Whether a measure fails it.
     pub fn row_fails(&self, row: &Row) -> bool {
-        let open = matches!(row.outcome, Outcome::Undecided | Outcome::Blind);
-        row.outcome == Outcome::Regressed || (self.strict && open)
+        let open = matches!(row.outcome, GateResult::Undecided | GateResult::Blind);
+        row.outcome == GateResult::Regressed || (self.strict && open)
     }
 
     /// Whether it could not have seen what it is to catch.
     pub fn is_blind(&self) -> bool {
-        self.rows.iter().any(|row| row.outcome == Outcome::Blind)
+        self.rows.iter().any(|row| row.outcome == GateResult::Blind)
     }
 
     /// Whether something could not be judged.
     pub fn lacks_runs(&self) -> bool {
-        self.rows.iter().any(|row| matches!(row.outcome, Outcome::NotTestable | Outcome::Void))
+        self.rows.iter().any(|row| matches!(row.outcome, GateResult::NotTestable | GateResult::Void))
     }
 
     /// In one sentence.
@@ -244,10 +244,10 @@ impl Gate {
         let of = |outcome| self.rows.iter().filter(|row| row.outcome == outcome).count();
         let all = self.rows.len();
         let (regressed, blind, untestable) =
-            (of(Outcome::Regressed), of(Outcome::Blind), of(Outcome::NotTestable));
-        let undecided = of(Outcome::Undecided) + if self.strict { blind } else { 0 };
+            (of(GateResult::Regressed), of(GateResult::Blind), of(GateResult::NotTestable));
+        let undecided = of(GateResult::Undecided) + if self.strict { blind } else { 0 };
         let measures = |n: usize| if n == 1 { "1 measure".to_owned() } else { format!("{n} measures") };
-        if let Some(void) = self.rows.iter().find(|row| row.outcome == Outcome::Void) {
+        if let Some(void) = self.rows.iter().find(|row| row.outcome == GateResult::Void) {
             format!("void: {}", void.words)
         } else if regressed > 0 {
             format!("failed: {} of {all} regressed by more than allowed", measures(regressed))
@@ -318,7 +318,7 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
 }
 
 struct Judged {
-    outcome: Outcome,
+    outcome: GateResult,
     ratio: Option<(f64, f64, f64)>,
     detectable: Option<f64>,
     words: String,
@@ -331,7 +331,8 @@ fn judged(
     confidence: f64,
     runs: (usize, usize),
 ) -> Judged {
-    let untestable = |words| Judged { outcome: Outcome::NotTestable, ratio: None, detectable: None, words };
+    let untestable =
+        |words| Judged { outcome: GateResult::NotTestable, ratio: None, detectable: None, words };
     let (a, b) = runs;
     if a.min(b) < FEWEST {
         return untestable(format!(
@@ -357,9 +358,9 @@ fn judged(
     let range = format!("{} ({})", percent(ratio), ends(low, high, percent));
     let allowed = format!("{} allowed", signed(better, most));
     let (outcome, words) = if beyond {
-        (Outcome::Regressed, format!("{range}, {allowed}: more is shown"))
+        (GateResult::Regressed, format!("{range}, {allowed}: more is shown"))
     } else if within {
-        (Outcome::Passed, format!("{range}, {allowed}: more is ruled out"))
+        (GateResult::Passed, format!("{range}, {allowed}: more is ruled out"))
     } else {
         let more = needed(figure, bound, confidence)
             .map_or_else(String::new, |runs| format!("; about {runs} runs a side would tell"));
@@ -370,12 +371,12 @@ fn judged(
         };
         let open = format!("{range}, {allowed}: more is neither shown nor ruled out");
         if detectable.is_some_and(|least| least <= most) {
-            (Outcome::Undecided, format!("{open}{more}{turn}"))
+            (GateResult::Undecided, format!("{open}{more}{turn}"))
         } else {
             let least = detectable.map_or_else(String::new, |least| {
                 format!("; it takes one of {} to be told from none in nine of ten such gates", share(least))
             });
-            (Outcome::Blind, format!("{open}{least}{more}{turn}"))
+            (GateResult::Blind, format!("{open}{least}{more}{turn}"))
         }
     };
     Judged { outcome, ratio: Some((ratio, low, high)), detectable, words }

@@ -33,7 +33,7 @@ pub struct GroupPage {
     /// The ratios of the blocks by the side that is set against A; empty where nothing is compared.
     pub ratios: Vec<Ratios>,
     /// Its runs in the order in which they were made.
-    pub runs: Vec<GroupRun>,
+    pub runs: Vec<GroupPageRun>,
     /// What is printed when the group ends.
     pub text: String,
 }
@@ -68,7 +68,7 @@ pub struct Ratios {
 
 /// A run of the group.
 #[derive(Debug, Clone, Serialize)]
-pub struct GroupRun {
+pub struct GroupPageRun {
     /// Its number.
     pub run: i64,
     /// Its block, from 1.
@@ -106,7 +106,7 @@ pub fn page(
     crate::html::add_frame(&mut environment)?;
     environment.add_template("page.html", TEMPLATE)?;
     let void = group.runs.iter().filter(|run| run.void.is_some()).count();
-    let value = |run: &GroupRun| {
+    let value = |run: &GroupPageRun| {
         let value = run.value.map(|value| kelvin_measure::Bounded { value, at_least: run.at_least });
         bounded(value, |value| value.map_or_else(|| "–".into(), significant))
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{GroupPage, GroupRun};
+use super::{GroupPage, GroupPageRun};
 use crate::figure::significant;
 use crate::history::ticks;
 use crate::html::escaped;
@@ -128,7 +128,7 @@ pub(super) fn treatments(group: &GroupPage) -> Vec<String> {
     names
 }
 
-fn side(run: &GroupRun) -> &str {
+fn side(run: &GroupPageRun) -> &str {
     run.treatment.trim_end_matches('\'')
 }
 

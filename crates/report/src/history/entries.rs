@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_diagnose::{Evidence, KeyFigure, NoisePrice, judge};
-use kelvin_store::{Member, RunId, Store, StoredRun};
+use kelvin_store::{GroupMember, RunId, Store, StoredRun};
 
-use super::{Entry, History};
-use crate::compare::{Facts, facts};
+use super::{History, HistoryEntry};
+use crate::compare::{FactMap, facts};
 use crate::{Error, Result};
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct HistoryQuery {
     /// The branch; none for the only one, or that of the newest run.
     pub branch: Option<String>,
     /// The testbed; none for the one of the branch's newest run.
@@ -26,7 +26,7 @@ pub struct Asked {
 
 /// Runs of one group and treatment, or one run that is in none.
 struct Bundle {
-    member: Option<Member>,
+    member: Option<GroupMember>,
     runs: Vec<RunId>,
 }
 
@@ -34,7 +34,7 @@ struct Bundle {
 ///
 /// # Errors
 /// When there is no such branch, testbed, workload or measure, or a run is damaged.
-pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)) -> Result<History> {
+pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize, usize)) -> Result<History> {
     let all = store.history()?;
     let (branch, testbed, mut told) = place(&all, asked)?;
     let here = all.iter().filter(|(_, b, t)| *b == branch && *t == testbed);
@@ -77,16 +77,16 @@ pub fn load(store: &Store, asked: &Asked, progress: &mut dyn FnMut(usize, usize)
     let mut no_such: Option<Vec<String>> = None;
     let mut accepted: Vec<(RunId, Option<NoisePrice>)> = Vec::new();
     for bundle in bundles(store, &runs)? {
-        let mut entry: Option<Entry> = None;
+        let mut entry: Option<HistoryEntry> = None;
         let (mut values, mut bounds) = (Vec::new(), Vec::new());
         for run in bundle.runs {
             let stored = store.load(run)?;
-            let evidence = Evidence::of(&stored)?;
+            let evidence = Evidence::from_run(&stored)?;
             read += 1;
             progress(read, total);
             let judged = judge(&stored, &evidence)?.run;
             if !judged.counts() {
-                history.told.push(format!("run {run} is left out, {}", judged.words()));
+                history.told.push(format!("run {run} is left out, {}", judged.describe()));
                 continue;
             }
             let failed = stored.failed();
@@ -172,7 +172,7 @@ fn accepted_noise(runs: &[(RunId, Option<NoisePrice>)]) -> Option<String> {
 
 /// What is to be known where entries stand for very different numbers of runs: the median of six scatters by half of what
 /// a single run does, and the t test between two levels takes all entries for alike.
-fn unlike(entries: &[Entry]) -> Option<String> {
+fn unlike(entries: &[HistoryEntry]) -> Option<String> {
     let runs = || entries.iter().map(|entry| entry.runs.len());
     let (fewest, most) = (runs().min()?, runs().max()?);
     (most > 2 * fewest).then(|| {
@@ -184,7 +184,7 @@ fn unlike(entries: &[Entry]) -> Option<String> {
 }
 
 /// Branch and testbed.
-fn place(all: &[(RunId, String, String)], asked: &Asked) -> Result<(String, String, Vec<String>)> {
+fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(String, String, Vec<String>)> {
     let refused = |why: String| Error::Compare(why);
     let branches: BTreeSet<&String> = all.iter().map(|(_, branch, _)| branch).collect();
     let Some((_, newest, _)) = all.last() else {
@@ -242,7 +242,7 @@ fn bundles(store: &Store, runs: &[RunId]) -> Result<Vec<Bundle>> {
 }
 
 /// A measure that is no key figure is asked for as a metric.
-fn metric(asked: &Asked) -> Vec<String> {
+fn metric(asked: &HistoryQuery) -> Vec<String> {
     asked.measure.iter().filter(|measure| measure.contains('.')).cloned().collect()
 }
 
@@ -253,8 +253,8 @@ fn wanted<'a>(figures: &'a [KeyFigure], measure: Option<&str>) -> Option<&'a Key
     }
 }
 
-fn new_entry(run: &StoredRun, member: Option<&Member>) -> Entry {
-    Entry {
+fn new_entry(run: &StoredRun, member: Option<&GroupMember>) -> HistoryEntry {
+    HistoryEntry {
         runs: Vec::new(),
         group: member.map(|member| member.group.0),
         treatment: member.map(|member| member.slot.treatment.clone()).filter(|t| !t.is_empty()),
@@ -267,7 +267,7 @@ fn new_entry(run: &StoredRun, member: Option<&Member>) -> Entry {
     }
 }
 
-fn facts_of(run: &StoredRun) -> Facts {
+fn facts_of(run: &StoredRun) -> FactMap {
     let info = &run.info;
     facts(&info.spec_toml, &info.environment, [("kelvin version", info.kelvin_version.clone())])
 }

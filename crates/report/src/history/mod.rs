@@ -14,7 +14,7 @@ use kelvin_diagnose::Better;
 use kelvin_stats::change_points::{self, Options};
 use serde::Serialize;
 
-pub use entries::{Asked, load};
+pub use entries::{HistoryQuery, load};
 pub use page::{page, render as html};
 pub(crate) use plot::ticks;
 pub use table::table;
@@ -24,7 +24,7 @@ use crate::compare::{Difference, between};
 
 /// One entry: a run, or the runs of a group that count.
 #[derive(Debug, Clone, Serialize)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// Its runs, the oldest first.
     pub runs: Vec<i64>,
     /// The group that they are of.
@@ -43,12 +43,12 @@ pub struct Entry {
     pub range: (f64, f64),
     /// Facts of specification and surroundings, of each run.
     #[serde(skip)]
-    pub(crate) facts: Vec<crate::compare::Facts>,
+    pub(crate) facts: Vec<crate::compare::FactMap>,
 }
 
 /// A place where the level changed.
 #[derive(Debug, Clone, Serialize)]
-pub struct Change {
+pub struct LevelChange {
     /// The first entry of the new level.
     pub index: usize,
     /// Mean from the change point before to this one.
@@ -63,7 +63,7 @@ pub struct Change {
     pub changed: Vec<Difference>,
 }
 
-impl Change {
+impl LevelChange {
     /// The relative change, after over before.
     pub fn ratio(&self) -> f64 {
         self.after / self.before
@@ -88,9 +88,9 @@ pub struct History {
     /// Which way it is better.
     pub better: Option<Better>,
     /// In the order of time.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
     /// Where the level changed, in the order of time.
-    pub changes: Vec<Change>,
+    pub changes: Vec<LevelChange>,
     /// How much entries resemble their neighbours around the levels: φ of an autoregressive process of first order, on the
     /// safe side ([`change_points::noise_phi`]). None where no change was looked for.
     pub noise_phi: Option<f64>,
@@ -109,7 +109,7 @@ impl History {
         let found = change_points::find(&values, &Options::default());
         self.changes = found
             .iter()
-            .map(|point| Change {
+            .map(|point| LevelChange {
                 index: point.index,
                 before: point.before,
                 after: point.after,
@@ -156,9 +156,9 @@ impl History {
 /// Entries below which no change point is looked for: four a side, as in a comparison of runs.
 const FEWEST: usize = 8;
 
-impl Change {
+impl LevelChange {
     /// "-4.2 %, worse".
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let good = match self.better {
             Some(true) => ", better",
             Some(false) => ", worse",
@@ -173,18 +173,24 @@ impl Change {
             return "nothing recorded changed with it: look at the code under test, the data and the machine"
                 .into();
         }
-        let words =
-            |d: &Difference| format!("{}: {} → {}", d.name, Difference::words(&d.a), Difference::words(&d.b));
+        let words = |d: &Difference| {
+            format!(
+                "{}: {} → {}",
+                d.name,
+                Difference::describe_values(&d.a),
+                Difference::describe_values(&d.b)
+            )
+        };
         self.changed.iter().map(words).collect::<Vec<_>>().join("; ")
     }
 }
 
-impl Entry {
+impl HistoryEntry {
     /// "run 12", "runs 12, 13, 14 (group 3)".
     pub(crate) fn name(&self) -> String {
         let word = if self.runs.len() == 1 { "run" } else { "runs" };
         let treatment = self.treatment.as_ref().map_or_else(String::new, |t| format!("/{t}"));
         let group = self.group.map_or_else(String::new, |group| format!(" (group {group}{treatment})"));
-        format!("{word} {}{group}", crate::compare::list(&self.runs))
+        format!("{word} {}{group}", crate::compare::join_runs(&self.runs))
     }
 }

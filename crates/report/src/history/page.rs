@@ -45,7 +45,7 @@ pub fn page(
         .changes
         .iter()
         .map(|change| {
-            let at = history.entries.get(change.index).map_or_else(String::new, super::Entry::name);
+            let at = history.entries.get(change.index).map_or_else(String::new, super::HistoryEntry::name);
             let class = match change.better {
                 Some(true) => "good",
                 Some(false) => "red",
@@ -55,11 +55,11 @@ pub fn page(
                 .changed
                 .iter()
                 .map(|d| {
-                    let words = crate::compare::Difference::words;
+                    let words = crate::compare::Difference::describe_values;
                     (d.name.clone(), format!("{} → {}", words(&d.a), words(&d.b)))
                 })
                 .collect();
-            (class, change.index, at, change.words(), change.before, change.after, chance(change.p), facts)
+            (class, change.index, at, change.describe(), change.before, change.after, chance(change.p), facts)
         })
         .collect();
     Ok(environment.get_template("page.html")?.render(context! {

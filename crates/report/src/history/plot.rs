@@ -111,7 +111,7 @@ fn changes(out: &mut String, history: &History, x: &impl Fn(f64) -> f64) {
             "<g class=\"change {class}\"><line x1=\"{at:.1}\" y1=\"2\" x2=\"{at:.1}\" y2=\"{:.1}\"/><text \
              x=\"{place:.1}\" y=\"{height}\" text-anchor=\"{anchor}\">{}</text></g>",
             HEIGHT - BOTTOM,
-            escaped(&change.words())
+            escaped(&change.describe())
         );
     }
 }

@@ -1,7 +1,7 @@
 //! A history as a table: a row for each entry.
 
 use super::History;
-use crate::compare::list;
+use crate::compare::join_runs;
 use crate::table::{Table, number};
 
 /// The entries in the order of time, with the change of the level that begins at them.
@@ -11,7 +11,7 @@ pub fn table(history: &History) -> Table {
     for (index, entry) in history.entries.iter().enumerate() {
         let change = history.changes.iter().find(|change| change.index == index);
         table.rows.push(vec![
-            list(&entry.runs),
+            join_runs(&entry.runs),
             entry.started.to_string(),
             entry.label.clone().unwrap_or_default(),
             history.measure.clone(),
@@ -20,7 +20,7 @@ pub fn table(history: &History) -> Table {
             entry.at_least.to_string(),
             entry.range.0.to_string(),
             entry.range.1.to_string(),
-            number(change.map(super::Change::ratio)),
+            number(change.map(super::LevelChange::ratio)),
             number(change.map(|change| change.p)),
         ]);
     }

@@ -2,9 +2,9 @@
 
 use kelvin_stats::dependence::effective_count;
 
-use super::{Entry, History};
+use super::{History, HistoryEntry};
 use crate::figure::{AT_LEAST, significant};
-use crate::text::{AMBER, BOLD, GREEN, Options, RED, broken, painted, printable};
+use crate::text::{AMBER, BOLD, GREEN, Options, RED, painted, printable, wrap_lines};
 
 /// Columns that the bars have.
 const BAR: usize = 22;
@@ -22,9 +22,9 @@ pub fn render(history: &History, options: Options) -> String {
         "{} of {} on branch {}, testbed {}",
         history.name, history.workload, history.branch, history.testbed
     );
-    lines(BOLD, broken("", &title));
+    lines(BOLD, wrap_lines("", &title));
     for told in &history.told {
-        lines(AMBER, broken("note: ", told));
+        lines(AMBER, wrap_lines("note: ", told));
     }
     let (low, high) = bounds(history);
     lines("", vec![String::new()]);
@@ -40,22 +40,22 @@ pub fn render(history: &History, options: Options) -> String {
             let lead = "── changed: ";
             let words = format!(
                 "{} ({} → {}, {} at the place searched for); {}",
-                change.words(),
+                change.describe(),
                 significant(change.before),
                 significant(change.after),
                 crate::compare::chance(change.p),
                 change.cause()
             );
-            lines(colour, broken(lead, &words));
+            lines(colour, wrap_lines(lead, &words));
         }
         lines("", vec![line(entry, low, high)]);
     }
     lines("", vec![String::new()]);
     let scale = format!("the bars go from {} to {}, not from 0", significant(low), significant(high));
-    lines("", broken("", &scale));
-    lines(BOLD, broken("", &verdict(history)));
+    lines("", wrap_lines("", &scale));
+    lines(BOLD, wrap_lines("", &verdict(history)));
     if let Some(assumed) = assumption(history) {
-        lines("", broken("", &assumed));
+        lines("", wrap_lines("", &assumed));
     }
     out
 }
@@ -97,7 +97,7 @@ pub(super) fn verdict(history: &History) -> String {
     }
 }
 
-fn line(entry: &Entry, low: f64, high: f64) -> String {
+fn line(entry: &HistoryEntry, low: f64, high: f64) -> String {
     let label = entry.label.as_deref().map(printable).unwrap_or_default();
     let label: String = label.chars().take(10).collect();
     format!(
@@ -110,7 +110,7 @@ fn line(entry: &Entry, low: f64, high: f64) -> String {
 }
 
 /// "12", or "12-15 (4)" of a group.
-fn runs(entry: &Entry) -> String {
+fn runs(entry: &HistoryEntry) -> String {
     match (entry.runs.first(), entry.runs.last()) {
         (Some(first), Some(last)) if first != last => format!("{first}-{last} ({})", entry.runs.len()),
         (Some(first), _) => first.to_string(),

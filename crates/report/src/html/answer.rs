@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::point::p99_words;
 use super::{TimeUnit, figure};
 use crate::figure::{NONE, bounded, ms, percent, rate, seconds, whole};
-use crate::text::{Grouped, highest, is_minor, peak, squeezed};
-use crate::{Outcome, PointReport, Report};
+use crate::text::{FindingGroup, describe_maximum_rate, is_minor, peak, squeezed};
+use crate::{BottleneckOutcome, PointReport, RunReport};
 
 /// Findings on the first screen.
 const MOST: usize = 3;
@@ -51,12 +51,12 @@ struct TopFinding {
 }
 
 impl Answer {
-    pub(super) fn of(report: &Report, findings: &[Grouped<'_>]) -> Self {
+    pub(super) fn of(report: &RunReport, findings: &[FindingGroup<'_>]) -> Self {
         let best = report.best();
-        let serious: Vec<&Grouped<'_>> = findings.iter().filter(|one| !is_minor(one.finding)).collect();
+        let serious: Vec<&FindingGroup<'_>> = findings.iter().filter(|one| !is_minor(one.finding)).collect();
         let verdict = best.and_then(|best| best.verdict.as_ref());
         let mut sentences: Vec<String> = Vec::new();
-        sentences.extend(report.maximum_rate.as_ref().map(|found| sentence(&highest(found))));
+        sentences.extend(report.maximum_rate.as_ref().map(|found| sentence(&describe_maximum_rate(found))));
         sentences.extend(report.scalability.as_ref().map(|fit| sentence(&peak(fit))));
         sentences.extend(report.squeeze.as_ref().map(|found| sentence(&squeezed(found))));
         let of_point = verdict.map(|verdict| match best {
@@ -71,9 +71,9 @@ impl Answer {
             sentences,
             next: verdict.map(|verdict| verdict.next.clone()).filter(|next| !next.is_empty()),
             outcome: verdict.map_or("undetermined", |verdict| match verdict.outcome {
-                Outcome::Void { .. } => "void",
-                Outcome::Undetermined { .. } => "undetermined",
-                Outcome::Bound { .. } | Outcome::Compound { .. } => "bound",
+                BottleneckOutcome::Void { .. } => "void",
+                BottleneckOutcome::Undetermined { .. } => "undetermined",
+                BottleneckOutcome::Bound { .. } | BottleneckOutcome::Compound { .. } => "bound",
             }),
             findings: serious
                 .iter()
@@ -98,7 +98,7 @@ fn sentence(words: &str) -> String {
     format!("{first}{}{end}", letters.as_str())
 }
 
-fn headlines(report: &Report, best: Option<&PointReport>) -> Vec<Tile> {
+fn headlines(report: &RunReport, best: Option<&PointReport>) -> Vec<Tile> {
     let Some(best) = best else { return Vec::new() };
     let value = |point: &PointReport| rate(point.headline(report.headline_per));
     let name = &report.headline;
@@ -116,13 +116,13 @@ fn headlines(report: &Report, best: Option<&PointReport>) -> Vec<Tile> {
     let which = match report.points.len() {
         _ if held => ", at the highest rate that held".into(),
         0 | 1 => String::new(),
-        several => format!(", best of {several} {}", report.words().point.many),
+        several => format!(", best of {several} {}", report.vocabulary().point.many),
     };
     vec![Tile { class: "big", value: value(best), name: format!("{name}{which}") }]
 }
 
 /// How well the headline figure is known within this run.
-fn interval(report: &Report, best: &PointReport) -> Option<String> {
+fn interval(report: &RunReport, best: &PointReport) -> Option<String> {
     if report.is_io() && report.points.len() > 1 {
         return None;
     }
@@ -143,7 +143,7 @@ fn interval(report: &Report, best: &PointReport) -> Option<String> {
     ))
 }
 
-fn tiles(report: &Report, best: &PointReport) -> Vec<Tile> {
+fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
     let plain = |value: String, name: String| Tile { class: "", value, name };
     let mut tiles = Vec::new();
     let one = !report.is_io() || report.points.len() == 1;
@@ -176,11 +176,11 @@ fn tiles(report: &Report, best: &PointReport) -> Vec<Tile> {
 }
 
 /// p99 of what the users would see.
-fn latency(report: &Report, best: &PointReport) -> Tile {
+fn latency(report: &RunReport, best: &PointReport) -> Tile {
     let unit = TimeUnit::of(report.is_io());
-    let times = best.seen();
+    let times = best.client_latency();
     let shown = if report.is_io() { bounded(times.p99_us, figure) } else { bounded(times.p99_us, ms) };
-    let words = report.words();
+    let words = report.vocabulary();
     let time = if best.open_loop { "response time" } else { words.time };
     let unanswered = if times.at_least.is_empty() {
         String::new()

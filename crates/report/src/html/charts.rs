@@ -1,12 +1,12 @@
 //! What the page's script draws of one point.
 
-use kelvin_measure::event::{Part, Per, Series};
+use kelvin_measure::event::{LoadPart, RatePeriod, Series};
 use serde::Serialize;
 
 use super::TimeUnit;
 use super::observed::{self, SeenCharts};
 use crate::model::kinds_of_direction;
-use crate::{OpenSecond, PointReport, Report, SecondReport};
+use crate::{OpenSecond, PointReport, RunReport, SecondReport};
 
 /// The columns of one point, one value a second; columns, since they compress and parse better than rows.
 #[derive(Serialize)]
@@ -78,7 +78,7 @@ pub(crate) struct Seconds<'a> {
     pub(crate) kinds: &'a [Series],
     /// Directions of I/O.
     pub(crate) directions: &'a [String],
-    pub(crate) per: Per,
+    pub(crate) per: RatePeriod,
     pub(crate) open_loop: bool,
     pub(crate) io: bool,
 }
@@ -139,10 +139,10 @@ impl Seconds<'_> {
 }
 
 impl Charts {
-    pub(super) fn of(report: &Report, point: &PointReport) -> Self {
+    pub(super) fn of(report: &RunReport, point: &PointReport) -> Self {
         let unit = TimeUnit::of(report.is_io());
         // The tail is in no figure and its first second would double the window's last.
-        let rows: Vec<_> = point.seconds.iter().filter(|s| s.part != Part::Tail).collect();
+        let rows: Vec<_> = point.seconds.iter().filter(|s| s.part != LoadPart::Tail).collect();
         let end = rows.last().map_or(0.0, |last| last.second as f64 + last.width).max(point.window_s);
         let distributions = point.distributions.iter().map(|d| {
             let round = |(p, us): &(f64, f64)| ((p * 1e4).round() / 1e4, unit.rounded(*us));

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::plot::{Frame, Line, Mark, svg};
 use crate::figure::{bounded, ms, rate, users};
-use crate::{PointReport, Report};
+use crate::{PointReport, RunReport};
 
 /// Throughput over users, or, for rates, achieved over asked.
-pub(super) fn throughput(report: &Report) -> String {
+pub(super) fn throughput(report: &RunReport) -> String {
     let name = if report.open_loop { "achieved transactions a second" } else { &report.headline };
     let place = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
     let value = |p: &PointReport| {
@@ -27,12 +27,12 @@ pub(super) fn throughput(report: &Report) -> String {
 }
 
 /// p99 of the response time over the achieved rate: flat, until it is not.
-pub(super) fn response(report: &Report) -> String {
+pub(super) fn response(report: &RunReport) -> String {
     if !report.open_loop {
         return String::new();
     }
     let lines = lines(report, "response p99", &|p| {
-        let (x, p99) = (p.transactions_per_second?, p.seen().p99_us?);
+        let (x, p99) = (p.transactions_per_second?, p.client_latency().p99_us?);
         let text = format!("{}: {}/s achieved, p99 {} ms", p.name(), rate(Some(x)), bounded(Some(p99), ms));
         Some((x, p99.value / 1e3, text))
     });
@@ -46,7 +46,7 @@ pub(super) fn response(report: &Report) -> String {
 }
 
 /// The Universal Scalability Law and what it was fitted to.
-pub(super) fn scalability(report: &Report) -> String {
+pub(super) fn scalability(report: &RunReport) -> String {
     let Some(fit) = &report.scalability else { return String::new() };
     let most = fit.points.iter().map(|p| f64::from(p.users)).fold(1.0, f64::max);
     let end = fit.peak_users.unwrap_or(most).clamp(most, 2.0 * most);
@@ -79,7 +79,7 @@ pub(super) fn scalability(report: &Report) -> String {
 
 /// One line through the points in ascending order; two, in the order in which they were run, when the ramp went
 /// up and came down again: where they part, the system remembers what it went through.
-fn lines(report: &Report, name: &str, place: &dyn Fn(&PointReport) -> Option<Mark>) -> Vec<Line> {
+fn lines(report: &RunReport, name: &str, place: &dyn Fn(&PointReport) -> Option<Mark>) -> Vec<Line> {
     let asked = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
     let steps: Vec<f64> = report.points.iter().map(asked).collect();
     if let Some(legs) = legs(&steps) {

@@ -23,10 +23,10 @@ pub(crate) use plot::{decades, escaped, number, ticks};
 
 use crate::figure::{NONE, bounded, coefficient, ms, percent, rate, seconds, significant, whole};
 use crate::text::{
-    SERVER_STATISTICS, change, counted, effect, elasticity_interval, explained, grouped, highest, how,
-    interval, is_minor, peak, squeezed, two_times, unanswered,
+    SERVER_STATISTICS, change, counted, describe_maximum_rate, effect, elasticity_interval, explained,
+    grouped, how, interval, is_minor, peak, squeezed, two_times, unanswered,
 };
-use crate::{Report, Result};
+use crate::{Result, RunReport};
 use answer::Answer;
 use charts::Charts;
 use point::PointView;
@@ -52,7 +52,7 @@ const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 ///
 /// # Errors
 /// When the template fails, which is a mistake in it.
-pub fn render(report: &Report) -> Result<String> {
+pub fn render(report: &RunReport) -> Result<String> {
     page(report, None)
 }
 
@@ -60,7 +60,7 @@ pub fn render(report: &Report) -> Result<String> {
 ///
 /// # Errors
 /// As [`render`].
-pub fn page(report: &Report, frame: Option<&Frame>) -> Result<String> {
+pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
     let io = report.is_io();
     let environment = environment(io)?;
     let unit = TimeUnit::of(io);
@@ -82,13 +82,13 @@ pub fn page(report: &Report, frame: Option<&Frame>) -> Result<String> {
     let mut facts = BTreeMap::new();
     crate::model::flatten("", &report.environment, &mut facts);
     let per = report.headline_per;
-    let words = report.words();
+    let words = report.vocabulary();
     let data = serde_json::json!({
         "headline": report.headline, "total": report.total_name(), "per": per.word(), "points": charts,
         "words": words, "unit": unit.name, "best": points.iter().position(PointView::is_best),
     });
     let uplot = format!("/* {UPLOT_LICENSE} */\n{UPLOT}");
-    let curve = |draw: fn(&Report) -> String| if io { String::new() } else { draw(report) };
+    let curve = |draw: fn(&RunReport) -> String| if io { String::new() } else { draw(report) };
     Ok(environment.get_template("page.html")?.render(context! {
         frame => frame_value(frame),
         policy => policy(&[&uplot, SCRIPT], frame),
@@ -111,7 +111,7 @@ pub fn page(report: &Report, frame: Option<&Frame>) -> Result<String> {
         minor => Value::from(Serde(minor)),
         notes,
         server_statistics => SERVER_STATISTICS,
-        unanswered => report.points.iter().any(|p| !p.seen().at_least.is_empty()).then(|| unanswered(words)),
+        unanswered => report.points.iter().any(|p| !p.client_latency().at_least.is_empty()).then(|| unanswered(words)),
         two_times => two_times(words),
         throughput => curve(curves::throughput),
         response => curve(curves::response),
@@ -119,7 +119,7 @@ pub fn page(report: &Report, frame: Option<&Frame>) -> Result<String> {
         law => law(report),
         law_words => report.scalability.as_ref().map(|fit| [explained(fit), peak(fit)]),
         squeeze => squeeze(report),
-        highest => report.maximum_rate.as_ref().map(highest),
+        highest => report.maximum_rate.as_ref().map(describe_maximum_rate),
         checks => checks(report),
         facts,
         data => in_script(&serde_json::to_string(&data)?),
@@ -161,7 +161,7 @@ fn environment(io: bool) -> Result<Environment<'static>> {
 }
 
 /// The rows of the squeeze's table, under its sentence.
-fn squeeze(report: &Report) -> Value {
+fn squeeze(report: &RunReport) -> Value {
     let found = report.squeeze.as_ref().map(|found| {
         let rows = found.resources.iter().map(|one| {
             let elasticity = crate::figure::decimal(Some(one.elasticity));
@@ -176,7 +176,7 @@ fn squeeze(report: &Report) -> Value {
 }
 
 /// The rows of the table of the scalability law.
-fn law(report: &Report) -> Option<[[String; 4]; 3]> {
+fn law(report: &RunReport) -> Option<[[String; 4]; 3]> {
     let fit = report.scalability.as_ref()?;
     let row = |name: &str, e: &kelvin_measure::event::Estimate, words: &str| {
         [name.to_owned(), coefficient(e.value), interval(e), words.to_owned()]
@@ -189,7 +189,7 @@ fn law(report: &Report) -> Option<[[String; 4]; 3]> {
 }
 
 /// The consistency conditions by when they were checked, with how many hold.
-fn checks(report: &Report) -> Value {
+fn checks(report: &RunReport) -> Value {
     let groups = [("before the run", true), ("after the run", false)].map(|(when, first)| {
         let of = |check: &&crate::JudgedCheck| (check.phase == Phase::CheckBefore) == first;
         let checks: Vec<_> = report.checks.iter().filter(of).collect();

@@ -1,12 +1,12 @@
 //! What the page shows of host and database: the charts under the load's own, on the same seconds.
 
 use kelvin_diagnose::Evidence;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 use serde::Serialize;
 
 use crate::model::{Chart, Grid, colour, timeline};
 use crate::text::when;
-use crate::{PointReport, Report};
+use crate::{PointReport, RunReport};
 
 /// What the page's script draws of one point beside the load.
 #[derive(Debug, Clone, Serialize)]
@@ -29,7 +29,7 @@ struct SeenChart {
 
 impl SeenCharts {
     /// Of a point that is drawn from its second `first` on; none where nothing was observed.
-    pub(super) fn of(report: &Report, point: &PointReport, seconds: &[i64]) -> Option<Self> {
+    pub(super) fn of(report: &RunReport, point: &PointReport, seconds: &[i64]) -> Option<Self> {
         let (evidence, observed) = (report.evidence.as_deref()?, point.observed.as_ref()?);
         let (first, last) = (*seconds.first()?, *seconds.last()?);
         let count = usize::try_from(last - first + 1).ok()?;
@@ -43,7 +43,7 @@ impl SeenCharts {
                 "autovacuum" | "autoanalyze" => "vacuum",
                 _ => "other",
             };
-            (row.from_s, row.to_s.unwrap_or(end), kind, format!("{} {}", row.words(), when(row)))
+            (row.from_s, row.to_s.unwrap_or(end), kind, format!("{} {}", row.label(), when(row)))
         });
         Some(Self {
             bands: bands.collect(),
@@ -92,7 +92,7 @@ fn rounded(value: f64) -> f64 {
 
 /// The seconds that the charts of a point show.
 pub(super) fn seconds(point: &PointReport) -> Vec<i64> {
-    point.seconds.iter().filter(|s| s.part != Part::Tail).map(|s| s.second).collect()
+    point.seconds.iter().filter(|s| s.part != LoadPart::Tail).map(|s| s.second).collect()
 }
 
 /// The style of a class of waits.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::Per;
+use kelvin_measure::event::RatePeriod;
 use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::charts::Charts;
 use super::observed::SeenCharts;
 use crate::figure::{bounds, rate};
 use crate::text::{TOO_SHORT, client_waits, footnotes, generator, loop_words, of_p99, when};
-use crate::{PointReport, Report};
+use crate::{PointReport, RunReport};
 
 /// One point. The figures of the report are its fields, too.
 #[derive(Serialize)]
@@ -90,9 +90,9 @@ struct IoView {
 }
 
 impl<'a> PointView<'a> {
-    pub(super) fn of(report: &Report, point: &'a PointReport, index: usize, charts: &Charts) -> Self {
+    pub(super) fn of(report: &RunReport, point: &'a PointReport, index: usize, charts: &Charts) -> Self {
         let per = report.headline_per;
-        let words = report.words();
+        let words = report.vocabulary();
         let has = |kind: &str| charts.seen.as_ref().is_some_and(|seen| seen.has(kind));
         let judged: Vec<bool> =
             point.invariants.iter().filter(|i| i.not_judged.is_none()).map(|i| i.holds).collect();
@@ -111,7 +111,7 @@ impl<'a> PointView<'a> {
             directions: charts.directions(),
             marked: Marked { checkpoint: has("checkpoint"), vacuum: has("vacuum"), other: has("other") },
             occurrences: occurrences
-                .map(|o| OccurrenceView { words: o.words(), when: when(o), figures: &o.figures })
+                .map(|o| OccurrenceView { words: o.label(), when: when(o), figures: &o.figures })
                 .collect(),
             audits: point.audit.iter().map(|a| (a.valid, a.name.as_str(), bounds(a), a.samples)).collect(),
             audits_holding: point.audit.iter().filter(|a| a.valid).count(),
@@ -133,7 +133,7 @@ impl PointView<'_> {
     }
 }
 
-fn server_pace(point: &PointReport, per: Per) -> Option<String> {
+fn server_pace(point: &PointReport, per: RatePeriod) -> Option<String> {
     point.server_transactions(per).map(|value| rate(Some(value)))
 }
 
@@ -144,7 +144,7 @@ pub(super) fn p99_words(point: &PointReport) -> Option<String> {
 }
 
 impl IoView {
-    fn of(report: &Report, point: &PointReport) -> Self {
+    fn of(report: &RunReport, point: &PointReport) -> Self {
         let drawn = crate::plot::PointCharts::of(report, point);
         Self {
             names: report.jobs_of(point).map(|job| job.job.clone()).collect(),
@@ -158,6 +158,6 @@ impl IoView {
 }
 
 /// The words of the page of I/O jobs.
-pub(super) fn of_io(report: &Report) -> Value {
+pub(super) fn of_io(report: &RunReport) -> Value {
     context! { times => crate::text::times_of(report) }
 }

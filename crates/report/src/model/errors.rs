@@ -1,7 +1,7 @@
 //! Errors by class and code.
 
 use kelvin_measure::event::Series;
-use kelvin_measure::words::Words;
+use kelvin_measure::labels::WorkloadLabels;
 use kelvin_store::ErrorGroup;
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct ErrorRow {
     pub last_s: i64,
 }
 
-pub(super) fn error_row(group: ErrorGroup, kinds: &[Series], words: &Words) -> ErrorRow {
+pub(super) fn error_row(group: ErrorGroup, kinds: &[Series], words: &WorkloadLabels) -> ErrorRow {
     let name = |k: u16| kinds.get(usize::from(k)).map_or_else(|| format!("type {k}"), |n| n.name.clone());
     ErrorRow {
         kind: group.kind.map_or_else(|| words.no_kind.into(), name),

@@ -9,7 +9,7 @@ use super::latency::us;
 /// What the client's process used and how long its threads waited for a CPU, over the measured window. With an
 /// engine that runs inside the process, such as SQLite, the CPU time contains the database's own.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Generator {
+pub struct GeneratorReport {
     /// CPU time per second of the window: how many cores it kept busy.
     pub cpu_cores: Option<f64>,
     /// The same in per cent of the host's hardware threads.
@@ -37,7 +37,7 @@ pub struct Lag {
     pub max_us: Option<f64>,
 }
 
-impl Generator {
+impl GeneratorReport {
     /// `good` transactions ended in the window, on a host of `threads` hardware threads.
     pub(super) fn of(
         window: Option<&Window>,

@@ -1,7 +1,7 @@
 //! Rows of the latency tables and the percentile curves.
 
 use kelvin_measure::event::KindCounts;
-use kelvin_measure::{Bounded, LatencySummary, PERCENTILES, Times};
+use kelvin_measure::{Bounded, CensoredTimes, LatencySummary, PERCENTILES};
 use serde::Serialize;
 
 /// A row of the latency table. Which time it is, service or response, says the table it stands
@@ -66,7 +66,7 @@ pub struct Distribution {
 }
 
 /// The row of `counts`, whose times these are.
-pub(super) fn row(name: &str, counts: &KindCounts, times: Times<'_>) -> LatencyRow {
+pub(super) fn row(name: &str, counts: &KindCounts, times: CensoredTimes<'_>) -> LatencyRow {
     let us = |value: Option<Bounded>| value.map(|nanos| nanos.times(1e-3));
     let percentile = |percent: f64| us(times.percentile(percent));
     let mut row = LatencyRow {
@@ -100,7 +100,7 @@ pub(super) fn us(summary: &LatencySummary, percentile: usize) -> Option<f64> {
 
 /// Percentiles of the curve: closer together towards the tail, where the interesting part is; none among what had no
 /// answer.
-pub(super) fn curve(times: Times<'_>) -> Vec<(f64, f64)> {
+pub(super) fn curve(times: CensoredTimes<'_>) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut beyond: f64 = 100.0;
     while beyond > 0.0005 {

@@ -2,7 +2,7 @@
 //! schema of the JSON report (see [`crate::json`]).
 
 mod errors;
-mod facts;
+mod flatten_json;
 mod generator;
 mod latency;
 mod observed;
@@ -13,23 +13,23 @@ mod statements;
 
 use std::sync::Arc;
 
-use kelvin_diagnose::{Evidence, Finding, Judged, judge};
-use kelvin_measure::event::{MaximumRate, Per, Phase, Scalability, Series, Squeeze, Status};
-use kelvin_measure::observation::Absent;
+use kelvin_diagnose::{Evidence, Finding, RunJudgements, judge};
+use kelvin_measure::event::{MaximumRate, Phase, RatePeriod, Scalability, Series, Squeeze, Status};
+use kelvin_measure::labels::{self, WorkloadLabels};
+use kelvin_measure::observation::UnavailableMetrics;
 use kelvin_measure::storage::JobLine;
-use kelvin_measure::words::{self, Words};
 use kelvin_store::{Judgement, Liveness, RunId, Store, StoredRun};
 use serde::Serialize;
 
 use crate::Result;
 pub use errors::ErrorRow;
-pub(crate) use facts::flatten;
-pub use generator::{Generator, Lag};
+pub(crate) use flatten_json::flatten;
+pub use generator::{GeneratorReport, Lag};
 pub use latency::{Distribution, LatencyRow};
 pub(crate) use observed::{Chart, Grid, colour, timeline};
 pub use observed::{
-    ClassRow, CpuUse, DeviceRow, MetricRow, Observed, OccurrenceRow, ProcessorRow, RowWaits, ServerStatement,
-    SessionsReport, WaitRow,
+    ClassRow, CpuUse, DeviceRow, MetricRow, ObservationReport, OccurrenceRow, ProcessorRow, RowWaits,
+    ServerStatement, SessionsReport, WaitRow,
 };
 pub use open_loop::ScheduleReport;
 pub use point::{PercentileInterval, PointReport, Precision};
@@ -41,7 +41,7 @@ pub const SCHEMA: &str = "kelvin-report/2";
 
 /// A whole run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct RunReport {
     /// Name and version of the schema.
     pub schema: &'static str,
     /// The run's number in its store.
@@ -70,7 +70,7 @@ pub struct Report {
     /// Name of the headline figure.
     pub headline: String,
     /// The time that the headline figure counts over.
-    pub headline_per: Per,
+    pub headline_per: RatePeriod,
     /// Whether transactions start by a schedule, whether or not those before them have ended; of a run with several phases
     /// of I/O jobs, whether they do in all of them.
     pub open_loop: bool,
@@ -87,9 +87,9 @@ pub struct Report {
     /// What the reader of the figures has to know, the most severe first; empty also where nothing was observed.
     pub findings: Vec<Finding>,
     /// What could not be seen.
-    pub absent: Vec<Absent>,
+    pub absent: Vec<UnavailableMetrics>,
     /// What fell silent while the run went on.
-    pub lost: Vec<Absent>,
+    pub lost: Vec<UnavailableMetrics>,
     /// What each I/O job did on each of its files and devices; empty of a run on a database.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobLine>,
@@ -142,13 +142,13 @@ impl JudgedCheck {
     }
 }
 
-impl Report {
+impl RunReport {
     /// Works out the figures of a stored run.
     ///
     /// # Errors
     /// When a stored histogram is damaged.
-    pub fn of(run: &StoredRun) -> Result<Self> {
-        Self::after(run, None)
+    pub fn from_run(run: &StoredRun) -> Result<Self> {
+        Self::with_earlier(run, None)
     }
 
     /// The report of a run in a store, with the newest complete run of the same workload on the same target before it,
@@ -158,17 +158,22 @@ impl Report {
     /// When there is no such run, or it or the earlier one is damaged.
     pub fn load(store: &Store, id: RunId) -> Result<Self> {
         let run = store.load(id)?;
-        let evidence = Evidence::of(&run)?;
+        let evidence = Evidence::from_run(&run)?;
         let judged = judge(&run, &evidence)?;
         Self::of_judged(store, &run, evidence, judged)
     }
 
-    /// [`Report::load`] of a run that was loaded and judged already.
+    /// [`RunReport::load`] of a run that was loaded and judged already.
     ///
     /// # Errors
     /// When the run or the earlier one is damaged.
-    pub fn of_judged(store: &Store, run: &StoredRun, evidence: Evidence, judged: Judged) -> Result<Self> {
-        let earlier = if run.has_observations() { store.before(run)? } else { None };
+    pub fn of_judged(
+        store: &Store,
+        run: &StoredRun,
+        evidence: Evidence,
+        judged: RunJudgements,
+    ) -> Result<Self> {
+        let earlier = if run.has_observations() { store.previous_run(run)? } else { None };
         let earlier = earlier.map(|id| store.load(id)).transpose()?;
         Self::made(run, evidence, judged, earlier.as_ref())
     }
@@ -177,8 +182,8 @@ impl Report {
     ///
     /// # Errors
     /// When a stored histogram or an observation of either is damaged.
-    pub fn after(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
-        let evidence = Evidence::of(run)?;
+    pub fn with_earlier(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
+        let evidence = Evidence::from_run(run)?;
         let judged = judge(run, &evidence)?;
         Self::made(run, evidence, judged, earlier)
     }
@@ -186,11 +191,11 @@ impl Report {
     fn made(
         run: &StoredRun,
         mut evidence: Evidence,
-        judged: Judged,
+        judged: RunJudgements,
         earlier: Option<&StoredRun>,
     ) -> Result<Self> {
         // What an earlier run says of this one is told, and does not decide whether it counts.
-        evidence.earlier = earlier.map(Evidence::of).transpose()?.map(Box::new);
+        evidence.earlier = earlier.map(Evidence::from_run).transpose()?.map(Box::new);
         let evidence = Arc::new(evidence);
         let accepted = |points: &[PointReport]| {
             kelvin_diagnose::accepted_noise(points.iter().map(|point| (&*evidence, point.point)))
@@ -199,7 +204,7 @@ impl Report {
         let looked = run.has_evidence().then(|| Arc::clone(&evidence));
         let seen = looked.as_deref();
         let findings = match &evidence.earlier {
-            Some(_) => kelvin_diagnose::find(&evidence),
+            Some(_) => kelvin_diagnose::findings_for(&evidence),
             None => judged.findings,
         };
         let points = run
@@ -298,8 +303,8 @@ impl Report {
     /// Name of the figure that counts all transactions in the headline's unit.
     pub(crate) fn total_name(&self) -> &'static str {
         match self.headline_per {
-            Per::Minute => "TPM",
-            Per::Second => "all/s",
+            RatePeriod::Minute => "TPM",
+            RatePeriod::Second => "all/s",
         }
     }
 
@@ -310,12 +315,12 @@ impl Report {
 
     /// Whether it is a run of I/O jobs, whose transactions are I/Os and whose users are workers.
     pub fn is_io(&self) -> bool {
-        self.workload == words::IO
+        self.workload == labels::IO
     }
 
     /// What its users and their work are called.
-    pub(crate) fn words(&self) -> &'static Words {
-        Words::of(&self.workload)
+    pub(crate) fn vocabulary(&self) -> &'static WorkloadLabels {
+        WorkloadLabels::for_workload(&self.workload)
     }
 
     /// What was measured as a heading has it: product and version, or the files of I/O jobs. Nobody's name, host or address
@@ -357,13 +362,13 @@ pub(crate) fn kinds_of_direction<'a>(
 
 /// The sentences without those that a job's own line says: they are kept for runs that end before their jobs have lines.
 fn notes(notes: &[String], jobs: &[JobLine]) -> Vec<String> {
-    let said: Vec<String> = jobs.iter().map(JobLine::words).collect();
+    let said: Vec<String> = jobs.iter().map(JobLine::describe).collect();
     notes.iter().filter(|note| !said.contains(note)).cloned().collect()
 }
 
 /// Each once, in their order: an observer that finds more of its metrics says again what it could not see.
-fn once(absent: &[Absent]) -> Vec<Absent> {
-    let mut found: Vec<Absent> = Vec::new();
+fn once(absent: &[UnavailableMetrics]) -> Vec<UnavailableMetrics> {
+    let mut found: Vec<UnavailableMetrics> = Vec::new();
     for one in absent {
         if !found.contains(one) {
             found.push(one.clone());

@@ -1,8 +1,8 @@
 //! What became of the arrivals of an open loop.
 
-use kelvin_measure::event::{Per, Schedule};
-use kelvin_measure::words::{self, Words};
-use kelvin_store::{Figures, Point};
+use kelvin_measure::event::{ArrivalSchedule, RatePeriod};
+use kelvin_measure::labels::{self, WorkloadLabels};
+use kelvin_store::{Point, PointStatistics};
 use serde::Serialize;
 
 use crate::figure::{rate, whole};
@@ -36,20 +36,20 @@ pub struct ScheduleReport {
 
 impl ScheduleReport {
     /// Of a point of an open loop.
-    pub(super) fn of(point: &Point, figures: &Figures, words: &Words) -> Self {
+    pub(super) fn of(point: &Point, figures: &PointStatistics, words: &WorkloadLabels) -> Self {
         let window = point.window.as_ref().and_then(|w| w.schedule);
         let seen = figures.arrivals.unwrap_or_default();
-        let schedule = window.unwrap_or(Schedule {
+        let schedule = window.unwrap_or(ArrivalSchedule {
             rate: f64::NAN,
             due: seen.due,
             refused: seen.refused,
             waiting: seen.waiting.unwrap_or(0),
-            ..Schedule::default()
+            ..ArrivalSchedule::default()
         });
-        let Schedule { due, refused, waiting, .. } = schedule;
+        let ArrivalSchedule { due, refused, waiting, .. } = schedule;
         let overloaded = schedule.overloaded();
         let asked = window.map(|s| s.rate);
-        let achieved = figures.transactions_per(Per::Second);
+        let achieved = figures.transactions_per(RatePeriod::Second);
         Self {
             asked_per_second: asked,
             due,
@@ -69,7 +69,7 @@ impl ScheduleReport {
     }
 
     /// "1,000/s asked, 998.4/s achieved (99.8 %)".
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let ratio = self.achieved_ratio.map_or_else(String::new, |r| format!(" ({:.1} %)", 100.0 * r));
         format!(
             "{}/s asked, {}/s achieved{ratio}",
@@ -79,15 +79,15 @@ impl ScheduleReport {
     }
 }
 
-fn shortfall(schedule: &Schedule, count: u32, words: &Words) -> Option<String> {
-    let Schedule { due, refused, waiting, .. } = *schedule;
+fn shortfall(schedule: &ArrivalSchedule, count: u32, words: &WorkloadLabels) -> Option<String> {
+    let ArrivalSchedule { due, refused, waiting, .. } = *schedule;
     let overloaded = schedule.overloaded();
     if refused == 0 && waiting == 0 && !overloaded {
         return None;
     }
-    let units = |n: u64| words.unit.of(n);
+    let units = |n: u64| words.unit.form_for(n);
     // A worker of I/O jobs has its own schedule: what is late waits for no other.
-    let waited = if words.unit == Words::of(words::IO).unit {
+    let waited = if words.unit == WorkloadLabels::for_workload(labels::IO).unit {
         "had not begun when the window closed".to_owned()
     } else {
         format!("still waited for a free {} when the load ended", words.who.one)
@@ -132,28 +132,32 @@ fn shortfall(schedule: &Schedule, count: u32, words: &Words) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Schedule, Words, words};
+    use super::{ArrivalSchedule, WorkloadLabels, labels};
 
-    fn shortfall(due: u64, refused: u64, waiting: u64, count: u32, words: &Words) -> Option<String> {
-        super::shortfall(&Schedule { due, refused, waiting, ..Schedule::default() }, count, words)
+    fn shortfall(due: u64, refused: u64, waiting: u64, count: u32, words: &WorkloadLabels) -> Option<String> {
+        super::shortfall(
+            &ArrivalSchedule { due, refused, waiting, ..ArrivalSchedule::default() },
+            count,
+            words,
+        )
     }
 
     #[test]
     fn what_was_not_served_is_told_and_told_apart() {
-        let tproc = Words::of("tproc-c");
+        let tproc = WorkloadLabels::for_workload("tproc-c");
         assert_eq!(shortfall(1000, 0, 0, 8, tproc), None);
         let mild = shortfall(1000, 0, 1, 8, tproc).unwrap();
         assert!(mild.starts_with("1 transaction still waited for a free user"), "{mild}");
         let hard = shortfall(1000, 200, 30, 8, tproc).unwrap();
         assert!(hard.starts_with("the database did not keep up with 8 virtual users: of 1,000"), "{hard}");
         assert!(hard.contains("200 were refused") && hard.contains("30 still waited"), "{hard}");
-        let late = shortfall(1000, 0, 30, 2, Words::of(words::IO)).unwrap();
+        let late = shortfall(1000, 0, 30, 2, WorkloadLabels::for_workload(labels::IO)).unwrap();
         assert_eq!(
             late,
             "the storage did not keep up with 2 workers: of 1,000 I/Os due, 30 had not begun when the window closed; the \
              response times count what never began as longer than all others"
         );
-        let drained = Schedule { due: 1000, waiting_at_close: Some(90), ..Schedule::default() };
+        let drained = ArrivalSchedule { due: 1000, waiting_at_close: Some(90), ..ArrivalSchedule::default() };
         let drained = super::shortfall(&drained, 8, tproc).unwrap();
         assert!(
             drained.ends_with("90 waited for a free user when the window closed and began after it"),

@@ -1,18 +1,18 @@
 //! The figures of one point: a number of users, or a rate.
 
-use kelvin_diagnose::{Evidence, Finding, Verdict};
-use kelvin_measure::Times;
-use kelvin_measure::event::{AuditLine, KindCounts, Part, Per, Phase, Role, Series};
+use kelvin_diagnose::{BottleneckVerdict, Evidence, Finding};
+use kelvin_measure::CensoredTimes;
+use kelvin_measure::event::{AuditLine, KindCounts, LoadPart, Phase, RatePeriod, Series, SeriesRole};
 use kelvin_measure::invariant::Invariant;
-use kelvin_measure::words::{self, Words};
+use kelvin_measure::labels::{self, WorkloadLabels};
 use kelvin_stats::ess;
-use kelvin_store::{Figures, Judgement, PhaseSpan, Point, StoredRun};
+use kelvin_store::{Judgement, PhaseSpan, Point, PointStatistics, StoredRun};
 use serde::Serialize;
 
 use super::errors::{ErrorRow, error_row};
-use super::generator::{Generator, host_threads};
+use super::generator::{GeneratorReport, host_threads};
 use super::latency::{Distribution, LatencyRow, curve, row};
-use super::observed::Observed;
+use super::observed::ObservationReport;
 use super::open_loop::ScheduleReport;
 use super::second::SecondReport;
 use super::statements::{TransactionStatements, statements};
@@ -31,7 +31,7 @@ pub struct PointReport {
     pub open_loop: bool,
     /// What its users and their work are called.
     #[serde(skip)]
-    pub(crate) words: &'static Words,
+    pub(crate) words: &'static WorkloadLabels,
     /// Whether the point counts (`state`), and why not (`reasons`).
     #[serde(flatten)]
     pub judgement: Judgement,
@@ -61,7 +61,7 @@ pub struct PointReport {
     /// process, such as SQLite, it contains the database's own.
     pub client_cpu_us_per_transaction: Option<f64>,
     /// The load generator's own figures.
-    pub generator: Generator,
+    pub generator: GeneratorReport,
     /// The schedule of an open loop and how it was kept; none in a closed loop.
     pub schedule: Option<ScheduleReport>,
     /// Precision of the headline figure within this run; none with fewer than five whole seconds.
@@ -80,9 +80,9 @@ pub struct PointReport {
     /// Times of single statements, by transaction type; empty when they were not timed.
     pub statements: Vec<TransactionStatements>,
     /// What limits the throughput; none where nothing was observed or the window never opened.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<BottleneckVerdict>,
     /// What host and database did in the window; none where nothing was observed.
-    pub observed: Option<Observed>,
+    pub observed: Option<ObservationReport>,
     /// Percentile curves, one per transaction type: of response times in an open loop, else of service times.
     pub distributions: Vec<Distribution>,
     /// Errors by class and code, over the whole point: ramp-up and stop included, unlike the other figures.
@@ -134,7 +134,7 @@ pub struct PercentileInterval {
 
 impl PercentileInterval {
     /// Of the times that stand for a point.
-    fn of(figures: &Figures, percent: f64) -> Option<Self> {
+    fn of(figures: &PointStatistics, percent: f64) -> Option<Self> {
         let found = figures.interval(percent)?;
         Some(Self {
             confidence_percent: 95.0,
@@ -148,23 +148,23 @@ impl PercentileInterval {
 
 impl PointReport {
     /// Headline transactions per elapsed minute or second.
-    pub fn headline(&self, per: Per) -> Option<f64> {
+    pub fn headline(&self, per: RatePeriod) -> Option<f64> {
         match per {
-            Per::Minute => self.headline_per_minute,
-            Per::Second => self.headline_per_second,
+            RatePeriod::Minute => self.headline_per_minute,
+            RatePeriod::Second => self.headline_per_second,
         }
     }
 
     /// Commits and rollbacks per elapsed minute or second.
-    pub fn transactions(&self, per: Per) -> Option<f64> {
+    pub fn transactions(&self, per: RatePeriod) -> Option<f64> {
         match per {
-            Per::Minute => self.transactions_per_minute,
-            Per::Second => self.transactions_per_second,
+            RatePeriod::Minute => self.transactions_per_minute,
+            RatePeriod::Second => self.transactions_per_second,
         }
     }
 
     /// Commits and rollbacks per minute or second by the server's own statistics.
-    pub(crate) fn server_transactions(&self, per: Per) -> Option<f64> {
+    pub(crate) fn server_transactions(&self, per: RatePeriod) -> Option<f64> {
         self.server_transactions_per_minute.map(|each| each * per.seconds() / 60.0)
     }
 
@@ -175,13 +175,13 @@ impl PointReport {
 
     /// The times that a user of the system would see: response times where they are known of everything, else service
     /// times.
-    pub fn seen(&self) -> &LatencyRow {
+    pub fn client_latency(&self) -> &LatencyRow {
         self.response_all.as_ref().filter(|_| self.open_loop).unwrap_or(&self.latency_all)
     }
 
     /// The number of a phase of I/O jobs, from 1; none of a run on a database, whose points are told by their load.
     pub(crate) fn phase(&self) -> Option<u32> {
-        (self.words == Words::of(words::IO)).then_some(self.point + 1)
+        (self.words == WorkloadLabels::for_workload(labels::IO)).then_some(self.point + 1)
     }
 
     /// Errors of any sort.
@@ -213,7 +213,7 @@ impl PointReport {
 
     /// Whether the point ended before its window opened.
     pub(crate) fn never_opened(&self) -> bool {
-        !self.closed && self.seconds.iter().all(|s| s.part == Part::RampUp)
+        !self.closed && self.seconds.iter().all(|s| s.part == LoadPart::RampUp)
     }
 
     pub(super) fn of(
@@ -223,10 +223,10 @@ impl PointReport {
         found: &[Finding],
         judgement: Judgement,
     ) -> Result<Self> {
-        let figures = run.figures(point.point)?;
+        let figures = run.point_statistics(point.point)?;
         let series = &run.info.kinds;
         let open_loop = figures.open_loop;
-        let words = Words::of(&run.info.workload);
+        let words = WorkloadLabels::for_workload(&run.info.workload);
         let schedule = open_loop.then(|| ScheduleReport::of(&point, &figures, words));
         let mut errors_by_second = run.errors_by_second(point.point);
         let mut invariants = point.invariants;
@@ -235,12 +235,12 @@ impl PointReport {
         let minutes = figures.seconds / 60.0;
         let threads = host_threads(&run.info.environment);
         // Jobs with a rate have nobody but themselves who could be late.
-        let lag = series.iter().any(|s| s.role == Role::Lag).then_some(&figures.lag);
-        let generator = Generator::of(window, figures.all.good(), threads, lag);
+        let lag = series.iter().any(|s| s.role == SeriesRole::Lag).then_some(&figures.lag);
+        let generator = GeneratorReport::of(window, figures.all.good(), threads, lag);
         let response = responses(series, &figures);
         let answered = open_loop || !figures.response.latency.is_empty();
         // The series of I/O jobs are those of all phases.
-        let one_load = run.info.workload != words::IO;
+        let one_load = run.info.workload != labels::IO;
         let did = |row: &LatencyRow| one_load || row.count() + row.failed > 0;
         Ok(Self {
             point: point.point,
@@ -253,10 +253,10 @@ impl PointReport {
             ramp_up_s: point.ramp_up,
             connect_s: connecting(&point.phases),
             headline_count: figures.headline,
-            headline_per_minute: figures.headline_per(Per::Minute),
-            headline_per_second: figures.headline_per(Per::Second),
-            transactions_per_minute: figures.transactions_per(Per::Minute),
-            transactions_per_second: figures.transactions_per(Per::Second),
+            headline_per_minute: figures.headline_per(RatePeriod::Minute),
+            headline_per_second: figures.headline_per(RatePeriod::Second),
+            transactions_per_minute: figures.transactions_per(RatePeriod::Minute),
+            transactions_per_second: figures.transactions_per(RatePeriod::Second),
             server_headline_count: window.and_then(|w| w.server_headline),
             server_transactions_per_minute: window
                 .and_then(|w| w.server_transactions)
@@ -269,15 +269,15 @@ impl PointReport {
             p99_within_run: PercentileInterval::of(&figures, 99.0),
             response_all: answered.then(|| row("all", &figures.response, figures.response_times())),
             latency: transactions(series, &figures.kinds)
-                .map(|(name, k)| row(&name.name, k, Times::of(&k.latency)))
+                .map(|(name, k)| row(&name.name, k, CensoredTimes::all_answered(&k.latency)))
                 .filter(did)
                 .collect(),
-            latency_all: row("all", &figures.all, Times::of(&figures.all.latency)),
+            latency_all: row("all", &figures.all, CensoredTimes::all_answered(&figures.all.latency)),
             statements: statements(series, &figures.kinds),
             distributions: distributions(series, &figures),
             response: if answered { response.into_iter().filter(did).collect() } else { Vec::new() },
             verdict: evidence.and_then(|e| kelvin_diagnose::verdict(e, point.point, found)),
-            observed: evidence.and_then(|e| Observed::of(e, point.point)),
+            observed: evidence.and_then(|e| ObservationReport::of(e, point.point)),
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series, words)).collect(),
             audit: point.audit,
             audited: point.audited,
@@ -304,7 +304,7 @@ fn connecting(phases: &[PhaseSpan]) -> Option<f64> {
 /// Whether all points are open loops; of a run that has none yet, whether its series are those of one.
 pub(super) fn are_open(points: &[PointReport], series: &[Series]) -> bool {
     if points.is_empty() {
-        return series.iter().any(|s| matches!(s.role, Role::Response { .. } | Role::Lag));
+        return series.iter().any(|s| matches!(s.role, SeriesRole::Response { .. } | SeriesRole::Lag));
     }
     points.iter().all(|point| point.open_loop)
 }
@@ -318,15 +318,15 @@ fn transactions<'a>(
 
 /// The rows of response times under the names of their transactions. Their counts are their own: of the arrivals
 /// that were to start within the window.
-fn responses(series: &[Series], figures: &Figures) -> Vec<LatencyRow> {
+fn responses(series: &[Series], figures: &PointStatistics) -> Vec<LatencyRow> {
     let found = series.iter().zip(&figures.kinds).filter_map(|(s, k)| match s.role {
-        Role::Response { of } => Some((usize::from(of), k)),
+        SeriesRole::Response { of } => Some((usize::from(of), k)),
         _ => None,
     });
     found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, figures.response_times_of(k)))).collect()
 }
 
-fn distributions(series: &[Series], figures: &Figures) -> Vec<Distribution> {
+fn distributions(series: &[Series], figures: &PointStatistics) -> Vec<Distribution> {
     let name = |of: u16| series.get(usize::from(of)).map(|s| s.name.clone());
     series
         .iter()
@@ -334,8 +334,10 @@ fn distributions(series: &[Series], figures: &Figures) -> Vec<Distribution> {
         .filter(|(_, k)| !k.latency.is_empty())
         .filter_map(|(s, k)| {
             let (kind, times) = match s.role {
-                Role::Transaction if !figures.open_loop => (s.name.clone(), Times::of(&k.latency)),
-                Role::Response { of } => (name(of)?, figures.response_times_of(k)),
+                SeriesRole::Transaction if !figures.open_loop => {
+                    (s.name.clone(), CensoredTimes::all_answered(&k.latency))
+                }
+                SeriesRole::Response { of } => (name(of)?, figures.response_times_of(k)),
                 _ => return None,
             };
             Some(Distribution { kind, points: curve(times) })
@@ -355,10 +357,13 @@ fn is_whole(width: f64) -> bool {
     width >= 0.999
 }
 
-fn within_run(figures: &Figures) -> Option<Precision> {
-    let paces: Vec<f64> =
-        figures.measured().filter(|r| is_whole(r.width)).map(|r| r.headline_per(Per::Minute)).collect();
-    let found = ess::of_mean(&paces)?;
+fn within_run(figures: &PointStatistics) -> Option<Precision> {
+    let paces: Vec<f64> = figures
+        .measured()
+        .filter(|r| is_whole(r.width))
+        .map(|r| r.headline_per(RatePeriod::Minute))
+        .collect();
+    let found = ess::conservative_precision(&paces)?;
     // Wider than the mean itself, it says that so few dependent seconds do not tell.
     let half = found.half_width(0.95).filter(|half| *half < found.mean)?;
     (found.mean > 0.0).then(|| Precision {

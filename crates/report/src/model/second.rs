@@ -1,6 +1,6 @@
 //! The figures of one second.
 
-use kelvin_measure::event::{Part, Per};
+use kelvin_measure::event::{LoadPart, RatePeriod};
 use kelvin_store::SecondRow;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct SecondReport {
     /// Seconds since the window opened; negative in the ramp-up.
     pub second: i64,
     /// Ramp-up, measured or after.
-    pub part: Part,
+    pub part: LoadPart,
     /// How much of the second belongs to the part, 0 to 1.
     pub width: f64,
     /// Headline transactions per minute at this pace.
@@ -80,10 +80,10 @@ impl SecondReport {
             second: row.second,
             part: row.part,
             width: row.width,
-            headline_per_minute: row.headline_per(Per::Minute),
-            headline_per_second: row.headline_per(Per::Second),
-            transactions_per_minute: row.transactions_per(Per::Minute),
-            transactions_per_second: row.transactions_per(Per::Second),
+            headline_per_minute: row.headline_per(RatePeriod::Minute),
+            headline_per_second: row.headline_per(RatePeriod::Second),
+            transactions_per_minute: row.transactions_per(RatePeriod::Minute),
+            transactions_per_second: row.transactions_per(RatePeriod::Second),
             good: row.good.clone(),
             failed: row.failed,
             retries: row.retries,
@@ -116,18 +116,18 @@ impl SecondReport {
     }
 
     /// Headline transactions per minute or second at this pace.
-    pub(crate) fn headline(&self, per: Per) -> f64 {
+    pub(crate) fn headline(&self, per: RatePeriod) -> f64 {
         match per {
-            Per::Minute => self.headline_per_minute,
-            Per::Second => self.headline_per_second,
+            RatePeriod::Minute => self.headline_per_minute,
+            RatePeriod::Second => self.headline_per_second,
         }
     }
 
     /// Transactions per minute or second at this pace.
-    pub(crate) fn transactions(&self, per: Per) -> f64 {
+    pub(crate) fn transactions(&self, per: RatePeriod) -> f64 {
         match per {
-            Per::Minute => self.transactions_per_minute,
-            Per::Second => self.transactions_per_second,
+            RatePeriod::Minute => self.transactions_per_minute,
+            RatePeriod::Second => self.transactions_per_second,
         }
     }
 }

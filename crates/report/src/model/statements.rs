@@ -1,6 +1,6 @@
 //! Times of the single statements of transactions.
 
-use kelvin_measure::event::{KindCounts, Role, Series};
+use kelvin_measure::event::{KindCounts, Series, SeriesRole};
 use serde::Serialize;
 
 use super::latency::us;
@@ -49,7 +49,7 @@ pub(super) fn statements(series: &[Series], kinds: &[KindCounts]) -> Vec<Transac
     let transactions = series.iter().zip(kinds).enumerate().filter(|(_, (s, _))| s.is_transaction());
     transactions
         .filter_map(|(index, (name, transaction))| {
-            let own = |role: Role| role == Role::Statement { of: index as u16 };
+            let own = |role: SeriesRole| role == SeriesRole::Statement { of: index as u16 };
             let found: Vec<_> = series.iter().zip(kinds).filter(|(s, _)| own(s.role)).collect();
             let whole = transaction.latency.sum() as f64;
             let share = |part: f64| (whole > 0.0).then(|| 100.0 * part / whole);

@@ -15,11 +15,11 @@ const A_DECADE: f64 = 12.0;
 const BEYOND: f64 = 10.0;
 
 /// What is drawn of one of several: its place among them, which says its colour, itself, and its points.
-type Drawn<'a> = (usize, &'a Times, Vec<(f64, f64)>);
+type Drawn<'a> = (usize, &'a CompletionTimes, Vec<(f64, f64)>);
 
 /// Completion times of one direction of one result.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Times {
+pub struct CompletionTimes {
     /// By which it is told from the others.
     pub name: String,
     /// How many there are.
@@ -35,7 +35,7 @@ pub(super) fn count<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
     counts.fold(0, |sum, count| sum.saturating_add(*count))
 }
 
-impl Times {
+impl CompletionTimes {
     /// Adds another's counts.
     pub(super) fn add(&mut self, other: &Self) {
         let mut bins: BTreeMap<u64, u64> = self.bins.iter().copied().collect();
@@ -90,7 +90,7 @@ impl Times {
 }
 
 /// The charts of one direction.
-pub(super) fn charts(direction: Direction, all: &[Times]) -> Vec<Chart> {
+pub(super) fn charts(direction: Direction, all: &[CompletionTimes]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (part, some) in all.chunks(TOGETHER).enumerate() {
         let suffix = if part > 0 { format!("-{}", part + 1) } else { String::new() };
@@ -101,19 +101,22 @@ pub(super) fn charts(direction: Direction, all: &[Times]) -> Vec<Chart> {
 }
 
 /// The histograms of one direction.
-pub(super) fn histograms(direction: Direction, all: &[Times]) -> Vec<Chart> {
+pub(super) fn histograms(direction: Direction, all: &[CompletionTimes]) -> Vec<Chart> {
     all.chunks(TOGETHER).filter_map(|some| histogram(direction, some, "")).collect()
 }
 
 /// Those that have points; none where nobody has.
-fn drawn(all: &[Times], points: impl Fn(&Times) -> Vec<(f64, f64)>) -> Option<Vec<Drawn<'_>>> {
+fn drawn(
+    all: &[CompletionTimes],
+    points: impl Fn(&CompletionTimes) -> Vec<(f64, f64)>,
+) -> Option<Vec<Drawn<'_>>> {
     let each = all.iter().enumerate().map(|(at, times)| (at, times, points(times)));
     let found: Vec<_> = each.filter(|(_, _, points)| !points.is_empty()).collect();
     (!found.is_empty()).then_some(found)
 }
 
-fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
-    let bars = drawn(all, Times::bars)?;
+fn histogram(direction: Direction, all: &[CompletionTimes], suffix: &str) -> Option<Chart> {
+    let bars = drawn(all, CompletionTimes::bars)?;
     let line = |(at, times, bars): &Drawn<'_>| {
         Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, bars.clone())
     };
@@ -127,15 +130,15 @@ fn histogram(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart>
     Some(Chart::new(&format!("latency-histogram-{direction}{suffix}"), &picture.title, picture.svg()))
 }
 
-fn named(times: &Times) -> String {
+fn named(times: &CompletionTimes) -> String {
     if times.count == u64::MAX {
         return times.name.clone();
     }
     format!("{} ({} I/Os)", times.name, crate::figure::whole(times.count))
 }
 
-fn percentiles(direction: Direction, all: &[Times], suffix: &str) -> Option<Chart> {
-    let curves = drawn(all, Times::curve)?;
+fn percentiles(direction: Direction, all: &[CompletionTimes], suffix: &str) -> Option<Chart> {
+    let curves = drawn(all, CompletionTimes::curve)?;
     // Each step to the right is a tenth of what lies beyond.
     let place = |percent: f64| -(1.0 - percent / 100.0).log10();
     let line = |(at, times, curve): &Drawn<'_>| {

@@ -18,7 +18,7 @@ const SLACK: u64 = 100;
 
 /// A log file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Log {
+pub struct IoLogFile {
     /// The file's name without its directory.
     pub name: String,
     /// What stands before the kind in its name: the job's name, as a rule.
@@ -100,7 +100,7 @@ pub fn is_log(name: &str) -> bool {
 /// # Errors
 /// When the name is no log's, when a row does not fit (with its line), when there is none, and when rows of single I/Os and of
 /// windows are in one file.
-pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<Log> {
+pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<IoLogFile> {
     let refused = |problem: String| Error::Plot(format!("{shown}: {problem}"));
     let (prefix, kind, job) = named(name).ok_or_else(|| {
         refused(
@@ -143,7 +143,7 @@ pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<Log> {
     {
         notes.push(format!("{name} holds {} workers one behind the other: each has its line", parts.len()));
     }
-    Ok(Log { name: name.to_owned(), prefix, job, rows, notes })
+    Ok(IoLogFile { name: name.to_owned(), prefix, job, rows, notes })
 }
 
 const EMPTY: &str = "the log is empty: the job did no I/O of this sort, or ended within the first window";

@@ -7,7 +7,7 @@ use kelvin_storage::Direction;
 
 use super::Chart;
 use super::draw::{COLOURS, SOFT, Stroke, WIDTH, header_height, legend, picture, rule, text, upright};
-use super::measured::{Did, Measured, bytes};
+use super::measurements::{DirectionMeasurement, JobMeasurement, bytes};
 use crate::figure::{rate, significant};
 use crate::html::{number, ticks};
 
@@ -19,14 +19,14 @@ const HEIGHT: f64 = 280.0;
 type Cells<X, Y> = BTreeMap<(X, Y), Vec<f64>>;
 
 /// What is drawn of each direction: words, unit, how to get it.
-type Figure = (&'static str, &'static str, fn(&Did) -> Option<f64>);
+type Figure = (&'static str, &'static str, fn(&DirectionMeasurement) -> Option<f64>);
 const FIGURES: [Figure; 2] = [
     ("I/Os a second", "IOPS", |did| Some(did.iops)),
     ("mean completion time", "µs", |did| Some(did.mean? / 1e3)),
 ];
 
 /// Bars of depth × jobs: a group for each depth, a colour for each number of jobs.
-pub(super) fn bars(all: &[Measured]) -> Vec<Chart> {
+pub(super) fn bars(all: &[JobMeasurement]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (what, unit, pick) in FIGURES {
         // What else differs is a chart of its own.
@@ -48,7 +48,7 @@ pub(super) fn bars(all: &[Measured]) -> Vec<Chart> {
 }
 
 /// The options that are not an axis, in words.
-fn without(one: &Measured, is_map: bool) -> String {
+fn without(one: &JobMeasurement, is_map: bool) -> String {
     let mut words: Vec<String> = Vec::new();
     if is_map {
         words.extend(one.depth.map(|depth| format!("depth {depth}")));
@@ -150,7 +150,7 @@ fn bar_chart(
 }
 
 /// Heat maps of block size × mix: where a mix or a pattern and a block size were varied.
-pub(super) fn maps(all: &[Measured]) -> Vec<Chart> {
+pub(super) fn maps(all: &[JobMeasurement]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (what, unit, pick) in FIGURES {
         let mut groups: BTreeMap<(Direction, String), Cells<u64, u64>> = BTreeMap::new();

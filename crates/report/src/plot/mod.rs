@@ -6,7 +6,7 @@ mod draw;
 mod latency;
 mod log;
 mod matrix;
-mod measured;
+mod measurements;
 mod page;
 mod png;
 mod series;
@@ -16,19 +16,19 @@ mod time;
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 use kelvin_storage::Direction;
 use kelvin_storage::job::Jobs;
 use kelvin_storage::log::LogKind;
 
-pub use latency::Times;
-pub use log::{HistogramRow, LONGEST, Log, Row, Rows, is_log, read};
-pub use measured::{Did, Measured};
+pub use latency::CompletionTimes;
+pub use log::{HistogramRow, IoLogFile, LONGEST, Row, Rows, is_log, read};
+pub use measurements::{DirectionMeasurement, JobMeasurement};
 pub use page::page;
 pub use png::Painter;
-pub use series::{Point, Series};
+pub use series::{LogSeries, Point};
 
-use crate::{PointReport, Report};
+use crate::{PointReport, RunReport};
 
 /// A picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,15 +55,15 @@ impl Chart {
 /// What charts are made of.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
-    series: Vec<Series>,
-    times: BTreeMap<Direction, Vec<Times>>,
-    measured: Vec<Measured>,
+    series: Vec<LogSeries>,
+    times: BTreeMap<Direction, Vec<CompletionTimes>>,
+    measured: Vec<JobMeasurement>,
 }
 
 impl Inputs {
     /// Adds a log.
-    pub fn log(&mut self, log: &Log) {
-        self.series.extend(series::of(log));
+    pub fn log(&mut self, log: &IoLogFile) {
+        self.series.extend(series::series_of_log(log));
         let Rows::Histograms(rows) = &log.rows else { return };
         for direction in Direction::ALL {
             let mut bins: BTreeMap<u64, u64> = BTreeMap::new();
@@ -76,14 +76,19 @@ impl Inputs {
             let count = latency::count(bins.values());
             if count > 0 {
                 let name = log.name.trim_end_matches(".log").to_owned();
-                let times = Times { name, count, bins: bins.into_iter().collect(), percentiles: Vec::new() };
+                let times = CompletionTimes {
+                    name,
+                    count,
+                    bins: bins.into_iter().collect(),
+                    percentiles: Vec::new(),
+                };
                 self.times.entry(direction).or_default().push(times);
             }
         }
     }
 
     /// Adds the jobs of a result.
-    pub fn measured(&mut self, measured: Vec<Measured>) {
+    pub fn measured(&mut self, measured: Vec<JobMeasurement>) {
         for one in &measured {
             for did in &one.did {
                 let known =
@@ -96,11 +101,11 @@ impl Inputs {
 
     /// Adds a stored run of I/O jobs; `jobs` are those of its specification, `over_time` says whether its seconds are drawn,
     /// too.
-    pub fn run(&mut self, report: &Report, jobs: &Jobs, over_time: bool) {
+    pub fn run(&mut self, report: &RunReport, jobs: &Jobs, over_time: bool) {
         if over_time {
             self.series.extend(seconds(report));
         }
-        let measured = Measured::of_run(report, jobs);
+        let measured = JobMeasurement::of_run(report, jobs);
         let options = options(&measured);
         for point in &report.points {
             for (direction, mut times) in times_of(report, point) {
@@ -112,7 +117,7 @@ impl Inputs {
                 let Some(direction) = direction(&curve.kind) else { continue };
                 let name = format!("{}, response times", named(report, point, &curve.kind));
                 let percentiles = curve.points.iter().map(|(percent, us)| (*percent, us * 1e3)).collect();
-                let times = Times { name, count: u64::MAX, bins: Vec::new(), percentiles };
+                let times = CompletionTimes { name, count: u64::MAX, bins: Vec::new(), percentiles };
                 self.times.entry(direction).or_default().push(times);
             }
         }
@@ -124,7 +129,7 @@ impl Inputs {
         let about = |prefix: &str| {
             let mut found = self.measured.iter().filter(|one| one.job == prefix);
             // Of two jobs of that name neither is known to be the log's.
-            found.next().filter(|_| found.next().is_none()).map(Measured::about)
+            found.next().filter(|_| found.next().is_none()).map(JobMeasurement::about)
         };
         let mut charts = time::each(&self.series, &about);
         charts.extend(time::compared(&self.series));
@@ -147,7 +152,7 @@ impl Inputs {
 }
 
 /// By which the runs of a sweep are told apart, where a run has one job.
-fn options(measured: &[Measured]) -> String {
+fn options(measured: &[JobMeasurement]) -> String {
     let [one] = measured else { return String::new() };
     let words = [
         one.mix.map(|mix| format!(", {mix} % reads")),
@@ -164,22 +169,22 @@ fn direction(kind: &str) -> Option<Direction> {
 }
 
 /// The seconds of a run, of each point.
-fn seconds(report: &Report) -> Vec<Series> {
+fn seconds(report: &RunReport) -> Vec<LogSeries> {
     report.points.iter().flat_map(|point| seconds_of(report, point)).collect()
 }
 
 /// "run 3 read", with the point where there are several.
-fn named(report: &Report, point: &PointReport, kind: &str) -> String {
+fn named(report: &RunReport, point: &PointReport, kind: &str) -> String {
     let name = format!("run {} {kind}", report.run);
     if report.points.len() > 1 { format!("{name}, {}", point.name()) } else { name }
 }
 
 /// Completion times of each series of a point.
-fn times_of(report: &Report, point: &PointReport) -> Vec<(Direction, Times)> {
+fn times_of(report: &RunReport, point: &PointReport) -> Vec<(Direction, CompletionTimes)> {
     let each = point.bins.iter().filter_map(|(kind, bins)| {
         let count = latency::count(bins.iter().map(|bin| &bin.1));
         let name = named(report, point, kind);
-        Some((direction(kind)?, Times { name, count, bins: bins.clone(), percentiles: Vec::new() }))
+        Some((direction(kind)?, CompletionTimes { name, count, bins: bins.clone(), percentiles: Vec::new() }))
     });
     each.collect()
 }
@@ -196,13 +201,14 @@ pub(crate) struct PointCharts {
 }
 
 impl PointCharts {
-    pub(crate) fn of(report: &Report, point: &PointReport) -> Self {
+    pub(crate) fn of(report: &RunReport, point: &PointReport) -> Self {
         if !report.is_io() {
             return Self::default();
         }
         let series = seconds_of(report, point);
-        let iops: Vec<Series> = series.iter().filter(|one| one.quantity == LogKind::Iops).cloned().collect();
-        let mut times: BTreeMap<Direction, Vec<Times>> = BTreeMap::new();
+        let iops: Vec<LogSeries> =
+            series.iter().filter(|one| one.quantity == LogKind::Iops).cloned().collect();
+        let mut times: BTreeMap<Direction, Vec<CompletionTimes>> = BTreeMap::new();
         for (direction, one) in times_of(report, point) {
             times.entry(direction).or_default().push(one);
         }
@@ -216,7 +222,7 @@ impl PointCharts {
 }
 
 /// Bytes of an I/O of a direction, on average over the point; none where no job tells.
-fn mean_size(report: &Report, point: &PointReport, direction: Direction) -> Option<f64> {
+fn mean_size(report: &RunReport, point: &PointReport, direction: Direction) -> Option<f64> {
     let targets = report.jobs_of(point).flat_map(|job| &job.targets);
     let (mut ios, mut bytes) = (0_u64, 0_u64);
     for target in targets.filter(|target| target.direction == direction.word()) {
@@ -230,7 +236,7 @@ fn mean_size(report: &Report, point: &PointReport, direction: Direction) -> Opti
 const SLIVER: f64 = 0.2;
 
 /// I/Os and bytes a second of each direction of a point, all its devices together.
-fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
+fn seconds_of(report: &RunReport, point: &PointReport) -> Vec<LogSeries> {
     let several = report.points.len() > 1;
     let name = format!("run {}", report.run);
     let name = if several { format!("{name} {}", point.name()) } else { name };
@@ -240,7 +246,7 @@ fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
         let series = |quantity: LogKind, each: f64, how: String| {
             let mut points: Vec<Point> = Vec::new();
             for second in
-                point.seconds.iter().filter(|second| second.part == Part::Measured && second.width > 0.0)
+                point.seconds.iter().filter(|second| second.part == LoadPart::Measured && second.width > 0.0)
             {
                 let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
                 let (amount, end) = (ended as f64 * each, second.second as f64 + second.width);
@@ -256,7 +262,7 @@ fn seconds_of(report: &Report, point: &PointReport) -> Vec<Series> {
                 points.push(Point { width, value, low: value, high: value, ..alone });
             }
             let prefix = report.jobs.first().map_or_else(String::new, |job| job.job.clone());
-            Series { name: name.clone(), prefix, quantity, direction, how, points }
+            LogSeries { name: name.clone(), prefix, quantity, direction, how, points }
         };
         let iops = series(LogKind::Iops, 1.0, "seconds of the measured window".into());
         if iops.points.iter().all(|point| point.value <= 0.0) {

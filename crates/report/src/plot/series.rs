@@ -4,7 +4,7 @@ use kelvin_stats::trend::{Line, theil_sen};
 use kelvin_storage::Direction;
 use kelvin_storage::log::LogKind;
 
-use super::log::{Log, Row, Rows};
+use super::log::{IoLogFile, Row, Rows};
 
 /// More points than this are drawn as windows.
 const MOST: usize = 600;
@@ -66,7 +66,7 @@ pub struct Point {
 
 /// One direction of one log or run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct LogSeries {
     /// By which it is told from the others.
     pub name: String,
     /// The name of its log without kind and number: the job's, as a rule.
@@ -81,7 +81,7 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-impl Series {
+impl LogSeries {
     /// The greatest of its points.
     pub(super) fn greatest(&self) -> f64 {
         self.points.iter().map(|point| point.value).fold(0.0, f64::max)
@@ -118,7 +118,7 @@ impl Series {
 }
 
 /// The series of a log: each direction and, where several workers are in it, each of them apart.
-pub(super) fn of(log: &Log) -> Vec<Series> {
+pub(super) fn series_of_log(log: &IoLogFile) -> Vec<LogSeries> {
     let Rows::Values { kind, single, parts } = &log.rows else { return Vec::new() };
     let quantity = *kind;
     let mut found = Vec::new();
@@ -142,7 +142,7 @@ pub(super) fn of(log: &Log) -> Vec<Series> {
                 averaged(&rows, zero, quantity, window)
             };
             let (points, how) = thinned(points, how);
-            found.push(Series {
+            found.push(LogSeries {
                 name: name.clone(),
                 prefix: log.prefix.clone(),
                 quantity,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::series;
 use super::*;
 
-fn log(name: &str, text: &str) -> Log {
+fn log(name: &str, text: &str) -> IoLogFile {
     read(name, name, text.as_bytes()).unwrap()
 }
 
@@ -139,7 +139,7 @@ fn single_ios_become_rates_that_add_up() {
     // 1000 reads of 4 KiB, one a millisecond, and one write.
     let mut text = lines(0..1000, |at| format!("{at}, {}, 0, 4096, 0", 1 + at % 7));
     text.push_str("999, 5, 1, 8192, 0\n");
-    let found = series::of(&log("a_bw.log", &text));
+    let found = series::series_of_log(&log("a_bw.log", &text));
     assert_eq!(
         found.iter().map(|one| one.direction).collect::<Vec<_>>(),
         [Direction::Read, Direction::Write]
@@ -151,14 +151,14 @@ fn single_ios_become_rates_that_add_up() {
         let drawn: f64 = one.points.iter().map(|point| point.value * point.width).sum();
         assert!((drawn - bytes).abs() < 1.0, "{drawn}");
     }
-    let times = series::of(&log("a_clat.log", &text));
+    let times = series::series_of_log(&log("a_clat.log", &text));
     assert_eq!((times[0].points[0].low, times[0].points[0].high), (1.0, 7.0));
 }
 
 #[test]
 fn a_window_without_ios_is_a_rate_of_0() {
     let rows = |from: u64| lines(from..from + 200, |at| format!("{at}, 1, 1, 1024, 0"));
-    let found = series::of(&log("a_iops.log", &(rows(0) + &rows(600))));
+    let found = series::series_of_log(&log("a_iops.log", &(rows(0) + &rows(600))));
     assert!(found[0].points.iter().any(|point| point.value == 0.0 && point.time > 0.3 && point.time < 0.6));
 }
 
@@ -167,18 +167,20 @@ fn a_window_that_fio_leaves_out_is_a_rate_of_0() {
     // As fio 3.33 wrote it for bursts of 20 writes of 64 KiB: 1280 KiB in a window of 200 ms, then none for a while.
     let text = "200, 6400, 1, 0, 0\n800, 6400, 1, 0, 0\n1600, 6400, 1, 0, 0\n2203, 6400, 1, 0, 0\n\
         2803, 320, 1, 0, 0\n3003, 6080, 1, 0, 0\n3604, 6400, 1, 0, 0\n";
-    let found = series::of(&log("think_bw.1.log", text));
+    let found = series::series_of_log(&log("think_bw.1.log", text));
     let bytes: f64 = found[0].points.iter().map(|point| point.value * point.width).sum();
     assert!((bytes / (6.0 * 1280.0 * 1024.0) - 1.0).abs() < 0.02, "{bytes}");
     assert!(found[0].points.iter().any(|point| point.value == 0.0 && point.time > 1.2 && point.time < 1.5));
     assert_eq!(found[0].how, "windows of 200 ms as logged; windows that the log leaves out are 0");
     // A short last window is no gap in all others.
     let text = "500, 10, 0, 0\n1000, 10, 0, 0\n1501, 10, 0, 0\n1620, 10, 0, 0\n";
-    let found = series::of(&log("a_bw.log", text));
+    let found = series::series_of_log(&log("a_bw.log", text));
     assert_eq!(found[0].points.len(), 4);
     // Times have no value where nothing ended.
     assert_eq!(
-        series::of(&log("a_clat.log", "200, 5, 0, 0\n400, 5, 0, 0\n1600, 5, 0, 0\n"))[0].points.len(),
+        series::series_of_log(&log("a_clat.log", "200, 5, 0, 0\n400, 5, 0, 0\n1600, 5, 0, 0\n"))[0]
+            .points
+            .len(),
         3
     );
 }
@@ -219,7 +221,7 @@ fn huge_figures_are_refused_or_drawn_and_never_overflow() {
 #[test]
 fn smoothing_never_goes_beyond_what_was_measured() {
     let text = lines(1..200, |at| format!("{at}, {}, 0, 0", if at % 50 == 0 { 10_000 } else { 100 }));
-    let one = &series::of(&log("a_iops.log", &text))[0];
+    let one = &series::series_of_log(&log("a_iops.log", &text))[0];
     let smoothed = one.smoothed();
     assert_eq!(smoothed.len(), one.points.len());
     assert!(smoothed.iter().all(|value| (100.0..=10_000.0).contains(value)));
@@ -316,7 +318,7 @@ fn percentiles_and_histogram_come_from_the_bins() {
         insta::assert_snapshot!(chart.name.clone(), chart.svg);
     }
     // Ten samples beyond are asked for.
-    let few = Times { count: 20, bins: vec![(5, 8), (9, 12)], ..Times::default() };
+    let few = CompletionTimes { count: 20, bins: vec![(5, 8), (9, 12)], ..CompletionTimes::default() };
     assert_eq!(few.curve().len(), 1);
 }
 
@@ -345,7 +347,7 @@ fn inputs(results: &[(&str, &str, u32, u32, u32, f64)]) -> Inputs {
     let mut inputs = Inputs::default();
     for (at, (rw, bs, depth, jobs, mix, iops)) in results.iter().enumerate() {
         let parsed = parse_json(&result(rw, bs, *depth, *jobs, *mix, *iops), None).unwrap();
-        inputs.measured(Measured::of_result(&format!("r{at}"), &parsed.results[0]));
+        inputs.measured(JobMeasurement::of_result(&format!("r{at}"), &parsed.results[0]));
     }
     inputs
 }

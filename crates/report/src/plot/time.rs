@@ -7,7 +7,7 @@ use kelvin_storage::log::LogKind;
 
 use super::Chart;
 use super::draw::{Axis, COLOURS, INK, Line, Lines, Stroke};
-use super::series::{Series, unit, words};
+use super::series::{LogSeries, unit, words};
 use crate::figure::{coefficient, significant};
 
 /// More than these in one panel cannot be told apart.
@@ -29,20 +29,25 @@ fn clock(end: f64) -> (&'static str, f64) {
     }
 }
 
-fn end(series: &[&Series]) -> f64 {
+fn end(series: &[&LogSeries]) -> f64 {
     series.iter().filter_map(|one| one.points.last()).map(|point| point.time).fold(0.0, f64::max)
 }
 
 /// A chart for each file, a colour for each direction.
-pub(super) fn each(series: &[Series], about: &dyn Fn(&str) -> Option<String>) -> Vec<Chart> {
-    let mut files: BTreeMap<(&str, LogKind), Vec<&Series>> = BTreeMap::new();
+pub(super) fn each(series: &[LogSeries], about: &dyn Fn(&str) -> Option<String>) -> Vec<Chart> {
+    let mut files: BTreeMap<(&str, LogKind), Vec<&LogSeries>> = BTreeMap::new();
     for one in series {
         files.entry((&one.name, one.quantity)).or_default().push(one);
     }
     files.into_iter().map(|((name, quantity), series)| one(name, quantity, &series, about)).collect()
 }
 
-fn one(name: &str, quantity: LogKind, series: &[&Series], about: &dyn Fn(&str) -> Option<String>) -> Chart {
+fn one(
+    name: &str,
+    quantity: LogKind,
+    series: &[&LogSeries],
+    about: &dyn Fn(&str) -> Option<String>,
+) -> Chart {
     let (unit, size) = unit(quantity, series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
     let (seconds, clock) = clock(end(series));
     let mut explained: Vec<String> = series.first().and_then(|one| about(&one.prefix)).into_iter().collect();
@@ -127,8 +132,8 @@ fn signed(words: &str) -> String {
 }
 
 /// All that are of one quantity and one direction on one chart, with their mean; small ones on one scale when there are many.
-pub(super) fn compared(series: &[Series]) -> Vec<Chart> {
-    let mut groups: BTreeMap<(LogKind, Direction), Vec<&Series>> = BTreeMap::new();
+pub(super) fn compared(series: &[LogSeries]) -> Vec<Chart> {
+    let mut groups: BTreeMap<(LogKind, Direction), Vec<&LogSeries>> = BTreeMap::new();
     for one in series {
         groups.entry((one.quantity, one.direction)).or_default().push(one);
     }
@@ -139,7 +144,7 @@ pub(super) fn compared(series: &[Series]) -> Vec<Chart> {
         .collect()
 }
 
-fn comparison((quantity, direction): (LogKind, Direction), series: &[&Series]) -> Chart {
+fn comparison((quantity, direction): (LogKind, Direction), series: &[&LogSeries]) -> Chart {
     let (unit, size) = unit(quantity, series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
     let end = end(series);
     let (seconds, clock) = clock(end);
@@ -148,7 +153,7 @@ fn comparison((quantity, direction): (LogKind, Direction), series: &[&Series]) -
         let name = format!("mean of all {}: {} {unit}", series.len(), significant(mean / size));
         Line::new(name, INK, Stroke::Dashed, vec![(0.0, mean / size), (end / clock, mean / size)])
     };
-    let line = |at: usize, one: &Series| {
+    let line = |at: usize, one: &LogSeries| {
         let points = one.points.iter().map(|point| (point.time / clock, point.value / size)).collect();
         let name = format!("{} (mean {} {unit})", one.name, significant(one.mean() / size));
         Line::new(name, COLOURS[at % COLOURS.len()], Stroke::Full, points)
@@ -171,11 +176,11 @@ fn comparison((quantity, direction): (LogKind, Direction), series: &[&Series]) -
 
 /// Bandwidth of writes against the bytes that were written before: where a cache of the device is full, the line falls, and
 /// the place says how large the cache is.
-pub(super) fn written(series: &[Series]) -> Option<Chart> {
-    let wanted = |one: &&Series| one.quantity == LogKind::Bandwidth && one.direction == Direction::Write;
-    let series: Vec<&Series> = series.iter().filter(wanted).collect();
+pub(super) fn written(series: &[LogSeries]) -> Option<Chart> {
+    let wanted = |one: &&LogSeries| one.quantity == LogKind::Bandwidth && one.direction == Direction::Write;
+    let series: Vec<&LogSeries> = series.iter().filter(wanted).collect();
     let (unit, size) = unit(LogKind::Bandwidth, series.iter().map(|one| one.greatest()).fold(0.0, f64::max));
-    let lines: Vec<(&Series, Vec<(f64, f64)>)> = series
+    let lines: Vec<(&LogSeries, Vec<(f64, f64)>)> = series
         .iter()
         .map(|one| {
             let mut written = 0.0;
@@ -193,7 +198,7 @@ pub(super) fn written(series: &[Series]) -> Option<Chart> {
             .find(|unit| most >= unit.1)
             .unwrap_or(("B", 1.0));
     let drawn: Vec<(String, Vec<Line>)> = {
-        let line = |at: usize, one: &Series, points: &[(f64, f64)]| {
+        let line = |at: usize, one: &LogSeries, points: &[(f64, f64)]| {
             let points = points.iter().map(|(x, y)| (x / amount, *y)).collect();
             Line::new(one.name.clone(), COLOURS[at % COLOURS.len()], Stroke::Full, points)
         };

@@ -1,6 +1,6 @@
 //! Tables of a study as cells of text, made once for every format.
 
-use kelvin_analysis::words::{plain, probability, signed};
+use kelvin_analysis::effect_text::{plain_percent, probability, signed_percent};
 use kelvin_analysis::{Analysis, Estimate, Metric, Scale};
 
 use crate::figure::{NONE, significant};
@@ -24,7 +24,7 @@ impl Grid {
 
 /// The interval of a part as percentages: "+4.80 to +5.62".
 fn part_ends(estimate: &Estimate) -> String {
-    let bare = |part: f64| signed(part).trim_end_matches(" %").to_owned();
+    let bare = |part: f64| signed_percent(part).trim_end_matches(" %").to_owned();
     ends(estimate, &bare)
 }
 
@@ -45,7 +45,7 @@ fn ends(estimate: &Estimate, show: &dyn Fn(f64) -> String) -> String {
 
 /// How confidence is written over a column: "95 %".
 pub(crate) fn confidence(of: &Analysis) -> String {
-    plain(of.confidence)
+    plain_percent(of.confidence)
 }
 
 /// One row a cell, as FIELD.md has it: levels, the goal's figure, per cent of the best, and what stands beside.
@@ -105,8 +105,8 @@ pub(crate) fn effects(of: &Analysis, metric: &Metric) -> Option<Grid> {
             let mut row = vec![
                 first(effect.name.clone()),
                 contrast.name.clone(),
-                first(plain(effect.share)),
-                signed(contrast.estimate.value),
+                first(plain_percent(effect.share)),
+                signed_percent(contrast.estimate.value),
                 part_ends(&contrast.estimate),
                 first(probability(effect.p)),
                 first(probability(effect.adjusted)),
@@ -121,7 +121,7 @@ pub(crate) fn effects(of: &Analysis, metric: &Metric) -> Option<Grid> {
         if let Some(share) = share {
             let mut row = vec![String::new(); grid.head.len()];
             row[0] = name.into();
-            row[2] = plain(share);
+            row[2] = plain_percent(share);
             grid.rows.push(row);
         }
     }
@@ -148,14 +148,14 @@ pub(crate) fn shares(metric: &Metric) -> Vec<(String, f64)> {
 pub(crate) fn signature(of: &Analysis) -> Grid {
     let mut grid = Grid::new(&["figure", "predicted", "found", &confidence(of), "verdict"], 2);
     for line in &of.signature {
-        let found = line.found.map_or_else(|| NONE.into(), |found| signed(found.value));
+        let found = line.found.map_or_else(|| NONE.into(), |found| signed_percent(found.value));
         let interval = line.found.map_or_else(|| NONE.into(), |found| part_ends(&found));
         grid.rows.push(vec![
             line.name.clone(),
             line.predicted.clone(),
             found,
             interval,
-            line.matched.words().into(),
+            line.matched.describe().into(),
         ]);
     }
     grid
@@ -172,9 +172,9 @@ pub(crate) fn pairs(of: &Analysis) -> Grid {
             grid.rows.push(vec![
                 metric.name.clone(),
                 format!("{} → {}", factor.levels[0].name, factor.levels[pair.level].name),
-                signed(pair.change.value),
+                signed_percent(pair.change.value),
                 part_ends(&pair.change),
-                signed(pair.hodges_lehmann),
+                signed_percent(pair.hodges_lehmann),
                 probability(pair.change.p),
                 pair.blocks.to_string(),
                 pair.verdict.into(),
@@ -199,7 +199,7 @@ pub(crate) fn secondary(of: &Analysis) -> (Grid, usize) {
                     first(metric.name.clone()),
                     first(effect.name.clone()),
                     contrast.name.clone(),
-                    signed(contrast.estimate.value),
+                    signed_percent(contrast.estimate.value),
                     part_ends(&contrast.estimate),
                     first(probability(effect.adjusted)),
                 ]);
@@ -216,8 +216,8 @@ pub(crate) fn blocks(of: &Analysis) -> Grid {
         grid.rows.push(vec![
             (block.block + 1).to_string(),
             block.runs.to_string(),
-            signed(block.level),
-            block.spread.map_or_else(|| NONE.into(), plain),
+            signed_percent(block.level),
+            block.spread.map_or_else(|| NONE.into(), plain_percent),
         ]);
     }
     grid
@@ -240,7 +240,7 @@ pub(crate) fn sweep(of: &Analysis) -> Option<Grid> {
 }
 
 /// The Universal Scalability Law's parameters.
-pub(crate) fn law(of: &Analysis) -> Option<Grid> {
+pub(crate) fn scaling_model(of: &Analysis) -> Option<Grid> {
     let law = of.sweep.as_ref()?.law.as_ref()?;
     let mut grid = Grid::new(&["coefficient", "value", &confidence(of), "what it is"], 1);
     let words = [
@@ -264,7 +264,7 @@ pub(crate) fn steps(of: &Analysis) -> Option<Grid> {
         grid.rows.push(vec![
             factor.name.clone(),
             format!("{} → {}", factor.levels[0].name, factor.levels[step.level].name),
-            signed(step.effect.value),
+            signed_percent(step.effect.value),
             part_ends(&step.effect),
         ]);
     }

@@ -86,7 +86,7 @@ pub fn render(of: &Dossier) -> Result<String> {
         blocks => shown(grid::blocks(found)),
         keep => sentences::keep(found),
         sweep => grid::sweep(found).and_then(shown),
-        law => grid::law(found).and_then(shown),
+        law => grid::scaling_model(found).and_then(shown),
         main_effects => safe(if found.sweep.is_some() { plot::sweep(found) } else { plot::main_effects(found) }),
         interactions,
         order => safe(plot::order(found)),

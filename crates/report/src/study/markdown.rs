@@ -64,7 +64,7 @@ pub fn analysis(of: &Analysis) -> String {
                 law.r_squared, law.peak_words
             ));
         }
-        if let Some(table) = grid::law(of) {
+        if let Some(table) = grid::scaling_model(of) {
             page.grid(&table);
         }
     }
@@ -139,7 +139,7 @@ pub(super) fn goal(of: &Analysis) -> String {
     format!(
         "{} decides; {way} is better; the smallest effect that matters is {}.",
         of.primary.name,
-        kelvin_analysis::words::plain(of.goal.smallest)
+        kelvin_analysis::effect_text::plain_percent(of.goal.smallest)
     )
 }
 

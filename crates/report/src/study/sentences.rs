@@ -1,21 +1,21 @@
 //! What every format says of a study in the same words.
 
-use kelvin_analysis::words::{count, effect, plain, probability, signed};
-use kelvin_analysis::{Analysis, Answer, Match};
+use kelvin_analysis::effect_text::{count, format_effect, plain_percent, probability, signed_percent};
+use kelvin_analysis::{Analysis, HypothesisAnswer, PredictionResult};
 
 /// The answer to "is it statistically correct?".
 pub(crate) fn correct(of: &Analysis) -> String {
     let verdict = &of.verdict;
     match verdict.answer {
-        Answer::Supported | Answer::Refuted if of.sensitivity.depends => {
+        HypothesisAnswer::Supported | HypothesisAnswer::Refuted if of.sensitivity.depends => {
             "yes, by the runs that count; with the void ones in it, the answer would be another".into()
         }
-        Answer::Supported | Answer::Refuted => "yes".into(),
-        Answer::Inconclusive if of.runs.counted == 0 => "no: no run counts".into(),
-        Answer::Inconclusive if of.primary.freedom == 0 => {
+        HypothesisAnswer::Supported | HypothesisAnswer::Refuted => "yes".into(),
+        HypothesisAnswer::Inconclusive if of.runs.counted == 0 => "no: no run counts".into(),
+        HypothesisAnswer::Inconclusive if of.primary.freedom == 0 => {
             "no: nothing was repeated; it takes four blocks to test anything".into()
         }
-        Answer::Inconclusive => match verdict.more_blocks {
+        HypothesisAnswer::Inconclusive => match verdict.more_blocks {
             Some(more) => {
                 let cells = of.table.rows.len().max(1);
                 let runs = more as usize * cells;
@@ -23,7 +23,7 @@ pub(crate) fn correct(of: &Analysis) -> String {
             }
             None => "no, and no number of further blocks can be named that would decide".into(),
         },
-        Answer::NotTestable => "there is nothing to test".into(),
+        HypothesisAnswer::NotTestable => "there is nothing to test".into(),
     }
 }
 
@@ -32,11 +32,15 @@ pub(crate) fn signature(of: &Analysis) -> Option<String> {
     if of.signature.is_empty() {
         return None;
     }
-    let matched = of.signature.iter().filter(|line| line.matched == Match::Matched).count();
+    let matched = of.signature.iter().filter(|line| line.matched == PredictionResult::Matched).count();
     let all = of.signature.len();
     let rest = match (of.verdict.answer, matched == all) {
-        (Answer::Supported, true) => "the effect is there, and what the mechanism predicts beside it",
-        (Answer::Supported, false) => "the effect is there; the mechanism that was supposed is not shown",
+        (HypothesisAnswer::Supported, true) => {
+            "the effect is there, and what the mechanism predicts beside it"
+        }
+        (HypothesisAnswer::Supported, false) => {
+            "the effect is there; the mechanism that was supposed is not shown"
+        }
         (_, true) => "what the mechanism predicts beside the effect is there",
         (_, false) => "the mechanism that was supposed is not shown",
     };
@@ -49,10 +53,12 @@ pub(crate) fn control(of: &Analysis) -> Option<String> {
     let mut text = format!(
         "The same cell run twice in {} differs by {}",
         count(control.pairs, "block"),
-        effect(&control.difference, of.confidence)
+        format_effect(&control.difference, of.confidence)
     );
     match control.floor {
-        Some(floor) => text.push_str(&format!("; effects below {} are not resolvable here.", plain(floor))),
+        Some(floor) => {
+            text.push_str(&format!("; effects below {} are not resolvable here.", plain_percent(floor)));
+        }
         None => text.push_str("; one pair tells no floor."),
     }
     if control.differs {
@@ -98,7 +104,7 @@ pub(crate) fn drift(of: &Analysis) -> String {
             };
             format!(
                 "Drift from the first run to the last: {} (p {}): {end}.",
-                signed(drift.change),
+                signed_percent(drift.change),
                 probability(Some(drift.p))
             )
         }
@@ -141,7 +147,12 @@ pub(crate) fn keep(of: &Analysis) -> Option<String> {
 pub(crate) fn precision(of: &Analysis) -> String {
     let variation = of.primary.variation.map_or_else(
         || "variation from run to run is not known".into(),
-        |v| format!("variation from run to run {} (standard deviation ÷ mean, blocks taken out)", plain(v)),
+        |v| {
+            format!(
+                "variation from run to run {} (standard deviation ÷ mean, blocks taken out)",
+                plain_percent(v)
+            )
+        },
     );
     format!(
         "{} in {} count{}; {}, {}; {variation}",

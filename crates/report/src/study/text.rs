@@ -38,7 +38,7 @@ pub fn render(of: &Analysis) -> String {
         if let Some(table) = grid::sweep(of) {
             page.grid(&table);
         }
-        if let (Some(table), Some(law)) = (grid::law(of), &sweep.law) {
+        if let (Some(table), Some(law)) = (grid::scaling_model(of), &sweep.law) {
             page.words(
                 "  ",
                 &format!(

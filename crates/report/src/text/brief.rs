@@ -3,11 +3,12 @@
 
 use super::io::figure;
 use super::{
-    AMBER, BOLD, Page, RED, SERIES, WIDTH, broken, cut, findings, highest, loop_words, painted, peak,
+    AMBER, BOLD, Page, RED, SERIES, WIDTH, cut, describe_maximum_rate, findings, loop_words, painted, peak,
+    wrap_lines,
 };
 use crate::figure::{bounded, ms, rate, seconds, significant, whole};
 use crate::text::Options;
-use crate::{Outcome, PointReport, Report, Severity};
+use crate::{BottleneckOutcome, PointReport, RunReport, Severity};
 
 /// Rows that the summary may fill: those of the screen without the prompt and the caller's three lines after it.
 const ROWS: usize = 20;
@@ -42,7 +43,7 @@ const LEVELS: [Level; 6] = [
 
 /// The result of a run in at most 20 lines of 80 columns. Text that is cut ends with "…"; it stands in full in
 /// [`super::render`].
-pub fn brief(report: &Report, options: Options) -> String {
+pub fn brief(report: &RunReport, options: Options) -> String {
     let mut shown = String::new();
     for level in LEVELS {
         shown = at_level(report, options, level);
@@ -53,7 +54,7 @@ pub fn brief(report: &Report, options: Options) -> String {
     shown
 }
 
-fn at_level(report: &Report, options: Options, level: Level) -> String {
+fn at_level(report: &RunReport, options: Options, level: Level) -> String {
     let mut page = Page { out: String::new(), colour: options.colour, all: false };
     let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
     let title = format!("run {}{label}: {} on {}", report.run, report.workload_name(), report.target);
@@ -67,7 +68,7 @@ fn at_level(report: &Report, options: Options, level: Level) -> String {
     page.state(report, level);
     if let Some(verdict) = best.and_then(|point| point.verdict.as_ref())
         // A void run's verdict repeats why it is void.
-        && !matches!(verdict.outcome, Outcome::Void { .. })
+        && !matches!(verdict.outcome, BottleneckOutcome::Void { .. })
     {
         page.sentence(BOLD, "verdict", &verdict.sentence, level.sentence);
     }
@@ -95,16 +96,16 @@ impl Page {
     /// A named line, at most so many lines long; what is cut off ends with "…".
     fn sentence(&mut self, colour: &str, name: &str, text: &str, most: usize) {
         let lead = if name.is_empty() { String::new() } else { format!("{name:<LEAD$}") };
-        for line in limited(broken(&lead, text), most) {
+        for line in limited(wrap_lines(&lead, text), most) {
             let line = painted(self.colour, colour, &line);
             self.line(&line);
         }
     }
 
     /// The headline with its interval, the load, and the latency.
-    fn figures(&mut self, report: &Report, p: &PointReport, level: Level) {
+    fn figures(&mut self, report: &RunReport, p: &PointReport, level: Level) {
         if let Some(found) = &report.maximum_rate {
-            self.sentence(BOLD, "", &highest(found), 2);
+            self.sentence(BOLD, "", &describe_maximum_rate(found), 2);
         }
         let per = report.headline_per;
         let mut headline = format!("{} {}", rate(p.headline(per)), report.headline);
@@ -146,12 +147,12 @@ impl Page {
         let load = format!("{points}{}, {model}, {} measured, {ramp_up}", p.users(), seconds(p.window_s));
         self.sentence("", "", &load, 2);
         if let Some(schedule) = &p.schedule {
-            self.sentence("", "", &format!("rate: {}", schedule.words()), level.sentence);
+            self.sentence("", "", &format!("rate: {}", schedule.describe()), level.sentence);
             if let Some(shortfall) = &schedule.shortfall {
                 self.sentence(if schedule.overloaded { RED } else { "" }, "", shortfall, level.sentence);
             }
         }
-        let all = p.seen();
+        let all = p.client_latency();
         let (name, unit, show): (_, _, fn(Option<f64>) -> String) = match (p.open_loop, report.is_io()) {
             (true, true) => ("response time", "µs", figure),
             (true, false) => ("response time", "ms", ms),
@@ -170,17 +171,18 @@ impl Page {
         }
     }
 
-    fn state(&mut self, report: &Report, level: Level) {
+    fn state(&mut self, report: &RunReport, level: Level) {
         if report.valid {
             self.line(&format!("{:<LEAD$}{}", "state", report.judgement.state.word()));
         } else {
-            self.sentence(RED, "state", &report.judgement.words(), level.sentence);
+            self.sentence(RED, "state", &report.judgement.describe(), level.sentence);
         }
         let durability = report.evidence.as_deref().and_then(kelvin_diagnose::Evidence::durability_given_up);
         if let Some(durability) = durability {
             self.sentence(RED, "caution", &durability, 2);
         }
-        if let Some(error) = report.error.as_ref().filter(|error| !report.judgement.words().contains(*error))
+        if let Some(error) =
+            report.error.as_ref().filter(|error| !report.judgement.describe().contains(*error))
         {
             self.sentence(RED, "error", error, level.sentence);
         }
@@ -190,7 +192,7 @@ impl Page {
     }
 
     /// Errors by class and code; nothing where there are none.
-    fn failures(&mut self, report: &Report, level: Level) {
+    fn failures(&mut self, report: &RunReport, level: Level) {
         let mut classes: Vec<(String, u64)> = Vec::new();
         for error in report.points.iter().flat_map(|point| &point.errors) {
             let name = if error.code.is_empty() {
@@ -214,7 +216,7 @@ impl Page {
         self.sentence(colour, "errors", &words, level.sentence.min(2));
     }
 
-    fn top_findings(&mut self, report: &Report, level: Level) {
+    fn top_findings(&mut self, report: &RunReport, level: Level) {
         let groups = findings::grouped(report);
         let (minor, serious): (Vec<_>, Vec<_>) =
             groups.iter().partition(|one| findings::is_minor(one.finding));
@@ -227,7 +229,7 @@ impl Page {
             self.sentence(colour, one.finding.severity.word(), &title, level.title);
             if !one.finding.next.is_empty() {
                 let lead = format!("{:>width$} ", "→", width = LEAD - 1);
-                for line in limited(broken(&lead, &one.finding.next), level.next) {
+                for line in limited(wrap_lines(&lead, &one.finding.next), level.next) {
                     self.line(&line);
                 }
             }
@@ -244,7 +246,7 @@ impl Page {
     }
 
     /// The table of points; of long series nothing, since it would not fit.
-    fn each_point(&mut self, report: &Report) {
+    fn each_point(&mut self, report: &RunReport) {
         if report.is_io() {
             self.io_points(report);
         } else if report.points.len() <= 3 * SERIES {
@@ -252,7 +254,7 @@ impl Page {
         }
     }
 
-    fn times_of_point(&mut self, report: &Report, p: &PointReport) {
+    fn times_of_point(&mut self, report: &RunReport, p: &PointReport) {
         // One type alone is in the line of all.
         let rows = if p.open_loop { &p.response } else { &p.latency };
         if rows.len() < 2 {

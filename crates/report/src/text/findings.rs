@@ -1,13 +1,13 @@
 //! What limits the throughput, and what the reader of the figures has to know.
 
-use super::{AMBER, BOLD, Page, RED, broken};
-use crate::{Finding, Outcome, PointReport, Report, Severity, Verdict};
+use super::{AMBER, BOLD, Page, RED, wrap_lines};
+use crate::{BottleneckOutcome, BottleneckVerdict, Finding, PointReport, RunReport, Severity};
 
 /// Lines of evidence that a red finding and an amber one have in the terminal: the page has all.
 const SHOWN: [usize; 2] = [5, 2];
 
 /// One finding, and the points that it is about.
-pub(crate) struct Grouped<'a> {
+pub(crate) struct FindingGroup<'a> {
     /// The one of the best point, or else of the last.
     pub(crate) finding: &'a Finding,
     /// Which of several points, to stand behind the title; empty where there is one, or it is about the whole run.
@@ -15,7 +15,7 @@ pub(crate) struct Grouped<'a> {
 }
 
 /// The findings, those that several points have in common once: a sweep would say the same of each of its points.
-pub(crate) fn grouped(report: &Report) -> Vec<Grouped<'_>> {
+pub(crate) fn grouped(report: &RunReport) -> Vec<FindingGroup<'_>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in &report.findings {
         let same = |group: &&mut Vec<&Finding>| {
@@ -33,7 +33,7 @@ pub(crate) fn grouped(report: &Report) -> Vec<Grouped<'_>> {
     groups.into_iter().filter_map(|group| one_of(report, best, &group)).collect()
 }
 
-fn one_of<'a>(report: &Report, best: Option<u32>, group: &[&'a Finding]) -> Option<Grouped<'a>> {
+fn one_of<'a>(report: &RunReport, best: Option<u32>, group: &[&'a Finding]) -> Option<FindingGroup<'a>> {
     let of_best = group.iter().find(|finding| finding.point == best);
     let finding = *of_best.or(group.last())?;
     let name = |finding: &Finding| {
@@ -47,7 +47,7 @@ fn one_of<'a>(report: &Report, best: Option<u32>, group: &[&'a Finding]) -> Opti
         (Some(own), []) => format!(" ({own})"),
         (Some(own), others) => format!(" ({own}; likewise {})", others.join(", ")),
     };
-    Some(Grouped { finding, about })
+    Some(FindingGroup { finding, about })
 }
 
 impl Page {
@@ -61,7 +61,7 @@ impl Page {
 
     /// The verdict on the points that are `shown`, and the findings: they stand before the figures, since they say
     /// whether those can be believed.
-    pub(super) fn findings(&mut self, report: &Report, shown: &[&PointReport]) {
+    pub(super) fn findings(&mut self, report: &RunReport, shown: &[&PointReport]) {
         if report.evidence.is_none() && report.findings.is_empty() {
             return;
         }
@@ -72,7 +72,7 @@ impl Page {
             let lead = match verdict.outcome {
                 _ if several => format!("{}: ", point.name()),
                 // Its sentence says that there is none.
-                Outcome::Void { .. } => String::new(),
+                BottleneckOutcome::Void { .. } => String::new(),
                 _ => "verdict: ".into(),
             };
             self.wrapped_in(colour(verdict), &lead, &verdict.sentence);
@@ -114,8 +114,8 @@ impl Page {
             Severity::Amber => AMBER,
             Severity::Note => "",
         };
-        let title = broken(&lead(finding), &format!("{}{about}", finding.title)).len();
-        for (index, line) in of_finding(finding, about, self.most(finding)).into_iter().enumerate() {
+        let title = wrap_lines(&lead(finding), &format!("{}{about}", finding.title)).len();
+        for (index, line) in finding_lines(finding, about, self.most(finding)).into_iter().enumerate() {
             let line = if index < title && !colour.is_empty() { self.painted(colour, &line) } else { line };
             self.line(&line);
         }
@@ -143,7 +143,7 @@ pub(crate) fn counted<'a>(minor: impl Iterator<Item = &'a Finding>) -> Option<St
 /// What a finding explains of the figure.
 pub(crate) fn effect(finding: &Finding) -> String {
     let below = if finding.is_shown() { "" } else { ", less than the run knows its own figure to" };
-    format!("{}{below}", finding.effect.words())
+    format!("{}{below}", finding.effect.describe())
 }
 
 /// Findings one after another, the most severe first, each with what shows it and what to do; not those whose effect is less
@@ -151,7 +151,7 @@ pub(crate) fn effect(finding: &Finding) -> String {
 pub fn findings(findings: &[Finding]) -> String {
     let mut sorted: Vec<&Finding> = findings.iter().filter(|finding| finding.is_shown()).collect();
     sorted.sort_by_key(|finding| finding.severity);
-    let lines = sorted.into_iter().flat_map(|finding| of_finding(finding, "", SHOWN[0]));
+    let lines = sorted.into_iter().flat_map(|finding| finding_lines(finding, "", SHOWN[0]));
     lines.fold(String::new(), |text, line| text + &line + "\n")
 }
 
@@ -166,22 +166,22 @@ fn lead(finding: &Finding) -> String {
 
 /// A finding in lines: its title, with which of several points it is `about`, at `most` so many lines of what shows it,
 /// and what to do.
-pub(crate) fn of_finding(finding: &Finding, about: &str, most: usize) -> Vec<String> {
-    let mut lines = broken(&lead(finding), &format!("{}{about}", finding.title));
-    lines.extend(broken("         ", &format!("effect: {}", effect(finding))));
+pub(crate) fn finding_lines(finding: &Finding, about: &str, most: usize) -> Vec<String> {
+    let mut lines = wrap_lines(&lead(finding), &format!("{}{about}", finding.title));
+    lines.extend(wrap_lines("         ", &format!("effect: {}", effect(finding))));
     for fact in finding.evidence.iter().take(most) {
-        lines.extend(broken("         ", &plain(&format!("{}: {}", fact.what, fact.found))));
+        lines.extend(wrap_lines("         ", &plain(&format!("{}: {}", fact.what, fact.found))));
     }
     if !finding.next.is_empty() {
-        lines.extend(broken("       → ", &plain(&finding.next)));
+        lines.extend(wrap_lines("       → ", &plain(&finding.next)));
     }
     lines
 }
 
 /// A run that must not be judged is as bad as a red finding; what is known is good to know.
-fn colour(verdict: &Verdict) -> &'static str {
+fn colour(verdict: &BottleneckVerdict) -> &'static str {
     match verdict.outcome {
-        Outcome::Void { .. } => RED,
+        BottleneckOutcome::Void { .. } => RED,
         _ => BOLD,
     }
 }

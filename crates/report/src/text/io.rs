@@ -7,11 +7,11 @@ use kelvin_measure::storage::{JobLine, TargetLine};
 
 use super::{BOLD, Page, RED, cut, footnotes, two_times};
 use crate::figure::{NONE, bounded, decimal, rate, seconds, significant, whole};
-use crate::{LatencyRow, PointReport, Report};
+use crate::{LatencyRow, PointReport, RunReport};
 
 impl Page {
     /// The phases, each with its jobs: what separated jobs did is no series, and none of them is the best of the others.
-    pub(super) fn io_points(&mut self, report: &Report) {
+    pub(super) fn io_points(&mut self, report: &RunReport) {
         self.line("");
         let mut head = format!("{:<5}  {:<19}{:>7}", "phase", "jobs", "workers");
         for (width, name) in IO_COLUMNS {
@@ -21,7 +21,7 @@ impl Page {
         for p in &report.points {
             let jobs: Vec<&str> = report.jobs_of(p).map(|job| job.job.as_str()).collect();
             let mut line = format!("{:<5}  {:<19}{:>7}", p.point + 1, cut(&jobs.join(", "), 19), p.users);
-            let times = p.seen();
+            let times = p.client_latency();
             let values = [p.headline(report.headline_per), report.mebibytes_of(p)]
                 .map(|value| value.map(Bounded::exactly))
                 .into_iter()
@@ -35,7 +35,7 @@ impl Page {
         self.wrapped("", &format!("times of all I/Os: {}", times_of(report)));
     }
 
-    pub(super) fn io_point(&mut self, report: &Report, p: &PointReport, first: bool) {
+    pub(super) fn io_point(&mut self, report: &RunReport, p: &PointReport, first: bool) {
         self.line("");
         if report.points.len() > 1 {
             self.wrapped_in(BOLD, "", &format!("{}:", p.name()));
@@ -57,7 +57,7 @@ impl Page {
         if let Some(schedule) = &p.schedule
             && schedule.asked_per_second.is_some()
         {
-            self.wrapped("", &format!("rate: {}", schedule.words()));
+            self.wrapped("", &format!("rate: {}", schedule.describe()));
             if let Some(shortfall) = &schedule.shortfall {
                 self.wrapped_in(if schedule.overloaded { RED } else { "" }, "", shortfall);
             }
@@ -187,7 +187,7 @@ const IO_COLUMNS: [(usize, &str); 5] =
     [(11, "IOPS"), (9, "MiB/s"), (9, "p50 µs"), (9, "p95 µs"), (9, "p99 µs")];
 
 /// Which times the table of phases has.
-pub(crate) fn times_of(report: &Report) -> String {
+pub(crate) fn times_of(report: &RunReport) -> String {
     let open = report.points.iter().filter(|p| p.open_loop).count();
     match open {
         0 => "completion times".into(),

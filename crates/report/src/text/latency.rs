@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use kelvin_measure::words::Words;
+use kelvin_measure::labels::WorkloadLabels;
 
 use super::point::two_times;
 use super::{Page, cut};
 use crate::figure::{NONE, bounded, ms, percent, whole};
 
-use crate::{LatencyRow, PointReport, Report};
+use crate::{LatencyRow, PointReport, RunReport};
 
 impl Page {
-    pub(super) fn latency(&mut self, report: &Report, p: &PointReport, first: bool) {
+    pub(super) fn latency(&mut self, report: &RunReport, p: &PointReport, first: bool) {
         if let Some(all) = &p.response_all {
             self.times("response, ms", &p.response, all);
         }
@@ -95,12 +95,15 @@ impl Page {
 }
 
 /// What "≥" stands for.
-pub(crate) fn unanswered(words: &Words) -> String {
+pub(crate) fn unanswered(words: &WorkloadLabels) -> String {
     format!("≥: so many {} that the figure itself is not known; it is this or more", words.unanswered)
 }
 
 /// What the figures that are not given stand for, in sentences.
-pub(crate) fn footnotes<'a>(rows: impl Iterator<Item = &'a LatencyRow>, words: &Words) -> Vec<String> {
+pub(crate) fn footnotes<'a>(
+    rows: impl Iterator<Item = &'a LatencyRow>,
+    words: &WorkloadLabels,
+) -> Vec<String> {
     let rows: Vec<&LatencyRow> = rows.collect();
     let mut notes = Vec::new();
     if rows.iter().any(|r| r.few) {

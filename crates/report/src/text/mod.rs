@@ -11,18 +11,18 @@ mod squeeze;
 
 pub use brief::brief;
 pub use findings::findings;
-pub(crate) use findings::{Grouped, counted, effect, grouped, is_minor, of_finding};
+pub(crate) use findings::{FindingGroup, counted, effect, finding_lines, grouped, is_minor};
 pub(crate) use io::{loop_words, times_of};
 pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
-pub(crate) use points::{explained, highest, interval, peak};
+pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
 pub(crate) use squeeze::{change, elasticity_interval, headline as squeezed, how};
 
 use kelvin_measure::event::Phase;
 
 use crate::figure::{bounds, whole};
-use crate::{PointReport, Report};
+use crate::{PointReport, RunReport};
 
 const WIDTH: usize = 80;
 /// Notes of one point that are printed.
@@ -45,7 +45,7 @@ pub struct Options {
 }
 
 /// The whole report.
-pub fn render(report: &Report, options: Options) -> String {
+pub fn render(report: &RunReport, options: Options) -> String {
     let mut page = Page { out: String::new(), colour: options.colour, all: options.all };
     page.title(report);
     page.findings(report, &shown(report));
@@ -76,7 +76,7 @@ pub fn render(report: &Report, options: Options) -> String {
 }
 
 /// The points that stand in full: of a series only the best.
-fn shown(report: &Report) -> Vec<&PointReport> {
+fn shown(report: &RunReport) -> Vec<&PointReport> {
     // Phases of I/O jobs are different jobs and no series.
     if report.points.len() > SERIES && !report.is_io() {
         report.best().into_iter().collect()
@@ -108,14 +108,14 @@ impl Page {
     }
 
     fn wrapped_in(&mut self, colour: &str, lead: &str, text: &str) {
-        let lines = broken(lead, text);
+        let lines = wrap_lines(lead, text);
         for line in lines {
             let painted = if colour.is_empty() { line } else { self.painted(colour, &line) };
             self.line(&painted);
         }
     }
 
-    fn title(&mut self, report: &Report) {
+    fn title(&mut self, report: &RunReport) {
         let label = report.label.as_ref().map_or_else(String::new, |l| format!(" ({l})"));
         let title = format!("run {}{label}: {} on {}", report.run, report.workload_name(), report.target);
         self.wrapped_in(BOLD, "", &title);
@@ -211,7 +211,7 @@ impl Page {
         }
     }
 
-    fn checks(&mut self, report: &Report) {
+    fn checks(&mut self, report: &RunReport) {
         for (phase, title) in [(Phase::CheckBefore, "before the run"), (Phase::CheckAfter, "after the run")] {
             let checks: Vec<_> = report.checks.iter().filter(|c| c.phase == phase).collect();
             if checks.is_empty() {
@@ -231,7 +231,7 @@ impl Page {
         }
     }
 
-    fn verdict(&mut self, report: &Report) {
+    fn verdict(&mut self, report: &RunReport) {
         self.line("");
         if report.valid {
             let audited = report.points.iter().any(|point| !point.audit.is_empty());
@@ -266,7 +266,7 @@ pub fn cut(text: &str, most: usize) -> String {
 }
 
 /// Words broken at the page's width, the following lines indented under the first.
-pub(crate) fn broken(lead: &str, text: &str) -> Vec<String> {
+pub(crate) fn wrap_lines(lead: &str, text: &str) -> Vec<String> {
     broken_at(WIDTH, lead, text)
 }
 

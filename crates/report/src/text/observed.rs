@@ -2,7 +2,7 @@
 
 use super::{Page, cut};
 use crate::figure::{amount, decimal, rate, whole};
-use crate::{DeviceRow, Observed, OccurrenceRow, PointReport, SessionsReport};
+use crate::{DeviceRow, ObservationReport, OccurrenceRow, PointReport, SessionsReport};
 
 /// Classes of waits, and waits, that are named.
 const NAMED: usize = 5;
@@ -38,7 +38,7 @@ impl Page {
         }
     }
 
-    fn processors(&mut self, seen: &Observed) {
+    fn processors(&mut self, seen: &ObservationReport) {
         for row in &seen.processors {
             let host = row.host.as_ref().map_or_else(String::new, |host| format!("{host}: "));
             let shares = [
@@ -56,7 +56,7 @@ impl Page {
         }
     }
 
-    fn sessions(&mut self, seen: &Observed) {
+    fn sessions(&mut self, seen: &ObservationReport) {
         let Some(sessions) = &seen.sessions else { return };
         let classes: Vec<String> = sessions
             .classes
@@ -90,7 +90,7 @@ impl Page {
         }
     }
 
-    fn log(&mut self, seen: &Observed, window_s: f64) {
+    fn log(&mut self, seen: &ObservationReport, window_s: f64) {
         if let Some(bytes) = seen.wal_bytes_per_s {
             let images = seen.full_page_images_per_s.map_or_else(String::new, |images| {
                 format!(", {} full-page images a second", rate(Some(images)))
@@ -105,7 +105,7 @@ impl Page {
         }
         let mut groups: Vec<(String, Vec<&OccurrenceRow>)> = Vec::new();
         for row in within {
-            let words = row.words();
+            let words = row.label();
             match groups.iter_mut().find(|(name, _)| *name == words) {
                 Some((_, rows)) => rows.push(row),
                 None => groups.push((words, vec![row])),

@@ -1,10 +1,10 @@
 //! The paragraph of one point: what was measured, how, and what it cost the client.
 
-use kelvin_measure::words::Words;
+use kelvin_measure::labels::WorkloadLabels;
 
 use super::{BOLD, Page, RED, SERIES};
 use crate::figure::{decimal, ms, rate, seconds, significant, whole};
-use crate::{Generator, PercentileInterval, PointReport, Report};
+use crate::{GeneratorReport, PercentileInterval, PointReport, RunReport};
 
 /// What stands for the precision of a short window.
 pub(crate) const TOO_SHORT: &str = "window too short to tell how precise its figures are";
@@ -15,7 +15,7 @@ pub(crate) const SERVER_STATISTICS: &str =
     "by the server's own statistics, which its processes publish up to a second late, all its work included";
 
 /// The interval of the p99 in a sentence.
-pub(crate) fn of_p99(interval: &PercentileInterval, words: &Words) -> String {
+pub(crate) fn of_p99(interval: &PercentileInterval, words: &WorkloadLabels) -> String {
     let worth = format!(
         "95 %; the slowest 1 % of the {} correspond to {} independent ones",
         words.unit.many,
@@ -34,13 +34,13 @@ pub(crate) fn of_p99(interval: &PercentileInterval, words: &Words) -> String {
 }
 
 /// The two times of an open loop.
-pub(crate) fn two_times(words: &Words) -> String {
+pub(crate) fn two_times(words: &WorkloadLabels) -> String {
     format!("response time: {}; {}: {}", words.response_is, words.time, words.time_is)
 }
 
 impl Page {
     /// `first` of those that are shown; what the times mean is said once.
-    pub(super) fn point(&mut self, report: &Report, p: &PointReport, first: bool) {
+    pub(super) fn point(&mut self, report: &RunReport, p: &PointReport, first: bool) {
         if report.is_io() {
             return self.io_point(report, p, first);
         }
@@ -83,7 +83,7 @@ impl Page {
     }
 
     /// How steady the headline was within the run.
-    pub(super) fn precision(&mut self, report: &Report, p: &PointReport) {
+    pub(super) fn precision(&mut self, report: &RunReport, p: &PointReport) {
         if let Some(precision) = p.within_run {
             self.wrapped(
                 "",
@@ -105,7 +105,7 @@ impl Page {
     }
 
     /// Which of several points it is, and where the others are.
-    fn heading(&mut self, report: &Report, p: &PointReport) {
+    fn heading(&mut self, report: &RunReport, p: &PointReport) {
         if report.points.len() <= SERIES {
             self.wrapped_in(BOLD, "", &format!("{}:", p.name()));
             return;
@@ -126,7 +126,7 @@ impl Page {
         };
         let words = format!(
             "schedule: {}; {} due, {} refused, {} waiting at the end{cut_off}{longest}",
-            s.words(),
+            s.describe(),
             whole(s.due),
             whole(s.refused),
             whole(s.waiting)
@@ -137,7 +137,7 @@ impl Page {
         }
     }
 
-    fn counts(&mut self, report: &Report, p: &PointReport) {
+    fn counts(&mut self, report: &RunReport, p: &PointReport) {
         if let Some(server) = p.server_headline_count {
             let text = format!(
                 "{} counted for {} by the client, {} by the server itself",
@@ -162,7 +162,7 @@ fn cost(us: f64) -> String {
 }
 
 /// What the load generator used, and how late it was, in sentences.
-pub(crate) fn generator(g: &Generator, words: &Words) -> Vec<String> {
+pub(crate) fn generator(g: &GeneratorReport, words: &WorkloadLabels) -> Vec<String> {
     let mut lines = Vec::new();
     let each =
         |us: Option<f64>| us.map_or_else(String::new, |us| format!(", {} µs {}", cost(us), words.a_unit));

@@ -4,11 +4,11 @@ use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
 use super::{GREEN, Page, RED, unanswered};
 use crate::figure::{NONE, bounded, coefficient, decimal, ms, rate, whole};
-use crate::{PointReport, Report, ScheduleReport};
+use crate::{PointReport, RunReport, ScheduleReport};
 
 impl Page {
     /// Users or rates with their figures, in the order in which they were run.
-    pub(super) fn points(&mut self, report: &Report) {
+    pub(super) fn points(&mut self, report: &RunReport) {
         self.line("");
         if report.open_loop {
             self.line(&format!(
@@ -38,13 +38,13 @@ impl Page {
         }
         let time = if report.open_loop { "response times" } else { "service times" };
         self.wrapped("", &format!("{time} of all transactions; cores: kept busy by the client's process"));
-        if report.points.iter().any(|p| !p.seen().at_least.is_empty()) {
-            self.wrapped("", &unanswered(report.words()));
+        if report.points.iter().any(|p| !p.client_latency().at_least.is_empty()) {
+            self.wrapped("", &unanswered(report.vocabulary()));
         }
     }
 
     /// The throughput as bars.
-    pub(super) fn curve(&mut self, report: &Report) {
+    pub(super) fn curve(&mut self, report: &RunReport) {
         let value = |p: &PointReport| {
             if report.open_loop { p.transactions_per_second } else { p.headline(report.headline_per) }
         };
@@ -66,7 +66,7 @@ impl Page {
     }
 
     /// The Universal Scalability Law of a sweep.
-    pub(super) fn scalability(&mut self, report: &Report) {
+    pub(super) fn scalability(&mut self, report: &RunReport) {
         let Some(fit) = &report.scalability else { return };
         self.line("");
         self.line("Universal Scalability Law: X(n) = λ·n / (1 + σ·(n − 1) + κ·n·(n − 1))");
@@ -87,10 +87,10 @@ impl Page {
     }
 
     /// The search for the highest rate.
-    pub(super) fn maximum_rate(&mut self, report: &Report) {
+    pub(super) fn maximum_rate(&mut self, report: &RunReport) {
         let Some(found) = &report.maximum_rate else { return };
         self.line("");
-        let (colour, words) = (if found.held.is_some() { GREEN } else { RED }, highest(found));
+        let (colour, words) = (if found.held.is_some() { GREEN } else { RED }, describe_maximum_rate(found));
         self.wrapped_in(colour, "", &words);
         self.line(&format!("{:>10}{:>12}", "asked/s", "achieved/s"));
         for trial in &found.trials {
@@ -103,7 +103,7 @@ impl Page {
 }
 
 fn open_line(p: &PointReport) -> String {
-    let times = p.seen();
+    let times = p.client_latency();
     let of_schedule = |count: fn(&ScheduleReport) -> u64| {
         p.schedule.as_ref().map_or_else(|| NONE.into(), |schedule| whole(count(schedule)))
     };
@@ -122,7 +122,7 @@ fn open_line(p: &PointReport) -> String {
     )
 }
 
-fn closed_line(report: &Report, p: &PointReport) -> String {
+fn closed_line(report: &RunReport, p: &PointReport) -> String {
     let all = || format!("{:>12}", rate(p.transactions(report.headline_per)));
     let total = if report.has_total() { all() } else { String::new() };
     format!(
@@ -175,7 +175,7 @@ pub(crate) fn peak(fit: &Scalability) -> String {
 }
 
 /// The outcome of a search in one sentence.
-pub(crate) fn highest(found: &MaximumRate) -> String {
+pub(crate) fn describe_maximum_rate(found: &MaximumRate) -> String {
     let slo = &found.slo;
     match (found.held, found.failed) {
         (Some(held), Some(failed)) => {

@@ -3,12 +3,12 @@
 use kelvin_measure::event::{Elasticity, Squeeze};
 
 use super::Page;
-use crate::Report;
+use crate::RunReport;
 use crate::figure::decimal;
 
 impl Page {
     /// The elasticities, and what was not cut.
-    pub(super) fn squeeze(&mut self, report: &Report) {
+    pub(super) fn squeeze(&mut self, report: &RunReport) {
         let Some(found) = &report.squeeze else { return };
         self.line("");
         self.wrapped("", &headline(found));

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use kelvin_measure::event::Series;
 use kelvin_measure::event::{
-    AuditLine, CheckLine, ErrorCount, Event, KindCounts, Part, Phase, Second, Status, Window,
+    AuditLine, CheckLine, ErrorCount, Event, KindCounts, LoadPart, Phase, Second, Status, Window,
 };
 use kelvin_measure::invariant::littles_law;
-use kelvin_report::Report;
+use kelvin_report::RunReport;
 use kelvin_store::{NewRun, Store};
 
 /// What kind of run to make.
@@ -56,20 +56,20 @@ impl Noise {
     }
 }
 
-pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> Report {
+pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
     stored_with(path, shape, label, false)
 }
 
 /// The same with what observers saw beside it.
-pub fn observed(path: &Path, shape: Shape, label: Option<&str>) -> Report {
+pub fn observed(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
     stored_with(path, shape, label, true)
 }
 
-fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -> Report {
+fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -> RunReport {
     let store = Store::open(path).unwrap();
     let kinds = ["New-Order", "Payment", "Order-Status", "Delivery", "Stock-Level"];
     let mut writer = store
-        .begin(&NewRun {
+        .begin_run(&NewRun {
             workload: "tproc-c".into(),
             target: "postgres://joe@localhost:5432/tpcc".into(),
             label: label.map(Into::into),
@@ -84,7 +84,7 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -
             kelvin_version: "0.1.0".into(),
             kinds: kinds.iter().enumerate().map(|(i, n)| Series::transaction(n, i == 0)).collect(),
             headline: "NOPM".into(),
-            headline_per: kelvin_measure::event::Per::Minute,
+            headline_per: kelvin_measure::event::RatePeriod::Minute,
             counter_names: Vec::new(),
             notes: vec!["profile spec: rules of TPC-C clauses 2 and 4; <not> a TPC result & never will be".into()],
             environment: serde_json::json!({
@@ -130,7 +130,7 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -
     }
     let id = writer.id();
     drop(writer);
-    Report::of(&store.load(id).unwrap()).unwrap()
+    RunReport::from_run(&store.load(id).unwrap()).unwrap()
 }
 
 fn point_events(
@@ -153,14 +153,14 @@ fn point_events(
             events.push(phase(Phase::Stop, opens + shape.seconds as u64));
         }
         let part = match second {
-            s if s < 0 => Part::RampUp,
-            s if s == shape.seconds => Part::Tail,
-            _ => Part::Measured,
+            s if s < 0 => LoadPart::RampUp,
+            s if s == shape.seconds => LoadPart::Tail,
+            _ => LoadPart::Measured,
         };
         let warm =
             if second < 0 { (shape.ramp_up + second + 1) as f64 / (shape.ramp_up + 1) as f64 } else { 1.0 };
         let stalled = shape.errors && (shape.seconds / 2..shape.seconds / 2 + 3).contains(&second);
-        let pace = if part == Part::Tail || stalled { 3 } else { (new_orders as f64 * warm) as u64 };
+        let pace = if part == LoadPart::Tail || stalled { 3 } else { (new_orders as f64 * warm) as u64 };
         let mut kinds = Vec::new();
         for (kind, (share, typical)) in
             [(10, 9_000), (10, 3_500), (1, 1_800), (1, 21_000), (1, 6_000)].into_iter().enumerate()
@@ -180,7 +180,7 @@ fn point_events(
                 counts.failed = 1;
                 counts.retries = 2;
             }
-            if part == Part::Measured {
+            if part == LoadPart::Measured {
                 sums[0] += if kind == 0 { counts.committed } else { 0 };
                 sums[1] += counts.good();
                 sums[2] += counts.latency.sum() as u64;

@@ -2,10 +2,14 @@
 
 use kelvin_measure::Event;
 use kelvin_measure::observation::{
-    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Plan, Reading, Scan, StatementTotals, Waits,
+    DatabaseDirectory, Metric, Observation, Observer, Occurrence, QueryPlan, Reading, Scan, StatementTotals,
+    UnavailableMetrics, WaitSamples,
 };
 use kelvin_observe::postgres::wait_group as group;
-use kelvin_report::{Effect, Fact, Finding, Of, Outcome, Report, Severity, Share, Verdict, Witness};
+use kelvin_report::{
+    BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, RunReport, Severity,
+    Share, Witness,
+};
 
 use super::Noise;
 
@@ -76,14 +80,14 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
     let window = end - open;
     let (from, to) = (open + window * 2 / 5, open + window * 13 / 20);
     let metric = |(name, unit): (String, &str)| Metric { name, unit: unit.into(), help: "what it is".into() };
-    let place = |role: &str, device: &str| PlaceOf {
+    let place = |role: &str, device: &str| DatabaseDirectory {
         role: role.into(),
         path: format!("/var/lib/postgresql/{role}"),
         device: Some(device.into()),
         mount: "/".into(),
         filesystem: "ext4".into(),
     };
-    let absent = |what: &str, why: &str| Absent { what: what.into(), why: why.into() };
+    let absent = |what: &str, why: &str| UnavailableMetrics { what: what.into(), why: why.into() };
     let host = metrics();
     let first = host.len() as u32;
     let mut events = vec![
@@ -127,7 +131,7 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
         let values = vec![wal as f32, (20.0 + 900.0 * burst) as f32];
         events.push(seen(Observation::Reading(Reading { at: at + 1000, first, values })));
         let mut count = |most: u64| noise.below(most) as u32;
-        events.push(seen(Observation::Waits(Waits {
+        events.push(seen(Observation::Waits(WaitSamples {
             at: at + 2000,
             looks: 10,
             seen: vec![
@@ -168,7 +172,7 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
         wal_bytes: Some(calls * 310),
         plan,
     };
-    let plan = Plan {
+    let plan = QueryPlan {
         hash: "0123456789abcdef".into(),
         text:
             "Update on stock\n  ->  Index Scan using stock_pkey on stock\n        Index Cond: (s_w_id = $5)"
@@ -198,8 +202,8 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
 }
 
 /// Findings and a verdict as the diagnosis would give them.
-pub fn judged(mut report: Report) -> Report {
-    let finding = |id, severity, title: &str, effect, evidence: Vec<Fact>, next: &str| Finding {
+pub fn judged(mut report: RunReport) -> RunReport {
+    let finding = |id, severity, title: &str, effect, evidence: Vec<EvidenceLine>, next: &str| Finding {
         id,
         severity,
         point: Some(0),
@@ -215,11 +219,11 @@ pub fn judged(mut report: Report) -> Report {
             "checkpoint-in-window",
             Severity::Red,
             "a requested checkpoint ran through 25 % of the window, and throughput was 31 % lower while it did",
-            Effect::between(0.05, 0.10, Of::Throughput),
+            Effect::between(0.05, 0.10, EffectBasis::Throughput),
             vec![
-                Fact::new("throughput", "712/s before, 491/s while it ran"),
-                Fact::new("log flush", "0.55 ms before, 1.57 ms while it ran"),
-                Fact::new("log", "7.5 MB/s, and max_wal_size is 64 MB <small>"),
+                EvidenceLine::new("throughput", "712/s before, 491/s while it ran"),
+                EvidenceLine::new("log flush", "0.55 ms before, 1.57 ms while it ran"),
+                EvidenceLine::new("log", "7.5 MB/s, and max_wal_size is 64 MB <small>"),
             ],
             "set max_wal_size to 8 GB, so that no checkpoint is asked for within ramp-up and window",
         ),
@@ -227,8 +231,8 @@ pub fn judged(mut report: Report) -> Report {
             "autovacuum-in-window",
             Severity::Amber,
             "autovacuum worked on public.new_order for 10 % of the window",
-            Effect::up_to(0.10, Of::Throughput),
-            vec![Fact::new("from 15 s to 17 s", "public.new_order")],
+            Effect::up_to(0.10, EffectBasis::Throughput),
+            vec![EvidenceLine::new("from 15 s to 17 s", "public.new_order")],
             "measure longer, so that every run has its share of it",
         ),
         finding(
@@ -245,8 +249,8 @@ pub fn judged(mut report: Report) -> Report {
                 "steal",
                 Severity::Amber,
                 "the hypervisor took 0.3 % of the CPU time",
-                Effect::up_to(0.003, Of::Figure),
-                vec![Fact::new("steal, mean of the window", "0.3 %")],
+                Effect::up_to(0.003, EffectBasis::Figure),
+                vec![EvidenceLine::new("steal, mean of the window", "0.3 %")],
                 "run when the neighbours are quiet",
             )
         },
@@ -258,9 +262,9 @@ pub fn judged(mut report: Report) -> Report {
         low: share - 0.02,
         high: share + 0.02,
     };
-    report.points[0].verdict = Some(Verdict {
+    report.points[0].verdict = Some(BottleneckVerdict {
         point: 0,
-        outcome: Outcome::Compound { classes: vec!["CPU".into(), "log".into()] },
+        outcome: BottleneckOutcome::Compound { classes: vec!["CPU".into(), "log".into()] },
         shares: vec![share("CPU", 2.6, 0.41), share("log", 2.4, 0.38), share("row locks", 0.5, 0.08)],
         witnesses: vec![
             Witness {

@@ -1,7 +1,8 @@
 //! Open loops of which every arrival is known.
 
 use kelvin_measure::event::{
-    Event, KindCounts, Part, Per, Phase, Role, Schedule, Second, Series, Status, Window,
+    ArrivalSchedule, Event, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Status,
+    Window,
 };
 use kelvin_store::{NewRun, RunId, Store};
 
@@ -35,10 +36,10 @@ pub fn stored(store: &Store, arrivals: &Arrivals) -> RunId {
     kinds.extend(arrivals.ended.iter().enumerate().map(|(of, (name, ..))| Series {
         name: format!("{name}, response"),
         headline: false,
-        role: Role::Response { of: of as u16 },
+        role: SeriesRole::Response { of: of as u16 },
     }));
     let mut writer = store
-        .begin(&NewRun {
+        .begin_run(&NewRun {
             workload: "script".into(),
             target: "sqlite:x.db".into(),
             label: None,
@@ -49,7 +50,7 @@ pub fn stored(store: &Store, arrivals: &Arrivals) -> RunId {
             kelvin_version: "0.1.0".into(),
             kinds,
             headline: "tps".into(),
-            headline_per: Per::Second,
+            headline_per: RatePeriod::Second,
             counter_names: Vec::new(),
             notes: Vec::new(),
             environment: serde_json::json!({}),
@@ -82,19 +83,19 @@ pub fn stored(store: &Store, arrivals: &Arrivals) -> RunId {
             }
         }
         let second = second as i64;
-        writer.consume(&Event::Second(Second { point: 0, second, part: Part::Measured, kinds })).unwrap();
+        writer.consume(&Event::Second(Second { point: 0, second, part: LoadPart::Measured, kinds })).unwrap();
     }
     let ended: u64 = arrivals.ended.iter().map(|(_, times, failed)| times.len() as u64 + failed).sum();
     let Arrivals { refused, waiting, cut_off, .. } = *arrivals;
     let due = ended + refused + waiting + cut_off;
-    let schedule = Schedule {
+    let schedule = ArrivalSchedule {
         rate: due as f64 / 10.0,
         due,
         refused,
         waiting,
         cut_off,
         longest: 9,
-        ..Schedule::default()
+        ..ArrivalSchedule::default()
     };
     let window = Window {
         point: 0,

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use kelvin_measure::event::{
-    Arrivals, AuditLine, ErrorCount, Estimate, Event, KindCounts, MaximumRate, Part, Per, Phase, RateTrial,
-    Role, Scalability, ScalabilityPoint, Schedule, Second, Series, Status, Window,
+    ArrivalSchedule, Arrivals, AuditLine, ErrorCount, Estimate, Event, KindCounts, LoadPart, MaximumRate,
+    Phase, RatePeriod, RateTrial, Scalability, ScalabilityPoint, Second, Series, SeriesRole, Status, Window,
 };
 use kelvin_measure::invariant::Invariant;
-use kelvin_report::Report;
+use kelvin_report::RunReport;
 use kelvin_store::{NewRun, Store};
 
 use super::Noise;
@@ -103,22 +103,22 @@ pub fn found() -> Event {
 pub fn series(open: bool, timed: bool) -> Vec<Series> {
     let mut series = vec![Series::transaction("tpcb-like", true)];
     if timed {
-        let role = Role::Statement { of: 0 };
+        let role = SeriesRole::Statement { of: 0 };
         series.extend(STATEMENTS.map(|(name, _)| Series { name: name.into(), headline: false, role }));
     }
     if open {
-        let role = Role::Response { of: 0 };
+        let role = SeriesRole::Response { of: 0 };
         series.push(Series { name: "tpcb-like, response".into(), headline: false, role });
-        series.push(Series { name: "schedule lag".into(), headline: false, role: Role::Lag });
+        series.push(Series { name: "schedule lag".into(), headline: false, role: SeriesRole::Lag });
     }
     series
 }
 
-pub fn stored(path: &Path, plan: &Plan) -> Report {
+pub fn stored(path: &Path, plan: &Plan) -> RunReport {
     let store = Store::open(path).unwrap();
     let open = plan.points[0].1.is_some();
     let mut writer = store
-        .begin(&NewRun {
+        .begin_run(&NewRun {
             workload: "pgbench".into(),
             target: "postgres://joe@localhost:5432/bench".into(),
             label: None,
@@ -129,7 +129,7 @@ pub fn stored(path: &Path, plan: &Plan) -> Report {
             kelvin_version: "0.1.0".into(),
             kinds: series(open, plan.timed),
             headline: "tps".into(),
-            headline_per: Per::Second,
+            headline_per: RatePeriod::Second,
             counter_names: Vec::new(),
             notes: Vec::new(),
             environment: serde_json::json!({"client_host": {"cpu": {"threads": 16}}}),
@@ -141,7 +141,7 @@ pub fn stored(path: &Path, plan: &Plan) -> Report {
     }
     let id = writer.id();
     drop(writer);
-    Report::of(&store.load(id).unwrap()).unwrap()
+    RunReport::from_run(&store.load(id).unwrap()).unwrap()
 }
 
 /// Everything that the run emits.
@@ -224,11 +224,11 @@ fn one_point(
             let wait = noise.latency(crowd.max(1)) + waited.max(queue) * SECOND / capacity as u64;
             for (series, counts) in kinds.iter().zip(&mut counts) {
                 let took = match series.role {
-                    Role::Transaction => service,
-                    Role::Response { .. } => service + wait,
-                    Role::Lag if noise.below(3) > 0 => 20_000 + noise.below(60_000) * noise.below(4),
-                    Role::Lag => continue,
-                    Role::Statement { .. } => {
+                    SeriesRole::Transaction => service,
+                    SeriesRole::Response { .. } => service + wait,
+                    SeriesRole::Lag if noise.below(3) > 0 => 20_000 + noise.below(60_000) * noise.below(4),
+                    SeriesRole::Lag => continue,
+                    SeriesRole::Statement { .. } => {
                         let typical = STATEMENTS.iter().find(|(name, _)| *name == series.name).unwrap().1;
                         service * typical / 1400
                     }
@@ -237,7 +237,7 @@ fn one_point(
                 counts.latency.record(took);
             }
         }
-        let part = if measured { Part::Measured } else { Part::RampUp };
+        let part = if measured { LoadPart::Measured } else { LoadPart::RampUp };
         events.push(Event::Second(Second { point, second, part, kinds: counts }));
         if rate.is_some() {
             events.push(Event::Arrivals(Arrivals { point, second, due, refused, waiting: Some(queue) }));
@@ -251,13 +251,13 @@ fn one_point(
     let elapsed = plan.seconds as u64 * SECOND;
     *clock += 3 * SECOND + elapsed;
     events.push(phase(Phase::Stop, *clock));
-    let schedule = rate.map(|rate| Schedule {
+    let schedule = rate.map(|rate| ArrivalSchedule {
         rate,
         due: due_sum,
         refused: refused_sum,
         waiting: queue,
         longest,
-        ..Schedule::default()
+        ..ArrivalSchedule::default()
     });
     events.push(Event::Window(Window {
         point,

@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
-use kelvin_measure::event::{KindCounts, Role};
+use kelvin_measure::event::{KindCounts, SeriesRole};
 use kelvin_measure::{Clock, Event};
 use kelvin_run::driver::Point;
-use kelvin_run::spec::{Ground, Load, Span};
+use kelvin_run::spec::{Load, Span, Threading};
 use kelvin_run::{Sink, SinkError};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::{Stop, Workload};
@@ -63,7 +63,7 @@ fn drive(
     let load = Load {
         ramp_up: Span::seconds(1),
         duration: Span::seconds(seconds.parse()?),
-        users_on: if ground == "threads" { Ground::Threads } else { Ground::Loops },
+        users_on: if ground == "threads" { Threading::Threads } else { Threading::Loops },
         ..Load::default()
     };
     let rate = rate.map(str::parse).transpose()?;
@@ -80,7 +80,8 @@ fn drive(
     };
     let result = point.run(&engine, &workload, &mut Nobody)?;
     let good: u64 = result.totals.transactions(&result.totals.measured).map(KindCounts::good).sum();
-    let lag = result.totals.measured.iter().zip(&result.totals.roles).find(|(_, role)| **role == Role::Lag);
+    let lag =
+        result.totals.measured.iter().zip(&result.totals.roles).find(|(_, role)| **role == SeriesRole::Lag);
     let lag = lag.and_then(|(kind, _)| kind.latency.percentile(99.0));
     let broken: Vec<_> = result
         .invariants

@@ -4,14 +4,14 @@
 //! are in. The thread that calls [`Point::run`] drains their samples, emits the events, closes the window,
 //! and then the books.
 
-mod books;
-mod crew;
-mod edges;
+mod accounting;
 mod generator;
 mod open_files;
 mod schedule;
 mod tally;
 mod user;
+mod user_pool;
+mod window_edges;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kelvin_database::{Engine, Error, Session};
-use kelvin_measure::event::{AuditLine, KindCounts, Phase, Role, Window};
+use kelvin_measure::event::{AuditLine, KindCounts, Phase, SeriesRole, Window};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{
     Clock, Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, Totals, TransactionLog,
@@ -31,12 +31,12 @@ use crate::arrivals::{Arrivals, Queue};
 use crate::heartbeat::Heartbeat;
 use crate::run::{RunError, Sink};
 use crate::series::series;
-use crate::spec::{Ground, Load};
-use crew::Crew;
-use edges::Edges;
+use crate::spec::{Load, Threading};
 use schedule::Schedule;
-use tally::{Report, Tally};
-use user::{Book, Ending, Shared, User};
+use tally::{Tally, UserReport};
+use user::{Ending, Shared, User, UserCounter};
+use user_pool::UserPool;
+use window_edges::WindowEdges;
 
 /// How often the samples are drained. Small against a second, large against the cost of a wake-up.
 const TICK: Duration = Duration::from_millis(50);
@@ -122,14 +122,14 @@ struct Connected {
 /// A point under way.
 struct Underway {
     shared: Arc<Shared>,
-    crew: Crew,
+    crew: UserPool,
     schedule: Option<Schedule>,
     collector: Collector,
     tally: Tally,
-    reports: Receiver<Report>,
+    reports: Receiver<UserReport>,
     counters: Vec<Counters>,
     books: Vec<Counters>,
-    edges: Edges,
+    edges: WindowEdges,
     heartbeat: Heartbeat,
     /// Headline transactions of the busiest second so far.
     busiest: u64,
@@ -158,7 +158,7 @@ impl Underway {
 
 /// How long, at most, an open loop goes on behind its window so that what waited for a user then can begin: a tenth of the
 /// window, from one second to thirty. A queue that takes longer to serve was growing, and what is left of it has no answer.
-pub fn follow(window: Duration) -> Duration {
+pub fn overrun_limit(window: Duration) -> Duration {
     (window / 10).clamp(Duration::from_secs(1), Duration::from_secs(30))
 }
 
@@ -236,7 +236,7 @@ impl Point<'_> {
         let arrivals = self.rate.map(|rate| Arrivals::new(self.load.seed, self.load.arrivals, rate, begin));
         let close_at = close.unwrap_or(u64::MAX);
         let end = if self.rate.is_some() {
-            close_at.saturating_add(follow(self.load.duration.duration()).as_nanos() as u64)
+            close_at.saturating_add(overrun_limit(self.load.duration.duration()).as_nanos() as u64)
         } else {
             close_at
         };
@@ -277,14 +277,14 @@ impl Point<'_> {
         let capacity = (1_000_000 / self.users.max(1) as usize).clamp(64, 8192) * samples;
         let (recorders, rings): (Vec<Recorder>, Vec<_>) = (0..self.users).map(|_| recorder(capacity)).unzip();
         let (reporter, reports) = mpsc::channel();
-        let roles: Vec<Role> =
+        let roles: Vec<SeriesRole> =
             series(workload.kinds(), self.rate.is_some()).into_iter().map(|series| series.role).collect();
         let log = self.log(&roles)?;
         let collector = Collector::new(self.index, roles, rings, begin, open, close).logging(log);
         let heartbeat = Heartbeat::start(self.clock.clone())?;
-        let edges = Edges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
+        let edges = WindowEdges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
         let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters().len())).collect();
-        let books: Vec<_> = (0..self.users).map(|_| Counters::new(Book::LENGTH)).collect();
+        let books: Vec<_> = (0..self.users).map(|_| Counters::new(UserCounter::LENGTH)).collect();
         let mut users = Vec::with_capacity(connected.len());
         for (index, (Connected { user, session }, recorder)) in
             connected.into_iter().zip(recorders).enumerate()
@@ -303,9 +303,9 @@ impl Point<'_> {
             });
         }
         let ground = self.ground(&**engine, &**workload);
-        let text = format!("{}{}", self.place(), ground.words(self.users));
+        let text = format!("{}{}", self.place(), ground.describe(self.users));
         sink.event(&Event::Note { point: self.index, second: second_from(open, begin), text })?;
-        let crew = Crew::start(users, ground, &shared, self.stop)?;
+        let crew = UserPool::start(users, ground, &shared, self.stop)?;
         let first = if open > begin { Phase::RampUp } else { Phase::Measure };
         let planned = if open > begin { Some(open - begin) } else { close.map(|close| close - open) };
         self.phase(sink, first, begin, planned)?;
@@ -326,14 +326,14 @@ impl Point<'_> {
     }
 
     /// The file of every transaction, where one was asked for.
-    fn log(&self, roles: &[Role]) -> Result<Option<TransactionLog>, RunError> {
+    fn log(&self, roles: &[SeriesRole]) -> Result<Option<TransactionLog>, RunError> {
         let Some(file) = &self.load.transaction_log else { return Ok(None) };
         let format = if file.as_pgbench {
             LogFormat::Pgbench { rate: self.rate.is_some(), retries: self.load.retries > 0 }
         } else {
             LogFormat::Csv
         };
-        let transactions = roles.iter().map(|role| *role == Role::Transaction).collect();
+        let transactions = roles.iter().map(|role| *role == SeriesRole::Transaction).collect();
         let moment = (self.clock.now(), jiff::Timestamp::now().as_nanosecond());
         let opened = std::fs::OpenOptions::new().append(true).open(&file.path);
         let log = opened.and_then(|opened| {
@@ -351,16 +351,16 @@ impl Point<'_> {
     }
 
     /// What the users run on: as asked for, or what costs less. An embedded database blocks the thread that asks.
-    fn ground(&self, engine: &dyn Engine, workload: &dyn Workload) -> crew::Ground {
+    fn ground(&self, engine: &dyn Engine, workload: &dyn Workload) -> user_pool::ResolvedThreading {
         let loops = match self.load.users_on {
-            Ground::Threads => false,
-            Ground::Loops => true,
-            Ground::Auto => self.most_users > MOST_THREADS,
+            Threading::Threads => false,
+            Threading::Loops => true,
+            Threading::Auto => self.most_users > MOST_THREADS,
         };
         if loops && engine.capabilities().waits_in_fibers && !workload.blocks_threads() {
-            crew::Ground::loops_for(self.users)
+            user_pool::ResolvedThreading::loops_for(self.users)
         } else {
-            crew::Ground::Threads
+            user_pool::ResolvedThreading::Threads
         }
     }
 
@@ -392,7 +392,7 @@ impl Point<'_> {
             let second = underway.collector.second_of(now);
             if measuring && second > counted_until {
                 counted_until = second;
-                let values = books::sums(&underway.counters);
+                let values = accounting::sums(&underway.counters);
                 sink.event(&Event::Counters { point: self.index, values })?;
             }
             if closing {
@@ -433,7 +433,7 @@ impl Point<'_> {
         while !shared.all_ended() {
             let now = self.clock.now();
             match interrupted_at {
-                None if self.stop.now() || now > since + patience => {
+                None if self.stop.is_immediate() || now > since + patience => {
                     interrupted_at = Some(now);
                     shared.cancel_all();
                 }
@@ -497,15 +497,15 @@ impl Point<'_> {
         for event in tally.complete(i64::MAX) {
             sink.event(&event)?;
         }
-        let counters = books::sums(&counters);
+        let counters = accounting::sums(&counters);
         sink.event(&Event::Counters { point: self.index, values: counters.clone() })?;
-        let hurry = self.stop.now();
+        let hurry = self.stop.is_immediate();
         let mut readings = edges.finish(hurry);
         let after = readings
             .as_mut()
             .filter(|_| !hurry && before.is_some())
-            .map(|readings| books::final_count(&shared, workload, &mut readings.monitor));
-        let closing = books::Closing {
+            .map(|readings| accounting::final_count(&shared, workload, &mut readings.monitor));
+        let closing = accounting::PointAccounting {
             point: self.index,
             users: self.users,
             shared: &shared,

@@ -65,9 +65,9 @@ impl Schedule {
 
     /// What became of the arrivals of the window. `unended` were taken by users for whom the run was over before
     /// they came to an end.
-    pub(super) fn window(&self, close: Nanos, unended: u64) -> event::Schedule {
+    pub(super) fn window(&self, close: Nanos, unended: u64) -> event::ArrivalSchedule {
         let books = self.queue.window(close);
-        event::Schedule {
+        event::ArrivalSchedule {
             rate: self.rate,
             due: books.due,
             refused: books.refused,

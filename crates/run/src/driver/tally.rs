@@ -10,7 +10,7 @@ use kelvin_measure::{Event, Nanos, second_from};
 
 /// What a user tells the driver besides its samples. Rare by nature, so it may allocate.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(super) enum UserReport {
     /// Something failed.
     Failure {
         /// When.
@@ -65,10 +65,10 @@ impl Tally {
     }
 
     /// Takes what the users have reported.
-    pub(super) fn take(&mut self, reports: &Receiver<Report>) {
+    pub(super) fn take(&mut self, reports: &Receiver<UserReport>) {
         for report in reports.try_iter() {
             match report {
-                Report::Failure { at, kind, retried, error } => {
+                UserReport::Failure { at, kind, retried, error } => {
                     self.all += 1;
                     self.failed += u64::from(kind.is_some() && !retried);
                     let key =
@@ -77,7 +77,7 @@ impl Tally {
                     entry.0 += 1;
                     self.last = Some(error.to_string());
                 }
-                Report::Note { at, text } => {
+                UserReport::Note { at, text } => {
                     self.noted += 1;
                     if self.noted <= MOST_NOTES {
                         self.notes.push(Event::Note { point: self.point, second: self.second(at), text });
@@ -148,7 +148,7 @@ mod tests {
         let (reporter, reports) = mpsc::channel();
         for (at, retried) in [(0, true), (999_999_999, true), (1_000_000_000, false)] {
             let error = Error::new(ErrorClass::Deadlock, "deadlock detected").with_code("40P01");
-            reporter.send(Report::Failure { at, kind: Some(0), retried, error }).unwrap();
+            reporter.send(UserReport::Failure { at, kind: Some(0), retried, error }).unwrap();
         }
         let mut tally = Tally::new(0, 0);
         tally.take(&reports);

@@ -6,13 +6,13 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kelvin_database::{Cancel, Control, Engine, ErrorClass, Session};
+use kelvin_database::{Cancel, Engine, ErrorClass, Session, TransactionControl};
 use kelvin_measure::event::KindCounts;
-use kelvin_measure::{Clock, Counters, Nanos, Outcome, Random, Recorder, Sample};
+use kelvin_measure::{Clock, Counters, Nanos, Random, Recorder, Sample, TransactionOutcome};
 use kelvin_observe::ThreadTimes;
 use kelvin_workload::{Stop, VirtualUser};
 
-use super::tally::Report;
+use super::tally::UserReport;
 use crate::arrivals::{Claim, Queue};
 use crate::spec::ThinkTime;
 
@@ -138,7 +138,7 @@ impl Shared {
 /// What a user writes down about its time, as indexes of a [`Counters`]. All in nanoseconds but `Unknown`,
 /// `Unended` and `CutOff`.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Book {
+pub(super) enum UserCounter {
     /// Time in the window spent keying, thinking, reconnecting, or on transactions that failed.
     Idle,
     /// Of the transactions that ended in the window: the time before it opened.
@@ -156,7 +156,7 @@ pub(super) enum Book {
     EndedAt,
 }
 
-impl Book {
+impl UserCounter {
     pub(super) const LENGTH: usize = 7;
 }
 
@@ -171,7 +171,7 @@ struct Start {
 }
 
 impl Start {
-    fn sample(self, end: Nanos, kind: u16, outcome: Outcome, retries: u16) -> Sample {
+    fn sample(self, end: Nanos, kind: u16, outcome: TransactionOutcome, retries: u16) -> Sample {
         let Self { at, late, awaited } = self;
         Sample { end, service: end - at, late, kind, outcome, retries, awaited }
     }
@@ -186,7 +186,7 @@ pub(super) struct User {
     pub(super) recorder: Recorder,
     pub(super) counters: Counters,
     pub(super) book: Counters,
-    pub(super) reports: Sender<Report>,
+    pub(super) reports: Sender<UserReport>,
     /// Draws the think times.
     pub(super) random: Random,
     pub(super) ending: Ending,
@@ -216,7 +216,7 @@ impl User {
             now = shared.clock.now();
         }
         // A thread that the scheduler starts late has not been at work until now.
-        self.book.add(Book::Idle as usize, shared.within_window(shared.begin, now));
+        self.book.add(UserCounter::Idle as usize, shared.within_window(shared.begin, now));
         let mut transactions = 0;
         let mut failures_in_a_row = 0;
         while !self.done(now, transactions) {
@@ -232,11 +232,11 @@ impl User {
             let next = self.work.next();
             // Drawing the inputs is not the database's time.
             let drawn = shared.clock.now();
-            self.book.add(Book::Idle as usize, shared.within_window(now, drawn));
+            self.book.add(UserCounter::Idle as usize, shared.within_window(now, drawn));
             now = self.pause_until(drawn, arrival.unwrap_or(drawn + next.keying.as_nanos() as u64));
             if self.done(now, transactions) {
                 if arrival.is_some_and(|at| at < shared.close.load(Ordering::Acquire)) {
-                    self.book.add(Book::Unended as usize, 1);
+                    self.book.add(UserCounter::Unended as usize, 1);
                 }
                 break;
             }
@@ -274,7 +274,7 @@ impl User {
             let thinking = next.thinking + self.think();
             now = self.pause(now, thinking);
         }
-        self.book.add(Book::EndedAt as usize, now);
+        self.book.add(UserCounter::EndedAt as usize, now);
         shared.pushed.fetch_add(self.recorder.pushed(), Ordering::AcqRel);
         shared.ring_full.fetch_add(self.recorder.full(), Ordering::AcqRel);
         shared.busy_waits.fetch_add(self.session.busy_waits(), Ordering::AcqRel);
@@ -317,11 +317,11 @@ impl User {
                     // understood may have been a good one.
                     let unknown = lost || error.code().0.is_empty();
                     if unknown && self.shared.headline[usize::from(kind)] {
-                        self.book.add(Book::Unknown as usize, 1);
+                        self.book.add(UserCounter::Unknown as usize, 1);
                     }
                     let end = self.shared.clock.now();
                     // Nobody listens only when the driver itself has failed.
-                    let _ = self.reports.send(Report::Failure {
+                    let _ = self.reports.send(UserReport::Failure {
                         at: end,
                         kind: Some(kind),
                         retried: again || cut_off,
@@ -341,9 +341,9 @@ impl User {
                     if cut_off {
                         self.cut_off(start);
                     } else {
-                        self.recorder.record(start.sample(end, kind, Outcome::Failed, retries));
+                        self.recorder.record(start.sample(end, kind, TransactionOutcome::Failed, retries));
                     }
-                    self.book.add(Book::Idle as usize, self.shared.within_window(start.at, end));
+                    self.book.add(UserCounter::Idle as usize, self.shared.within_window(start.at, end));
                     return (end, false);
                 }
             }
@@ -352,29 +352,29 @@ impl User {
 
     /// A transaction that the end of the run keeps from being repeated came to no end: it is neither done nor failed.
     fn cut_off(&self, start: Start) {
-        self.book.add(Book::CutOff as usize, 1);
+        self.book.add(UserCounter::CutOff as usize, 1);
         let intended = start.at.saturating_sub(start.late);
         let window = self.shared.open..self.shared.close.load(Ordering::Acquire);
         if self.shared.queue.is_some() && window.contains(&intended) {
-            self.book.add(Book::Unended as usize, 1);
+            self.book.add(UserCounter::Unended as usize, 1);
         }
     }
 
-    fn good(&mut self, kind: u16, start: Start, retries: u16, outcome: Outcome) -> Nanos {
+    fn good(&mut self, kind: u16, start: Start, retries: u16, outcome: TransactionOutcome) -> Nanos {
         let end = self.shared.clock.now();
         self.recorder.record(start.sample(end, kind, outcome, retries));
         for statement in self.work.statement_times() {
             let (end, took) = (statement.end, statement.took);
-            self.recorder.record(Sample::closed(end, took, statement.kind, Outcome::Committed, 0));
+            self.recorder.record(Sample::closed(end, took, statement.kind, TransactionOutcome::Committed, 0));
         }
         let start = start.at;
         let close = self.shared.close.load(Ordering::Acquire);
         if end >= close {
-            self.book.add(Book::BeforeClose as usize, self.shared.within_window(start, end));
+            self.book.add(UserCounter::BeforeClose as usize, self.shared.within_window(start, end));
         } else if end >= self.shared.open {
             self.work.count(&self.counters);
             if start < self.shared.open {
-                self.book.add(Book::BeforeOpen as usize, self.shared.open - start);
+                self.book.add(UserCounter::BeforeOpen as usize, self.shared.open - start);
             }
         }
         end
@@ -382,7 +382,7 @@ impl User {
 
     fn roll_back(&mut self) -> kelvin_database::Result<()> {
         if self.session.in_transaction() {
-            self.session.control(Control::Rollback)?;
+            self.session.control(TransactionControl::Rollback)?;
         }
         Ok(())
     }
@@ -415,7 +415,7 @@ impl User {
                 Ok(session)
             });
             let tried = self.shared.clock.now();
-            self.book.add(Book::Idle as usize, self.shared.within_window(now, tried));
+            self.book.add(UserCounter::Idle as usize, self.shared.within_window(now, tried));
             now = tried;
             match connected {
                 Ok(session) => {
@@ -426,7 +426,8 @@ impl User {
                     return (now, true);
                 }
                 Err(error) => {
-                    let _ = self.reports.send(Report::Failure { at: now, kind: None, retried: true, error });
+                    let _ =
+                        self.reports.send(UserReport::Failure { at: now, kind: None, retried: true, error });
                 }
             }
         }
@@ -448,12 +449,12 @@ impl User {
             kelvin_fiber::park(Duration::from_nanos(wait.max(1000)));
             now = self.shared.clock.now();
         }
-        self.book.add(Book::Idle as usize, self.shared.within_window(from, now));
+        self.book.add(UserCounter::Idle as usize, self.shared.within_window(from, now));
         now
     }
 
     fn note(&self, text: String) {
-        let _ = self.reports.send(Report::Note { at: self.shared.clock.now(), text });
+        let _ = self.reports.send(UserReport::Note { at: self.shared.clock.now(), text });
     }
 
     fn register_cancel(&self) {

@@ -4,11 +4,11 @@
 //! Jobs between two stonewalls run together and are one point of the run. Each direction is a series, for each device apart
 //! when there are several; its times are completion times, and with a rate there are response times beside them.
 
-mod books;
+mod accounting;
+mod describe;
+pub mod jobfile_text;
 pub(crate) mod plan;
 mod run;
 mod seconds;
-pub mod text;
-mod words;
 
-pub use run::{IoDone, IoRun, View};
+pub use run::{IoRun, IoRunOutcome, IoRunWatcher};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kelvin_measure::event::{Role, Series};
+use kelvin_measure::event::{Series, SeriesRole};
 use kelvin_storage::job::{Job, Jobs, RateProcess};
 use kelvin_storage::{Direction, PerDirection, Target, TargetKind};
 
@@ -182,7 +182,7 @@ impl Layout {
         if workers.iter().any(|(job, _)| job.is_open_loop()) {
             for (kind, (_, name)) in names.iter().enumerate() {
                 response[kind] = Some(series.len() as u16);
-                let role = Role::Response { of: kind as u16 };
+                let role = SeriesRole::Response { of: kind as u16 };
                 series.push(Series { name: format!("{name}, response"), headline: false, role });
             }
         }

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use kelvin_measure::event::{Event, Phase, Series, Status};
 use kelvin_measure::{Clock, Nanos, Stop, Totals};
 use kelvin_storage::control::{self, Prepared, RunOptions};
-use kelvin_storage::event::{IoEvent, State, Watcher};
+use kelvin_storage::event::{IoEvent, IoWatcher, WorkerState};
 use kelvin_storage::job::{Job, Jobs};
 use kelvin_storage::output::{self, OutputOptions};
-use kelvin_storage::probe::{self, Facts};
-use kelvin_storage::result::Outcome;
+use kelvin_storage::probe::{self, StorageFacts};
+use kelvin_storage::result::JobsOutcome;
 use kelvin_storage::{Target, TargetKind};
 
-use super::books::{Books, depth, error_of, failed, lines};
+use super::accounting::{IoAccounting, depth, error_of, failed, lines};
+use super::describe;
 use super::plan::{self, Layout};
 use super::seconds::Seconds;
-use super::words;
 use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};
 use crate::run::{RunError, Sink, SinkError};
@@ -31,9 +31,9 @@ pub struct IoRun {
 }
 
 /// Who looks on: what the jobs tell, and what was seen before their first I/O.
-pub trait View: Watcher {
+pub trait IoRunWatcher: IoWatcher {
     /// The files are laid out and were looked at; the first I/O is next.
-    fn looked(&mut self, facts: &Facts);
+    fn looked(&mut self, facts: &StorageFacts);
 }
 
 /// A worker as it was planned.
@@ -44,15 +44,15 @@ struct Worker {
 
 /// What a run of I/O jobs came to.
 #[derive(Debug)]
-pub struct IoDone {
+pub struct IoRunOutcome {
     /// How it ended.
     pub status: Status,
     /// The error that ended it, or a worker of it.
     pub error: Option<String>,
     /// The result that fio's outputs are made of; none when the jobs could not go on to an end.
-    pub result: Option<Outcome>,
+    pub result: Option<JobsOutcome>,
     /// What was seen around it.
-    pub facts: Facts,
+    pub facts: StorageFacts,
     /// Whether every invariant held.
     pub holds: bool,
     /// I/Os that failed.
@@ -104,7 +104,7 @@ impl IoRun {
     }
 
     /// A path on the filesystem of the first file that lies on one.
-    pub fn place(&self) -> Option<PathBuf> {
+    pub fn filesystem_path(&self) -> Option<PathBuf> {
         let file = self.all_targets().find(|target| target.kind == TargetKind::File)?;
         let path = file.path.as_path();
         path.ancestors().find(|path| path.exists()).map(Path::to_owned)
@@ -119,7 +119,10 @@ impl IoRun {
     /// Sentences that belong to the result: what each job does, and how its file was read.
     pub fn notes(&self) -> Vec<String> {
         let how = self.jobs.jobs.iter().enumerate().map(|(index, job)| {
-            kelvin_measure::storage::words(&job.name, &words::how(job, self.targets_of(index)))
+            kelvin_measure::storage::describe_job(
+                &job.name,
+                &describe::describe_job(job, self.targets_of(index)),
+            )
         });
         how.chain(self.jobs.notes.iter().chain(self.prepared.notes()).cloned()).collect()
     }
@@ -162,9 +165,9 @@ impl IoRun {
         clock: &Clock,
         stop: &Stop,
         sink: &mut dyn Sink,
-        view: &mut dyn View,
-    ) -> Result<IoDone, RunError> {
-        let paths: Vec<PathBuf> = self.place().into_iter().collect();
+        view: &mut dyn IoRunWatcher,
+    ) -> Result<IoRunOutcome, RunError> {
+        let paths: Vec<PathBuf> = self.filesystem_path().into_iter().collect();
         let mut watched = Watched::start(sink, Watchers::beside_files(&spec.observe, &paths), clock)?;
         let of_jobs = plan::points(&self.jobs);
         let points: Vec<u32> =
@@ -187,14 +190,14 @@ impl IoRun {
             laid_out: false,
             error: None,
         };
-        let mut facts = Facts::default();
+        let mut facts = StorageFacts::default();
         let heartbeat = Heartbeat::start(clock.clone())?;
         let ran = match control::lay_out(&mut prepared, stop, &mut relay) {
             Err(error) => Err(error),
             Ok(()) if stop.requested() => Ok(None),
             Ok(()) => {
                 // Before the layout the probe would see files that are not there, or other bytes than are read.
-                facts = probe::before(&prepared.targets(), &jobs);
+                facts = probe::facts_before_run(&prepared.targets(), &jobs);
                 relay.view.looked(&facts);
                 control::run(prepared, &options, stop, &mut facts.watching(&mut relay)).map(Some)
             }
@@ -206,7 +209,7 @@ impl IoRun {
             watched.finish()?;
             return Err(RunError::Sink(error));
         }
-        let mut done = IoDone {
+        let mut done = IoRunOutcome {
             status: Status::Complete,
             error: None,
             result: None,
@@ -221,8 +224,8 @@ impl IoRun {
                 done.error = Some("interrupted while files were laid out".into());
             }
             Ok(Some(outcome)) => {
-                facts.after(&outcome);
-                let books = Books {
+                facts.add_outcome(&outcome);
+                let books = IoAccounting {
                     outcome: &outcome,
                     seconds: &seconds,
                     points: &points,
@@ -230,7 +233,7 @@ impl IoRun {
                     gaps: &gaps,
                     accept_noise: spec.accept_noise,
                 };
-                done.holds = books.tell(&mut watched)?;
+                done.holds = books.report_points(&mut watched)?;
                 done.failed = failed(&outcome);
                 done.error = error_of(&outcome);
                 done.status = match &done.error {
@@ -272,7 +275,7 @@ fn keep(sink: &mut dyn Sink, what: &str, body: &impl serde::Serialize) -> Result
 /// Hands what the jobs tell to the run's sink, and to the view.
 struct Relay<'a, 'b> {
     sink: &'a mut Watched<'b>,
-    view: &'a mut dyn View,
+    view: &'a mut dyn IoRunWatcher,
     stop: &'a Stop,
     clock: &'a Clock,
     jobs: &'a Jobs,
@@ -333,12 +336,14 @@ impl Relay<'_, '_> {
     }
 }
 
-impl Watcher for Relay<'_, '_> {
+impl IoWatcher for Relay<'_, '_> {
     fn event(&mut self, event: &IoEvent<'_>) {
         self.view.event(event);
         match event {
             // Files of all jobs are made before the first begins: that begins no point.
-            IoEvent::State { worker, state } if !matches!(state, State::Planned | State::SettingUp) => {
+            IoEvent::State { worker, state }
+                if !matches!(state, WorkerState::Planned | WorkerState::SettingUp) =>
+            {
                 if let Some(&point) = self.points.get(*worker as usize) {
                     self.begin(point);
                 }

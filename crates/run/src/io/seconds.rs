@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::{ErrorCount, Event, KindCounts, Part, Phase, Second};
+use kelvin_measure::event::{ErrorCount, Event, KindCounts, LoadPart, Phase, Second};
 use kelvin_measure::{Histogram, Nanos, Totals};
 use kelvin_storage::tick::{TICK, Tally, Tick};
 use kelvin_storage::{Direction, Moments, middle};
@@ -23,7 +23,7 @@ const SECOND: Nanos = 1_000_000_000;
 
 /// One point while it runs.
 #[derive(Debug, Default)]
-struct Course {
+struct PointProgress {
     /// Ticks of before the window's opening was known.
     waiting: Vec<Tick>,
     /// The first measured tick's end.
@@ -69,7 +69,7 @@ pub(crate) struct Seconds {
     layout: Layout,
     /// The point of each worker.
     points: Vec<u32>,
-    courses: BTreeMap<u32, Course>,
+    courses: BTreeMap<u32, PointProgress>,
     sums: BTreeMap<u32, Sums>,
 }
 
@@ -110,13 +110,13 @@ impl Seconds {
         let mut events = Vec::new();
         let course = self.courses.entry(point).or_default();
         match tick.part {
-            Part::RampUp if course.ramp.is_none() => {
+            LoadPart::RampUp if course.ramp.is_none() => {
                 course.ramp = Some(tick.from);
                 self.sums.entry(point).or_insert_with(|| empty(&self.layout)).ramp = Some(tick.from);
                 let (phase, at) = (Phase::RampUp, tick.from);
                 events.push(Event::Phase { point, phase, at, users: 0, planned: None });
             }
-            Part::Measured => {
+            LoadPart::Measured => {
                 course.first.get_or_insert(tick.to);
             }
             _ => {}
@@ -151,7 +151,8 @@ impl Seconds {
             return Vec::new();
         };
         let waiting = std::mem::take(&mut course.waiting);
-        let measured = waiting.iter().filter(|tick| tick.part == Part::Measured).map(|tick| tick.from).min();
+        let measured =
+            waiting.iter().filter(|tick| tick.part == LoadPart::Measured).map(|tick| tick.from).min();
         let Some(open) = measured else {
             course.waiting = waiting;
             return Vec::new();
@@ -175,7 +176,7 @@ impl Seconds {
             std::mem::take(&mut course.errors).into_iter().map(Event::Errors).collect();
         for key in ready {
             let Some(kinds) = course.seconds.remove(&key) else { continue };
-            let part = if key.1 { Part::Measured } else { Part::RampUp };
+            let part = if key.1 { LoadPart::Measured } else { LoadPart::RampUp };
             events.push(Event::Second(Second { point, second: key.0, part, kinds }));
         }
         events
@@ -185,7 +186,7 @@ impl Seconds {
         let sums = self.sums.entry(point).or_insert_with(|| empty(&self.layout));
         let Some(course) = self.courses.get_mut(&point) else { return };
         let Some(open) = course.open else { return };
-        let measured = tick.part == Part::Measured;
+        let measured = tick.part == LoadPart::Measured;
         let (first, second, part) = share(tick.from as i64 - open as i64, tick.to as i64 - open as i64);
         // Another worker's ramp-up goes on beside the window: it is in no figure and has no second of its own.
         if !measured && first >= 0 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kelvin_storage::job::Jobs;
 use serde::{Deserialize, Serialize};
 
-use crate::io::{plan, text};
+use crate::io::{jobfile_text, plan};
 
 /// I/O jobs, and what is done to them before they run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl IoOptions {
         if !self.job.is_empty() {
             return Err("[io] has a job and a file; give one of them".into());
         }
-        self.job = text::resolved(&directory.join(file))?;
+        self.job = jobfile_text::resolved(&directory.join(file))?;
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl IoOptions {
         let set: Vec<(&str, String)> =
             self.set.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
         let mut jobs =
-            kelvin_storage::jobfile::parse_text(&text::with(&self.job, &set), None, &self.sections)?;
+            kelvin_storage::jobfile::parse_text(&jobfile_text::with(&self.job, &set), None, &self.sections)?;
         if self.per_target {
             plan::split_targets(&mut jobs);
         }

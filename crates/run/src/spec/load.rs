@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ground, Rates, Slo, Span, Sweep, ThinkTime, Users};
+use super::{Rates, Slo, Span, Sweep, ThinkTime, Threading, Users};
 use crate::arrivals::Process;
 use crate::find_max::Search;
 
@@ -31,7 +31,7 @@ pub struct Load {
     /// In an open loop: the most arrivals that may wait for a free user; what comes on top is refused and told.
     pub queue: u64,
     /// What the users run on.
-    pub users_on: Ground,
+    pub users_on: Threading,
     /// What response times and errors are good enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slo: Option<Slo>,
@@ -77,7 +77,7 @@ impl Default for Load {
             rate: None,
             arrivals: Process::default(),
             queue: 10_000,
-            users_on: Ground::default(),
+            users_on: Threading::default(),
             slo: None,
             find_max: false,
             resolution: Search::RESOLUTION,

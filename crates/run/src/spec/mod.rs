@@ -23,9 +23,9 @@ pub use io::{IoOptions, Setting};
 pub use load::{Load, LogFile};
 pub use observe::Observe;
 pub use rate::Rates;
-pub use reset::{Beginning, Reset, ResetHow, Step};
+pub use reset::{Reset, ResetMethod, StartingData, StepPolicy};
 pub use script::ScriptOptions;
-pub use slo::{Slo, SloFigures, Verdict};
+pub use slo::{Slo, SloFigures, SloTermResult};
 pub use span::Span;
 pub use sweep::Sweep;
 pub use target::TargetName;
@@ -79,12 +79,12 @@ pub struct Spec {
 
 impl Spec {
     /// The data that each run of a series begins with.
-    pub fn beginning(&self) -> Beginning {
+    pub fn beginning(&self) -> StartingData {
         match self.reset.how {
-            ResetHow::None if self.workload == WorkloadName::Io => Beginning::Files,
-            ResetHow::None if self.target.is_temporary() => Beginning::Made,
-            ResetHow::None => Beginning::Left,
-            how => Beginning::Reset(how),
+            ResetMethod::None if self.workload == WorkloadName::Io => StartingData::Files,
+            ResetMethod::None if self.target.is_temporary() => StartingData::Made,
+            ResetMethod::None => StartingData::Left,
+            how => StartingData::Reset(how),
         }
     }
 }
@@ -199,7 +199,7 @@ pub enum Build {
 /// What virtual users run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ground {
+pub enum Threading {
     /// Threads while there are few, event loops when there are many and the engine can.
     #[default]
     Auto,

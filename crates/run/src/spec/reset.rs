@@ -9,7 +9,7 @@ use super::Span;
 /// How the data are brought back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ResetHow {
+pub enum ResetMethod {
     /// Not at all: the run begins with what earlier runs left.
     #[default]
     None,
@@ -25,7 +25,7 @@ pub enum ResetHow {
     Reload,
 }
 
-impl ResetHow {
+impl ResetMethod {
     /// Its word in a file and on the command line.
     pub fn word(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl ResetHow {
     }
 }
 
-impl fmt::Display for ResetHow {
+impl fmt::Display for ResetMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
@@ -47,7 +47,7 @@ impl fmt::Display for ResetHow {
 
 /// The data that the runs of a series begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beginning {
+pub enum StartingData {
     /// What the run before left.
     Left,
     /// Data made for the run: the file is a temporary one.
@@ -55,21 +55,21 @@ pub enum Beginning {
     /// The files of an I/O job, which it lays out when they are not there.
     Files,
     /// Data brought back.
-    Reset(ResetHow),
+    Reset(ResetMethod),
 }
 
-impl Beginning {
+impl StartingData {
     /// In a word: how the data are brought back, "none", or "made anew".
     pub fn word(self) -> &'static str {
         match self {
-            Self::Left | Self::Files => ResetHow::None.word(),
+            Self::Left | Self::Files => ResetMethod::None.word(),
             Self::Made => "made anew",
             Self::Reset(how) => how.word(),
         }
     }
 
     /// What it means for runs that follow each other; `how_to` says what to write where data are not brought back.
-    pub fn in_words(self, how_to: &str) -> String {
+    pub fn describe(self, how_to: &str) -> String {
         match self {
             Self::Left => {
                 format!(
@@ -88,7 +88,7 @@ impl Beginning {
 /// When a step is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
+pub enum StepPolicy {
     /// When the way in which the data came back leaves it to be done.
     #[default]
     Needed,
@@ -98,7 +98,7 @@ pub enum Step {
     Never,
 }
 
-impl Step {
+impl StepPolicy {
     /// Whether it is done, where the way needs it or not.
     pub fn is_done(self, needed: bool) -> bool {
         match self {
@@ -114,16 +114,16 @@ impl Step {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Reset {
     /// How the data are brought back.
-    pub how: ResetHow,
+    pub how: ResetMethod,
     /// The snapshot to restore, by name, instead of one of the data as they were built.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
     /// VACUUM.
-    pub vacuum: Step,
+    pub vacuum: StepPolicy,
     /// ANALYZE.
-    pub analyze: Step,
+    pub analyze: StepPolicy,
     /// CHECKPOINT, so that none of what the reset wrote is written in the measured window.
-    pub checkpoint: Step,
+    pub checkpoint: StepPolicy,
     /// Reads the tables and their indexes into the database's cache.
     pub prewarm: bool,
     /// The longest rest until processors and disks are quiet; 0s is none. Absent: 30s after a reset, none without one.
@@ -134,22 +134,22 @@ pub struct Reset {
 impl Reset {
     /// Whether nothing of it is asked for.
     pub fn is_nothing(&self) -> bool {
-        self.how == ResetHow::None && !self.prewarm && self.rest().is_zero() && !self.has_steps()
+        self.how == ResetMethod::None && !self.prewarm && self.rest().is_zero() && !self.has_steps()
     }
 
     /// The longest rest.
     pub fn rest(&self) -> Span {
-        let unsaid = if self.how == ResetHow::None { Span::seconds(0) } else { Span::seconds(30) };
+        let unsaid = if self.how == ResetMethod::None { Span::seconds(0) } else { Span::seconds(30) };
         self.rest.unwrap_or(unsaid)
     }
 
     fn has_steps(&self) -> bool {
-        [self.vacuum, self.analyze, self.checkpoint].contains(&Step::Always)
+        [self.vacuum, self.analyze, self.checkpoint].contains(&StepPolicy::Always)
     }
 
     /// Refuses settings that contradict each other.
     pub(super) fn validate(&self) -> Result<(), String> {
-        if self.snapshot.is_some() && matches!(self.how, ResetHow::None | ResetHow::Reload) {
+        if self.snapshot.is_some() && matches!(self.how, ResetMethod::None | ResetMethod::Reload) {
             return Err(format!(
                 "[reset] names a snapshot and how = \"{}\" restores none; write how = \"auto\"",
                 self.how
@@ -184,9 +184,9 @@ mod tests {
     #[test]
     fn without_a_reset_nobody_rests() {
         assert!(Reset::default().is_nothing());
-        let reset = Reset { how: ResetHow::Auto, ..Reset::default() };
+        let reset = Reset { how: ResetMethod::Auto, ..Reset::default() };
         assert_eq!((reset.rest(), reset.is_nothing()), (Span::seconds(30), false));
-        assert!(!Reset { vacuum: Step::Always, ..Reset::default() }.is_nothing());
+        assert!(!Reset { vacuum: StepPolicy::Always, ..Reset::default() }.is_nothing());
         assert!(Reset { rest: Some(Span::seconds(0)), ..reset }.rest().is_zero());
     }
 

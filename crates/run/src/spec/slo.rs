@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use kelvin_measure::{Bounded, Histogram, Nanos, Times};
+use kelvin_measure::{Bounded, CensoredTimes, Histogram, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// A longer limit is a mistake.
@@ -53,7 +53,7 @@ pub struct SloFigures<'a> {
 
 /// What came of one term.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct SloTermResult {
     /// The term, as `p99<20ms`.
     pub term: String,
     /// The measured value, or why there is none.
@@ -64,7 +64,7 @@ pub struct Verdict {
 
 impl Slo {
     /// A verdict for each term, in their order. The objective is met when all of them hold.
-    pub fn judge(&self, figures: &SloFigures) -> Vec<Verdict> {
+    pub fn judge(&self, figures: &SloFigures) -> Vec<SloTermResult> {
         let tolerant = self.0.iter().any(|term| term.figure == Figure::Errors);
         let unanswered = if tolerant { 0 } else { figures.errors };
         let verdict = |term: &Term| {
@@ -80,7 +80,7 @@ impl Slo {
                 }
                 Err(Unmeasured::Endless(why)) => (why, Some(false)),
             };
-            Verdict { term: term.to_string(), value, holds }
+            SloTermResult { term: term.to_string(), value, holds }
         };
         self.0.iter().map(verdict).collect()
     }
@@ -132,7 +132,7 @@ enum Unmeasured {
 
 /// The value of a figure, or why there is none.
 fn measure(figure: Figure, figures: &SloFigures, unanswered: u64) -> Result<f64, Unmeasured> {
-    let times = Times::with_unanswered(figures.responses, unanswered as f64);
+    let times = CensoredTimes::with_unanswered(figures.responses, unanswered as f64);
     let nothing = || Unmeasured::TooFew { count: 0, needed: 1 };
     // What is known from below only holds no limit.
     let known = |value: Option<Bounded>| match value {
@@ -320,7 +320,7 @@ mod tests {
         histogram
     }
 
-    fn judge(slo: &str, responses: &Histogram, errors: u64) -> Vec<Verdict> {
+    fn judge(slo: &str, responses: &Histogram, errors: u64) -> Vec<SloTermResult> {
         let arrivals = responses.count() + errors;
         slo.parse::<Slo>().unwrap().judge(&SloFigures { responses, arrivals, errors })
     }

@@ -22,7 +22,7 @@ use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_measure::event::{ErrorCount, KindCounts, Phase};
 use kelvin_measure::{Clock, Event};
 use kelvin_run::spec::WorkloadName;
-use kelvin_run::{Outcome, Run, RunError, Sink, SinkError, Spec};
+use kelvin_run::{Run, RunError, RunOutcome, Sink, SinkError, Spec};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::TprocC;
 use kelvin_workload::{Stop, Workload};
@@ -46,7 +46,7 @@ impl Sink for Watch {
 
 /// How a run went.
 pub struct Ended {
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     pub events: Vec<Event>,
     pub wall: Duration,
 }
@@ -72,7 +72,7 @@ pub fn assert_consistent(config: &Config) {
 pub fn spec() -> Spec {
     let mut spec = Spec::new(WorkloadName::TprocC);
     spec.load.users = "4".parse().unwrap();
-    spec.load.users_on = kelvin_run::spec::Ground::Threads;
+    spec.load.users_on = kelvin_run::spec::Threading::Threads;
     spec.load.ramp_up = "0s".parse().unwrap();
     spec.load.duration = "1500ms".parse().unwrap();
     spec.load.timeout = "500ms".parse().unwrap();
@@ -83,7 +83,7 @@ pub fn spec() -> Spec {
 /// [`spec`] with another way of calling, and with the users as fibers on event loops.
 pub fn calling(calls: kelvin_workload::tproc_c::Calls) -> Spec {
     let mut spec = spec();
-    spec.load.users_on = kelvin_run::spec::Ground::Loops;
+    spec.load.users_on = kelvin_run::spec::Threading::Loops;
     spec.tproc_c.calls = Some(calls);
     spec
 }

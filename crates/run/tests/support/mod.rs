@@ -6,7 +6,7 @@ use kelvin_database::Engine;
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_measure::{Clock, Event};
 use kelvin_run::spec::WorkloadName;
-use kelvin_run::{Outcome, Run, Sink, SinkError, Spec};
+use kelvin_run::{Run, RunOutcome, Sink, SinkError, Spec};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::TprocC;
 use kelvin_workload::{Stop, Workload};
@@ -64,13 +64,13 @@ pub(crate) fn run(
     spec: &Spec,
     stop: &Stop,
     sink: &mut Kept,
-) -> Result<Outcome, kelvin_run::RunError> {
+) -> Result<RunOutcome, kelvin_run::RunError> {
     let (engine, workload) = (Arc::clone(&loaded.engine), Arc::clone(&loaded.workload));
     Run { engine, workload, spec, clock: Clock::real(), stop: stop.clone() }.execute(sink)
 }
 
 #[track_caller]
-pub(crate) fn assert_invariants(outcome: &Outcome) {
+pub(crate) fn assert_invariants(outcome: &RunOutcome) {
     for point in &outcome.points {
         assert!(!point.invariants.is_empty());
         for invariant in &point.invariants {

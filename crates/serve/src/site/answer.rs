@@ -5,7 +5,7 @@ use std::io::Cursor;
 use tiny_http::{Header, Request, Response};
 
 /// An answer.
-pub(super) struct Answer {
+pub(super) struct SiteResponse {
     status: u16,
     kind: &'static str,
     body: Vec<u8>,
@@ -34,17 +34,17 @@ pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     /// The answer that says so.
-    pub(super) fn answer(&self) -> Answer {
+    pub(super) fn answer(&self) -> SiteResponse {
         let status = match self {
             Self::NotFound | Self::Store(kelvin_store::Error::NoSuchRun { .. }) => 404,
             Self::Asked(_) => 400,
             _ => 500,
         };
-        Answer::text(status, &format!("{self}\n"))
+        SiteResponse::text(status, &format!("{self}\n"))
     }
 }
 
-impl Answer {
+impl SiteResponse {
     pub(super) fn html(page: String) -> Self {
         Self { status: 200, kind: "text/html; charset=utf-8", body: page.into_bytes(), saved_as: None }
     }

@@ -26,7 +26,7 @@ use minijinja::Environment;
 use serde::{Deserialize, Serialize};
 use tiny_http::{Method, Request, Server};
 
-use answer::{Answer, Failure, HEADERS, Result};
+use answer::{Failure, HEADERS, Result, SiteResponse};
 use guard::{Refusal, Token};
 use jobs::Jobs;
 use list::Lists;
@@ -211,7 +211,7 @@ impl Shared {
         drop(answer.send(request));
     }
 
-    fn get(&self, parts: &[&str], query: &Query) -> Result<Answer> {
+    fn get(&self, parts: &[&str], query: &Query) -> Result<SiteResponse> {
         match *parts {
             [""] => self.runs(query),
             ["run", store, run] => self.run(store, run),
@@ -224,15 +224,15 @@ impl Shared {
             ["findings"] => self.findings(None),
             ["findings", id] => self.findings(Some(id)),
             ["start"] => self.start_page(query),
-            ["assets", "runs.js"] => Ok(Answer::script(include_str!("assets/runs.js"))),
-            ["assets", "live.js"] => Ok(Answer::script(include_str!("assets/live.js"))),
-            ["assets", "start.js"] => Ok(Answer::script(include_str!("assets/start.js"))),
+            ["assets", "runs.js"] => Ok(SiteResponse::script(include_str!("assets/runs.js"))),
+            ["assets", "live.js"] => Ok(SiteResponse::script(include_str!("assets/live.js"))),
+            ["assets", "start.js"] => Ok(SiteResponse::script(include_str!("assets/start.js"))),
             _ => Err(Failure::NotFound),
         }
     }
 
     /// What changes something, or shows what those see who may: for those with the token.
-    fn post(&self, parts: &[&str], request: &mut Request) -> Result<Answer> {
+    fn post(&self, parts: &[&str], request: &mut Request) -> Result<SiteResponse> {
         let Some((token, jobs)) = &self.jobs else { return Ok(refused(Refusal::ReadOnly)) };
         if let Err(refusal) = token.check(request) {
             return Ok(refused(refusal));
@@ -245,17 +245,17 @@ impl Shared {
         }
         let wrong = |error: serde_json::Error| Failure::Asked(format!("the request cannot be read: {error}"));
         match *parts {
-            ["api", "jobs"] => Ok(Answer::json(&jobs.list())),
+            ["api", "jobs"] => Ok(SiteResponse::json(&jobs.list())),
             ["api", "start"] => {
                 let start: StartRequest = serde_json::from_str(&body).map_err(wrong)?;
                 let path = self.stores.get(start.store).ok_or(Failure::NotFound)?;
                 let job = jobs.start(start.store, path, &start.specification).map_err(Failure::Asked)?;
-                Ok(Answer::json(&job))
+                Ok(SiteResponse::json(&job))
             }
             ["api", "stop"] => {
                 let stop: StopRequest = serde_json::from_str(&body).map_err(wrong)?;
                 jobs.stop(stop.job).map_err(Failure::Asked)?;
-                Ok(Answer::json(&jobs.list()))
+                Ok(SiteResponse::json(&jobs.list()))
             }
             _ => Err(Failure::NotFound),
         }
@@ -271,7 +271,7 @@ impl Shared {
         let shared = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("live".into()).spawn(move || {
             let Some(_stream) = shared.streams.begin() else {
-                return drop(Answer::text(503, "too many pages follow runs\n").send(request));
+                return drop(SiteResponse::text(503, "too many pages follow runs\n").send(request));
             };
             let mut out = request.into_writer();
             let mut head =
@@ -291,6 +291,6 @@ impl Shared {
     }
 }
 
-fn refused(refusal: Refusal) -> Answer {
-    Answer::text(refusal.status(), &format!("{}\n", refusal.text()))
+fn refused(refusal: Refusal) -> SiteResponse {
+    SiteResponse::text(refusal.status(), &format!("{}\n", refusal.text()))
 }

@@ -2,14 +2,14 @@
 
 use kelvin_report::compare::{self, NOISE, Run, Side};
 use kelvin_report::html::{self, Frame, Link, STYLE};
-use kelvin_report::{Report, group, history};
+use kelvin_report::{RunReport, group, history};
 use kelvin_store::{GroupId, Liveness, Store};
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Shared;
-use super::answer::{Answer, Failure, Result};
+use super::answer::{Failure, Result, SiteResponse};
 use super::documents;
 use super::query::Query;
 
@@ -70,7 +70,7 @@ fn frame(shared: &Shared, here: &str) -> Frame {
 }
 
 impl Shared {
-    fn render(&self, template: &str, frame: &Frame, values: Value) -> Result<Answer> {
+    fn render(&self, template: &str, frame: &Frame, values: Value) -> Result<SiteResponse> {
         let own = context! {
             frame => html::frame_value(Some(frame)),
             policy => html::policy(&[], Some(frame)),
@@ -78,11 +78,11 @@ impl Shared {
             stores => self.names.clone(),
         };
         let page = self.templates.get_template(template)?.render(context! { ..values, ..own })?;
-        Ok(Answer::html(page))
+        Ok(SiteResponse::html(page))
     }
 
     /// The list of runs.
-    pub(super) fn runs(&self, query: &Query) -> Result<Answer> {
+    pub(super) fn runs(&self, query: &Query) -> Result<SiteResponse> {
         let page = self.lists.page(query)?;
         let mut frame = frame(self, "/");
         frame.scripts.push("/assets/runs.js".into());
@@ -98,10 +98,10 @@ impl Shared {
     }
 
     /// The report of a run; while it goes on, with what follows it.
-    pub(super) fn run(&self, place: &str, run: &str) -> Result<Answer> {
+    pub(super) fn run(&self, place: &str, run: &str) -> Result<SiteResponse> {
         let (place, store) = self.store(place)?;
         let id = store.find(run)?;
-        let report = Report::load(&store, id)?;
+        let report = RunReport::load(&store, id)?;
         let mut frame = frame(self, "/");
         let link = |address: String, text: &str| Link { address, text: text.into(), current: false };
         let at = format!("{place}/{id}");
@@ -115,19 +115,19 @@ impl Shared {
         if self.jobs.is_some() {
             frame.links.push(link(format!("/start?store={place}&run={id}"), "Repeat"));
         }
-        Ok(Answer::html(html::page(&report, Some(&frame))?))
+        Ok(SiteResponse::html(html::page(&report, Some(&frame))?))
     }
 
     /// The report of a run as one file.
-    pub(super) fn file(&self, place: &str, run: &str) -> Result<Answer> {
+    pub(super) fn file(&self, place: &str, run: &str) -> Result<SiteResponse> {
         let (_, store) = self.store(place)?;
         let id = store.find(run)?;
-        let page = html::render(&Report::load(&store, id)?)?;
-        Ok(Answer::html(page).saved_as(&format!("kelvin-run-{id}.html")))
+        let page = html::render(&RunReport::load(&store, id)?)?;
+        Ok(SiteResponse::html(page).saved_as(&format!("kelvin-run-{id}.html")))
     }
 
     /// Two sides against each other: `a` and `b`, or two of `run`, of which the older one is the base.
-    pub(super) fn compare(&self, query: &Query) -> Result<Answer> {
+    pub(super) fn compare(&self, query: &Query) -> Result<SiteResponse> {
         let frame = frame(self, "/compare");
         let chosen: Vec<&str> = query.all("run").collect();
         let (a, b) = match chosen[..] {
@@ -146,8 +146,8 @@ impl Shared {
             Err(Failure::Asked(why)) => return form(Some(why)),
             Err(failure) => return Err(failure),
         };
-        match compare::sides(&base.side(), &other.side(), NOISE) {
-            Ok(found) => Ok(Answer::html(compare::page(&found, Some(&frame))?)),
+        match compare::compare_sides(&base.side(), &other.side(), NOISE) {
+            Ok(found) => Ok(SiteResponse::html(compare::page(&found, Some(&frame))?)),
             Err(error @ kelvin_report::Error::Compare(_)) => form(Some(error.to_string())),
             Err(error) => Err(error.into()),
         }
@@ -168,7 +168,7 @@ impl Shared {
     }
 
     /// The groups of all stores.
-    pub(super) fn groups(&self) -> Result<Answer> {
+    pub(super) fn groups(&self) -> Result<SiteResponse> {
         let mut lines = Vec::new();
         for (place, path) in self.stores.iter().enumerate().filter(|(_, path)| path.exists()) {
             let groups = self.describe.list(&Store::open_read_only(path)?).map_err(Failure::Failed)?;
@@ -180,7 +180,7 @@ impl Shared {
     }
 
     /// One group: its answer, its runs, and what to set against each other.
-    pub(super) fn group(&self, place: &str, group: &str) -> Result<Answer> {
+    pub(super) fn group(&self, place: &str, group: &str) -> Result<SiteResponse> {
         let (place, described) = self.described(place, group)?;
         let mut frame = frame(self, "/groups");
         let address = format!("/group/{place}/{}/file", described.group);
@@ -191,14 +191,14 @@ impl Shared {
             format!("{place}:group:{number}/{}", utf8_percent_encode(treatment, NON_ALPHANUMERIC))
         };
         let compare = |a: &str, b: &str| Some(format!("/compare?a={}&b={}", side(a), side(b)));
-        Ok(Answer::html(group::page(&described, &link, &compare, Some(&frame))?))
+        Ok(SiteResponse::html(group::page(&described, &link, &compare, Some(&frame))?))
     }
 
     /// The page of a group as one file.
-    pub(super) fn group_file(&self, place: &str, group: &str) -> Result<Answer> {
+    pub(super) fn group_file(&self, place: &str, group: &str) -> Result<SiteResponse> {
         let (_, described) = self.described(place, group)?;
         let name = format!("kelvin-group-{}.html", described.group);
-        Ok(Answer::html(group::render(&described)?).saved_as(&name))
+        Ok(SiteResponse::html(group::render(&described)?).saved_as(&name))
     }
 
     fn described(&self, place: &str, group: &str) -> Result<(usize, group::GroupPage)> {
@@ -210,7 +210,7 @@ impl Shared {
     }
 
     /// A branch over time.
-    pub(super) fn history(&self, query: &Query) -> Result<Answer> {
+    pub(super) fn history(&self, query: &Query) -> Result<SiteResponse> {
         let frame = frame(self, "/history");
         let mut branches: Vec<(usize, String, String)> = Vec::new();
         for (place, path) in self.stores.iter().enumerate().filter(|(_, path)| path.exists()) {
@@ -226,7 +226,7 @@ impl Shared {
         };
         let Some(branch) = query.get("branch") else { return form(None) };
         let text = |name: &str| query.get(name).map(str::to_owned);
-        let asked = history::Asked {
+        let asked = history::HistoryQuery {
             branch: Some(branch.to_owned()),
             testbed: text("testbed"),
             workload: text("workload"),
@@ -237,14 +237,14 @@ impl Shared {
         match history::load(&store, &asked, &mut |_, _| {}) {
             Ok(found) => {
                 let link = |run| Some(format!("/run/{place}/{run}"));
-                Ok(Answer::html(history::page(&found, &link, Some(&frame))?))
+                Ok(SiteResponse::html(history::page(&found, &link, Some(&frame))?))
             }
             Err(error) => form(Some(error.to_string())),
         }
     }
 
     /// The findings' pages: all of them, or one.
-    pub(super) fn findings(&self, id: Option<&str>) -> Result<Answer> {
+    pub(super) fn findings(&self, id: Option<&str>) -> Result<SiteResponse> {
         let page = match id {
             Some(id) => Some(kelvin_diagnose::page(id).ok_or(Failure::NotFound)?),
             None => None,
@@ -256,7 +256,7 @@ impl Shared {
     }
 
     /// What starts a run: the specification of another one to begin with.
-    pub(super) fn start_page(&self, query: &Query) -> Result<Answer> {
+    pub(super) fn start_page(&self, query: &Query) -> Result<SiteResponse> {
         let mut frame = frame(self, "/start");
         frame.scripts.push("/assets/start.js".into());
         let (place, specification) = match (query.get("store"), query.get("run")) {

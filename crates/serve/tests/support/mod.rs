@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use kelvin_measure::Event;
 use kelvin_measure::event::{
-    Arrivals, ErrorCount, KindCounts, Part, Per, Phase, Role, Second, Series, Window,
+    Arrivals, ErrorCount, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Window,
 };
-use kelvin_measure::observation::{Metric, Observation, Observer, Occurrence, Reading, Waits};
+use kelvin_measure::observation::{Metric, Observation, Observer, Occurrence, Reading, WaitSamples};
 use kelvin_observe::postgres::wait_group;
 use kelvin_observe::sample::{Config, HostSampler, Process, Source};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
@@ -53,19 +53,19 @@ impl Run {
     pub fn start() -> Self {
         let (endpoint, mut sink) = MetricsEndpoint::start("127.0.0.1:0".parse().unwrap()).unwrap();
         let new_order = Series::transaction("New-Order", true);
-        let response = Role::Response { of: 0 };
-        let statement = Role::Statement { of: 0 };
+        let response = SeriesRole::Response { of: 0 };
+        let statement = SeriesRole::Statement { of: 0 };
         sink.begin(RunInfo {
             run: "20261121-\"a\\b\"".into(),
             workload: "tproc-c".into(),
             headline: "NOPM".into(),
-            per: Per::Minute,
+            per: RatePeriod::Minute,
             series: vec![
                 new_order.clone(),
                 Series::transaction("Payment", false),
                 Series { name: "New-Order, response".into(), role: response, ..new_order.clone() },
                 Series { name: "select\nitems".into(), headline: false, role: statement },
-                Series { name: "schedule lag".into(), headline: false, role: Role::Lag },
+                Series { name: "schedule lag".into(), headline: false, role: SeriesRole::Lag },
             ],
         });
         for phase in [Phase::Connect, Phase::RampUp, Phase::Measure] {
@@ -118,7 +118,7 @@ impl Run {
         self.sink.event(&Event::Second(Second {
             point,
             second,
-            part: Part::Measured,
+            part: LoadPart::Measured,
             kinds: vec![
                 kind(99, 1, 3_000_000),
                 kind(50, 0, 800_000),
@@ -140,10 +140,10 @@ impl Run {
         }));
         let values = (0..self.metrics).map(|at| at as f32 + 0.5).collect();
         self.sink.event(&Event::Observed(Observation::Reading(Reading { at: 0, first: 0, values })));
-        self.sink.event(&Event::Observed(Observation::Waits(Waits {
+        self.sink.event(&Event::Observed(Observation::Waits(WaitSamples {
             looks: 10,
             seen: vec![(0, 5), (1, 10), (2, 20)],
-            ..Waits::default()
+            ..WaitSamples::default()
         })));
         self.second += 1;
     }

@@ -6,7 +6,9 @@ use crate::student;
 #[test]
 fn where_neighbours_are_independent_the_interval_is_students() {
     // A belief in φ = 0 alone.
-    let none = Belief { logs: grid().map(|phi| if phi == 0.0 { 0.0 } else { f64::NEG_INFINITY }).collect() };
+    let none = PhiDistribution {
+        logs: grid().map(|phi| if phi == 0.0 { 0.0 } else { f64::NEG_INFINITY }).collect(),
+    };
     let (a, b) = ([3.0, 5.0, 4.0, 6.0, 4.5], [4.0, 7.0, 6.5, 6.0]);
     let found = mean_interval(&a, &none, 0.95).unwrap();
     let (low, high) = student::mean_interval(&a, 0.95).unwrap();
@@ -34,25 +36,26 @@ fn a_fit_is_generalised_least_squares() {
 
 #[test]
 fn what_does_not_vary_is_known() {
-    let found = mean_interval(&[2.0; 6], &Belief::default(), 0.95).unwrap();
+    let found = mean_interval(&[2.0; 6], &PhiDistribution::default(), 0.95).unwrap();
     assert_eq!((found.low, found.high), (2.0, 2.0));
-    let found = difference_interval(&[2.0; 6], &[2.0; 5], &Belief::default(), 0.95).unwrap();
+    let found = difference_interval(&[2.0; 6], &[2.0; 5], &PhiDistribution::default(), 0.95).unwrap();
     assert_eq!((found.low, found.high, found.p), (0.0, 0.0, 1.0));
-    let one = difference_interval(&[2.0; 6], &[2.5, 2.6, 2.4, 2.5], &Belief::default(), 0.95).unwrap();
+    let one =
+        difference_interval(&[2.0; 6], &[2.5, 2.6, 2.4, 2.5], &PhiDistribution::default(), 0.95).unwrap();
     assert!(one.low > 0.2 && one.high < 0.8, "{one:?}");
-    assert_eq!(mean_interval(&[1.0], &Belief::default(), 0.95), None);
-    assert_eq!(mean_interval(&[1.0, f64::NAN], &Belief::default(), 0.95), None);
-    assert_eq!(mean_interval(&[1.0, 2.0], &Belief::default(), 1.0), None);
+    assert_eq!(mean_interval(&[1.0], &PhiDistribution::default(), 0.95), None);
+    assert_eq!(mean_interval(&[1.0, f64::NAN], &PhiDistribution::default(), 0.95), None);
+    assert_eq!(mean_interval(&[1.0, 2.0], &PhiDistribution::default(), 1.0), None);
 }
 
 #[test]
 fn earlier_series_teach_what_six_values_cannot_show() {
     let mut random = Resampler::new(8);
     for (phi, least, most) in [(0.0, 0.0, 0.25), (0.6, 0.4, 0.7)] {
-        let mut belief = Belief::default();
+        let mut belief = PhiDistribution::default();
         assert!((belief.phi() - LARGEST / 2.0).abs() < 0.01, "{}", belief.phi());
         for _ in 0..12 {
-            belief = belief.after(&autoregressive(6, phi, &mut random));
+            belief = belief.updated_with(&autoregressive(6, phi, &mut random));
         }
         assert!((least..=most).contains(&belief.phi()), "{phi}: {}", belief.phi());
     }
@@ -65,8 +68,8 @@ fn trial_a4_intervals_cover_where_runs_depend_on_each_other() {
         let (mut mean, mut difference) = (0, 0);
         for _ in 0..200 {
             let (a, b) = (autoregressive(6, phi, &mut random), autoregressive(6, phi, &mut random));
-            let of_a = mean_interval(&a, &Belief::default(), 0.95).unwrap();
-            let of_both = difference_interval(&a, &b, &Belief::default(), 0.95).unwrap();
+            let of_a = mean_interval(&a, &PhiDistribution::default(), 0.95).unwrap();
+            let of_both = difference_interval(&a, &b, &PhiDistribution::default(), 0.95).unwrap();
             mean += u32::from(of_a.low <= 0.0 && 0.0 <= of_a.high);
             difference += u32::from(of_both.low <= 0.0 && 0.0 <= of_both.high);
             assert_eq!(of_both.p < 0.05, of_both.low > 0.0 || of_both.high < 0.0);

@@ -1,6 +1,6 @@
 //! Values of which some are known from below only: a percentile that lies among arrivals without an answer.
 
-use super::{Change, FEWEST, Sides, Verdict, compare};
+use super::{ChangeVerdict, ComparedSamples, FEWEST, MeasuredChange, compare};
 use crate::permutation::{sign_flip, two_samples};
 
 /// As [`compare`], where some values are bounds from below: `at_least` says of each value of A and of B whether it is.
@@ -15,11 +15,11 @@ use crate::permutation::{sign_flip, two_samples};
 ///
 /// None as [`compare`], and when there is not one mark for each value.
 pub fn compare_bounds(
-    sides: Sides<'_>,
+    sides: ComparedSamples<'_>,
     at_least: (&[bool], &[bool]),
     noise: f64,
     confidence: f64,
-) -> Option<Change> {
+) -> Option<MeasuredChange> {
     let (a, b) = sides.both();
     let (of_a, of_b) = at_least;
     if of_a.len() != a.len() || of_b.len() != b.len() {
@@ -35,13 +35,13 @@ pub fn compare_bounds(
     };
     let (a, b) = (bounded(a, of_a), bounded(b, of_b));
     let (higher, p, method) = match sides {
-        Sides::Paired { .. } => {
+        ComparedSamples::Paired { .. } => {
             let ranks = signed_ranks(&a, &b);
             let words =
                 "bounds: Student's t of the pairs' log ratios, open where bounds are; p of signed ranks";
             (ranks.iter().sum::<f64>() > 0.0, sign_flip(&ranks)?, words)
         }
-        Sides::Independent { .. } | Sides::Consecutive { .. } => {
+        ComparedSamples::Independent { .. } | ComparedSamples::Consecutive { .. } => {
             let (a, b) = gehan(&a, &b);
             let words = "bounds: Welch's t of logarithms, open where bounds are; p of Gehan's scores";
             (b.iter().sum::<f64>() > 0.0, two_samples(&a, &b)?, words)
@@ -56,18 +56,18 @@ pub fn compare_bounds(
     }
     let beyond = ratio.ratio.ln().abs() > noise.ln_1p();
     // Ranks of runs that may resemble their neighbours are not exchangeable: their p decides nothing.
-    let exchangeable = !matches!(sides, Sides::Consecutive { .. });
+    let exchangeable = !matches!(sides, ComparedSamples::Consecutive { .. });
     let shown = if open_a && open_b {
         exchangeable && p <= 1.0 - confidence && higher == (ratio.ratio > 1.0)
     } else {
         ratio.low > 1.0 || ratio.high < 1.0
     };
     change.verdict = if change.n.0.min(change.n.1) < FEWEST {
-        Verdict::NotTestable
+        ChangeVerdict::NotTestable
     } else if shown && beyond {
-        Verdict::Changed
+        ChangeVerdict::Changed
     } else {
-        Verdict::NoChange
+        ChangeVerdict::NoChange
     };
     (change.p, change.method) = (p, method);
     Some(change)
@@ -126,24 +126,27 @@ mod tests {
         let a = [10.0, 10.2, 9.9, 10.1, 10.0, 9.8];
         let slower = a.map(|value| value * 1.3);
         let one = [false, false, true, false, false, false];
-        let pairs = Sides::Paired { a: &a, b: &slower };
+        let pairs = ComparedSamples::Paired { a: &a, b: &slower };
         let exact = compare(pairs, 0.01, 0.95).unwrap();
         let found = compare_bounds(pairs, (&NONE, &one), 0.01, 0.95).unwrap();
         assert_eq!((found.ratio.low, found.ratio.high), (exact.ratio.low, f64::INFINITY));
-        assert_eq!((found.verdict, found.p), (Verdict::Changed, 2.0 / 64.0));
+        assert_eq!((found.verdict, found.p), (ChangeVerdict::Changed, 2.0 / 64.0));
         // Faster as far as is known: the bound could lie anywhere above.
         let faster = a.map(|value| value * 0.7);
-        let sides = Sides::Paired { a: &a, b: &faster };
-        assert_eq!(compare_bounds(sides, (&NONE, &one), 0.01, 0.95).unwrap().verdict, Verdict::NoChange);
+        let sides = ComparedSamples::Paired { a: &a, b: &faster };
+        assert_eq!(
+            compare_bounds(sides, (&NONE, &one), 0.01, 0.95).unwrap().verdict,
+            ChangeVerdict::NoChange
+        );
         let found = compare_bounds(sides, (&one, &NONE), 0.01, 0.95).unwrap();
-        assert_eq!((found.ratio.low, found.verdict), (0.0, Verdict::Changed));
+        assert_eq!((found.ratio.low, found.verdict), (0.0, ChangeVerdict::Changed));
         assert_eq!(compare_bounds(sides, (&NONE, &NONE), 0.01, 0.95), compare(sides, 0.01, 0.95));
         assert_eq!(compare_bounds(sides, (&NONE, &[true]), 0.01, 0.95), None);
         // Bounds on both sides: the order of the others decides.
-        let both = Sides::Independent { a: &a, b: &slower };
+        let both = ComparedSamples::Independent { a: &a, b: &slower };
         let found = compare_bounds(both, (&one, &one), 0.01, 0.95).unwrap();
         assert_eq!((found.ratio.low, found.ratio.high), (0.0, f64::INFINITY));
-        assert_eq!(found.verdict, Verdict::Changed, "{found:?}");
+        assert_eq!(found.verdict, ChangeVerdict::Changed, "{found:?}");
         let all = [true; 6];
         assert_eq!(compare_bounds(both, (&all, &all), 0.01, 0.95).unwrap().p, 1.0);
     }
@@ -164,9 +167,13 @@ mod tests {
                 };
                 let ((a, of_a), (b, of_b)) = (draw(), draw());
                 let (a, b) = (&a[..], &b[..]);
-                let sides = if paired { Sides::Paired { a, b } } else { Sides::Independent { a, b } };
+                let sides = if paired {
+                    ComparedSamples::Paired { a, b }
+                } else {
+                    ComparedSamples::Independent { a, b }
+                };
                 let found = compare_bounds(sides, (&of_a, &of_b), 0.0, 0.95).unwrap();
-                alarms += u32::from(found.verdict == Verdict::Changed);
+                alarms += u32::from(found.verdict == ChangeVerdict::Changed);
             }
             // 5 % and three standard errors.
             assert!(alarms <= 70, "paired: {paired}: {alarms} of 1000");

@@ -28,7 +28,7 @@ fn jains_memory_cache_and_processors() {
     let observations: Vec<Observation> = (0..8)
         .map(|i| Observation { cell: vec![i & 1, i >> 1 & 1, i >> 2], block: 0, value: y[i] })
         .collect();
-    let found = Analysis::of(&design, &observations, 0.9).unwrap();
+    let found = Analysis::from_observations(&design, &observations, 0.9).unwrap();
     let known: [(&[usize], f64); 8] = [
         (&[], 40.0),
         (&[0], 10.0),
@@ -73,7 +73,7 @@ fn jains_workstation_with_replications() {
     // Of cells (A, B): (0,0), (0,1), (1,0), (1,1).
     let runs: [&[f64]; 4] =
         [&[15.0, 18.0, 12.0], &[25.0, 28.0, 19.0], &[45.0, 48.0, 51.0], &[75.0, 75.0, 81.0]];
-    let found = Analysis::of(&design, &replicated(&design, &runs), 0.9).unwrap();
+    let found = Analysis::from_observations(&design, &replicated(&design, &runs), 0.9).unwrap();
     for (coded, q) in found.coded.iter().zip([41.0, 21.5, 9.5, 5.0]) {
         close(coded.q, q, 1e-12);
         close(coded.high - q, 1.92, 0.01);
@@ -110,7 +110,7 @@ fn montgomerys_battery() {
         &[174.0, 120.0, 150.0, 139.0],
         &[96.0, 104.0, 82.0, 60.0],
     ];
-    let found = Analysis::of(&design, &replicated(&design, &runs), 0.95).unwrap();
+    let found = Analysis::from_observations(&design, &replicated(&design, &runs), 0.95).unwrap();
     let known = [(10683.72, 2, 7.91, 0.0020), (39118.72, 2, 28.97, 0.0000), (9613.78, 4, 3.56, 0.0186)];
     for (effect, (squares, degrees, f, p)) in found.effects.iter().zip(known) {
         close(effect.sum_of_squares, squares, 0.01);
@@ -149,7 +149,7 @@ fn in_blocks(blocks: u32, effect: f64, sd: f64, random: &mut Resampler) -> (Desi
 #[test]
 fn blocks_take_away_what_they_share() {
     let (design, observations) = in_blocks(6, 5.0, 1.0, &mut Resampler::new(3));
-    let found = Analysis::of(&design, &observations, 0.95).unwrap();
+    let found = Analysis::from_observations(&design, &observations, 0.95).unwrap();
     let blocks = found.blocks.unwrap();
     assert_eq!((blocks.degrees, found.error.degrees), (5, 25));
     assert!(blocks.share > 0.8, "{blocks:?}");
@@ -159,7 +159,7 @@ fn blocks_take_away_what_they_share() {
     // Without the blocks the same effect drowns.
     let without: Vec<Observation> =
         observations.iter().map(|o| Observation { block: 0, ..o.clone() }).collect();
-    let without = Analysis::of(&design, &without, 0.95).unwrap();
+    let without = Analysis::from_observations(&design, &without, 0.95).unwrap();
     close(of(&without, &[0]).sum_of_squares, of(&found, &[0]).sum_of_squares, 1e-6);
     assert!(of(&without, &[0]).p.unwrap() > 0.05);
 }
@@ -167,7 +167,7 @@ fn blocks_take_away_what_they_share() {
 #[test]
 fn least_squares_of_a_balanced_study_is_what_its_means_say() {
     let (design, observations) = in_blocks(4, 2.0, 1.0, &mut Resampler::new(9));
-    let found = Analysis::of(&design, &observations, 0.95).unwrap();
+    let found = Analysis::from_observations(&design, &observations, 0.95).unwrap();
     let places: Vec<usize> = observations.iter().map(|o| design.place(&o.cell).unwrap()).collect();
     let blocks: Vec<usize> = observations.iter().map(|o| o.block as usize).collect();
     let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
@@ -196,7 +196,7 @@ fn void_runs_leave_an_answer_without_bias() {
         let (design, mut observations) = in_blocks(4, 5.0, 1.0, &mut random);
         observations.remove(13);
         observations.remove(2);
-        let found = Analysis::of(&design, &observations, 0.9).unwrap();
+        let found = Analysis::from_observations(&design, &observations, 0.9).unwrap();
         assert!(!found.balanced);
         assert_eq!(found.error.degrees, 22 - 6 - 3);
         let contrast = &of(&found, &[0]).contrasts[0];
@@ -212,7 +212,7 @@ fn no_effect_is_found_as_seldom_as_asked() {
     let alarms = (0..1000)
         .filter(|_| {
             let (design, observations) = in_blocks(3, 0.0, 1.0, &mut random);
-            of(&Analysis::of(&design, &observations, 0.95).unwrap(), &[0]).p.unwrap() < 0.05
+            of(&Analysis::from_observations(&design, &observations, 0.95).unwrap(), &[0]).p.unwrap() < 0.05
         })
         .count();
     assert!((30..=72).contains(&alarms), "{alarms} of 1000");
@@ -223,7 +223,7 @@ fn what_cannot_be_analysed_is_told() {
     let design = Design::new(&[2, 2]);
     let run = |cell: &[usize], block: u32, value: f64| Observation { cell: cell.to_vec(), block, value };
     let error = |design: &Design, observations: &[Observation]| {
-        Analysis::of(design, observations, 0.95).unwrap_err().to_string()
+        Analysis::from_observations(design, observations, 0.95).unwrap_err().to_string()
     };
     let all: Vec<Observation> = design.cells().iter().map(|cell| run(cell, 0, 1.0)).collect();
     assert!(error(&design, &all[..3]).contains("no valid run in the cells [[1, 1]]"));
@@ -236,7 +236,9 @@ fn what_cannot_be_analysed_is_told() {
     }
     let large = Design::new(&[usize::MAX, 3]);
     assert!(error(&large, &[]).contains("more than 1024") && large.cells().is_empty());
-    assert!(Analysis::of(&design, &all, 1.0).unwrap_err().to_string().contains("between 0 and 1"));
+    assert!(
+        Analysis::from_observations(&design, &all, 1.0).unwrap_err().to_string().contains("between 0 and 1")
+    );
     // A = 0 in one block only, A = 1 in the other: nobody can tell them apart.
     let apart: Vec<Observation> =
         design.cells().iter().flat_map(|c| [run(c, c[0] as u32, 1.0), run(c, c[0] as u32, 2.0)]).collect();
@@ -247,10 +249,11 @@ fn what_cannot_be_analysed_is_told() {
 fn a_study_without_any_scatter_has_certain_effects() {
     let design = Design::new(&[2, 2]);
     let runs: [&[f64]; 4] = [&[1.0, 1.0], &[2.0, 2.0], &[1.0, 1.0], &[2.0, 2.0]];
-    let found = Analysis::of(&design, &replicated(&design, &runs), 0.95).unwrap();
+    let found = Analysis::from_observations(&design, &replicated(&design, &runs), 0.95).unwrap();
     let contrast = &of(&found, &[1]).contrasts[0];
     assert_eq!((contrast.low, contrast.estimate, contrast.high), (1.0, 1.0, 1.0));
     assert_eq!((of(&found, &[1]).f, of(&found, &[1]).share), (None, 1.0));
-    let same = Analysis::of(&design, &replicated(&design, &[[3.0].as_slice(); 4]), 0.95).unwrap();
+    let same =
+        Analysis::from_observations(&design, &replicated(&design, &[[3.0].as_slice(); 4]), 0.95).unwrap();
     assert_eq!((same.total.share, same.effects[0].share), (0.0, 0.0));
 }

@@ -2,8 +2,8 @@
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use super::{Place, Point, Usl, fit};
-use crate::bootstrap::{Interval, Resampler, percentile};
+use super::{PeakUsers, Point, Usl, fit};
+use crate::bootstrap::{BootstrapInterval, Resampler, percentile};
 
 /// Repeats that every number of users must have for them to be resampled.
 const FEWEST_REPEATS: usize = 3;
@@ -24,11 +24,11 @@ pub enum Method {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Intervals {
     /// Of λ.
-    pub lambda: Interval,
+    pub lambda: BootstrapInterval,
     /// Of σ.
-    pub sigma: Interval,
+    pub sigma: BootstrapInterval,
     /// Of κ. When its lower end is 0, throughput may as well never fall.
-    pub kappa: Interval,
+    pub kappa: BootstrapInterval,
     /// Of N*.
     pub peak: PeakInterval,
     /// How the replicates were made.
@@ -39,9 +39,9 @@ pub struct Intervals {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PeakInterval {
     /// Lower end.
-    pub low: Place,
+    pub low: PeakUsers,
     /// Upper end.
-    pub high: Place,
+    pub high: PeakUsers,
 }
 
 impl Usl {
@@ -84,8 +84,8 @@ impl Usl {
             return None;
         }
         let around = |column: &[f64], estimate: f64| {
-            let Interval { low, high } = percentile(column, confidence)?;
-            Some(Interval { low: low.max(0.0).min(estimate), high: high.max(estimate) })
+            let BootstrapInterval { low, high } = percentile(column, confidence)?;
+            Some(BootstrapInterval { low: low.max(0.0).min(estimate), high: high.max(estimate) })
         };
         let peak = around(&columns[3], fit::peak(estimate))?;
         Some(Intervals {

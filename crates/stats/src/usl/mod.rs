@@ -69,7 +69,7 @@ pub struct Usl {
 
 /// A number of users, as far as it can be told.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Place {
+pub enum PeakUsers {
     /// Below the smallest number measured, which this is.
     Below(f64),
     /// There.
@@ -78,7 +78,7 @@ pub enum Place {
     Beyond(f64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PeakUsers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Below(users) => write!(f, "below {users}"),
@@ -92,7 +92,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
     /// N* = √((1 − σ)/κ).
-    pub users: Place,
+    pub users: PeakUsers,
     /// X(N*); none where N* cannot be told.
     pub throughput: Option<f64>,
 }
@@ -139,8 +139,8 @@ impl Usl {
     pub fn peak(&self) -> Peak {
         let users = self.place(fit::peak([self.lambda, self.sigma, self.kappa]));
         let throughput = match users {
-            Place::At(users) => self.predict(users),
-            Place::Below(_) | Place::Beyond(_) => None,
+            PeakUsers::At(users) => self.predict(users),
+            PeakUsers::Below(_) | PeakUsers::Beyond(_) => None,
         };
         Peak { users, throughput }
     }
@@ -150,14 +150,14 @@ impl Usl {
         &self.points
     }
 
-    fn place(&self, users: f64) -> Place {
+    fn place(&self, users: f64) -> PeakUsers {
         let smallest = self.points.iter().map(|p| p.users).fold(f64::INFINITY, f64::min);
         if users > self.reach() {
-            Place::Beyond(self.reach())
+            PeakUsers::Beyond(self.reach())
         } else if users < smallest {
-            Place::Below(smallest)
+            PeakUsers::Below(smallest)
         } else {
-            Place::At(users)
+            PeakUsers::At(users)
         }
     }
 

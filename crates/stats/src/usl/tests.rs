@@ -47,7 +47,7 @@ fn spec_sdm91_has_the_coefficients_of_rs_package() {
     let low = law.residuals.iter().copied().fold(f64::INFINITY, f64::min);
     let high = law.residuals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert!((low + 81.7).abs() < 0.05 && (high - 111.1).abs() < 0.05, "{low} {high}");
-    let Peak { users: Place::At(users), throughput: Some(throughput) } = law.peak() else { panic!() };
+    let Peak { users: PeakUsers::At(users), throughput: Some(throughput) } = law.peak() else { panic!() };
     assert!(
         (users - 96.5).abs() < 0.1
             && (throughput - fit::law([law.lambda, law.sigma, law.kappa], users)).abs() < 1e-9
@@ -62,7 +62,7 @@ fn the_ray_tracer_has_no_coherency() {
     assert_eq!(law.kappa, 0.0);
     assert!((law.sigma - 0.057_771).abs() < 1e-6, "{law:?}");
     assert!((law.lambda - 21.848_843).abs() < 1e-5, "{law:?}");
-    assert_eq!(law.peak(), Peak { users: Place::Beyond(128.0), throughput: None });
+    assert_eq!(law.peak(), Peak { users: PeakUsers::Beyond(128.0), throughput: None });
     assert_eq!(law.peak().users.to_string(), "beyond 128");
 }
 
@@ -160,9 +160,9 @@ fn nothing_is_said_beyond_twice_the_range_or_of_too_few_points() {
     assert!(law.predict(16.0).is_some());
     assert_eq!((law.predict(16.01), law.predict(0.0), law.predict(f64::NAN)), (None, None, None));
     // N* = 315.
-    assert_eq!(law.peak().users, Place::Beyond(16.0));
+    assert_eq!(law.peak().users, PeakUsers::Beyond(16.0));
     let falling = Usl::fit(&exact([100.0, 0.5, 0.2], &[8.0, 12.0, 16.0, 32.0])).unwrap();
-    assert_eq!(falling.peak(), Peak { users: Place::Below(8.0), throughput: None });
+    assert_eq!(falling.peak(), Peak { users: PeakUsers::Below(8.0), throughput: None });
 
     let few = exact([100.0, 0.01, 1e-5], &[1.0, 2.0, 4.0, 4.0]);
     assert_eq!(Usl::fit(&few), Err(UslError::FewLevels(3)));
@@ -189,8 +189,8 @@ fn coverage(runs: u64, repeats: usize) -> [usize; 3] {
         }
         let found = Usl::fit(&points).unwrap().intervals(0.9, 200, run).unwrap();
         let peak = match (found.peak.low, found.peak.high) {
-            (Place::At(low), Place::At(high)) => (low, high),
-            (Place::At(low), Place::Beyond(_)) => (low, f64::INFINITY),
+            (PeakUsers::At(low), PeakUsers::At(high)) => (low, high),
+            (PeakUsers::At(low), PeakUsers::Beyond(_)) => (low, f64::INFINITY),
             other => panic!("{other:?}"),
         };
         let within = |low: f64, high: f64, value: f64| usize::from(low <= value && value <= high);
@@ -246,7 +246,7 @@ fn the_same_seed_gives_the_same_intervals_and_the_method_is_told() {
     assert!(found.lambda.low < law.lambda && law.lambda < found.lambda.high);
     // Once more as often as a ray tracer that might never fall.
     let open = Usl::fit(&points(&RAYTRACER)).unwrap().intervals(0.95, 500, 1).unwrap();
-    assert_eq!((open.kappa.low, open.peak.high), (0.0, Place::Beyond(128.0)));
+    assert_eq!((open.kappa.low, open.peak.high), (0.0, PeakUsers::Beyond(128.0)));
     let thrice: Vec<(f64, f64)> =
         SPEC_SDM91.iter().flat_map(|&(n, x)| [(n, x * 0.99), (n, x), (n, x * 1.01)]).collect();
     let law = Usl::fit(&points(&thrice)).unwrap();

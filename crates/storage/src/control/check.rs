@@ -8,7 +8,7 @@ use rustix::fs::Access;
 use super::{PlannedWorker, RunOptions};
 use crate::job::{Job, Jobs};
 use crate::probe::safety;
-use crate::probe::tree::Tree;
+use crate::probe::tree::SystemTree;
 use crate::worker;
 use crate::{Error, Result, Target, TargetKind};
 
@@ -80,7 +80,7 @@ pub(super) fn workers(workers: &[PlannedWorker], jobs: &[Arc<Job>], options: &Ru
 }
 
 /// Refuses targets that must not be written, or that cannot do what is asked of them.
-pub(super) fn targets(job: &Job, targets: &[Target], options: &RunOptions, tree: &Tree) -> Result<()> {
+pub(super) fn targets(job: &Job, targets: &[Target], options: &RunOptions, tree: &SystemTree) -> Result<()> {
     let writes = (job.pattern.changes_data() || job.replay.is_some()) && !options.read_only;
     for target in targets {
         if target.kind != TargetKind::None {

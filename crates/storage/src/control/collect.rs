@@ -1,7 +1,7 @@
 //! Adds up what workers hand over. The sums are the result, and what must hold of them is checked here.
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use super::samples::Windows;
 use crate::job::Job;
@@ -92,7 +92,7 @@ impl Collected {
         for (direction, tally) in tallies() {
             self.moved[direction] += tally.as_ref().map_or(0, |tally| tally.bytes);
         }
-        if tick.part != Part::Measured {
+        if tick.part != LoadPart::Measured {
             return Ok(());
         }
         let mut sums: PerDirection<(u64, u64)> = PerDirection::default();

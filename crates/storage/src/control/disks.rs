@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::layout::device;
 use crate::probe::device::disk;
 use crate::probe::diskstats::{self, Counters};
-use crate::probe::tree::Tree;
+use crate::probe::tree::SystemTree;
 use crate::result::DiskUse;
 
 /// The counters of all devices by name.
@@ -13,7 +13,7 @@ use crate::result::DiskUse;
 pub(super) struct Disks(BTreeMap<String, Counters>);
 
 impl Disks {
-    pub(super) fn now(tree: &Tree) -> Self {
+    pub(super) fn now(tree: &SystemTree) -> Self {
         Self(diskstats::read(tree))
     }
 
@@ -22,7 +22,7 @@ impl Disks {
     pub(super) fn until<'a>(
         &self,
         after: &Self,
-        tree: &Tree,
+        tree: &SystemTree,
         devices: impl IntoIterator<Item = &'a str>,
         elapsed: u64,
     ) -> Vec<DiskUse> {
@@ -37,9 +37,9 @@ impl Disks {
         all
     }
 
-    fn one(&self, after: &Self, tree: &Tree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
+    fn one(&self, after: &Self, tree: &SystemTree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
         let done = after.0.get(name)?.since(self.0.get(name)?);
-        let below = device::below(tree, name);
+        let below = device::member_devices(tree, name);
         // Deeper than any stack of volumes: a cycle, which only a broken tree has.
         let below = below.iter().filter(|_| depth < 16);
         Some(DiskUse {
@@ -75,7 +75,7 @@ mod tests {
         fs::write(at("sys/devices/vda/vda1/partition"), "1\n").unwrap();
         symlink("../../devices/vda/vda1", at("sys/class/block/vda1")).unwrap();
         symlink("../../devices/dm-0", at("sys/class/block/dm-0")).unwrap();
-        let tree = Tree::at(root.path());
+        let tree = SystemTree::at(root.path());
         let stats = |vda: &str| {
             fs::write(
                 at("proc/diskstats"),

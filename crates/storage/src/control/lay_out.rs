@@ -6,7 +6,7 @@ use std::time::Duration;
 use kelvin_measure::Stop;
 
 use super::Prepared;
-use crate::event::{IoEvent, State, Watcher};
+use crate::event::{IoEvent, IoWatcher, WorkerState};
 use crate::layout;
 use crate::{Error, Result, TargetKind};
 
@@ -15,7 +15,7 @@ pub(super) const QUIET: Duration = Duration::from_millis(100);
 
 /// Makes and fills what a run needs, as [`super::run`] would. Whoever wants to look at the files before the I/O begins
 /// calls it first. Ends early when somebody asks to stop; what was made is kept, and a later call goes on from there.
-pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn Watcher) -> Result<()> {
+pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher) -> Result<()> {
     if prepared.laid_out {
         return Ok(());
     }
@@ -26,15 +26,15 @@ pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn Watcher) 
         let plan = prepared.plan.clone();
         let stopper = stop.clone();
         let (tell, hear) = channel();
-        aside(
+        run_in_thread(
             stop,
             move || {
                 let report = |worker: u32, what: &str, done: u64, total: u64| {
                     let _ = tell.send((worker, what.to_owned(), done, total));
                 };
-                layout::make(&plan, &stopper, &report)
+                layout::carry_out_plan(&plan, &stopper, &report)
             },
-            |worker_is_set| told(&hear, watcher, worker_is_set),
+            |worker_is_set| forward_progress(&hear, watcher, worker_is_set),
         )?
         .unwrap_or(Ok(()))?;
     }
@@ -47,7 +47,7 @@ pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn Watcher) 
 
 /// Runs something in a thread of its own, and calls `wait` over and over until it is done; `wait` must not take much
 /// longer than [`QUIET`]. None when somebody asked twice to stop: then it is left alone.
-pub(super) fn aside<T: Send + 'static>(
+pub(super) fn run_in_thread<T: Send + 'static>(
     stop: &Stop,
     something: impl FnOnce() -> T + Send + 'static,
     mut wait: impl FnMut(&mut Option<u32>),
@@ -56,7 +56,7 @@ pub(super) fn aside<T: Send + 'static>(
     let thread = spawned.map_err(Error::system("cannot start a thread"))?;
     let mut current = None;
     while !thread.is_finished() {
-        if stop.now() {
+        if stop.is_immediate() {
             return Ok(None);
         }
         wait(&mut current);
@@ -69,10 +69,10 @@ pub(super) fn aside<T: Send + 'static>(
 }
 
 /// A step of a layout: for which worker, what, bytes done and in all.
-type Told = (u32, String, u64, u64);
+type LayoutProgress = (u32, String, u64, u64);
 
 /// Hands on what the layout tells, for a while.
-fn told(hear: &Receiver<Told>, watcher: &mut dyn Watcher, current: &mut Option<u32>) {
+fn forward_progress(hear: &Receiver<LayoutProgress>, watcher: &mut dyn IoWatcher, current: &mut Option<u32>) {
     let mut first = hear.recv_timeout(Duration::from_millis(20));
     if matches!(first, Err(RecvTimeoutError::Timeout)) {
         return watcher.idle();
@@ -80,7 +80,7 @@ fn told(hear: &Receiver<Told>, watcher: &mut dyn Watcher, current: &mut Option<u
     while let Ok((worker, what, done, total)) = first {
         if *current != Some(worker) {
             *current = Some(worker);
-            watcher.event(&IoEvent::State { worker, state: State::SettingUp });
+            watcher.event(&IoEvent::State { worker, state: WorkerState::SettingUp });
         }
         watcher.event(&IoEvent::Layout { worker, what: &what, done, total });
         first = hear.try_recv().map_err(|_| RecvTimeoutError::Timeout);

@@ -26,13 +26,13 @@ use std::sync::Arc;
 use kelvin_measure::Stop;
 
 use crate::Result;
-use crate::event::Watcher;
+use crate::event::IoWatcher;
 use crate::message::WorkerEnd;
-use crate::result::Outcome;
+use crate::result::JobsOutcome;
 use crate::worker::{self, Shared, WorkerPlan};
 
 /// Does a worker's I/O.
-pub trait Work: Send + Sync {
+pub trait WorkerIo: Send + Sync {
     /// Runs on the calling thread until the worker ends. Everything it does goes to `shared.messages`, with
     /// [`crate::message::Message::End`] as the last; the same end is returned.
     fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd;
@@ -41,7 +41,7 @@ pub trait Work: Send + Sync {
 /// The workers that read and write.
 struct Engines;
 
-impl Work for Engines {
+impl WorkerIo for Engines {
     fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
         worker::run(plan, shared)
     }
@@ -57,15 +57,15 @@ pub fn run(
     prepared: Prepared,
     options: &RunOptions,
     stop: &Stop,
-    watcher: &mut dyn Watcher,
-) -> Result<Outcome> {
+    watcher: &mut dyn IoWatcher,
+) -> Result<JobsOutcome> {
     run_with(Arc::new(Engines), prepared, options, stop, watcher)
 }
 
 /// The exit code of a run as fio has it: 0 when all went well, 128 when somebody stopped it, else the number of workers
 /// that ended with an error. Of that number a process can only hand over the low 8 bits; where these are 0, 255 is
 /// given, since 0 would say that all went well.
-pub fn exit_code(outcome: &Outcome) -> u8 {
+pub fn exit_code(outcome: &JobsOutcome) -> u8 {
     if outcome.interrupted {
         return 128;
     }

@@ -8,9 +8,9 @@ use kelvin_measure::{Clock, Nanos, Random};
 
 use super::check;
 use crate::job::{Job, Jobs};
-use crate::layout::{self, Plan, Rules, Who};
+use crate::layout::{self, LayoutPlan, LayoutRules, LayoutWorker};
 use crate::probe::safety;
-use crate::probe::tree::Tree;
+use crate::probe::tree::SystemTree;
 use crate::worker::WorkerPlan;
 use crate::{Result, Target, TargetKind};
 
@@ -59,7 +59,7 @@ pub struct Prepared {
     pub(super) jobs: Jobs,
     pub(super) each: Vec<Arc<Job>>,
     pub(super) workers: Vec<PlannedWorker>,
-    pub(super) plan: Plan,
+    pub(super) plan: LayoutPlan,
     pub(super) notes: Vec<String>,
     pub(super) laid_out: bool,
 }
@@ -143,13 +143,14 @@ pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
             in_group += 1;
         }
     }
-    let tree = Tree::default();
+    let tree = SystemTree::default();
     let who: Vec<_> = workers
         .iter()
-        .map(|worker| Who { job: &jobs.jobs[worker.job], clone: worker.clone, seed: worker.seed })
+        .map(|worker| LayoutWorker { job: &jobs.jobs[worker.job], clone: worker.clone, seed: worker.seed })
         .collect();
-    let rules = Rules { read_only: options.read_only, prepare: options.prepare, destroy: &options.destroy };
-    let (targets, plan) = layout::plan(&who, rules, &tree)?;
+    let rules =
+        LayoutRules { read_only: options.read_only, prepare: options.prepare, destroy: &options.destroy };
+    let (targets, plan) = layout::plan_layout(&who, rules, &tree)?;
     for (worker, targets) in workers.iter_mut().zip(targets) {
         check::targets(&jobs.jobs[worker.job], &targets, options, &tree)?;
         worker.targets = targets;

@@ -13,17 +13,17 @@ use super::collect::Collected;
 use super::disks::Disks;
 use super::iologs::Iologs;
 use super::lay_out::{self, QUIET};
-use super::schedule::{Exit, Schedule, Stage, Turn};
+use super::schedule::{Exit, Stage, Turn, WorkerSchedule};
 use super::scheduler::Schedulers;
 use super::steady::Watch;
 use super::thread;
-use super::{Prepared, RunOptions, Work};
-use crate::event::{IoEvent, State, Watcher};
+use super::{Prepared, RunOptions, WorkerIo};
+use crate::event::{IoEvent, IoWatcher, WorkerState};
 use crate::layout;
-use crate::log::Writer;
+use crate::log::LogWriter;
 use crate::message::Message;
-use crate::probe::tree::Tree;
-use crate::result::Outcome;
+use crate::probe::tree::SystemTree;
+use crate::result::JobsOutcome;
 use crate::worker::Shared;
 use crate::{Direction, PerDirection, Result};
 
@@ -34,17 +34,17 @@ const MILLI: Nanos = 1_000_000;
 /// # Errors
 /// As [`super::run`].
 pub fn run_with(
-    work: Arc<dyn Work>,
+    work: Arc<dyn WorkerIo>,
     mut prepared: Prepared,
     options: &RunOptions,
     stop: &Stop,
-    watcher: &mut dyn Watcher,
-) -> Result<Outcome> {
+    watcher: &mut dyn IoWatcher,
+) -> Result<JobsOutcome> {
     for worker in 0..prepared.workers.len() as u32 {
-        watcher.event(&IoEvent::State { worker, state: State::Planned });
+        watcher.event(&IoEvent::State { worker, state: WorkerState::Planned });
     }
     lay_out::lay_out(&mut prepared, stop, watcher)?;
-    let tree = Tree::default();
+    let tree = SystemTree::default();
     let mut schedulers = Schedulers::default();
     for worker in &prepared.workers {
         let Some(name) = &prepared.job(worker).process.scheduler else { continue };
@@ -62,17 +62,17 @@ pub fn run_with(
 }
 
 struct Run<'a> {
-    work: Arc<dyn Work>,
+    work: Arc<dyn WorkerIo>,
     prepared: Prepared,
     directory: PathBuf,
     aux_directory: Option<PathBuf>,
     stop: &'a Stop,
-    watcher: &'a mut dyn Watcher,
+    watcher: &'a mut dyn IoWatcher,
     shared: Arc<Shared>,
     messages: Receiver<Message>,
-    logs: Writer,
+    logs: LogWriter,
     iologs: Iologs,
-    schedule: Schedule,
+    schedule: WorkerSchedule,
     threads: Vec<Option<JoinHandle<()>>>,
     collected: Vec<Collected>,
     watches: Vec<Watch>,
@@ -87,11 +87,11 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(
-        work: Arc<dyn Work>,
+        work: Arc<dyn WorkerIo>,
         prepared: Prepared,
         options: &RunOptions,
         stop: &'a Stop,
-        watcher: &'a mut dyn Watcher,
+        watcher: &'a mut dyn IoWatcher,
     ) -> Result<Self> {
         let (sender, messages) = channel();
         let flows: Vec<_> = prepared.workers.iter().map(|worker| prepared.job(worker).flow).collect();
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         let origin = since.as_millis() as i64 - (begun / MILLI) as i64;
         let directory = options.log_directory.clone().unwrap_or_default();
         Ok(Self {
-            logs: Writer::new(&prepared.jobs, options.log_directory.as_deref(), origin)?,
+            logs: LogWriter::new(&prepared.jobs, options.log_directory.as_deref(), origin)?,
             iologs: Iologs::new(&prepared, &directory)?,
             work,
             directory,
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
             if self.schedule.is_over() {
                 return Ok(());
             }
-            if self.stop.now() {
+            if self.stop.is_immediate() {
                 self.give_up()?;
                 return Ok(());
             }
@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
             return Duration::from_millis(1);
         }
         let now = self.time();
-        let next = self.schedule.next().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        let next = self.schedule.next_start().map(|at| Duration::from_nanos(at.saturating_sub(now)));
         next.map_or(QUIET / 2, |next| next.min(QUIET / 2))
     }
 
@@ -177,10 +177,10 @@ impl<'a> Run<'a> {
             // Its files are there: that was all.
             self.shared.flow.absent(worker as u32);
             self.stage(worker, Stage::Over);
-            return self.tell(worker, State::Ended);
+            return self.tell(worker, WorkerState::Ended);
         }
         let plan = planned.plan(worker as u32, &job, self.aux_directory.as_deref());
-        self.tell(worker, State::Created);
+        self.tell(worker, WorkerState::Created);
         let started =
             thread::start(Arc::clone(&self.work), plan, Arc::clone(&self.shared), self.directory.clone());
         match started {
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
                 if let Some(collected) = self.collected.get_mut(worker) {
                     collected.fail(number, format!("cannot start its thread: {cause}"));
                 }
-                self.tell(worker, State::Failed);
+                self.tell(worker, WorkerState::Failed);
                 self.over(worker);
             }
         }
@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn tell(&mut self, worker: usize, state: State) {
+    fn tell(&mut self, worker: usize, state: WorkerState) {
         self.watcher.event(&IoEvent::State { worker: worker as u32, state });
         self.heard = Instant::now();
     }
@@ -324,7 +324,7 @@ impl<'a> Run<'a> {
         let mine: Vec<_> = mine.cloned().collect();
         let stop = self.stop;
         let mut problem = None;
-        let deleted = lay_out::aside(
+        let deleted = lay_out::run_in_thread(
             stop,
             move || layout::unlink(&mine),
             |_| problem = problem.take().or(self.listen(Duration::from_millis(1)).err()),
@@ -347,7 +347,7 @@ impl<'a> Run<'a> {
             if self.threads.get_mut(worker).and_then(Option::take).is_none() {
                 continue;
             }
-            let under_way = self.shared.under_way.get(worker).and_then(crate::worker::UnderWay::now);
+            let under_way = self.shared.under_way.get(worker).and_then(crate::worker::UnderWay::current_call);
             let problem = match under_way {
                 Some((since, io)) => {
                     let targets = self.prepared.workers.get(worker).map(|planned| &planned.targets);
@@ -366,12 +366,12 @@ impl<'a> Run<'a> {
             if let Some(collected) = self.collected.get_mut(worker) {
                 collected.fail(libc::EINTR, problem);
             }
-            self.tell(worker, State::Failed);
+            self.tell(worker, WorkerState::Failed);
         }
         Ok(())
     }
 
-    fn outcome(self, tree: &Tree, disks: &Disks, account: Option<Account>) -> Result<Outcome> {
+    fn outcome(self, tree: &SystemTree, disks: &Disks, account: Option<Account>) -> Result<JobsOutcome> {
         let millis = self.time() / MILLI;
         self.iologs.finish()?;
         for note in self.logs.finish()? {
@@ -401,7 +401,7 @@ impl<'a> Run<'a> {
             let watch = watches.iter().find(|watch| watch.workers().any(|worker| worker as usize == number));
             collected.outcome(self.origin, watch.map(Watch::outcome))
         });
-        Ok(Outcome {
+        Ok(JobsOutcome {
             workers: outcomes.collect::<Result<_>>()?,
             jobs: self.prepared.jobs,
             started: self.origin + (self.begun / MILLI) as i64,
@@ -412,7 +412,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn schedule(prepared: &Prepared) -> Schedule {
+fn schedule(prepared: &Prepared) -> WorkerSchedule {
     let turn = |worker: &super::PlannedWorker| {
         let job = prepared.job(worker);
         let course = &job.course;
@@ -431,7 +431,7 @@ fn schedule(prepared: &Prepared) -> Schedule {
             exit,
         }
     };
-    Schedule(prepared.workers.iter().map(turn).collect())
+    WorkerSchedule(prepared.workers.iter().map(turn).collect())
 }
 
 /// Who is watched for a steady state: a group together where it is reported together, else each worker.

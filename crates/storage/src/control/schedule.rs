@@ -41,9 +41,9 @@ pub(super) struct Exit {
 
 /// All workers' turns.
 #[derive(Debug)]
-pub(super) struct Schedule(pub Vec<Turn>);
+pub(super) struct WorkerSchedule(pub Vec<Turn>);
 
-impl Schedule {
+impl WorkerSchedule {
     fn is_done(&self, worker: usize) -> bool {
         self.0.get(worker).is_none_or(|turn| matches!(turn.stage, Stage::Over | Stage::Cancelled))
     }
@@ -65,7 +65,7 @@ impl Schedule {
     }
 
     /// When the next may begin whom nothing but its delay holds back.
-    pub(super) fn next(&self) -> Option<Nanos> {
+    pub(super) fn next_start(&self) -> Option<Nanos> {
         self.open().map(|(_, turn)| turn.delay).min()
     }
 
@@ -120,7 +120,7 @@ mod tests {
         Turn { stage: Stage::Waiting, wall, group, delay: 0, after: Vec::new(), exit: None }
     }
 
-    fn begin(schedule: &mut Schedule, now: Nanos) -> Vec<usize> {
+    fn begin(schedule: &mut WorkerSchedule, now: Nanos) -> Vec<usize> {
         let ready = schedule.ready(now);
         for worker in &ready {
             schedule.0[*worker].stage = Stage::Running;
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn a_stonewall_holds_until_all_before_it_have_ended_also_the_delayed() {
-        let mut schedule = Schedule(vec![turn(0, 0), Turn { delay: 50, ..turn(0, 0) }, turn(1, 1)]);
+        let mut schedule = WorkerSchedule(vec![turn(0, 0), Turn { delay: 50, ..turn(0, 0) }, turn(1, 1)]);
         assert_eq!(begin(&mut schedule, 0), [0]);
-        assert_eq!(schedule.next(), Some(50));
+        assert_eq!(schedule.next_start(), Some(50));
         schedule.ended(0, false);
         assert_eq!(begin(&mut schedule, 10), Vec::<usize>::new(), "fio lets the third begin here");
         assert_eq!(begin(&mut schedule, 50), [1]);
-        assert_eq!(schedule.next(), None);
+        assert_eq!(schedule.next_start(), None);
         schedule.ended(1, false);
         assert_eq!(begin(&mut schedule, 50), [2]);
         schedule.ended(2, false);
@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_job_begins_after_its_last_worker() {
-        let mut schedule = Schedule(vec![turn(0, 0), turn(0, 0), Turn { after: vec![0, 1], ..turn(0, 0) }]);
+        let mut schedule =
+            WorkerSchedule(vec![turn(0, 0), turn(0, 0), Turn { after: vec![0, 1], ..turn(0, 0) }]);
         assert_eq!(begin(&mut schedule, 0), [0, 1]);
         schedule.ended(1, false);
         assert_eq!(begin(&mut schedule, 0), Vec::<usize>::new());
@@ -161,7 +162,7 @@ mod tests {
             (ExitWhat::All, vec![1, 2], vec![]),
             (ExitWhat::Stonewall, vec![1, 2], vec![4]),
         ] {
-            let mut schedule = Schedule(vec![
+            let mut schedule = WorkerSchedule(vec![
                 Turn { exit: exit(what), ..turn(0, 0) },
                 turn(0, 0),
                 turn(0, 1),
@@ -173,7 +174,7 @@ mod tests {
             let open: Vec<_> = (0..5).filter(|w| !schedule.is_done(*w) && !running.contains(w)).collect();
             assert_eq!(open, left, "{what:?}");
         }
-        let mut schedule = Schedule(vec![
+        let mut schedule = WorkerSchedule(vec![
             Turn { exit: Some(Exit { what: ExitWhat::All, only_on_error: true }), ..turn(0, 0) },
             turn(0, 0),
         ]);
@@ -193,13 +194,13 @@ mod tests {
                 let after = after.filter(|other| *other < at).into_iter().collect();
                 Turn { delay: *delay, after, ..turn(wall, *group) }
             });
-            let mut schedule = Schedule(turns.collect());
+            let mut schedule = WorkerSchedule(turns.collect());
             let mut now = 0;
             for _ in 0..parts.len() {
                 if schedule.is_over() {
                     break;
                 }
-                now = now.max(schedule.next().expect("somebody can begin at some time"));
+                now = now.max(schedule.next_start().expect("somebody can begin at some time"));
                 let ready = begin(&mut schedule, now);
                 prop_assert!(!ready.is_empty());
                 for worker in ready {

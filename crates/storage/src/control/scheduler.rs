@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::probe::device::disk;
-use crate::probe::tree::Tree;
+use crate::probe::tree::SystemTree;
 use crate::{Error, Result};
 
-fn file(tree: &Tree, device: &str) -> PathBuf {
+fn file(tree: &SystemTree, device: &str) -> PathBuf {
     tree.path(&format!("/sys/block/{}/queue/scheduler", disk(tree, device)))
 }
 
@@ -20,7 +20,7 @@ fn offered(text: &str) -> (Vec<&str>, Option<&str>) {
 }
 
 /// Whether the device offers the scheduler; what is wrong otherwise.
-pub(super) fn check(tree: &Tree, device: &str, scheduler: &str) -> std::result::Result<(), String> {
+pub(super) fn check(tree: &SystemTree, device: &str, scheduler: &str) -> std::result::Result<(), String> {
     let Ok(text) = fs::read_to_string(file(tree, device)) else {
         return Err(format!("ioscheduler={scheduler}: {device} has no scheduler"));
     };
@@ -39,7 +39,12 @@ pub(super) struct Schedulers {
 
 impl Schedulers {
     /// Gives a device's disk this scheduler; a note for the reader when that changed anything.
-    pub(super) fn choose(&mut self, tree: &Tree, device: &str, scheduler: &str) -> Result<Option<String>> {
+    pub(super) fn choose(
+        &mut self,
+        tree: &SystemTree,
+        device: &str,
+        scheduler: &str,
+    ) -> Result<Option<String>> {
         let file = file(tree, device);
         let failed = || Error::system(format!("cannot set ioscheduler={scheduler} of {device}"));
         let text = fs::read_to_string(&file).map_err(failed())?;
@@ -77,7 +82,7 @@ mod tests {
         fs::create_dir_all(&queue).unwrap();
         let file = queue.join("scheduler");
         fs::write(&file, "[mq-deadline] kyber none\n").unwrap();
-        let tree = Tree::at(root.path());
+        let tree = SystemTree::at(root.path());
         assert_eq!(check(&tree, "vda", "kyber"), Ok(()));
         assert_eq!(
             check(&tree, "vda", "bfq").unwrap_err(),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use crate::job::{SteadyFigure, SteadyState};
 use crate::result::SteadyOutcome;
@@ -39,13 +39,13 @@ pub(super) struct Watch {
     done: u64,
     /// The last window's intervals: I/Os a second, bytes a second, mean completion time.
     window: VecDeque<[f64; 3]>,
-    verdict: Verdict,
+    verdict: SteadyWindow,
     attained: bool,
 }
 
 /// What a window shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Verdict {
+struct SteadyWindow {
     criterion: f64,
     deviation: f64,
     slope: f64,
@@ -61,7 +61,7 @@ impl Watch {
             open: VecDeque::new(),
             done: 0,
             window: VecDeque::new(),
-            verdict: Verdict::default(),
+            verdict: SteadyWindow::default(),
             attained: false,
         }
     }
@@ -77,7 +77,7 @@ impl Watch {
             return false;
         };
         member.known = Some(tick.to);
-        if tick.part == Part::Measured {
+        if tick.part == LoadPart::Measured {
             let origin = *self.origin.get_or_insert(tick.from + self.rule.ramp);
             self.spread(tick, origin);
         }
@@ -174,7 +174,7 @@ impl Watch {
 
 /// The largest deviation from the mean, and the slope of the least-squares line over the number of the interval; the
 /// criterion is the one that was asked for, in percent of the mean where that was.
-fn verdict(values: &[f64], rule: SteadyState) -> Verdict {
+fn verdict(values: &[f64], rule: SteadyState) -> SteadyWindow {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let middle = (n - 1.0) / 2.0;
@@ -191,7 +191,7 @@ fn verdict(values: &[f64], rule: SteadyState) -> Verdict {
         (true, true) => 100.0 * chosen / mean,
         (true, false) => 0.0,
     };
-    Verdict { criterion, deviation, slope }
+    SteadyWindow { criterion, deviation, slope }
 }
 
 #[cfg(test)]
@@ -213,7 +213,7 @@ mod tests {
             worker,
             from,
             to,
-            part: Part::Measured,
+            part: LoadPart::Measured,
             targets: vec![PerDirection([Some(Box::new(tally)), None, None])],
             syncs: crate::Moments::default(),
             sync_bins: None,
@@ -227,7 +227,7 @@ mod tests {
         let values = [10.0, 12.0, 11.0, 15.0];
         let flat = verdict(&values, rule(false, 1.0, false));
         // Mean 12, Σ(x−1.5)(y−12) = 3 − 0 − 0.5 + 4.5 = 7, Σ(x−1.5)² = 5.
-        assert_eq!(flat, Verdict { criterion: 3.0, deviation: 3.0, slope: 1.4 });
+        assert_eq!(flat, SteadyWindow { criterion: 3.0, deviation: 3.0, slope: 1.4 });
         assert!((verdict(&values, rule(false, 1.0, true)).criterion - 25.0).abs() < 1e-12);
         assert!((verdict(&values, rule(true, 1.0, true)).criterion - 100.0 * 1.4 / 12.0).abs() < 1e-12);
     }

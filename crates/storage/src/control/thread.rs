@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::Work;
-use crate::event::State;
+use super::WorkerIo;
+use crate::event::WorkerState;
 use crate::layout;
 use crate::message::{Message, WorkerEnd};
 use crate::worker::{Shared, WorkerPlan, take_rights};
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 
 /// Starts a worker. Whatever becomes of it, its last message but states is `Message::End`, and its thread ends.
 pub(super) fn start(
-    work: Arc<dyn Work>,
+    work: Arc<dyn WorkerIo>,
     plan: WorkerPlan,
     shared: Arc<Shared>,
     directory: PathBuf,
@@ -34,7 +34,7 @@ pub(super) fn start(
             Ok(Err(error)) => (true, Some(error_number(&error))),
             Err(panic) => (true, Some((libc::EFAULT, format!("its thread died: {}", words(&*panic))))),
         };
-        let state = if failed { State::Failed } else { State::Ended };
+        let state = if failed { WorkerState::Failed } else { WorkerState::Ended };
         if let Some(error) = problem {
             let thread = rustix::thread::gettid().as_raw_nonzero().get();
             let end = WorkerEnd { worker: number, thread, error: Some(error), ..WorkerEnd::default() };
@@ -46,13 +46,13 @@ pub(super) fn start(
 }
 
 /// All that a worker's thread does; whether the worker itself ended with an error, which it has told.
-fn whole(work: &dyn Work, plan: WorkerPlan, shared: &Shared, directory: &Path) -> Result<bool> {
+fn whole(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Path) -> Result<bool> {
     let number = plan.number;
     let job = Arc::clone(&plan.job);
     let tell = |message: Message| {
         let _ = shared.messages.send(message);
     };
-    tell(Message::State(number, State::SettingUp));
+    tell(Message::State(number, WorkerState::SettingUp));
     take_rights(&job.process)?;
     if let Some(command) = &job.process.before {
         execute(command, &job.name, "prerun", directory)?;

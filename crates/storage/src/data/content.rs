@@ -48,7 +48,7 @@ pub(super) fn tile(pattern: &[u8], bytes: &mut [u8]) {
 
 /// What buffers hold, as a job asks for it.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub(super) enum BufferContent {
     /// Zeros.
     Zero,
     /// A pattern over and over.
@@ -66,7 +66,7 @@ pub(super) enum Content {
     },
 }
 
-impl Content {
+impl BufferContent {
     /// As fio orders the options: a compressible mix before a pattern, a pattern before zeros.
     pub(super) fn of(buffers: &Buffers) -> Self {
         match (buffers.compress_percentage, &buffers.pattern) {

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::sync::OnceLock;
 
-use super::content::{Content, mix, random};
+use super::content::{BufferContent, mix, random};
 use super::seeds::Seeds;
 use crate::error::Result;
 use crate::job::{Job, VerifyMethod};
@@ -19,15 +19,15 @@ const SECTOR: usize = 512;
 /// Fills the buffers of one worker.
 #[derive(Debug, Clone)]
 pub struct Filler {
-    content: Content,
+    content: BufferContent,
     seeds: Seeds,
-    way: Way,
+    way: FillMethod,
     /// Number of the next write, or of the next buffer to prepare.
     number: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum FillMethod {
     /// Nothing is ever written from the buffers, or somebody else fills them.
     Nothing,
     /// Once, when the buffer is made.
@@ -41,39 +41,39 @@ enum Way {
 impl Filler {
     /// For one worker of a job; `seed` is the worker's own. Refuses a working set whose size is not known.
     pub fn new(job: &Job, seed: u64) -> Result<Self> {
-        let content = Content::of(&job.buffers);
+        let content = BufferContent::of(&job.buffers);
         let seeds = Seeds::new(job, seed)?;
         let writes = job.pattern.writes || job.replay.is_some();
         let reads = job.pattern.reads || job.replay.is_some();
         let verified = job.verify.as_ref().is_some_and(|verify| verify.method != VerifyMethod::Null);
         let way = if !writes || verified {
             // The verifier fills what it verifies: the content follows from the header.
-            Way::Nothing
-        } else if job.buffers.refill || seeds.repeat() || matches!(content, Content::Mixed { .. }) {
-            Way::Anew
+            FillMethod::Nothing
+        } else if job.buffers.refill || seeds.repeat() || matches!(content, BufferContent::Mixed { .. }) {
+            FillMethod::Anew
         } else if !content.is_constant() && job.buffers.scramble {
             let mut template = vec![0; TEMPLATE].into_boxed_slice();
-            random(seeds.of(u64::MAX), &mut template);
-            Way::Scramble { template, key: mix(seed ^ this_run()) }
+            random(seeds.seed_of(u64::MAX), &mut template);
+            FillMethod::Scramble { template, key: mix(seed ^ this_run()) }
         } else if reads {
             // A read leaves in the buffer what was on the medium.
-            Way::Anew
+            FillMethod::Anew
         } else {
-            Way::Once
+            FillMethod::Once
         };
         Ok(Self { content, seeds, way, number: 0 })
     }
 
     /// Whether a write has nothing to do: [`Filler::prepare`] was enough.
     pub fn is_static(&self) -> bool {
-        matches!(self.way, Way::Nothing | Way::Once)
+        matches!(self.way, FillMethod::Nothing | FillMethod::Once)
     }
 
     /// Fills a buffer for the first time. To be called once for each.
     pub fn prepare(&mut self, buffer: &mut [u8]) {
-        if matches!(self.way, Way::Once) {
+        if matches!(self.way, FillMethod::Once) {
             // From the other end, so that no write has the number of a buffer.
-            self.content.fill(self.seeds.of(u64::MAX - self.number), buffer);
+            self.content.fill(self.seeds.seed_of(u64::MAX - self.number), buffer);
             self.number += 1;
         }
     }
@@ -85,9 +85,9 @@ impl Filler {
             return;
         }
         match &self.way {
-            Way::Nothing | Way::Once => return,
-            Way::Scramble { template, key } => scramble(template, key ^ mix(self.number), buffer),
-            Way::Anew => self.content.fill(self.seeds.of(self.number), buffer),
+            FillMethod::Nothing | FillMethod::Once => return,
+            FillMethod::Scramble { template, key } => scramble(template, key ^ mix(self.number), buffer),
+            FillMethod::Anew => self.content.fill(self.seeds.seed_of(self.number), buffer),
         }
         self.number += 1;
     }

@@ -54,7 +54,7 @@ impl Seeds {
     }
 
     /// The seed of the write with this number.
-    pub(super) fn of(&self, number: u64) -> u64 {
+    pub(super) fn seed_of(&self, number: u64) -> u64 {
         let Some(equal) = &self.equal else { return self.own(number) };
         let repeats = |number: u64| equal.always || mix(self.base ^ DECISION ^ mix(number)) < equal.chance;
         match &equal.set {

@@ -10,8 +10,8 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::remembered::{Entry, Place};
-use crate::error::{Error, Place as Written, Result};
+use super::remembered_writes::{BlockAddress, RememberedBlock};
+use crate::error::{Error, Location as Written, Result};
 
 const FIRST_LINE: &str = "kelvin verify state 1";
 
@@ -29,7 +29,7 @@ pub(super) struct Identity {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Loaded {
     pub(super) identity: Identity,
-    pub(super) entries: Vec<(Place, Entry)>,
+    pub(super) entries: Vec<(BlockAddress, RememberedBlock)>,
 }
 
 /// The name of a worker's state: as fio's, but not mistaken for it.
@@ -42,7 +42,7 @@ pub(super) fn save(
     path: &Path,
     identity: &Identity,
     targets: &[PathBuf],
-    entries: impl Iterator<Item = (Place, Entry)>,
+    entries: impl Iterator<Item = (BlockAddress, RememberedBlock)>,
 ) -> Result<()> {
     let told = path.display();
     let mut beside = path.as_os_str().to_owned();
@@ -203,7 +203,9 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                         write.unwrap_or(0)
                     ));
                 }
-                let entry = write.map_or(Entry::trimmed(length), |write| Entry::written(length, write));
+                let entry = write.map_or(RememberedBlock::trimmed(length), |write| {
+                    RememberedBlock::written(length, write)
+                });
                 let entry = if later { entry.or_later() } else { entry };
                 if !seen.insert((*target, offset)) {
                     return fail(format!("offset {offset} stands here twice"));
@@ -250,13 +252,13 @@ mod tests {
 
     use super::*;
 
-    fn example() -> (Identity, Vec<PathBuf>, Vec<(Place, Entry)>) {
+    fn example() -> (Identity, Vec<PathBuf>, Vec<(BlockAddress, RememberedBlock)>) {
         let identity = Identity { job: "a job\nof \\ two".into(), clone: 3, seed: u64::MAX, writes: 20 };
         let targets = vec![PathBuf::from("/dev/one"), PathBuf::from("/tmp/t w\no")];
         let entries = vec![
-            ((0, 0), Entry::written(4096, 7)),
-            ((0, 4096), Entry::trimmed(8192)),
-            ((1, 1 << 40), Entry::written(512, 19).or_later()),
+            ((0, 0), RememberedBlock::written(4096, 7)),
+            ((0, 4096), RememberedBlock::trimmed(8192)),
+            ((1, 1 << 40), RememberedBlock::written(512, 19).or_later()),
         ];
         (identity, targets, entries)
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{Ended, Engine, Files, Request, Wait};
+use super::{CompletedRequest, Files, IoEngine, Request, Wait};
 use crate::Direction;
 use crate::job::{EngineName, Job};
 
@@ -118,7 +118,7 @@ impl Blocking {
     }
 }
 
-impl Engine for Blocking {
+impl IoEngine for Blocking {
     #[inline]
     fn is_synchronous(&self) -> bool {
         true
@@ -131,15 +131,21 @@ impl Engine for Blocking {
     }
 
     #[inline]
-    fn commit(&mut self, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         if let Some(request) = self.queued.take() {
             let result = self.call(&request);
-            ended.push(Ended::of(request.slot, result));
+            ended.push(CompletedRequest::of(request.slot, result));
         }
         Ok(())
     }
 
-    fn reap(&mut self, _least: u32, _most: u32, _wait: Wait, _ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn reap(
+        &mut self,
+        _least: u32,
+        _most: u32,
+        _wait: Wait,
+        _ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()> {
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::blocking::call_flags;
 use super::priority::Priorities;
-use super::{Ended, Engine, Files, Request, Wait};
+use super::{CompletedRequest, Files, IoEngine, Request, Wait};
 use crate::Direction;
 use crate::error::{Error, Result};
 use crate::job::Job;
@@ -130,7 +130,7 @@ impl Libaio {
 
     /// Takes completions from the ring without a call.
     #[allow(unsafe_code, reason = "reads the ring that the kernel writes")]
-    fn take(&mut self, most: u32, ended: &mut Vec<Ended>) -> u32 {
+    fn take(&mut self, most: u32, ended: &mut Vec<CompletedRequest>) -> u32 {
         let ring = self.ring();
         let mut head = ring.head.load(Ordering::Relaxed);
         let mut taken = 0;
@@ -140,7 +140,7 @@ impl Libaio {
                 *((self.context + size_of::<Ring>()) as *const Event)
                     .add(head as usize % ring.count.max(1) as usize)
             };
-            ended.push(Ended { slot: event.data as u32, result: event.result });
+            ended.push(CompletedRequest { slot: event.data as u32, result: event.result });
             head = (head + 1) % ring.count.max(1);
             taken += 1;
         }
@@ -150,7 +150,13 @@ impl Libaio {
     }
 
     #[allow(unsafe_code, reason = "a system call")]
-    fn events(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn events(
+        &mut self,
+        least: u32,
+        most: u32,
+        wait: Wait,
+        ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()> {
         let nanos = if let Wait::AtMost(nanos) = wait { nanos } else { 0 };
         let time = [(nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64];
         let most = (most as usize).min(self.events.len());
@@ -170,7 +176,7 @@ impl Libaio {
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         };
         let events = self.events.iter().take(count);
-        ended.extend(events.map(|event| Ended { slot: event.data as u32, result: event.result }));
+        ended.extend(events.map(|event| CompletedRequest { slot: event.data as u32, result: event.result }));
         self.under_way -= count as u32;
         Ok(())
     }
@@ -193,7 +199,7 @@ fn destroy(context: usize) {
     unsafe { libc::syscall(libc::SYS_io_destroy, context) };
 }
 
-impl Engine for Libaio {
+impl IoEngine for Libaio {
     #[inline]
     fn is_synchronous(&self) -> bool {
         false
@@ -224,7 +230,7 @@ impl Engine for Libaio {
     }
 
     #[allow(unsafe_code, reason = "a system call")]
-    fn commit(&mut self, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         let mut from = 0;
         while from < self.queued.len() {
             let rest = &self.queued[from..];
@@ -248,7 +254,7 @@ impl Engine for Libaio {
                 Some(number) => {
                     // SAFETY: a block of `blocks`, by `queue`.
                     let slot = unsafe { (*self.queued[from]).data } as u32;
-                    ended.push(Ended { slot, result: -i64::from(number) });
+                    ended.push(CompletedRequest { slot, result: -i64::from(number) });
                     from += 1;
                 }
                 None => return Err(error),
@@ -258,7 +264,13 @@ impl Engine for Libaio {
         Ok(())
     }
 
-    fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn reap(
+        &mut self,
+        least: u32,
+        most: u32,
+        wait: Wait,
+        ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()> {
         if self.under_way == 0 {
             return Ok(());
         }

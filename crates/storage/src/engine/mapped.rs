@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
-use super::{Ended, Engine, Files, Request, Wait};
+use super::{CompletedRequest, Files, IoEngine, Request, Wait};
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::{Direction, SyncCall};
@@ -188,7 +188,7 @@ impl Mapped {
     }
 }
 
-impl Engine for Mapped {
+impl IoEngine for Mapped {
     #[inline]
     fn is_synchronous(&self) -> bool {
         true
@@ -200,14 +200,20 @@ impl Engine for Mapped {
     }
 
     #[inline]
-    fn commit(&mut self, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         if let Some(request) = self.queued.take() {
-            ended.push(Ended::of(request.slot, self.copy(&request)));
+            ended.push(CompletedRequest::of(request.slot, self.copy(&request)));
         }
         Ok(())
     }
 
-    fn reap(&mut self, _least: u32, _most: u32, _wait: Wait, _ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn reap(
+        &mut self,
+        _least: u32,
+        _most: u32,
+        _wait: Wait,
+        _ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()> {
         Ok(())
     }
 

@@ -67,14 +67,14 @@ unsafe impl Send for Request {}
 
 /// An I/O that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct CompletedRequest {
     /// Which.
     pub(crate) slot: u32,
     /// Bytes moved, or the kernel's error number below 0.
     pub(crate) result: i64,
 }
 
-impl Ended {
+impl CompletedRequest {
     fn of(slot: u32, result: io::Result<usize>) -> Self {
         let result = match result {
             Ok(bytes) => bytes as i64,
@@ -94,7 +94,7 @@ pub(crate) enum Wait {
 }
 
 /// A way of doing I/O. Errors of a call are those of the engine as a whole; those of an I/O are its result.
-pub(crate) trait Engine {
+pub(crate) trait IoEngine {
     /// Whether an I/O has ended when `commit` returns, so that there is nothing to reap.
     fn is_synchronous(&self) -> bool;
 
@@ -102,10 +102,16 @@ pub(crate) trait Engine {
     fn queue(&mut self, request: Request);
 
     /// Hands over what was queued.
-    fn commit(&mut self, ended: &mut Vec<Ended>) -> io::Result<()>;
+    fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()>;
 
     /// Takes at most `most` that have ended, and waits until it is at least `least`.
-    fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()>;
+    fn reap(
+        &mut self,
+        least: u32,
+        most: u32,
+        wait: Wait,
+        ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()>;
 
     /// Whether all that is under way has ended already and can be taken without waiting, as far as that is seen without
     /// a call.

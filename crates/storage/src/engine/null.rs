@@ -2,13 +2,13 @@
 
 use std::io;
 
-use super::{Ended, Engine, Request, Wait};
+use super::{CompletedRequest, IoEngine, Request, Wait};
 
 /// Ends every I/O as if all had been moved: at depth 1 in the call, as fio's does, else when it is asked for.
 #[derive(Debug)]
 pub(crate) struct Null {
     at_once: bool,
-    waiting: Vec<Ended>,
+    waiting: Vec<CompletedRequest>,
 }
 
 impl Null {
@@ -17,7 +17,7 @@ impl Null {
     }
 }
 
-impl Engine for Null {
+impl IoEngine for Null {
     #[inline]
     fn is_synchronous(&self) -> bool {
         self.at_once
@@ -25,11 +25,11 @@ impl Engine for Null {
 
     #[inline]
     fn queue(&mut self, request: Request) {
-        self.waiting.push(Ended { slot: request.slot, result: i64::from(request.length) });
+        self.waiting.push(CompletedRequest { slot: request.slot, result: i64::from(request.length) });
     }
 
     #[inline]
-    fn commit(&mut self, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         if self.at_once {
             ended.append(&mut self.waiting);
         }
@@ -42,7 +42,13 @@ impl Engine for Null {
     }
 
     #[inline]
-    fn reap(&mut self, _least: u32, most: u32, _wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn reap(
+        &mut self,
+        _least: u32,
+        most: u32,
+        _wait: Wait,
+        ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()> {
         if self.waiting.len() <= most as usize {
             ended.append(&mut self.waiting);
         } else {

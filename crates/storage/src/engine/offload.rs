@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Ended, Engine, Request, SyncCall, Wait};
+use super::{CompletedRequest, IoEngine, Request, SyncCall, Wait};
 
 /// Most threads of a worker.
 const THREADS: u32 = 128;
@@ -15,7 +15,7 @@ const THREADS: u32 = 128;
 /// Threads, each with an engine of its own.
 pub(crate) struct Offload {
     to: Option<Sender<Request>>,
-    from: Receiver<Ended>,
+    from: Receiver<CompletedRequest>,
     queued: Vec<Request>,
     under_way: u32,
     threads: Vec<JoinHandle<()>>,
@@ -23,7 +23,7 @@ pub(crate) struct Offload {
 
 impl Offload {
     /// As many threads as the depth, each with what `engine` makes for it.
-    pub(crate) fn new<E: Engine + Send + 'static>(
+    pub(crate) fn new<E: IoEngine + Send + 'static>(
         depth: u32,
         mut engine: impl FnMut(u32) -> E,
     ) -> io::Result<Self> {
@@ -41,7 +41,7 @@ impl Offload {
     }
 }
 
-fn work<E: Engine>(jobs: &Mutex<Receiver<Request>>, ended: &Sender<Ended>, mut engine: E) {
+fn work<E: IoEngine>(jobs: &Mutex<Receiver<Request>>, ended: &Sender<CompletedRequest>, mut engine: E) {
     let mut results = Vec::with_capacity(1);
     loop {
         let next = match jobs.lock() {
@@ -51,7 +51,7 @@ fn work<E: Engine>(jobs: &Mutex<Receiver<Request>>, ended: &Sender<Ended>, mut e
         let Ok(request) = next else { return };
         engine.queue(request);
         if let Err(error) = engine.commit(&mut results) {
-            results.push(Ended::of(request.slot, Err(error)));
+            results.push(CompletedRequest::of(request.slot, Err(error)));
         }
         for result in results.drain(..) {
             if ended.send(result).is_err() {
@@ -61,7 +61,7 @@ fn work<E: Engine>(jobs: &Mutex<Receiver<Request>>, ended: &Sender<Ended>, mut e
     }
 }
 
-impl Engine for Offload {
+impl IoEngine for Offload {
     fn is_synchronous(&self) -> bool {
         false
     }
@@ -70,7 +70,7 @@ impl Engine for Offload {
         self.queued.push(request);
     }
 
-    fn commit(&mut self, _ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn commit(&mut self, _ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         let gone = || io::Error::other("the threads that do the I/O have ended");
         let to = self.to.as_ref().ok_or_else(gone)?;
         for request in self.queued.drain(..) {
@@ -80,7 +80,13 @@ impl Engine for Offload {
         Ok(())
     }
 
-    fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn reap(
+        &mut self,
+        least: u32,
+        most: u32,
+        wait: Wait,
+        ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()> {
         let most = most.min(self.under_way);
         let least = if wait == Wait::No { 0 } else { least.min(most) };
         let mut taken = 0;

@@ -9,7 +9,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 use super::blocking::call_flags;
 use super::priority::Priorities;
-use super::{BufferPool, Ended, Engine, Files, Request, Wait};
+use super::{BufferPool, CompletedRequest, Files, IoEngine, Request, Wait};
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::{Direction, SyncCall};
@@ -271,10 +271,11 @@ impl Uring {
 
     /// Takes what is in the completion queue, up to `most`.
     #[inline]
-    fn take(&mut self, most: u32, ended: &mut Vec<Ended>) -> u32 {
+    fn take(&mut self, most: u32, ended: &mut Vec<CompletedRequest>) -> u32 {
         let mut taken = 0;
         for entry in self.ring.completion().take(most as usize) {
-            ended.push(Ended { slot: entry.user_data() as u32, result: i64::from(entry.result()) });
+            ended
+                .push(CompletedRequest { slot: entry.user_data() as u32, result: i64::from(entry.result()) });
             taken += 1;
         }
         self.under_way -= taken;
@@ -295,7 +296,7 @@ impl Uring {
     }
 }
 
-impl Engine for Uring {
+impl IoEngine for Uring {
     #[inline]
     fn is_synchronous(&self) -> bool {
         false
@@ -350,7 +351,7 @@ impl Engine for Uring {
     }
 
     #[inline]
-    fn commit(&mut self, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         if self.sq_poll {
             return self.wake();
         }
@@ -381,7 +382,13 @@ impl Engine for Uring {
     }
 
     #[inline]
-    fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn reap(
+        &mut self,
+        least: u32,
+        most: u32,
+        wait: Wait,
+        ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()> {
         let taken = self.take(most, ended);
         if wait == Wait::No {
             if taken == 0 {

@@ -6,7 +6,7 @@ use crate::Direction;
 
 /// The course of a job in time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Course {
+pub struct JobTiming {
     /// `runtime=`; none for as long as the I/O takes.
     pub runtime: Option<Nanos>,
     /// `time_based=`: begin again until the time is over.

@@ -3,13 +3,13 @@
 use kelvin_measure::Nanos;
 
 use super::{
-    Amount, BlockSizes, Blocks, Buffers, Course, Depth, Disabled, Distribution, EngineName, EngineOptions,
-    ErrorRules, ExitWhat, Fadvise, Fallocate, FileChoice, FileService, Generator, Job, LatencyGoal, LockFile,
-    Logs, Memory, Mixed, Pattern, Process, Rate, RateProcess, ReportOptions, Sequencer, Sync, SyncOpen,
-    Targets, Trims, Verify, VerifyMethod,
+    Amount, BlockSizes, Blocks, Buffers, Depth, Disabled, Distribution, EngineName, EngineOptions,
+    ErrorRules, ExitWhat, Fadvise, Fallocate, FileChoice, FileService, Generator, Job, JobTiming,
+    LatencyGoal, LockFile, Logs, Memory, Mixed, Pattern, Process, Rate, RateProcess, ReportOptions,
+    Sequencer, Sync, SyncOpen, Targets, Trims, Verify, VerifyMethod,
 };
 use crate::PerDirection;
-use crate::error::Place;
+use crate::error::Location;
 
 const MILLISECOND: Nanos = 1_000_000;
 
@@ -22,7 +22,7 @@ impl Job {
     pub fn named(name: &str) -> Self {
         Self {
             name: name.into(),
-            place: Place::default(),
+            place: Location::default(),
             description: None,
             given: Vec::new(),
             clones: 1,
@@ -131,7 +131,7 @@ impl Job {
             latency: LatencyGoal { percentile: 100.0, ..LatencyGoal::default() },
             flow: None,
             steady: None,
-            course: Course {
+            course: JobTiming {
                 runtime: None,
                 time_based: false,
                 start_delay: (0, 0),

@@ -15,7 +15,7 @@ pub use shape::*;
 pub use targets::*;
 
 use crate::Direction;
-use crate::error::Place;
+use crate::error::Location;
 
 /// One section of a job file, or what one `--name` began. `numjobs` makes several workers of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Job {
     /// Its name: the section's, or `name=`.
     pub name: String,
     /// Where it was written.
-    pub place: Place,
+    pub place: Location,
     /// `description=`.
     pub description: Option<String>,
     /// The options as given for this job, in their order, names and values as written; without those of `[global]`.
@@ -53,7 +53,7 @@ pub struct Job {
     /// When it may end because nothing changes any more.
     pub steady: Option<SteadyState>,
     /// When it begins, how long it goes on.
-    pub course: Course,
+    pub course: JobTiming,
     /// The process around it.
     pub process: Process,
     /// Which calls do the I/O.

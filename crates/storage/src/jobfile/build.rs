@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt as _;
 
-use super::draft::{Draft, Written};
-use super::lines::{Given, Section, problem};
-use super::table::{self, Effect, Kind};
+use super::draft::{Draft, OptionOrigin};
+use super::lines::{Section, WrittenOption, problem};
+use super::table::{self, Effect, ValueKind};
 use super::value::Value;
 use super::{check, finish, guess, variables};
 use crate::error::Result;
@@ -63,8 +63,8 @@ impl Builder {
     }
 
     /// Options for the jobs that follow.
-    pub(crate) fn global(&mut self, options: &[Given]) -> Result<()> {
-        let (names, options): (Vec<&Given>, Vec<&Given>) =
+    pub(crate) fn global(&mut self, options: &[WrittenOption]) -> Result<()> {
+        let (names, options): (Vec<&WrittenOption>, Vec<&WrittenOption>) =
             options.iter().partition(|given| given.name == "name");
         for given in names {
             self.notes.push(format!(
@@ -112,20 +112,20 @@ impl Builder {
 
     /// All jobs.
     pub(crate) fn finish(self) -> Result<Jobs> {
-        check::among(&self.jobs)?;
+        check::check_between_jobs(&self.jobs)?;
         let mut seen = BTreeSet::new();
         let notes = self.notes.into_iter().filter(|note| seen.insert(note.clone())).collect();
         Ok(Jobs { global: self.shared, jobs: self.jobs, notes })
     }
 }
 
-fn pair(given: &Given) -> (String, String) {
+fn pair(given: &WrittenOption) -> (String, String) {
     (given.name.clone(), given.value.clone().unwrap_or_default())
 }
 
 fn apply_all<'a>(
     draft: &mut Draft,
-    mut options: impl Iterator<Item = &'a Given>,
+    mut options: impl Iterator<Item = &'a WrittenOption>,
     own: bool,
     notes: &mut Vec<String>,
 ) -> Result<()> {
@@ -151,7 +151,7 @@ fn fits(job: &Job, option: &str) -> bool {
         .is_none_or(|entry| entry.engines.is_empty() || entry.engines.contains(&job.engine.name.word()))
 }
 
-fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -> Result<()> {
+fn apply(draft: &mut Draft, given: &WrittenOption, own: bool, notes: &mut Vec<String>) -> Result<()> {
     let name = given.name.as_str();
     let Some(entry) = table::find(name) else {
         // `bs 4k`, as it would be on a command line.
@@ -178,7 +178,7 @@ fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -
     };
     // Texts may hold what looks like one of the machine's numbers and is none.
     let replaced = match (&given.value, entry.kind) {
-        (Some(value), Kind::Text | Kind::OptionalText | Kind::Words(_)) => Some(value.clone()),
+        (Some(value), ValueKind::Text | ValueKind::OptionalText | ValueKind::Words(_)) => Some(value.clone()),
         (Some(value), _) => Some(variables::machine(value)),
         (None, _) => None,
     };
@@ -196,6 +196,6 @@ fn apply(draft: &mut Draft, given: &Given, own: bool, notes: &mut Vec<String>) -
     let value = Value::new(replaced.as_deref(), draft.thousand());
     check(draft, &value).map_err(wrong)?;
     notes.extend(value.into_remarks().into_iter().map(|remark| format!("{}: {name}: {remark}", given.place)));
-    draft.written.insert(entry.name, Written { place: given.place.clone(), own });
+    draft.written.insert(entry.name, OptionOrigin { place: given.place.clone(), own });
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::job::{Amount, BlockSizes, EngineName, Generator, Job, VerifyMethod};
 
 /// Refuses at an option's place.
 fn refuse(draft: &Draft, option: &str, text: impl AsRef<str>) -> Result<()> {
-    Err(problem(&draft.place(option), format!("{option}: {}", text.as_ref())))
+    Err(problem(&draft.location_of(option), format!("{option}: {}", text.as_ref())))
 }
 
 /// What one job says.
@@ -300,7 +300,7 @@ fn rest(draft: &Draft) -> Result<()> {
 }
 
 /// What jobs say of each other.
-pub(crate) fn among(jobs: &[Job]) -> Result<()> {
+pub(crate) fn check_between_jobs(jobs: &[Job]) -> Result<()> {
     for (index, job) in jobs.iter().enumerate() {
         let Some(name) = &job.course.wait_for else { continue };
         let refuse = |text: String| Err(Error::Input { place: job.place.clone(), problem: text });

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::value::Value;
-use crate::error::Place;
+use crate::error::Location;
 use crate::job::{
     BlockSizes, Flow, Job, Replay, SteadyFigure, SteadyState, Strided, Thinking, Verify, VerifyMethod,
 };
 use crate::{Direction, PerDirection};
 
 /// A part of `bssplit=`: the size, and its percentage where one was given.
-pub(crate) type Part = (u32, Option<f64>);
+pub(crate) type SplitPart = (u32, Option<f64>);
 
 /// An option was given.
 #[derive(Debug, Clone)]
-pub(crate) struct Written {
-    pub(crate) place: Place,
+pub(crate) struct OptionOrigin {
+    pub(crate) place: Location,
     /// By the job itself, and not by `[global]`.
     pub(crate) own: bool,
 }
@@ -27,10 +27,10 @@ pub(crate) struct Draft {
     /// What needs no resolving is written into it at once.
     pub(crate) job: Job,
     /// Where each option was given last, by its own name (never an alias).
-    pub(crate) written: BTreeMap<&'static str, Written>,
+    pub(crate) written: BTreeMap<&'static str, OptionOrigin>,
     pub(crate) sizes: PerDirection<Option<u32>>,
     pub(crate) ranges: PerDirection<Option<(u32, u32)>>,
-    pub(crate) splits: PerDirection<Option<Vec<Part>>>,
+    pub(crate) splits: PerDirection<Option<Vec<SplitPart>>>,
     pub(crate) verify: Option<VerifyMethod>,
     pub(crate) verify_options: Verify,
     pub(crate) thinking: Thinking,
@@ -42,7 +42,7 @@ pub(crate) struct Draft {
     pub(crate) priority_class: Option<u8>,
     pub(crate) priority_level: Option<u8>,
     pub(crate) command_percentage: Option<[f64; 2]>,
-    pub(crate) command_split: [Vec<super::special::priorities::Part>; 2],
+    pub(crate) command_split: [Vec<super::special::priorities::PriorityPart>; 2],
     pub(crate) command_class: [Option<u8>; 2],
     pub(crate) command_level: [Option<u8>; 2],
     pub(crate) working_set: bool,
@@ -110,7 +110,7 @@ impl Draft {
     }
 
     /// Where an option was given last; where the job begins if it was not.
-    pub(crate) fn place(&self, name: &str) -> Place {
+    pub(crate) fn location_of(&self, name: &str) -> Location {
         self.written.get(name).map_or_else(|| self.job.place.clone(), |written| written.place.clone())
     }
 
@@ -133,7 +133,7 @@ impl Draft {
 }
 
 /// The percentages, where those left out share the rest evenly.
-fn filled(split: &[Part]) -> Vec<(u32, f64)> {
+fn filled(split: &[SplitPart]) -> Vec<(u32, f64)> {
     let given: f64 = split.iter().filter_map(|part| part.1).sum();
     let open = split.iter().filter(|part| part.1.is_none()).count().max(1);
     let share = (100.0 - given) / open as f64;

@@ -6,7 +6,7 @@ use super::draft::Draft;
 use super::lines::problem;
 use super::special::priorities;
 use super::{check, table};
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::job::{Distribution, EngineName, Job, VerifyMethod};
 use crate::{Direction, PerDirection};
 
@@ -31,7 +31,7 @@ pub(crate) fn finish(mut draft: Draft, notes: &mut Vec<String>) -> Result<Job> {
 }
 
 fn note(draft: &Draft, option: &str, notes: &mut Vec<String>, text: &str) {
-    notes.push(format!("{}: {option}: {text}", draft.place(option)));
+    notes.push(format!("{}: {option}: {text}", draft.location_of(option)));
 }
 
 /// Options of an engine that the job has not: those of the job itself are an error, those of `[global]` may be meant for
@@ -90,7 +90,7 @@ pub(super) const MOST_FILES: usize = 1_000_000;
 
 fn targets(draft: &mut Draft) -> Result<()> {
     if let Some(directory) = &draft.open_directory {
-        let place = draft.place("opendir");
+        let place = draft.location_of("opendir");
         let mut files = Vec::new();
         below(directory, &place, &mut files)?;
         if files.is_empty() {
@@ -111,7 +111,7 @@ fn targets(draft: &mut Draft) -> Result<()> {
     Ok(())
 }
 
-fn below(directory: &Path, place: &Place, files: &mut Vec<PathBuf>) -> Result<()> {
+fn below(directory: &Path, place: &Location, files: &mut Vec<PathBuf>) -> Result<()> {
     let unreadable =
         |cause: std::io::Error| problem(place, format!("opendir={}: {cause}", directory.display()));
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {

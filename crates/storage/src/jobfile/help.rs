@@ -1,8 +1,8 @@
 //! `--cmdhelp` and `--enghelp`, made of the tables.
 
 use super::guess;
-use super::table::engines::{Carried, ENGINES, Engine};
-use super::table::{self, Effect, Entry, FAMILIES, Kind};
+use super::table::engines::{Carried, ENGINES, EngineEntry};
+use super::table::{self, Effect, FAMILIES, OptionEntry, ValueKind};
 use super::variables::RESERVED;
 
 /// Help for one option, or a list of all.
@@ -50,7 +50,7 @@ fn list() -> String {
     out
 }
 
-fn page(entry: &Entry) -> String {
+fn page(entry: &OptionEntry) -> String {
     let mut out = format!("{}: {}\n", entry.name, entry.help);
     if !entry.aliases.is_empty() {
         out.push_str(&format!("  also written:  {}\n", entry.aliases.join(", ")));
@@ -72,7 +72,7 @@ fn page(entry: &Entry) -> String {
     if entry.own {
         out.push_str("  Kelvin's own:  fio does not know it\n");
     }
-    if let Kind::Words(words) = entry.kind {
+    if let ValueKind::Words(words) = entry.kind {
         for (word, help) in words {
             out.push_str(&format!("    {word:<14} {help}\n"));
         }
@@ -92,7 +92,7 @@ fn engines() -> String {
     format!("engines:\n{out}not supported (--enghelp=ENGINE says why):\n  {}\n", missing.join(", "))
 }
 
-fn engine_page(engine: &Engine) -> String {
+fn engine_page(engine: &EngineEntry) -> String {
     let mut out = format!("{}: {}\n", engine.word, engine.help);
     let carried = match engine.carried {
         Carried::As(name) => name,
@@ -105,7 +105,8 @@ fn engine_page(engine: &Engine) -> String {
             return out;
         }
     };
-    let own: Vec<&Entry> = table::all().filter(|entry| entry.engines.contains(&carried.word())).collect();
+    let own: Vec<&OptionEntry> =
+        table::all_options().filter(|entry| entry.engines.contains(&carried.word())).collect();
     if own.is_empty() {
         out.push_str("  it has no options of its own\n");
     }

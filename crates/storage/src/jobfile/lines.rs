@@ -4,27 +4,27 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::variables::environment;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 
 /// An option as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct WrittenOption {
     /// Its name or alias.
     pub(crate) name: String,
     /// What stands behind `=`, with the environment's variables replaced; none without `=`.
     pub(crate) value: Option<String>,
     /// Where the value is; the name where there is none.
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     /// The column of the name.
     pub(crate) named_at: u32,
     /// What began a comment right behind the value, without a space: it may have been meant as a part of it.
     pub(crate) comment: Option<char>,
 }
 
-impl Given {
+impl WrittenOption {
     /// Where the name is.
-    pub(crate) fn name_place(&self) -> Place {
-        Place { column: self.named_at, ..self.place.clone() }
+    pub(crate) fn name_place(&self) -> Location {
+        Location { column: self.named_at, ..self.place.clone() }
     }
 }
 
@@ -34,9 +34,9 @@ pub(crate) struct Section {
     /// What stands in the brackets.
     pub(crate) name: String,
     /// Where.
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     /// Its options in their order.
-    pub(crate) options: Vec<Given>,
+    pub(crate) options: Vec<WrittenOption>,
 }
 
 impl Section {
@@ -53,7 +53,7 @@ const DEPTH: usize = 16;
 /// More than any job file has.
 const LARGEST: u64 = 16 << 20;
 
-pub(crate) fn problem(place: &Place, problem: impl Into<String>) -> Error {
+pub(crate) fn problem(place: &Location, problem: impl Into<String>) -> Error {
     Error::Input { place: place.clone(), problem: problem.into() }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
 }
 
 fn decode(bytes: Vec<u8>, path: &Path) -> Result<String> {
-    let place = |line| Place { file: Some(path.into()), line, column: 0 };
+    let place = |line| Location { file: Some(path.into()), line, column: 0 };
     if bytes.len() as u64 > LARGEST {
         return Err(problem(&place(1), "is larger than 16 MiB, which no job file is"));
     }
@@ -110,7 +110,7 @@ pub(crate) fn sections(text: &str, path: Option<&Path>) -> Result<Vec<Section>> 
 }
 
 /// The lines that are not empty and no comments, with their places. Columns are counted in letters.
-fn numbered<'a>(text: &'a str, path: Option<&'a Path>) -> impl Iterator<Item = (Place, String)> + 'a {
+fn numbered<'a>(text: &'a str, path: Option<&'a Path>) -> impl Iterator<Item = (Location, String)> + 'a {
     text.lines().enumerate().filter_map(move |(index, line)| {
         // A byte-order mark, as some editors write it.
         let line = if index == 0 { line.trim_start_matches('\u{feff}') } else { line };
@@ -121,12 +121,12 @@ fn numbered<'a>(text: &'a str, path: Option<&'a Path>) -> impl Iterator<Item = (
         // Anything else needs a path for its place; a text without one is given an empty one.
         let file = Some(path.map_or_else(|| PathBuf::from("(text)"), Path::to_path_buf));
         let column = (line.len() - start.len()) as u32 + 1;
-        Some((Place { file, line: index as u32 + 1, column }, line.to_owned()))
+        Some((Location { file, line: index as u32 + 1, column }, line.to_owned()))
     })
 }
 
 /// The name of a section's header; none for another line.
-fn header(line: &str, place: &Place) -> Result<Option<String>> {
+fn header(line: &str, place: &Location) -> Result<Option<String>> {
     let Some(inside) = line.trim_start().strip_prefix('[') else { return Ok(None) };
     let Some((name, behind)) = inside.split_once(']') else {
         return Err(problem(place, "the section's name has no closing bracket"));
@@ -149,7 +149,7 @@ fn header(line: &str, place: &Place) -> Result<Option<String>> {
 }
 
 /// Reads a line with an option, or with an include, into the options of a section.
-fn option_line(line: &str, place: &Place, into: &mut Vec<Given>, depth: usize) -> Result<()> {
+fn option_line(line: &str, place: &Location, into: &mut Vec<WrittenOption>, depth: usize) -> Result<()> {
     let whole = line;
     let line = whole.split([';', '#']).next().unwrap_or_default();
     let comment = whole[line.len()..].chars().next().filter(|_| !line.ends_with(char::is_whitespace));
@@ -175,16 +175,16 @@ fn option_line(line: &str, place: &Place, into: &mut Vec<Given>, depth: usize) -
                 .sum::<usize>()
     });
     let named_at = place.column;
-    let place = Place { column: line[..before].chars().count() as u32 + 1, ..place.clone() };
+    let place = Location { column: line[..before].chars().count() as u32 + 1, ..place.clone() };
     let value = value
         .map(|value| environment(value.trim()))
         .transpose()
         .map_err(|wrong| problem(&place, format!("{name}: {wrong}")))?;
-    into.push(Given { name: name.to_owned(), value, place, named_at, comment });
+    into.push(WrittenOption { name: name.to_owned(), value, place, named_at, comment });
     Ok(())
 }
 
-fn include(name: &str, place: &Place, into: &mut Vec<Given>, depth: usize) -> Result<()> {
+fn include(name: &str, place: &Location, into: &mut Vec<WrittenOption>, depth: usize) -> Result<()> {
     if name.is_empty() {
         return Err(problem(place, "include names no file"));
     }
@@ -211,7 +211,7 @@ fn include(name: &str, place: &Place, into: &mut Vec<Given>, depth: usize) -> Re
 }
 
 /// As fio: where the name leads from the current directory, or from that of the file that includes it.
-fn located(name: &str, place: &Place) -> PathBuf {
+fn located(name: &str, place: &Location) -> PathBuf {
     let here = PathBuf::from(name);
     if here.is_absolute() || here.exists() {
         return here;

@@ -7,6 +7,7 @@
 
 mod build;
 mod check;
+mod command_line;
 mod draft;
 mod finish;
 mod guess;
@@ -14,22 +15,21 @@ mod help;
 mod lines;
 mod lists;
 mod number;
-mod run_words;
-mod shown;
+mod render;
+mod run_flags;
 mod special;
 mod table;
 mod value;
 mod variables;
-mod words;
 
 use std::path::Path;
 
+pub use command_line::{ParsedCommandLine, flags_help, parse_arguments};
 pub use help::{command_help, engine_help};
-pub use run_words::{Asked, Eta, OutputFormat, RunWords};
-pub use shown::{shown, without_order, words as shown_words};
-pub use words::{Parsed, flags_help, parse_words};
+pub use render::{render_command_line, without_order, words as shown_words};
+pub use run_flags::{EtaFlag, InfoRequest, OutputFormat, RunFlags};
 
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::job::Jobs;
 
 /// The name that fio's results have for an option, of its several; the name itself where it is no option's.
@@ -65,7 +65,7 @@ fn require_jobs(jobs: &Jobs, sections: &[String], path: Option<&Path>) -> Result
         return Ok(());
     }
     let place =
-        path.map_or_else(Place::default, |path| Place { file: Some(path.into()), line: 1, column: 0 });
+        path.map_or_else(Location::default, |path| Location { file: Some(path.into()), line: 1, column: 0 });
     let text = if sections.is_empty() {
         "there is no job: begin one with [name] in a file, or with --name=".to_owned()
     } else {

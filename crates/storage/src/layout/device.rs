@@ -5,20 +5,20 @@ use std::path::Path;
 
 use crate::probe::device::{named, number};
 use crate::probe::mounts;
-use crate::probe::tree::Tree;
+use crate::probe::tree::SystemTree;
 
 /// The size of a block device in bytes, as the kernel has it.
-pub(super) fn size(tree: &Tree, name: &str) -> Option<u64> {
+pub(super) fn size(tree: &SystemTree, name: &str) -> Option<u64> {
     // Sectors of 512 bytes whatever the device's own are.
     tree.number(&format!("/sys/class/block/{name}/size"))?.checked_mul(512)
 }
 
 /// The device that holds a file with these facts; none for a filesystem that is on none. A filesystem such as btrfs,
 /// whose files have a number that no device has, is found by what is mounted.
-pub(super) fn under(tree: &Tree, path: &Path, facts: &std::fs::Metadata) -> Option<String> {
+pub(super) fn under(tree: &SystemTree, path: &Path, facts: &std::fs::Metadata) -> Option<String> {
     let own = number(facts.dev());
     named(tree, &own).or_else(|| {
-        let all = mounts::all(tree);
+        let all = mounts::read_mounts(tree);
         let mount = kelvin_host::Mount::showing(&all, path, &own)?;
         let source = std::fs::metadata(mount.source.starts_with('/').then_some(&mount.source)?).ok()?;
         named(tree, &number(source.rdev()))
@@ -26,7 +26,7 @@ pub(super) fn under(tree: &Tree, path: &Path, facts: &std::fs::Metadata) -> Opti
 }
 
 /// The devices that a mapped or RAID device is made of.
-pub(crate) fn below(tree: &Tree, name: &str) -> Vec<String> {
+pub(crate) fn member_devices(tree: &SystemTree, name: &str) -> Vec<String> {
     tree.names(&format!("/sys/class/block/{name}/slaves"))
 }
 
@@ -51,7 +51,7 @@ mod tests {
         symlink("../../devices/pci0/vda", at("sys/class/block/vda")).unwrap();
         symlink("../../devices/pci0/vda/vda1", at("sys/class/block/vda1")).unwrap();
         symlink("../../devices/dm-0", at("sys/class/block/dm-0")).unwrap();
-        let tree = Tree::at(root.path());
+        let tree = SystemTree::at(root.path());
         let facts = fs::metadata(root.path()).unwrap();
         assert_eq!(under(&tree, root.path(), &facts), None, "no device of this number is in the tree");
         symlink("../../devices/pci0/vda/vda1", at("sys/dev/block").join(number(facts.dev()))).unwrap();
@@ -60,8 +60,8 @@ mod tests {
             Some("vda1"),
             "a partition, told from its disk"
         );
-        assert_eq!(below(&tree, "dm-0"), ["vda1"]);
-        assert_eq!(below(&tree, "vda"), Vec::<String>::new());
+        assert_eq!(member_devices(&tree, "dm-0"), ["vda1"]);
+        assert_eq!(member_devices(&tree, "vda"), Vec::<String>::new());
         assert_eq!(size(&tree, "vda1"), Some(4096));
     }
 }

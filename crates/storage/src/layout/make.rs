@@ -12,7 +12,7 @@ use rustix::fs::{Advice, FallocateFlags};
 
 use super::amount::bytes;
 use super::extent;
-use super::plan::{Making, Plan, Step};
+use super::plan::{LayoutPlan, LayoutStep, TargetLayout};
 use crate::job::Fallocate;
 use crate::{Error, Result, TargetKind};
 
@@ -24,10 +24,10 @@ const CHUNK: usize = 1 << 20;
 const A_SYNC: u64 = 128 << 20;
 
 /// Hears how far the layout is: for which worker, what, bytes done and in all.
-pub(crate) type Report<'a> = &'a (dyn Fn(u32, &str, u64, u64) + Sync);
+pub(crate) type ProgressReport<'a> = &'a (dyn Fn(u32, &str, u64, u64) + Sync);
 
 /// Carries out a plan. What is there when it ends early is kept: the same plan made anew goes on from there.
-pub(crate) fn make(plan: &Plan, stop: &Stop, report: Report<'_>) -> Result<()> {
+pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressReport<'_>) -> Result<()> {
     for directory in &plan.directories {
         fs::create_dir_all(directory)
             .map_err(Error::system(format!("cannot make {}", directory.display())))?;
@@ -41,7 +41,7 @@ pub(crate) fn make(plan: &Plan, stop: &Stop, report: Report<'_>) -> Result<()> {
 }
 
 /// Makes the files of workers with `create_serialize=0`: a thread for each worker.
-fn beside_each_other(plan: &Plan, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
+fn beside_each_other(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
     let mut workers: Vec<u32> =
         plan.makings.iter().filter(|making| !making.serialize).map(|making| making.worker).collect();
     workers.dedup();
@@ -67,18 +67,18 @@ fn beside_each_other(plan: &Plan, stop: &Stop, progress: &Progress<'_>) -> Resul
 struct Progress<'a> {
     done: Mutex<u64>,
     total: u64,
-    report: Report<'a>,
+    report: ProgressReport<'a>,
 }
 
 impl Progress<'_> {
-    fn add(&self, making: &Making, what: &str, more: u64) {
+    fn add(&self, making: &TargetLayout, what: &str, more: u64) {
         let mut done = self.done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *done += more;
         (self.report)(making.worker, what, *done, self.total);
     }
 }
 
-fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
+fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
     if stop.requested() {
         return Ok(());
     }
@@ -98,19 +98,19 @@ fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
     let writer = Writer { making, file: &file, what: &what, stop, progress };
     for step in &making.steps {
         match *step {
-            Step::Truncate => file.set_len(0).map_err(|cause| failed("empty", cause))?,
-            Step::Reserve { to, how } => {
+            LayoutStep::Truncate => file.set_len(0).map_err(|cause| failed("empty", cause))?,
+            LayoutStep::Reserve { to, how } => {
                 reserve(&file, to, how).map_err(|cause| full(making, cause, 0, to))?;
             }
-            Step::Data { from, to, reserve } => {
+            LayoutStep::Data { from, to, reserve } => {
                 if reserve {
                     together(&file, from, to, making.fallocate)
                         .map_err(|cause| full(making, cause, from, to))?;
                 }
                 writer.write(from..to)?;
             }
-            Step::UntilFull { from } => writer.until_full(from)?,
-            Step::Fill { from, to } if making.kind == TargetKind::File => {
+            LayoutStep::UntilFull { from } => writer.until_full(from)?,
+            LayoutStep::Fill { from, to } if making.kind == TargetKind::File => {
                 let parts =
                     extent::unwritten(&file, from..to).map_err(|cause| failed("find the holes of", cause))?;
                 let missing: u64 = parts.iter().map(|part| part.end - part.start).sum();
@@ -119,14 +119,14 @@ fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
                     writer.write(part)?;
                 }
             }
-            Step::Fill { from, to } => writer.zeros(from..to)?,
+            LayoutStep::Fill { from, to } => writer.zeros(from..to)?,
         }
         if stop.requested() {
             return Ok(());
         }
     }
     // What was only reserved or emptied is nothing that the medium has to have first, as with fio.
-    let has_data = |step: &Step| step.bytes() > 0 || matches!(step, Step::UntilFull { .. });
+    let has_data = |step: &LayoutStep| step.bytes() > 0 || matches!(step, LayoutStep::UntilFull { .. });
     if making.fsync && making.steps.iter().any(has_data) {
         file.sync_all().map_err(|cause| failed("bring to the medium", cause))?;
         // What was just written is not to be read from memory.
@@ -136,7 +136,7 @@ fn one(making: &Making, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
 }
 
 /// An error while a file grew, with how far it came.
-fn full(making: &Making, cause: io::Error, from: u64, to: u64) -> Error {
+fn full(making: &TargetLayout, cause: io::Error, from: u64, to: u64) -> Error {
     let what = format!("cannot lay out {} from {} to {}", making.path.display(), bytes(from), bytes(to));
     Error::System { what, cause }
 }
@@ -186,7 +186,7 @@ fn without_support(answer: rustix::io::Result<()>) -> io::Result<()> {
 
 /// Writes data into one file or device.
 struct Writer<'a> {
-    making: &'a Making,
+    making: &'a TargetLayout,
     file: &'a File,
     what: &'a str,
     stop: &'a Stop,

@@ -17,8 +17,8 @@ mod space;
 use std::io;
 
 pub(crate) use cache::invalidate;
-pub(crate) use make::{make, size as size_now};
-pub(crate) use plan::{Plan, Rules, Who, plan};
+pub(crate) use make::{carry_out_plan, size as size_now};
+pub(crate) use plan::{LayoutPlan, LayoutRules, LayoutWorker, plan_layout};
 pub(crate) use space::check as check_space;
 
 use crate::{Target, TargetKind};

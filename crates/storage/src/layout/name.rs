@@ -7,7 +7,7 @@ use crate::job::Job;
 
 /// A name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct WorkerFileName {
     /// The file or device.
     pub path: PathBuf,
     /// It was made from the job's name or a format, so that directories in it may be made too. One that was given is
@@ -16,23 +16,23 @@ pub(super) struct Named {
 }
 
 /// The names of a clone's files, in their order.
-pub(super) fn of(job: &Job, clone: u32) -> Vec<Named> {
+pub(super) fn target_names(job: &Job, clone: u32) -> Vec<WorkerFileName> {
     let targets = &job.targets;
     if !targets.filenames.is_empty() {
         // All clones share files that are named, in the first of the directories.
         let directory = targets.directories.first().cloned().unwrap_or_default();
-        let named = |name: &PathBuf| Named { path: directory.join(name), made: false };
+        let named = |name: &PathBuf| WorkerFileName { path: directory.join(name), made: false };
         return targets.filenames.iter().map(named).collect();
     }
     if targets.files <= 1 && is_device(&job.name) {
-        return vec![Named { path: PathBuf::from(&job.name), made: false }];
+        return vec![WorkerFileName { path: PathBuf::from(&job.name), made: false }];
     }
     let count = targets.directories.len().max(1);
     let directory = targets.directories.get(clone as usize % count).cloned().unwrap_or_default();
     (0..targets.files.max(1))
         .map(|file| {
             let name = formatted(&targets.filename_format, &job.name, clone, file);
-            Named { path: directory.join(name.trim_start_matches('/')), made: true }
+            WorkerFileName { path: directory.join(name.trim_start_matches('/')), made: true }
         })
         .collect()
 }

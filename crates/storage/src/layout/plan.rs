@@ -11,18 +11,18 @@ use kelvin_measure::Random;
 
 use super::amount::bytes;
 use super::fill::Filling;
-use super::name::{self, Named};
-use super::size::{self, Found};
+use super::name::{self, WorkerFileName};
+use super::size::{self, ExistingTarget};
 use super::{device, space};
 use crate::job::{EngineName, Fallocate, Job};
 use crate::probe::device::{named, number};
-use crate::probe::tree::Tree;
+use crate::probe::tree::SystemTree;
 use crate::stream::replay;
 use crate::{Direction, Error, Result, Target, TargetKind};
 
 /// What a worker is, as far as its files go.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Who<'a> {
+pub(crate) struct LayoutWorker<'a> {
     pub job: &'a Job,
     pub clone: u32,
     pub seed: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Who<'a> {
 
 /// What may be done.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules<'a> {
+pub(crate) struct LayoutRules<'a> {
     /// Nothing is to be written.
     pub read_only: bool,
     /// What was never written is filled.
@@ -41,7 +41,7 @@ pub(crate) struct Rules<'a> {
 
 /// A step on the way to a file as the jobs need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum LayoutStep {
     /// Everything in it is dropped.
     Truncate,
     /// Space is reserved up to this size, or the size is set.
@@ -54,7 +54,7 @@ pub(crate) enum Step {
     Fill { from: u64, to: u64 },
 }
 
-impl Step {
+impl LayoutStep {
     /// How many bytes it goes through, for progress.
     pub(crate) fn bytes(self) -> u64 {
         match self {
@@ -66,13 +66,13 @@ impl Step {
 
 /// What is to be done to one file or device.
 #[derive(Debug, Clone)]
-pub(crate) struct Making {
+pub(crate) struct TargetLayout {
     pub path: PathBuf,
     /// The worker for whom it was first needed.
     pub worker: u32,
     pub job: String,
     pub kind: TargetKind,
-    pub steps: Vec<Step>,
+    pub steps: Vec<LayoutStep>,
     /// Files of workers with `create_serialize=0` are made beside each other.
     pub serialize: bool,
     pub fsync: bool,
@@ -84,9 +84,9 @@ pub(crate) struct Making {
 
 /// What is to be done before the first worker begins.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Plan {
+pub(crate) struct LayoutPlan {
     pub directories: BTreeSet<PathBuf>,
-    pub makings: Vec<Making>,
+    pub makings: Vec<TargetLayout>,
     /// For the reader.
     pub notes: Vec<String>,
 }
@@ -105,8 +105,12 @@ struct Known {
 }
 
 /// Decides for all workers. Nothing is written.
-pub(crate) fn plan(workers: &[Who<'_>], rules: Rules<'_>, tree: &Tree) -> Result<(Vec<Vec<Target>>, Plan)> {
-    let mut planner = Planner { rules, tree, known: HashMap::new(), plan: Plan::default() };
+pub(crate) fn plan_layout(
+    workers: &[LayoutWorker<'_>],
+    rules: LayoutRules<'_>,
+    tree: &SystemTree,
+) -> Result<(Vec<Vec<Target>>, LayoutPlan)> {
+    let mut planner = Planner { rules, tree, known: HashMap::new(), plan: LayoutPlan::default() };
     let targets = workers.iter().enumerate().map(|(number, who)| planner.worker(number as u32, *who));
     let targets = targets.collect::<Result<_>>()?;
     planner.plan.makings.retain(|making| !making.steps.is_empty() || making.kind == TargetKind::File);
@@ -114,14 +118,14 @@ pub(crate) fn plan(workers: &[Who<'_>], rules: Rules<'_>, tree: &Tree) -> Result
 }
 
 struct Planner<'a> {
-    rules: Rules<'a>,
-    tree: &'a Tree,
+    rules: LayoutRules<'a>,
+    tree: &'a SystemTree,
     known: HashMap<PathBuf, Known>,
-    plan: Plan,
+    plan: LayoutPlan,
 }
 
 impl Planner<'_> {
-    fn worker(&mut self, number: u32, who: Who<'_>) -> Result<Vec<Target>> {
+    fn worker(&mut self, number: u32, who: LayoutWorker<'_>) -> Result<Vec<Target>> {
         let job = who.job;
         if let Some(missing) = job.targets.directories.iter().find(|directory| !directory.is_dir()) {
             return Err(Error::refused(
@@ -131,12 +135,15 @@ impl Planner<'_> {
         }
         let mut random = Random::part(who.seed, FILE_SIZES, 0);
         // A trace names its files itself and says how far it reaches into each.
-        let (names, ends): (Vec<Named>, Vec<Option<u64>>) = if job.replay.is_some() {
+        let (names, ends): (Vec<WorkerFileName>, Vec<Option<u64>>) = if job.replay.is_some() {
             let reached = replay::files(job, who.clone)?;
             self.may_replay(job, &reached)?;
-            reached.into_iter().map(|file| (Named { path: file.path, made: false }, Some(file.end))).unzip()
+            reached
+                .into_iter()
+                .map(|file| (WorkerFileName { path: file.path, made: false }, Some(file.end)))
+                .unzip()
         } else {
-            name::of(job, who.clone).into_iter().map(|name| (name, None)).unzip()
+            name::target_names(job, who.clone).into_iter().map(|name| (name, None)).unzip()
         };
         let mut targets = Vec::with_capacity(names.len());
         for (index, (name, end)) in names.iter().zip(ends).enumerate() {
@@ -158,8 +165,8 @@ impl Planner<'_> {
     }
 
     /// Refuses a trace that changes what must only be read.
-    fn may_replay(&self, job: &Job, reached: &[replay::Reached]) -> Result<()> {
-        let changes = |file: &&replay::Reached| {
+    fn may_replay(&self, job: &Job, reached: &[replay::ReplayTarget]) -> Result<()> {
+        let changes = |file: &&replay::ReplayTarget| {
             [Direction::Write, Direction::Trim].into_iter().any(|direction| file.bytes[direction] > 0)
         };
         let Some(file) = reached.iter().find(changes).filter(|_| self.rules.read_only) else { return Ok(()) };
@@ -175,8 +182,8 @@ impl Planner<'_> {
     fn target(
         &mut self,
         number: u32,
-        who: Who<'_>,
-        name: &Named,
+        who: LayoutWorker<'_>,
+        name: &WorkerFileName,
         place: (usize, usize),
         end: Option<u64>,
         random: &mut Random,
@@ -187,7 +194,7 @@ impl Planner<'_> {
         let key = self.look(job, name)?;
         let diskless = job.engine.name == EngineName::Null;
         let Some(known) = self.known.get(&key) else { return Err(refused("it is not known".into())) };
-        let found = Found { kind: known.kind, size: known.size, capacity: known.capacity };
+        let found = ExistingTarget { kind: known.kind, size: known.size, capacity: known.capacity };
         let region = match (end, known.kind, known.size) {
             (None, ..) => size::region(job, who.clone, place, found, random).map_err(refused)?,
             (Some(end), TargetKind::Block, Some(size)) if end > size => {
@@ -217,7 +224,7 @@ impl Planner<'_> {
     }
 
     /// Learns what there is under a name; the key under which it is known from then on.
-    fn look(&mut self, job: &Job, name: &Named) -> Result<PathBuf> {
+    fn look(&mut self, job: &Job, name: &WorkerFileName) -> Result<PathBuf> {
         let refused =
             |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
         let path = &name.path;
@@ -280,7 +287,12 @@ impl Planner<'_> {
         Err(format!("it is {what}; I/O goes to files, block devices and character devices"))
     }
 
-    fn missing(&mut self, job: &Job, name: &Named, parent: &Path) -> std::result::Result<Known, String> {
+    fn missing(
+        &mut self,
+        job: &Job,
+        name: &WorkerFileName,
+        parent: &Path,
+    ) -> std::result::Result<Known, String> {
         let diskless = job.engine.name == EngineName::Null;
         if !diskless && !job.targets.allow_create {
             return Err("it does not exist, and allow_file_create=0 says that it must".into());
@@ -309,7 +321,14 @@ impl Planner<'_> {
     }
 
     /// Decides what a regular file needs for one more worker.
-    fn file(&mut self, number: u32, who: Who<'_>, name: &Named, key: &Path, target: &Target) -> Result<()> {
+    fn file(
+        &mut self,
+        number: u32,
+        who: LayoutWorker<'_>,
+        name: &WorkerFileName,
+        key: &Path,
+        target: &Target,
+    ) -> Result<()> {
         let job = who.job;
         let targets = &job.targets;
         let rules = self.rules;
@@ -336,7 +355,7 @@ impl Planner<'_> {
         if targets.create_on_open {
             // What comes to be when it is opened is the worker's.
         } else if targets.fills() && !writes {
-            steps.push(Step::UntilFull { from: size });
+            steps.push(LayoutStep::UntilFull { from: size });
         } else if end > size && !targets.fills() {
             if rules.read_only {
                 return Err(Error::refused(
@@ -352,17 +371,17 @@ impl Planner<'_> {
             if needs_data {
                 let reserve =
                     matches!(targets.fallocate, Fallocate::Native | Fallocate::Posix | Fallocate::Keep);
-                steps.push(Step::Data { from: size, to: end, reserve });
+                steps.push(LayoutStep::Data { from: size, to: end, reserve });
                 known.size = Some(end);
             } else {
                 // As fio, whose writers of a file that is too small begin with a new one. Nothing before the region is
                 // dropped.
                 if size > 0 && target.begin == 0 && !targets.append && !known.needed {
-                    steps.push(Step::Truncate);
+                    steps.push(LayoutStep::Truncate);
                     known.size = Some(0);
                 }
                 if targets.fallocate != Fallocate::None {
-                    steps.push(Step::Reserve { to: end, how: targets.fallocate });
+                    steps.push(LayoutStep::Reserve { to: end, how: targets.fallocate });
                 }
                 if matches!(targets.fallocate, Fallocate::Native | Fallocate::Posix | Fallocate::Truncate) {
                     known.size = Some(end);
@@ -370,7 +389,7 @@ impl Planner<'_> {
             }
         }
         if rules.prepare && size > target.begin && !rules.read_only {
-            steps.push(Step::Fill { from: target.begin, to: end.min(size) });
+            steps.push(LayoutStep::Fill { from: target.begin, to: end.min(size) });
         }
         let create = !targets.create_on_open && !rules.read_only;
         if steps.is_empty() && (!create || known.making.is_some() || name.path.exists()) {
@@ -379,7 +398,7 @@ impl Planner<'_> {
         let filling =
             Filling::new(job, Random::part(who.seed, CONTENT, self.plan.makings.len() as u64).bits());
         let making = *known.making.get_or_insert_with(|| {
-            self.plan.makings.push(Making {
+            self.plan.makings.push(TargetLayout {
                 path: name.path.clone(),
                 worker: number,
                 job: job.name.clone(),
@@ -404,7 +423,7 @@ impl Planner<'_> {
     }
 
     /// A device is filled only when that was asked for and confirmed.
-    fn block(&mut self, number: u32, who: Who<'_>, key: &Path, target: &Target) {
+    fn block(&mut self, number: u32, who: LayoutWorker<'_>, key: &Path, target: &Target) {
         if !self.rules.prepare || self.rules.read_only {
             return;
         }
@@ -420,11 +439,11 @@ impl Planner<'_> {
             }
             return;
         }
-        let step = Step::Fill { from: target.begin, to: target.begin + target.length };
+        let step = LayoutStep::Fill { from: target.begin, to: target.begin + target.length };
         if self.plan.makings.iter().any(|making| making.path == target.path && making.steps.contains(&step)) {
             return;
         }
-        self.plan.makings.push(Making {
+        self.plan.makings.push(TargetLayout {
             path: target.path.clone(),
             worker: number,
             job: who.job.name.clone(),

@@ -15,7 +15,7 @@ pub(super) struct Region {
 
 /// What a target is before anything is done to it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct ExistingTarget {
     pub kind: TargetKind,
     /// Its size in bytes: of a file as it will be when the worker's turn comes; none for what has none.
     pub size: Option<u64>,
@@ -36,7 +36,7 @@ pub(super) fn region(
     job: &Job,
     clone: u32,
     (index, count): (usize, usize),
-    found: Found,
+    found: ExistingTarget,
     random: &mut Random,
 ) -> std::result::Result<Region, String> {
     let targets = &job.targets;
@@ -109,7 +109,13 @@ fn share(all: u64, index: usize, count: usize, block: u64) -> u64 {
     each + if (index as u64) < more { block } else { 0 }
 }
 
-fn begin(job: &Job, clone: u32, found: Found, whole: u64, block: u64) -> std::result::Result<u64, String> {
+fn begin(
+    job: &Job,
+    clone: u32,
+    found: ExistingTarget,
+    whole: u64,
+    block: u64,
+) -> std::result::Result<u64, String> {
     let targets = &job.targets;
     if targets.append && found.kind == TargetKind::File {
         return Ok(found.size.unwrap_or(0));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::amount::bytes;
 use super::extent;
-use super::plan::{Plan, Step};
+use super::plan::{LayoutPlan, LayoutStep};
 use crate::{Error, Result, TargetKind};
 
 /// What a filesystem can hold in all, in bytes; nothing where it does not say.
@@ -32,7 +32,7 @@ struct Need {
 }
 
 /// Refuses what cannot be: more to lay out on a filesystem than it has free.
-pub(crate) fn check(plan: &Plan) -> Result<()> {
+pub(crate) fn check(plan: &LayoutPlan) -> Result<()> {
     let mut needs: BTreeMap<u64, Need> = BTreeMap::new();
     for making in plan.makings.iter().filter(|making| making.kind == TargetKind::File) {
         let facts = fs::metadata(&making.path).ok();
@@ -74,18 +74,19 @@ fn nearest(path: &Path) -> PathBuf {
 }
 
 /// What a file's steps allocate beyond what it has. Space that an interrupted run reserved counts as there.
-fn more(path: &Path, steps: &[Step], mut allocated: u64) -> u64 {
+fn more(path: &Path, steps: &[LayoutStep], mut allocated: u64) -> u64 {
     let (mut sum, mut given_back) = (0_u64, 0_u64);
     for step in steps {
         let bytes = match *step {
-            Step::Truncate => {
+            LayoutStep::Truncate => {
                 given_back = given_back.saturating_add(std::mem::take(&mut allocated));
                 0
             }
-            Step::Reserve { how: crate::job::Fallocate::Truncate, .. } | Step::UntilFull { .. } => 0,
-            Step::Reserve { to, .. } => to.saturating_sub(allocated),
-            Step::Data { from, to, .. } => to.saturating_sub(from).min(to.saturating_sub(allocated)),
-            Step::Fill { from, to } => holes(path, from, to),
+            LayoutStep::Reserve { how: crate::job::Fallocate::Truncate, .. }
+            | LayoutStep::UntilFull { .. } => 0,
+            LayoutStep::Reserve { to, .. } => to.saturating_sub(allocated),
+            LayoutStep::Data { from, to, .. } => to.saturating_sub(from).min(to.saturating_sub(allocated)),
+            LayoutStep::Fill { from, to } => holes(path, from, to),
         };
         allocated = allocated.saturating_add(bytes);
         sum = sum.saturating_add(bytes);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use crate::tick::Tick;
 use crate::{Direction, Error, Result};
@@ -26,7 +26,7 @@ pub struct BandwidthLog {
 impl BandwidthLog {
     /// Adds a tick of the measured part; others are in no log.
     pub fn tick(&mut self, tick: &Tick) {
-        if tick.part != Part::Measured || tick.to <= tick.from {
+        if tick.part != LoadPart::Measured || tick.to <= tick.from {
             return;
         }
         let begin = *self.begin.get_or_insert(tick.from);
@@ -93,7 +93,7 @@ mod tests {
             worker,
             from,
             to,
-            part: Part::Measured,
+            part: LoadPart::Measured,
             targets: vec![PerDirection([Some(Box::new(Tally { bytes, ..Tally::default() })), None, None])],
             syncs: crate::Moments::default(),
             sync_bins: None,
@@ -105,7 +105,7 @@ mod tests {
         log.tick(&tick(0, 5 * second, 6 * second, 4 << 20));
         log.tick(&tick(1, 5 * second + WINDOW, 6 * second, 1 << 20));
         let mut ramp = tick(0, 6 * second, 7 * second, 1 << 30);
-        ramp.part = Part::RampUp;
+        ramp.part = LoadPart::RampUp;
         log.tick(&ramp);
         // 2 MiB in the first half second; 3 MiB in the second.
         assert_eq!(log.rows(0), "500, 4096, 0, 0, 0\n1000, 6144, 0, 0, 0\n");

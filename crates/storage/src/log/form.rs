@@ -5,7 +5,7 @@ use std::io::{Read, Write as _};
 
 use kelvin_measure::Nanos;
 
-use super::{Done, HistogramRow, LogKind, Row};
+use super::{CompletedIo, HistogramRow, LogKind, LogRow};
 use crate::BINS;
 use crate::job::{LogValue, Logs};
 
@@ -45,7 +45,7 @@ impl Form {
     }
 
     /// Adds a row.
-    pub(super) fn row(&self, out: &mut Vec<u8>, begin: Nanos, row: &Row) {
+    pub(super) fn row(&self, out: &mut Vec<u8>, begin: Nanos, row: &LogRow) {
         let mean = row.value.round().max(0.0) as u64;
         let time = self.time(row.at, begin);
         let value = if self.value == LogValue::Maximum { row.greatest.unwrap_or(mean) } else { mean };
@@ -167,7 +167,7 @@ impl Sample {
 }
 
 /// The row of an I/O in one of the logs.
-pub(super) fn row_of(done: &Done, kind: LogKind) -> Row {
+pub(super) fn row_of(done: &CompletedIo, kind: LogKind) -> LogRow {
     let value = match kind {
         // The rate of an I/O alone: its bytes by its own time.
         LogKind::Bandwidth => f64::from(done.length) / 1024.0 * 1e9 / done.completion.max(1) as f64,
@@ -176,7 +176,7 @@ pub(super) fn row_of(done: &Done, kind: LogKind) -> Row {
         LogKind::Completion => done.completion as f64,
         LogKind::Total => done.total as f64,
     };
-    Row {
+    LogRow {
         kind,
         at: done.at,
         value,

@@ -12,8 +12,8 @@ mod writer;
 
 pub use aggregate::BandwidthLog;
 pub use form::{inflate, inflate_at_most};
-pub use recorder::Recorder;
-pub use writer::Writer;
+pub use recorder::LogRecorder;
+pub use writer::LogWriter;
 
 use crate::Direction;
 use kelvin_measure::Nanos;
@@ -51,7 +51,7 @@ impl LogKind {
 
 /// An I/O that has ended, as the worker tells its recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
+pub struct CompletedIo {
     /// When it ended, on the run's clock.
     pub at: Nanos,
     /// When it was issued, on the run's clock.
@@ -74,7 +74,7 @@ pub struct Done {
 
 /// A row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct LogRow {
     /// Which log.
     pub kind: LogKind,
     /// When, on the run's clock.
@@ -120,9 +120,9 @@ pub struct Chunk {
     /// Whether it is the worker's last.
     pub last: bool,
     /// Rows of all logs with windows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LogRow>,
     /// Without windows: every I/O.
-    pub done: Vec<Done>,
+    pub done: Vec<CompletedIo>,
     /// Rows of the histogram log.
     pub histograms: Vec<HistogramRow>,
     /// What was issued, in its order, for `write_iolog`: when, what.

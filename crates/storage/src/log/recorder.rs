@@ -2,11 +2,11 @@
 
 use kelvin_measure::Nanos;
 
-use super::{Chunk, Done, HistogramRow, Issued, LogKind, Row};
+use super::{Chunk, CompletedIo, HistogramRow, Issued, LogKind, LogRow};
 use crate::job::{Job, LogValue};
 use crate::{Bins, Direction, Io, PerDirection, SyncCall};
 
-/// I/Os or issues after which a chunk should be fetched, so that memory stays bounded: 4 MiB of [`Done`].
+/// I/Os or issues after which a chunk should be fetched, so that memory stays bounded: 4 MiB of [`CompletedIo`].
 const FULL: usize = 65_536;
 
 /// Sums of a direction in the current window.
@@ -61,7 +61,7 @@ struct Histograms {
 /// Writes down what a worker did, for the log files that its job asks for. In windows there is no allocation for an
 /// I/O, and a few additions; without windows an I/O costs 64 bytes.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct LogRecorder {
     begin: Option<Nanos>,
     /// The earlier of the ends of the current windows; what ends later closes them first.
     next: Nanos,
@@ -103,7 +103,7 @@ impl Kinds {
     }
 }
 
-impl Recorder {
+impl LogRecorder {
     /// For a worker of a job; none when it asks for no log. All clones record alike.
     pub fn new(job: &Job, _clone: u32) -> Option<Self> {
         let logs = &job.logs;
@@ -168,7 +168,7 @@ impl Recorder {
 
     /// An I/O of the measured part has ended.
     #[inline]
-    pub fn record(&mut self, done: &Done) {
+    pub fn record(&mut self, done: &CompletedIo) {
         if done.at >= self.next {
             self.close(done.issued, done.at);
         }
@@ -273,7 +273,7 @@ impl Recorder {
 }
 
 impl Windows {
-    fn emit(&mut self, at: Nanos, kinds: Kinds, rows: &mut Vec<Row>) {
+    fn emit(&mut self, at: Nanos, kinds: Kinds, rows: &mut Vec<LogRow>) {
         let over = at - self.from;
         for direction in Direction::ALL {
             let window = std::mem::take(&mut self.sums[direction]);
@@ -282,7 +282,7 @@ impl Windows {
                 continue;
             }
             let mut row = |kind, value: f64, greatest: u64| {
-                rows.push(Row {
+                rows.push(LogRow {
                     kind,
                     at,
                     value,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
 
-use super::{Chunk, LogKind, Row};
+use super::{Chunk, LogKind, LogRow};
 use crate::{Direction, PerDirection};
 
 /// How long a window is held back for workers of which nothing was heard yet.
@@ -54,7 +54,7 @@ impl Summed {
     }
 
     /// Takes a worker's chunk. Rows are taken as they are; of I/Os (`done`) the writer makes rows first.
-    pub(super) fn add(&mut self, worker: u32, chunk: &Chunk, rows: impl Iterator<Item = Row>) {
+    pub(super) fn add(&mut self, worker: u32, chunk: &Chunk, rows: impl Iterator<Item = LogRow>) {
         let kind = self.kind;
         for row in rows.filter(|row| row.kind == kind) {
             self.row(chunk.begin, &row);
@@ -67,7 +67,7 @@ impl Summed {
         }
     }
 
-    fn row(&mut self, begin: Nanos, row: &Row) {
+    fn row(&mut self, begin: Nanos, row: &LogRow) {
         // A window's row is at its end, which is the beginning of the next.
         let within = if row.weight.1 > 0 { row.at.saturating_sub(1) } else { row.at };
         let number = within / self.length;
@@ -94,7 +94,7 @@ impl Summed {
     }
 
     /// The rows of the windows that are complete; with `all` of every window.
-    pub(super) fn rows(&mut self, all: bool, maximum: bool) -> Vec<Row> {
+    pub(super) fn rows(&mut self, all: bool, maximum: bool) -> Vec<LogRow> {
         let until = self.told.values().copied().min().unwrap_or(self.latest);
         let complete = until.min(self.latest.saturating_sub(HELD)) / self.length;
         let mut rows = Vec::new();
@@ -118,7 +118,7 @@ impl Summed {
                 let value =
                     if is_rate { sum.amount / (sum.over as f64 / 1e9) } else { sum.amount / sum.ios as f64 };
                 let greatest = if is_rate { value.round() as u64 } else { sum.greatest };
-                rows.push(Row {
+                rows.push(LogRow {
                     kind: self.kind,
                     at: (number + 1) * self.length,
                     value,

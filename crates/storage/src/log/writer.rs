@@ -39,8 +39,8 @@ struct Shared {
     parts: Vec<usize>,
 }
 
-/// The log files of a run. Every chunk is at the kernel before [`Writer::chunk`] returns.
-pub struct Writer {
+/// The log files of a run. Every chunk is at the kernel before [`LogWriter::chunk`] returns.
+pub struct LogWriter {
     files: Vec<LogFile>,
     workers: Vec<Worker>,
     sums: Vec<SummedLog>,
@@ -122,7 +122,7 @@ fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
     Ok(started + millis(clock) - millis(ClockId::Realtime))
 }
 
-impl Writer {
+impl LogWriter {
     /// For the workers of all jobs, in their order. Relative names are below `directory`; `started` is what the clock
     /// of the day showed at the zero of the run's clock, in milliseconds since 1970. The files are made at once.
     pub fn new(jobs: &Jobs, directory: Option<&Path>, started: i64) -> Result<Self> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kelvin_measure::Nanos;
 
 use crate::job::{Job, Mixed};
-use crate::result::{DirectionOutcome, Outcome, Samples, WorkerOutcome};
+use crate::result::{DirectionOutcome, JobsOutcome, Samples, WorkerOutcome};
 use crate::tick::DepthCounts;
 use crate::{BinSums, Direction, Moments, PerDirection};
 
@@ -85,7 +85,7 @@ pub(super) fn rate(count: u64, nanos: Nanos) -> f64 {
 
 /// A file or device of an entry.
 #[derive(Debug, Clone)]
-pub struct TargetLine {
+pub struct TargetTotals {
     /// Its path; of several added up that of the device.
     pub path: PathBuf,
     /// The block device below it.
@@ -100,7 +100,7 @@ pub struct TargetLine {
     pub depth: Option<f64>,
 }
 
-impl TargetLine {
+impl TargetTotals {
     /// I/Os a second in a direction.
     pub fn iops(&self, direction: Direction) -> f64 {
         rate(self.directions[direction].ios, self.measured)
@@ -114,7 +114,7 @@ impl TargetLine {
 
 /// An entry of a result.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct ResultEntry<'a> {
     /// The first worker's job.
     pub job: &'a Job,
     /// The workers that are in it, at least one.
@@ -143,7 +143,7 @@ pub struct Entry<'a> {
     pub error: Option<(i32, &'a str)>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> ResultEntry<'a> {
     fn new(job: &'a Job) -> Self {
         Self {
             job,
@@ -260,7 +260,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Its files and devices, each once.
-    pub fn targets(&self) -> Vec<TargetLine> {
+    pub fn targets(&self) -> Vec<TargetTotals> {
         self.targets_by(|target| (target.path.clone(), target.device.clone()))
     }
 
@@ -271,7 +271,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Its devices, files on the same one added up.
-    pub fn devices(&self) -> Vec<TargetLine> {
+    pub fn devices(&self) -> Vec<TargetTotals> {
         self.targets_by(|target| match &target.device {
             Some(device) => (Path::new("/dev").join(device), target.device.clone()),
             None => (target.path.parent().unwrap_or(&target.path).to_owned(), None),
@@ -281,8 +281,8 @@ impl<'a> Entry<'a> {
     fn targets_by(
         &self,
         name: impl Fn(&crate::result::TargetOutcome) -> (PathBuf, Option<String>),
-    ) -> Vec<TargetLine> {
-        let mut lines: Vec<TargetLine> = Vec::new();
+    ) -> Vec<TargetTotals> {
+        let mut lines: Vec<TargetTotals> = Vec::new();
         let mut places: BTreeMap<PathBuf, usize> = BTreeMap::new();
         // A file that several workers have is one.
         let mut files: BTreeSet<&Path> = BTreeSet::new();
@@ -291,7 +291,7 @@ impl<'a> Entry<'a> {
                 let (path, device) = name(target);
                 let place = *places.entry(path.clone()).or_insert(lines.len());
                 if place == lines.len() {
-                    lines.push(TargetLine {
+                    lines.push(TargetTotals {
                         path,
                         device,
                         files: 0,
@@ -339,14 +339,14 @@ fn little(sums: &DirectionOutcome, measured: Nanos) -> Option<f64> {
 
 /// The entries of a result in their order. As fio: a worker of a job with `group_reporting` joins the entry before it
 /// when that is of the same group.
-pub fn merged(outcome: &Outcome) -> Vec<Entry<'_>> {
-    let mut entries: Vec<Entry<'_>> = Vec::new();
+pub fn merged(outcome: &JobsOutcome) -> Vec<ResultEntry<'_>> {
+    let mut entries: Vec<ResultEntry<'_>> = Vec::new();
     for worker in &outcome.workers {
         let Some(job) = outcome.jobs.jobs.get(worker.job) else { continue };
         let joins = job.course.group_reporting
-            && entries.last().and_then(Entry::first).is_some_and(|first| first.group == worker.group);
+            && entries.last().and_then(ResultEntry::first).is_some_and(|first| first.group == worker.group);
         if !joins {
-            entries.push(Entry::new(job));
+            entries.push(ResultEntry::new(job));
         }
         if let Some(entry) = entries.last_mut() {
             entry.add(worker);
@@ -356,7 +356,7 @@ pub fn merged(outcome: &Outcome) -> Vec<Entry<'_>> {
 }
 
 /// Bytes a second of a line of a whole group, which its entries' samples are shares of.
-pub(super) fn group_rate(entries: &[Entry<'_>], group: u32, word: &str) -> f64 {
+pub(super) fn group_rate(entries: &[ResultEntry<'_>], group: u32, word: &str) -> f64 {
     let (mut bytes, mut runtime) = (0, 0);
     for entry in entries.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)) {
         if let Some((_, more, time)) = entry.brief(word) {

@@ -1,20 +1,20 @@
 //! fio's JSON and JSON+. Everything of Kelvin's is under the key `kelvin`, so that consumers of fio's do not stumble.
 
-use super::entry::{Entry, Line, TargetLine, group_rate, merged};
+use super::entry::{Line, ResultEntry, TargetTotals, group_rate, merged};
 use super::latency::{Classes, LONG, SHORT, is_known, shares};
 use super::normal::{Below, busy, millis};
-use super::tree::{Object, Tree};
+use super::tree::{JsonTree, Object};
 use super::{OutputOptions, VERSION};
 use crate::job::{Mixed, ReportOptions, SteadyFigure, SteadyState};
 use crate::jobfile::first_name;
-use crate::result::{DiskUse, Outcome, SteadyOutcome};
+use crate::result::{DiskUse, JobsOutcome, SteadyOutcome};
 use crate::{BinSums, Direction, Moments, middle};
 
 /// More targets than these are given by device, so that a job of a million files has a result that can be read.
 const GIVEN_TARGETS: usize = 1024;
 
 /// The result in fio's JSON; with `plus` every bin of the histograms is in it.
-pub fn json(outcome: &Outcome, options: &OutputOptions, plus: bool) -> String {
+pub fn json(outcome: &JobsOutcome, options: &OutputOptions, plus: bool) -> String {
     let entries = merged(outcome);
     let mut top = Object::new();
     top.add("fio version", VERSION)
@@ -24,11 +24,11 @@ pub fn json(outcome: &Outcome, options: &OutputOptions, plus: bool) -> String {
     if !outcome.jobs.global.is_empty() {
         top.add("global options", given(&outcome.jobs.global));
     }
-    let jobs: Vec<Tree> =
+    let jobs: Vec<JsonTree> =
         entries.iter().map(|entry| job(entry, &entries, plus, options.partial).into()).collect();
     top.add("jobs", jobs);
     if !outcome.disks.is_empty() {
-        let disks: Vec<Tree> = outcome.disks.iter().flat_map(disk).collect();
+        let disks: Vec<JsonTree> = outcome.disks.iter().flat_map(disk).collect();
         top.add("disk_util", disks);
     }
     if let Some(remarks) = remarks(options) {
@@ -43,7 +43,7 @@ fn remarks(options: &OutputOptions) -> Option<Object> {
     if let Some(run) = options.remarks.run {
         fields.add("run", run);
     }
-    let list = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect::<Vec<Tree>>();
+    let list = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect::<Vec<JsonTree>>();
     if let Some((state, reasons)) = &options.remarks.state {
         fields.add("state", *state);
         fields.add("reasons", list(reasons));
@@ -54,7 +54,7 @@ fn remarks(options: &OutputOptions) -> Option<Object> {
         let fields = fields.with("title", finding.title.as_str()).with("evidence", list(&finding.evidence));
         fields.with("next", finding.next.as_str()).into()
     });
-    let findings: Vec<Tree> = findings.collect();
+    let findings: Vec<JsonTree> = findings.collect();
     if !findings.is_empty() {
         fields.add("findings", findings);
     }
@@ -77,7 +77,7 @@ fn given(options: &[(String, String)]) -> Object {
     fields
 }
 
-fn job(entry: &Entry<'_>, all: &[Entry<'_>], plus: bool, partial: bool) -> Object {
+fn job(entry: &ResultEntry<'_>, all: &[ResultEntry<'_>], plus: bool, partial: bool) -> Object {
     let job = entry.job;
     let report = &job.report;
     let mut fields = Object::new();
@@ -217,7 +217,7 @@ fn direction(line: &Line, report: &ReportOptions, whole: f64, plus: bool) -> Obj
             let fields = Object::new().with("prioclass", u64::from(one.class()));
             fields.with("prio", u64::from(one.level())).with(name, times).into()
         });
-        fields.add("prios", each.collect::<Vec<Tree>>());
+        fields.add("prios", each.collect::<Vec<JsonTree>>());
     }
     fields
         .add("bw_min", line.bandwidth.least as u64)
@@ -234,7 +234,7 @@ fn direction(line: &Line, report: &ReportOptions, whole: f64, plus: bool) -> Obj
     fields
 }
 
-fn syncs(entry: &Entry<'_>, plus: bool) -> Object {
+fn syncs(entry: &ResultEntry<'_>, plus: bool) -> Object {
     Object::new()
         .with("total_ios", entry.syncs.count)
         .with("lat_ns", distribution(&entry.syncs, Some(&entry.sync_bins), &entry.job.report, plus))
@@ -261,7 +261,7 @@ fn steady_state(steady: &SteadyOutcome, asked: &SteadyState) -> Object {
     let mean = |values: &[f64]| {
         if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
     };
-    let whole = |values: &[f64]| -> Vec<Tree> {
+    let whole = |values: &[f64]| -> Vec<JsonTree> {
         values.iter().map(|value| (value.round().max(0.0) as u64).into()).collect()
     };
     let figure = match asked.figure {
@@ -292,7 +292,7 @@ fn steady_state(steady: &SteadyOutcome, asked: &SteadyState) -> Object {
 }
 
 /// The disk, then those below it, as fio lists them.
-fn disk(disk: &DiskUse) -> Vec<Tree> {
+fn disk(disk: &DiskUse) -> Vec<JsonTree> {
     use Direction::{Read, Write};
     let mut fields = Object::new();
     fields
@@ -331,7 +331,7 @@ fn disk(disk: &DiskUse) -> Vec<Tree> {
 }
 
 /// What Kelvin knows beside fio's fields.
-fn added(entry: &Entry<'_>) -> Object {
+fn added(entry: &ResultEntry<'_>) -> Object {
     let job = entry.job;
     let mut fields = Object::new();
     fields
@@ -373,7 +373,7 @@ fn added(entry: &Entry<'_>) -> Object {
     let mut unknown = Object::new();
     for (word, line) in entry.lines() {
         let count = line.sums.completion_bins.count();
-        let few: Vec<Tree> = job
+        let few: Vec<JsonTree> = job
             .report
             .percentiles
             .iter()
@@ -395,7 +395,10 @@ fn added(entry: &Entry<'_>) -> Object {
     } else {
         entry.targets()
     };
-    fields.add("targets", targets.iter().map(|line| target(line, &job.report).into()).collect::<Vec<Tree>>());
+    fields.add(
+        "targets",
+        targets.iter().map(|line| target(line, &job.report).into()).collect::<Vec<JsonTree>>(),
+    );
     let sums = entry.verified();
     if entry.workers.iter().any(|worker| worker.verified.is_some()) {
         fields.add(
@@ -407,7 +410,7 @@ fn added(entry: &Entry<'_>) -> Object {
                 .with("clat_ns", times(&sums.completion)),
         );
     }
-    let failures: Vec<Tree> = entry
+    let failures: Vec<JsonTree> = entry
         .workers
         .iter()
         .flat_map(|worker| worker.failures.iter().map(move |failures| (worker, failures)))
@@ -433,7 +436,7 @@ fn added(entry: &Entry<'_>) -> Object {
     if let Some((number, words)) = entry.error {
         fields.add("ended_by", Object::new().with("error", i64::from(number)).with("message", words));
     }
-    let notes: Vec<Tree> =
+    let notes: Vec<JsonTree> =
         entry.workers.iter().flat_map(|worker| &worker.notes).map(|note| note.as_str().into()).collect();
     if !notes.is_empty() {
         fields.add("notes", notes);
@@ -441,7 +444,7 @@ fn added(entry: &Entry<'_>) -> Object {
     fields
 }
 
-fn target(line: &TargetLine, report: &ReportOptions) -> Object {
+fn target(line: &TargetTotals, report: &ReportOptions) -> Object {
     let mut fields = Object::new();
     fields.add("path", line.path.display().to_string());
     if let Some(device) = &line.device {

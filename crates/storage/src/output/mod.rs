@@ -15,13 +15,13 @@ mod tree;
 mod unit;
 
 pub use banner::{banner, starting};
-pub use entry::{Entry, Line, RateSamples, TargetLine, merged};
+pub use entry::{Line, RateSamples, ResultEntry, TargetTotals, merged};
 pub use json::json;
 pub use normal::normal;
 pub use terse::terse;
 
-use crate::result::Outcome;
-use crate::{Error, Result, error::Place};
+use crate::result::JobsOutcome;
+use crate::{Error, Result, error::Location};
 
 /// What Kelvin calls itself where fio gives its version: the format's version first, as consumers look for it, then
 /// who it was.
@@ -111,7 +111,7 @@ pub enum Format {
 
 impl Format {
     /// Of fio's words, several apart by commas: `normal`, `terse` or `minimal`, `json`, `json+`.
-    pub fn parse(words: &str, place: &Place) -> Result<Vec<Self>> {
+    pub fn parse(words: &str, place: &Location) -> Result<Vec<Self>> {
         words
             .split(',')
             .map(|word| match word.trim() {
@@ -135,7 +135,7 @@ impl Format {
 
 /// A result in one or several formats, in fio's order: terse, JSON, normal. The normal text is without the banner,
 /// which is written before the run.
-pub fn written(outcome: &Outcome, formats: &[Format], options: &OutputOptions) -> Result<String> {
+pub fn render_formats(outcome: &JobsOutcome, formats: &[Format], options: &OutputOptions) -> Result<String> {
     let mut text = String::new();
     if formats.contains(&Format::Terse) {
         text.push_str(&terse(outcome, options)?);

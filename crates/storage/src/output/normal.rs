@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::OutputOptions;
-use super::entry::{Entry, Line, RateSamples, TargetLine, group_rate, merged, rate};
+use super::entry::{Line, RateSamples, ResultEntry, TargetTotals, group_rate, merged, rate};
 use super::latency::{Classes, LONG, SHORT, is_known, shares};
 use super::unit::{TimeUnit, Unit, Units, scaled, short_time};
 use crate::job::ReportOptions;
-use crate::result::{DiskUse, Outcome, SteadyOutcome};
+use crate::result::{DiskUse, JobsOutcome, SteadyOutcome};
 use crate::{BinSums, Direction, Moments};
 
 /// More targets than these are shown by device, their files added up.
@@ -15,7 +15,7 @@ const SHOWN_TARGETS: usize = 16;
 
 /// The result as fio prints it: an entry for each worker or group, the groups' status, the disks. What Kelvin adds
 /// stands in lines that begin with `kelvin`.
-pub fn normal(outcome: &Outcome, options: &OutputOptions) -> String {
+pub fn normal(outcome: &JobsOutcome, options: &OutputOptions) -> String {
     let entries = merged(outcome);
     let mut text = String::from("\n");
     for entry in &entries {
@@ -35,7 +35,7 @@ pub fn normal(outcome: &Outcome, options: &OutputOptions) -> String {
     text
 }
 
-fn entry_text(text: &mut String, entry: &Entry<'_>, all: &[Entry<'_>], options: &OutputOptions) {
+fn entry_text(text: &mut String, entry: &ResultEntry<'_>, all: &[ResultEntry<'_>], options: &OutputOptions) {
     let Some(first) = entry.first() else { return };
     let job = entry.job;
     let error = entry.error.map_or_else(
@@ -280,7 +280,7 @@ fn classes(text: &mut String, bins: &BinSums) {
     }
 }
 
-fn depths(text: &mut String, entry: &Entry<'_>) {
+fn depths(text: &mut String, entry: &ResultEntry<'_>) {
     let row = |labels: [&str; 7], counts: &[u64; 7]| {
         let parts: Vec<String> =
             labels.iter().zip(shares(counts)).map(|(label, share)| format!("{label}={share:3.1}%")).collect();
@@ -329,7 +329,7 @@ fn steady_line(text: &mut String, steady: &SteadyOutcome, asked: &crate::job::St
 
 /// What fio does not say: each target's own figures where there are several, the depth that was reached, what the
 /// verifying pass read, and notes.
-fn added(text: &mut String, entry: &Entry<'_>) {
+fn added(text: &mut String, entry: &ResultEntry<'_>) {
     let units = Units::of(&entry.job.report);
     let asked = u64::from(entry.job.depth.depth) * entry.workers.len() as u64;
     let depth = |depth: Option<f64>| depth.map_or_else(|| "–".into(), |depth| format!("{depth:.2}"));
@@ -368,7 +368,7 @@ fn added(text: &mut String, entry: &Entry<'_>) {
     }
 }
 
-fn target(text: &mut String, line: &TargetLine, units: Units, depth: &str) {
+fn target(text: &mut String, line: &TargetTotals, units: Units, depth: &str) {
     let device = line.device.as_deref().map_or_else(String::new, |device| format!(" ({device})"));
     let files = if line.files > 1 { format!(", {} files", line.files) } else { String::new() };
     let _ = writeln!(text, "    {}{device}{files}: depth={depth}", line.path.display());
@@ -397,12 +397,12 @@ fn target(text: &mut String, line: &TargetLine, units: Units, depth: &str) {
 }
 
 /// "Run status group 0": each direction over all entries of the group.
-fn groups(text: &mut String, entries: &[Entry<'_>]) {
+fn groups(text: &mut String, entries: &[ResultEntry<'_>]) {
     let mut numbers: Vec<u32> =
         entries.iter().filter_map(|entry| entry.first().map(|first| first.group)).collect();
     numbers.dedup();
     for group in numbers {
-        let members: Vec<&Entry<'_>> =
+        let members: Vec<&ResultEntry<'_>> =
             entries.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)).collect();
         let Some(units) = members.first().map(|entry| Units::of(&entry.job.report)) else { continue };
         let _ = writeln!(text, "\nRun status group {group} (all jobs):");

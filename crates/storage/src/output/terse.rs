@@ -2,23 +2,23 @@
 
 use std::fmt::Write as _;
 
-use super::entry::{Entry, Line, RateSamples, merged};
+use super::entry::{Line, RateSamples, ResultEntry, merged};
 use super::latency::{Classes, shares};
 use super::normal::{busy, millis};
 use super::{OutputOptions, VERSION};
 use crate::job::ReportOptions;
-use crate::result::{DiskUse, Outcome};
-use crate::{Error, Moments, Result, error::Place};
+use crate::result::{DiskUse, JobsOutcome};
+use crate::{Error, Moments, Result, error::Location};
 
 /// Percentiles in a line, whatever the list's length.
 const PERCENTILES: usize = 20;
 
 /// A line for each entry, in the version of the options: 2 to 5.
-pub fn terse(outcome: &Outcome, options: &OutputOptions) -> Result<String> {
+pub fn terse(outcome: &JobsOutcome, options: &OutputOptions) -> Result<String> {
     let version = options.terse_version;
     if !(2..=5).contains(&version) {
         return Err(Error::Input {
-            place: Place::default(),
+            place: Location::default(),
             problem: format!("no terse version {version}: take 2, 3, 4 or 5"),
         });
     }
@@ -34,7 +34,7 @@ fn field(name: &str) -> String {
     name.replace([';', '\n'], "_")
 }
 
-fn line(text: &mut String, entry: &Entry<'_>, disks: &[DiskUse], version: u8) {
+fn line(text: &mut String, entry: &ResultEntry<'_>, disks: &[DiskUse], version: u8) {
     let group = entry.first().map_or(0, |first| first.group);
     let error = entry.error.map(|error| error.0).or(entry.first_error).unwrap_or(0);
     let name = field(&entry.job.name);

@@ -4,30 +4,30 @@ use std::fmt;
 
 /// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Tree {
+pub(super) enum JsonTree {
     Whole(i64),
     Real(f64),
     Text(String),
     Object(Object),
-    List(Vec<Tree>),
+    List(Vec<JsonTree>),
 }
 
 /// Fields in their order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Object(Vec<(String, Tree)>);
+pub(super) struct Object(Vec<(String, JsonTree)>);
 
 impl Object {
     pub(super) fn new() -> Self {
         Self::default()
     }
 
-    pub(super) fn add(&mut self, name: impl Into<String>, value: impl Into<Tree>) -> &mut Self {
+    pub(super) fn add(&mut self, name: impl Into<String>, value: impl Into<JsonTree>) -> &mut Self {
         self.0.push((name.into(), value.into()));
         self
     }
 
     /// With one more field; for short objects.
-    pub(super) fn with(mut self, name: impl Into<String>, value: impl Into<Tree>) -> Self {
+    pub(super) fn with(mut self, name: impl Into<String>, value: impl Into<JsonTree>) -> Self {
         self.add(name, value);
         self
     }
@@ -37,57 +37,57 @@ impl Object {
     }
 }
 
-impl From<u64> for Tree {
+impl From<u64> for JsonTree {
     fn from(value: u64) -> Self {
         // fio's numbers are signed; what no run can reach is the greatest.
         Self::Whole(i64::try_from(value).unwrap_or(i64::MAX))
     }
 }
 
-impl From<i64> for Tree {
+impl From<i64> for JsonTree {
     fn from(value: i64) -> Self {
         Self::Whole(value)
     }
 }
 
-impl From<u32> for Tree {
+impl From<u32> for JsonTree {
     fn from(value: u32) -> Self {
         Self::Whole(i64::from(value))
     }
 }
 
-impl From<f64> for Tree {
+impl From<f64> for JsonTree {
     fn from(value: f64) -> Self {
         // JSON has no other numbers.
         Self::Real(if value.is_finite() { value } else { 0.0 })
     }
 }
 
-impl From<&str> for Tree {
+impl From<&str> for JsonTree {
     fn from(value: &str) -> Self {
         Self::Text(value.into())
     }
 }
 
-impl From<String> for Tree {
+impl From<String> for JsonTree {
     fn from(value: String) -> Self {
         Self::Text(value)
     }
 }
 
-impl From<Object> for Tree {
+impl From<Object> for JsonTree {
     fn from(value: Object) -> Self {
         Self::Object(value)
     }
 }
 
-impl From<Vec<Tree>> for Tree {
-    fn from(value: Vec<Tree>) -> Self {
+impl From<Vec<JsonTree>> for JsonTree {
+    fn from(value: Vec<JsonTree>) -> Self {
         Self::List(value)
     }
 }
 
-impl Tree {
+impl JsonTree {
     fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
         let indent = |f: &mut fmt::Formatter<'_>, depth: usize| write!(f, "{:1$}", "", depth * 2);
         match self {
@@ -122,7 +122,7 @@ impl Tree {
     }
 }
 
-impl fmt::Display for Tree {
+impl fmt::Display for JsonTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, 0)
     }
@@ -130,6 +130,6 @@ impl fmt::Display for Tree {
 
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Tree::Object(self.clone()).write(f, 0)
+        JsonTree::Object(self.clone()).write(f, 0)
     }
 }

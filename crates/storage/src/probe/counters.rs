@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::diskstats;
-use super::facts::{CpuRun, DeviceRun, Other};
+use super::facts::{CpuRun, DeviceRun, OtherProcess};
 use super::limits;
-use super::tree::Tree;
+use super::tree::SystemTree;
 use crate::PerDirection;
 
 /// Length of the sectors of `/proc/diskstats`, whatever the device's are.
@@ -22,7 +22,7 @@ pub(crate) struct Reading {
     pub(crate) at: Instant,
     disks: BTreeMap<String, diskstats::Counters>,
     own: Option<(u64, u64)>,
-    others: BTreeMap<u32, Other>,
+    others: BTreeMap<u32, OtherProcess>,
     cpu: Option<[u64; 8]>,
     throttled: Option<f64>,
     /// Bytes in the page cache that are still to be written, of whichever process and device.
@@ -31,12 +31,12 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Reads them now.
-    pub(crate) fn take(tree: &Tree) -> Self {
+    pub(crate) fn take(tree: &SystemTree) -> Self {
         Self { others: others(tree), ..Self::without_others(tree) }
     }
 
     /// The same without those of other processes, of which a machine has hundreds.
-    pub(crate) fn without_others(tree: &Tree) -> Self {
+    pub(crate) fn without_others(tree: &SystemTree) -> Self {
         Self {
             disks: diskstats::read(tree),
             own: tree.text("/proc/self/io").as_deref().and_then(io),
@@ -50,7 +50,7 @@ impl Reading {
     }
 
     /// Adds those of other processes, which are worth no wait.
-    pub(crate) fn add_others(&mut self, tree: &Tree) {
+    pub(crate) fn add_others(&mut self, tree: &SystemTree) {
         self.others = others(tree);
     }
 
@@ -83,18 +83,18 @@ impl Reading {
     }
 
     /// What other processes moved since an earlier reading, those that moved the most first.
-    pub(crate) fn others_since(&self, earlier: &Self) -> Vec<Other> {
+    pub(crate) fn others_since(&self, earlier: &Self) -> Vec<OtherProcess> {
         // Without an earlier look at them all of their lives would be counted.
         if earlier.others.is_empty() {
             return Vec::new();
         }
-        let moved = |(process, now): (&u32, &Other)| {
+        let moved = |(process, now): (&u32, &OtherProcess)| {
             let then = earlier.others.get(process).filter(|then| then.name == now.name);
             let (read, written) = then.map_or((0, 0), |then| (then.read, then.written));
             let (read, written) = (now.read.saturating_sub(read), now.written.saturating_sub(written));
-            (read + written > 0).then(|| Other { read, written, ..now.clone() })
+            (read + written > 0).then(|| OtherProcess { read, written, ..now.clone() })
         };
-        let mut found: Vec<Other> = self.others.iter().filter_map(moved).collect();
+        let mut found: Vec<OtherProcess> = self.others.iter().filter_map(moved).collect();
         found.sort_by_key(|other| std::cmp::Reverse(other.read + other.written));
         found.truncate(OTHERS);
         found
@@ -135,7 +135,7 @@ fn dirty(text: &str) -> u64 {
     ["Dirty:", "Writeback:"].into_iter().filter_map(kib).sum::<u64>() << 10
 }
 
-fn others(tree: &Tree) -> BTreeMap<u32, Other> {
+fn others(tree: &SystemTree) -> BTreeMap<u32, OtherProcess> {
     let own = std::process::id();
     let numbers = tree.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
     numbers
@@ -145,7 +145,7 @@ fn others(tree: &Tree) -> BTreeMap<u32, Other> {
             let (read, written) = io(&tree.text(&format!("/proc/{process}/io"))?)?;
             // Kernel threads and whoever never did anything are most of them.
             let name = (read + written > 0).then(|| tree.line(&format!("/proc/{process}/comm"))).flatten()?;
-            Some((process, Other { name, process, read, written }))
+            Some((process, OtherProcess { name, process, read, written }))
         })
         .collect()
 }
@@ -189,7 +189,7 @@ mod tests {
         write("proc/4194305/io", &io(other));
         write("proc/4194305/comm", "cp\n");
         write("proc/stat", cpu);
-        Reading::take(&Tree::at(root.path()))
+        Reading::take(&SystemTree::at(root.path()))
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_nothing() {
         let root = tempfile::tempdir().unwrap();
-        let nothing = Reading::take(&Tree::at(root.path()));
+        let nothing = Reading::take(&SystemTree::at(root.path()));
         assert_eq!(nothing.own_since(&nothing), None);
         assert_eq!(nothing.cpu_since(&nothing), CpuRun::default());
         assert_eq!(nothing.devices_since(&nothing, &["sda".into()]), []);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use super::facts::{DeviceFacts, Layer, LayerKind, Queue};
-use super::tree::Tree;
+use super::tree::SystemTree;
 
 /// Deeper than any stack of volumes: a cycle, which only a broken tree has.
 const DEEPEST: u32 = 16;
@@ -15,7 +15,7 @@ fn home(name: &str) -> String {
 }
 
 /// The name of the device with a number such as "8:1".
-pub(crate) fn named(tree: &Tree, number: &str) -> Option<String> {
+pub(crate) fn named(tree: &SystemTree, number: &str) -> Option<String> {
     tree.link(&format!("/sys/dev/block/{number}"))
 }
 
@@ -25,13 +25,13 @@ pub(crate) fn number(device: u64) -> String {
 }
 
 /// The block device that a file's data is on, or that a device file is.
-pub(crate) fn below(tree: &Tree, metadata: &std::fs::Metadata) -> Option<String> {
+pub(crate) fn device_under_file(tree: &SystemTree, metadata: &std::fs::Metadata) -> Option<String> {
     let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
     named(tree, &number(device))
 }
 
 /// The disk of a partition; the device itself where it is none.
-pub(crate) fn disk(tree: &Tree, name: &str) -> String {
+pub(crate) fn disk(tree: &SystemTree, name: &str) -> String {
     let of_partition = || {
         let link = std::fs::read_link(tree.path(&home(name))).ok()?;
         Some(link.parent()?.file_name()?.to_str()?.to_owned())
@@ -41,13 +41,13 @@ pub(crate) fn disk(tree: &Tree, name: &str) -> String {
 }
 
 /// The partitions of a disk.
-pub(crate) fn partitions(tree: &Tree, disk: &str) -> Vec<String> {
+pub(crate) fn partitions(tree: &SystemTree, disk: &str) -> Vec<String> {
     let names = tree.names(&home(disk));
     names.into_iter().filter(|name| tree.has(&format!("{}/{name}/partition", home(disk)))).collect()
 }
 
 /// Everything that is built upon a device, itself and its partitions included: volumes, arrays, loop devices.
-pub(crate) fn built_upon(tree: &Tree, name: &str) -> BTreeSet<String> {
+pub(crate) fn built_upon(tree: &SystemTree, name: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let mut open = vec![name.to_owned()];
     while let Some(device) = open.pop() {
@@ -67,7 +67,7 @@ pub(crate) fn built_upon(tree: &Tree, name: &str) -> BTreeSet<String> {
 }
 
 /// The loop devices with their backing files.
-pub(crate) fn loops(tree: &Tree) -> Vec<(String, String)> {
+pub(crate) fn loops(tree: &SystemTree) -> Vec<(String, String)> {
     let names = tree.names("/sys/class/block").into_iter().filter(|name| name.starts_with("loop"));
     let backed = |name: String| {
         let file = tree.line(&format!("{}/loop/backing_file", home(&name)))?;
@@ -77,7 +77,7 @@ pub(crate) fn loops(tree: &Tree) -> Vec<(String, String)> {
 }
 
 /// Everything about a device; none when sysfs does not know it.
-pub(crate) fn look(tree: &Tree, name: &str) -> Option<DeviceFacts> {
+pub(crate) fn probe_device(tree: &SystemTree, name: &str) -> Option<DeviceFacts> {
     let of = home(name);
     let disk = disk(tree, name);
     let mut stack = Stack::default();
@@ -124,7 +124,7 @@ struct Stack {
 }
 
 impl Stack {
-    fn descend(&mut self, tree: &Tree, name: &str, depth: u32) {
+    fn descend(&mut self, tree: &SystemTree, name: &str, depth: u32) {
         if depth > DEEPEST {
             return;
         }
@@ -145,7 +145,7 @@ impl Stack {
 }
 
 /// What a whole device is, where it is more than a disk.
-fn layer(tree: &Tree, name: &str) -> Option<Layer> {
+fn layer(tree: &SystemTree, name: &str) -> Option<Layer> {
     let of = home(name);
     let layer = |kind, detail: String| Some(Layer { device: name.to_owned(), kind, detail });
     if let Some(file) = tree.line(&format!("{of}/loop/backing_file")) {
@@ -190,7 +190,7 @@ pub(crate) fn chosen(choices: &str) -> String {
     within.unwrap_or(choices).to_owned()
 }
 
-fn queue(tree: &Tree, disk: &str) -> Queue {
+fn queue(tree: &SystemTree, disk: &str) -> Queue {
     let line = |name: &str| tree.line(&format!("{}/queue/{name}", home(disk)));
     let number = |name: &str| line(name)?.parse::<u64>().ok();
     Queue {
@@ -222,7 +222,7 @@ pub(crate) mod tests {
 
     /// A tree of sysfs: `sda` with `sda1` and `sda2`, `dm-0` (a thin volume) over `dm-1` (its pool) over `sda2`, `dm-2` (a
     /// plain volume) over `sda2`, `loop0` over a file and `vdb`.
-    pub(crate) fn tree() -> (tempfile::TempDir, Tree) {
+    pub(crate) fn tree() -> (tempfile::TempDir, SystemTree) {
         let root = tempfile::tempdir().unwrap();
         let (class, numbers) = (root.path().join("sys/class/block"), root.path().join("sys/dev/block"));
         for directory in [&class, &numbers, &root.path().join("proc/self")] {
@@ -269,7 +269,7 @@ pub(crate) mod tests {
         write(&sys.join("vdb"), "queue/scheduler", "none [mq-deadline] kyber\n");
         write(&sys.join("vdb"), "queue/max_sectors_kb", "256\n");
         write(&sys.join("vdb"), "queue/rotational", "0\n");
-        let tree = Tree::at(root.path());
+        let tree = SystemTree::at(root.path());
         (root, tree)
     }
 
@@ -280,28 +280,28 @@ pub(crate) mod tests {
     #[test]
     fn a_thin_volume_is_known_by_its_pool_and_counts_itself() {
         let (_root, tree) = tree();
-        let thin = look(&tree, "dm-0").unwrap();
+        let thin = probe_device(&tree, "dm-0").unwrap();
         assert_eq!(kinds(&thin), [LayerKind::Volume, LayerKind::Thin]);
         assert_eq!(
             (&thin.counted[..], &thin.leaves[..]),
             (&["dm-0".to_owned()][..], &["sda".to_owned()][..])
         );
-        let plain = look(&tree, "dm-2").unwrap();
+        let plain = probe_device(&tree, "dm-2").unwrap();
         assert_eq!((kinds(&plain), &plain.counted[..]), (vec![LayerKind::Volume], &["sda".to_owned()][..]));
-        let looped = look(&tree, "loop0").unwrap();
+        let looped = probe_device(&tree, "loop0").unwrap();
         assert_eq!(
             (kinds(&looped), looped.layers[0].detail.as_str()),
             (vec![LayerKind::LoopCached], "/images/one.img")
         );
-        let partition = look(&tree, "sda1").unwrap();
+        let partition = probe_device(&tree, "sda1").unwrap();
         assert_eq!((partition.disk.as_str(), partition.size, kinds(&partition)), ("sda", 1 << 20, vec![]));
-        assert_eq!(look(&tree, "sdz"), None);
+        assert_eq!(probe_device(&tree, "sdz"), None);
     }
 
     #[test]
     fn settings_are_those_in_use() {
         let (_root, tree) = tree();
-        let disk = look(&tree, "vdb").unwrap();
+        let disk = probe_device(&tree, "vdb").unwrap();
         assert!(disk.lent);
         assert_eq!(disk.queue.scheduler.as_deref(), Some("mq-deadline"));
         assert_eq!((disk.queue.longest, disk.queue.rotational), (Some(256 << 10), Some(false)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::Tree;
+use super::tree::SystemTree;
 use crate::PerDirection;
 
 /// The counters of a device, in the order of `Documentation/admin-guide/iostats.rst`: reads, merged, sectors, ms; writes
@@ -13,7 +13,7 @@ pub(crate) struct Counters([u64; 17]);
 
 /// What a device did between two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct DiskActivity {
     pub(crate) ios: PerDirection<u64>,
     pub(crate) merges: PerDirection<u64>,
     /// Of 512 bytes, whatever the device's are.
@@ -27,7 +27,7 @@ pub(crate) struct Done {
 
 impl Counters {
     /// Since an earlier reading.
-    pub(crate) fn since(&self, earlier: &Self) -> Done {
+    pub(crate) fn since(&self, earlier: &Self) -> DiskActivity {
         let (now, then) = (&self.0, &earlier.0);
         let rise = |at: usize| now[at].saturating_sub(then[at]);
         // The kernel's times are 32 bits of milliseconds on their way around.
@@ -38,7 +38,7 @@ impl Counters {
                 u64::from((now[at] as u32).wrapping_sub(then[at] as u32))
             }
         };
-        Done {
+        DiskActivity {
             ios: PerDirection([rise(0), rise(4), rise(11)]),
             merges: PerDirection([rise(1), rise(5), rise(12)]),
             sectors: PerDirection([rise(2), rise(6), rise(13)]),
@@ -51,7 +51,7 @@ impl Counters {
 }
 
 /// The counters of all devices by name, now.
-pub(crate) fn read(tree: &Tree) -> BTreeMap<String, Counters> {
+pub(crate) fn read(tree: &SystemTree) -> BTreeMap<String, Counters> {
     let text = tree.text("/proc/diskstats").unwrap_or_default();
     text.lines().filter_map(line).collect()
 }

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::watch::Watched;
+use super::watch::RunCounts;
 use crate::PerDirection;
 
 /// Everything that was seen. Bytes and nanoseconds where no other unit is said; shares are of 1.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Facts {
+pub struct StorageFacts {
     /// The machine.
     pub host: HostFacts,
     /// What was asked for, by job.
@@ -29,7 +29,7 @@ pub struct Facts {
     pub unseen: Vec<String>,
     /// What is counted while the run goes on.
     #[serde(skip)]
-    pub watched: Watched,
+    pub watched: RunCounts,
 }
 
 /// The machine as it was before the run.
@@ -84,7 +84,7 @@ pub struct JobFacts {
     pub block: PerDirection<(u32, u32)>,
     /// What all offsets are multiples of.
     pub aligned: u64,
-    /// Its targets, by their places in [`Facts::targets`].
+    /// Its targets, by their places in [`StorageFacts::targets`].
     pub targets: Vec<usize>,
     /// The most targets of one worker.
     pub worker_targets: u32,
@@ -113,7 +113,7 @@ pub struct JobFacts {
 /// What kind of thing a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ProbedTargetKind {
     /// A regular file.
     #[default]
     File,
@@ -132,7 +132,7 @@ pub struct TargetFacts {
     /// Its path.
     pub path: PathBuf,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ProbedTargetKind,
     /// Where the first worker's region begins, and where the last one's ends.
     pub region: (u64, u64),
     /// How long it was before the run; none when it was not there.
@@ -425,7 +425,7 @@ pub struct RunFacts {
     /// The devices' own counters.
     pub devices: Vec<DeviceRun>,
     /// Other processes that moved something, those that moved the most first.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherProcess>,
     /// The CPUs.
     pub cpu: CpuRun,
     /// Bytes in the page cache that were to be written when the run began: what reaches a device of them is not the run's.
@@ -459,7 +459,7 @@ pub struct DeviceRun {
 /// Another process's I/O.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Other {
+pub struct OtherProcess {
     /// Its name.
     pub name: String,
     /// Its number.
@@ -507,9 +507,9 @@ pub struct JobRun {
     /// Share of the time that a worker wanted a CPU and had none, the greatest.
     pub run_delay: Option<f64>,
     /// Completion times.
-    pub completion: PerDirection<Option<Times>>,
+    pub completion: PerDirection<Option<TimeSummary>>,
     /// Times from the intended start, where there is a rate.
-    pub response: PerDirection<Option<Times>>,
+    pub response: PerDirection<Option<TimeSummary>>,
     /// Bytes a second, one value for each [`JobRun::step`] of the measured part.
     pub series: Vec<f64>,
     /// Seconds from one value of the series to the next.
@@ -523,7 +523,7 @@ pub struct JobRun {
 /// A distribution in a few figures, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Times {
+pub struct TimeSummary {
     /// How many.
     pub count: u64,
     /// Mean.

@@ -8,10 +8,10 @@ use kelvin_stats::rank::median;
 
 use super::facts::HostFacts;
 use super::limits;
-use super::tree::Tree;
+use super::tree::SystemTree;
 
 /// Looks at the machine.
-pub(crate) fn look(tree: &Tree, with_ring: bool) -> HostFacts {
+pub(crate) fn probe_host(tree: &SystemTree, with_ring: bool) -> HostFacts {
     let memory = tree.text("/proc/meminfo").unwrap_or_default();
     let bytes = |name: &str| {
         let line = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_machine_tells_what_it_is() {
-        let host = look(&Tree::default(), true);
+        let host = probe_host(&SystemTree::default(), true);
         assert!(host.cpus > 0 && !host.kernel.is_empty(), "{host:?}");
         assert!(host.memory_available <= host.memory && host.memory.is_some(), "{host:?}");
         // Reading a clock takes something, and doing nothing in the kernel takes longer.

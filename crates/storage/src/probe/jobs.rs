@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::content::{BLOCK, Counting};
 use super::facts::{Content, JobFacts};
-use super::tree::Tree;
+use super::tree::SystemTree;
 use crate::data::Filler;
 use crate::job::{BlockSizes, Distribution, EngineName, Job, Jobs, SyncOpen, VerifyMethod};
 use crate::{Direction, Io, PerDirection, Target};
@@ -26,7 +26,7 @@ pub(crate) fn planned<'a>(jobs: &Jobs, plan: &'a [(String, Vec<Target>)]) -> Vec
 }
 
 /// A job, with its workers' targets.
-pub(crate) fn look(tree: &Tree, job: &Job, workers: &[&[Target]]) -> JobFacts {
+pub(crate) fn probe_job(tree: &SystemTree, job: &Job, workers: &[&[Target]]) -> JobFacts {
     let does = PerDirection(Direction::ALL.map(|direction| job.does(direction)));
     let clones = job.clones.max(1);
     let largest = workers.iter().max_by_key(|targets| targets.len()).copied().unwrap_or(&[]);
@@ -172,7 +172,7 @@ fn rate(job: &Job, direction: Direction) -> Option<u64> {
 }
 
 /// The NUMA nodes whose CPUs it may use; none when it is free.
-fn nodes(tree: &Tree, job: &Job) -> Vec<u32> {
+fn nodes(tree: &SystemTree, job: &Job) -> Vec<u32> {
     let mut nodes = job.process.numa_cpu_nodes.clone();
     for cpu in &job.process.cpus {
         let names = tree.names(&format!("/sys/devices/system/cpu/cpu{cpu}"));

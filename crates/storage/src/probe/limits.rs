@@ -3,10 +3,10 @@
 use super::device;
 use super::facts::{Limit, LimitKind};
 use super::mounts;
-use super::tree::Tree;
+use super::tree::SystemTree;
 
 /// A control group and those above it, the nearest first, as directories.
-fn groups(tree: &Tree, controller: Option<&str>) -> Vec<String> {
+fn groups(tree: &SystemTree, controller: Option<&str>) -> Vec<String> {
     let text = tree.text("/proc/self/cgroup").unwrap_or_default();
     let path = text.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
@@ -18,7 +18,7 @@ fn groups(tree: &Tree, controller: Option<&str>) -> Vec<String> {
         is.then_some(path)
     });
     let Some(path) = path else { return Vec::new() };
-    let mounts = mounts::all(tree);
+    let mounts = mounts::read_mounts(tree);
     let root = mounts.iter().rfind(|mount| match controller {
         Some(wanted) => mount.kind == "cgroup" && mount.all_options().any(|option| option == wanted),
         None => mount.kind == "cgroup2",
@@ -39,7 +39,7 @@ fn groups(tree: &Tree, controller: Option<&str>) -> Vec<String> {
 }
 
 /// The limits of I/O.
-pub(crate) fn io(tree: &Tree) -> Vec<Limit> {
+pub(crate) fn io(tree: &SystemTree) -> Vec<Limit> {
     let mut found = Vec::new();
     for group in groups(tree, None) {
         let file = format!("{group}/io.max");
@@ -103,14 +103,14 @@ fn keyed(text: &str) -> Vec<(&str, &str, &str)> {
         .collect()
 }
 
-fn limit(tree: &Tree, number: &str, kind: LimitKind, value: &str, place: &str) -> Option<Limit> {
+fn limit(tree: &SystemTree, number: &str, kind: LimitKind, value: &str, place: &str) -> Option<Limit> {
     let device = device::named(tree, number).unwrap_or_else(|| number.to_owned());
     // "max" is no limit.
     Some(Limit { device: Some(device), kind, value: value.parse().ok()?, place: place.to_owned() })
 }
 
 /// The least that the control groups leave of the memory, in bytes; none when they leave all.
-pub(crate) fn memory(tree: &Tree) -> Option<u64> {
+pub(crate) fn memory(tree: &SystemTree) -> Option<u64> {
     let second = groups(tree, None).into_iter().map(|group| format!("{group}/memory.max"));
     let first =
         groups(tree, Some("memory")).into_iter().map(|group| format!("{group}/memory.limit_in_bytes"));
@@ -119,7 +119,7 @@ pub(crate) fn memory(tree: &Tree) -> Option<u64> {
 }
 
 /// Seconds since the control group came to be in which its threads were kept from running; none where nothing counts them.
-pub(crate) fn throttled(tree: &Tree) -> Option<f64> {
+pub(crate) fn throttled(tree: &SystemTree) -> Option<f64> {
     let places = [(None, "throttled_usec", 1e6), (Some("cpu"), "throttled_time", 1e9)];
     let found = places.iter().flat_map(|(controller, key, unit)| {
         groups(tree, *controller).into_iter().filter_map(move |group| {

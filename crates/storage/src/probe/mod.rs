@@ -1,10 +1,10 @@
 //! What a reader of a storage result has to know about the run's surroundings: where its bytes came from and went to.
 //!
-//! [`before`] looks at files, devices and the machine before the run, [`Facts::watching`] counts while it goes on, and
-//! [`Facts::after`] adds what the run showed. Findings are made from [`Facts`] alone, by `kelvin_diagnose::io_findings`.
+//! [`before`] looks at files, devices and the machine before the run, [`StorageFacts::watching`] counts while it goes on, and
+//! [`StorageFacts::after`] adds what the run showed. Findings are made from [`StorageFacts`] alone, by `kelvin_diagnose::io_findings`.
 //! [`safety::check`] says whether a target may be written at all.
 
-mod after;
+mod after_run;
 mod cache;
 mod content;
 mod counters;
@@ -25,12 +25,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub use after::BEYOND;
+pub use after_run::BEYOND;
 pub use facts::*;
-pub use watch::{Watched, Watching};
+pub use watch::{RunCounts, Watching};
 
 use self::counters::Reading;
-use self::tree::Tree;
+use self::tree::SystemTree;
 use crate::job::{EngineName, Jobs};
 use crate::{Direction, Target, TargetKind};
 
@@ -42,10 +42,10 @@ const LONGEST: Duration = Duration::from_millis(900);
 /// Looks at what the jobs are about to read and write: for each worker the name of its job and its targets, in the order
 /// of the jobs; or for each job, all its targets. Reads at most a few megabytes of the targets, writes nothing but pages
 /// that are dirty already, and takes less than a second.
-pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
-    let tree = Tree::default();
+pub fn facts_before_run(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> StorageFacts {
+    let tree = SystemTree::default();
     let until = Instant::now() + LONGEST;
-    let mut facts = Facts::default();
+    let mut facts = StorageFacts::default();
     let planned = jobs::planned(jobs, plan);
     let mut places: BTreeMap<&Path, usize> = BTreeMap::new();
     let all: usize = {
@@ -66,7 +66,7 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
     }
     facts.targets = vec![TargetFacts::default(); places.len()];
     for (job, workers) in jobs.jobs.iter().zip(&planned) {
-        let mut of = jobs::look(&tree, job, workers);
+        let mut of = jobs::probe_job(&tree, job, workers);
         for target in workers.iter().flat_map(|targets| targets.iter()) {
             let Some((place, known)) = places
                 .get(target.path.as_path())
@@ -76,7 +76,8 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
             };
             let fresh = known.path.as_os_str().is_empty();
             known.path.clone_from(&target.path);
-            known.kind = if job.engine.name == EngineName::Null { Kind::None } else { target.kind.into() };
+            known.kind =
+                if job.engine.name == EngineName::Null { ProbedTargetKind::None } else { target.kind.into() };
             known.device.clone_from(&target.device);
             let end = target.begin.saturating_add(target.length);
             known.region = if fresh {
@@ -95,9 +96,9 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
         facts.jobs.push(of);
     }
     let with_ring = jobs.jobs.iter().any(|job| job.engine.name == EngineName::IoUring);
-    facts.host = host::look(&tree, with_ring);
+    facts.host = host::probe_host(&tree, with_ring);
     let mut unseen = std::mem::take(&mut facts.unseen);
-    targets::look(&tree, &mut facts.targets, until, &mut unseen);
+    targets::probe_targets(&tree, &mut facts.targets, until, &mut unseen);
     facts.unseen = unseen;
     let mut names: Vec<String> = facts.targets.iter().filter_map(|target| target.device.clone()).collect();
     let of_workers = planned.iter().flatten().flat_map(|targets| targets.iter());
@@ -108,7 +109,7 @@ pub fn before(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> Facts {
     );
     names.sort_unstable();
     names.dedup();
-    facts.devices = names.iter().filter_map(|name| device::look(&tree, name)).collect();
+    facts.devices = names.iter().filter_map(|name| device::probe_device(&tree, name)).collect();
     facts.limits = limits::io(&tree);
     facts.watched.jobs = jobs
         .jobs

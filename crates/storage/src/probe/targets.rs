@@ -5,11 +5,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::facts::{Alignment, Cached, Coverage, Filesystem, Kind, TargetFacts};
+use super::facts::{Alignment, Cached, Coverage, Filesystem, ProbedTargetKind, TargetFacts};
 use kelvin_host::Mount;
 
 use super::mounts;
-use super::tree::Tree;
+use super::tree::SystemTree;
 use super::{cache, content, device, extents};
 use crate::TargetKind;
 
@@ -38,7 +38,7 @@ const OPTIONS: [&str; 12] = [
     "background_gc",
 ];
 
-impl From<TargetKind> for Kind {
+impl From<TargetKind> for ProbedTargetKind {
     fn from(kind: TargetKind) -> Self {
         match kind {
             TargetKind::File => Self::File,
@@ -50,8 +50,13 @@ impl From<TargetKind> for Kind {
 }
 
 /// Looks at all of them, no longer than `until`. Whatever is not told is said in `unseen`.
-pub(crate) fn look(tree: &Tree, targets: &mut [TargetFacts], until: Instant, unseen: &mut Vec<String>) {
-    let mounts = mounts::all(tree);
+pub(crate) fn probe_targets(
+    tree: &SystemTree,
+    targets: &mut [TargetFacts],
+    until: Instant,
+    unseen: &mut Vec<String>,
+) {
+    let mounts = mounts::read_mounts(tree);
     for target in targets.iter_mut() {
         if Instant::now() > until {
             unseen.push(format!("{}: no time was left to look at it", target.path.display()));
@@ -60,11 +65,12 @@ pub(crate) fn look(tree: &Tree, targets: &mut [TargetFacts], until: Instant, uns
         one(tree, &mounts, target, until, unseen);
     }
     let until = until.min(Instant::now() + SAMPLING);
-    let files = targets.iter().filter(|target| target.kind == Kind::File && target.read).count() as u32;
+    let files =
+        targets.iter().filter(|target| target.kind == ProbedTargetKind::File && target.read).count() as u32;
     for target in targets.iter_mut().filter(|target| target.read) {
         let most = match target.kind {
-            Kind::File => OF_FILES.div_ceil(files.max(1)),
-            Kind::Block => OF_DEVICE,
+            ProbedTargetKind::File => OF_FILES.div_ceil(files.max(1)),
+            ProbedTargetKind::Block => OF_DEVICE,
             _ => continue,
         };
         let Some(size) = target.size else { continue };
@@ -82,8 +88,14 @@ pub(crate) fn look(tree: &Tree, targets: &mut [TargetFacts], until: Instant, uns
     }
 }
 
-fn one(tree: &Tree, mounts: &[Mount], target: &mut TargetFacts, until: Instant, unseen: &mut Vec<String>) {
-    if !matches!(target.kind, Kind::File | Kind::Block) {
+fn one(
+    tree: &SystemTree,
+    mounts: &[Mount],
+    target: &mut TargetFacts,
+    until: Instant,
+    unseen: &mut Vec<String>,
+) {
+    if !matches!(target.kind, ProbedTargetKind::File | ProbedTargetKind::Block) {
         return;
     }
     target.filesystem = filesystem(mounts, target);
@@ -98,7 +110,7 @@ fn one(tree: &Tree, mounts: &[Mount], target: &mut TargetFacts, until: Instant, 
     };
     let Ok(metadata) = file.metadata() else { return };
     if target.device.is_none() {
-        target.device = device::below(tree, &metadata);
+        target.device = device::device_under_file(tree, &metadata);
     }
     let attributes = cache::attributes(&file);
     target.compressed = attributes.compressed;
@@ -107,7 +119,7 @@ fn one(tree: &Tree, mounts: &[Mount], target: &mut TargetFacts, until: Instant, 
     target.alignment = attributes.alignment;
     if metadata.file_type().is_block_device() {
         let disk = device::number(metadata.rdev());
-        let facts = device::named(tree, &disk).and_then(|name| device::look(tree, &name));
+        let facts = device::named(tree, &disk).and_then(|name| device::probe_device(tree, &name));
         target.size = facts.as_ref().map(|device| device.size);
         if target.alignment.is_none() {
             target.alignment = facts.and_then(|device| device.queue.logical).map(|block| Alignment {
@@ -145,7 +157,7 @@ fn with_dirty(mut coverage: Coverage, cached: Option<Cached>) -> Coverage {
 }
 
 fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
-    if target.kind != Kind::File {
+    if target.kind != ProbedTargetKind::File {
         return None;
     }
     // A file that is not there yet lies where its directory does.
@@ -169,7 +181,7 @@ fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
 /// Looks again at what is stored of files, after they were made or filled. Writes nothing back: the run is about to begin.
 pub(crate) fn stored_again(targets: &mut [TargetFacts]) {
     let until = Instant::now() + AGAIN;
-    for target in targets.iter_mut().filter(|target| target.kind == Kind::File) {
+    for target in targets.iter_mut().filter(|target| target.kind == ProbedTargetKind::File) {
         let Some(file) = File::open(&target.path).ok().filter(|_| Instant::now() <= until) else { continue };
         target.size = file.metadata().ok().map(|metadata| metadata.len());
         target.cached = cache::cached(&file, target.region);
@@ -183,7 +195,7 @@ pub(crate) fn stored_again(targets: &mut [TargetFacts]) {
 /// Looks again at what the page cache holds of files.
 pub(crate) fn cached_again(targets: &mut [TargetFacts]) {
     let until = Instant::now() + AGAIN;
-    for target in targets.iter_mut().filter(|target| target.kind == Kind::File) {
+    for target in targets.iter_mut().filter(|target| target.kind == ProbedTargetKind::File) {
         let Some(file) = File::open(&target.path).ok().filter(|_| Instant::now() <= until) else { continue };
         target.cached = cache::cached(&file, target.region).or(target.cached);
     }

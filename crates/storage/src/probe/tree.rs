@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 /// Where they are.
 #[derive(Debug, Clone)]
-pub(crate) struct Tree(PathBuf);
+pub(crate) struct SystemTree(PathBuf);
 
-impl Default for Tree {
+impl Default for SystemTree {
     fn default() -> Self {
         Self("/".into())
     }
 }
 
-impl Tree {
+impl SystemTree {
     #[cfg(test)]
     pub(crate) fn at(root: &std::path::Path) -> Self {
         Self(root.to_owned())

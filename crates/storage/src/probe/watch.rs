@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use super::counters::{self, Reading};
-use super::facts::Facts;
+use super::facts::StorageFacts;
 use super::targets;
-use super::tree::Tree;
-use crate::event::{IoEvent, State, Watcher};
+use super::tree::SystemTree;
+use crate::event::{IoEvent, IoWatcher, WorkerState};
 use crate::tick::Tick;
 use crate::{Direction, PerDirection};
 
@@ -26,7 +26,7 @@ const KEPT: usize = 1000;
 
 /// Counts that grow during the run, and are in no stored facts.
 #[derive(Debug, Clone, Default)]
-pub struct Watched {
+pub struct RunCounts {
     /// The counters when the jobs began; until then those before layout.
     pub(crate) begun: Option<Reading>,
     /// Whether a worker has been started, and whether one does I/O.
@@ -127,12 +127,12 @@ impl Series {
     }
 }
 
-impl Facts {
-    /// Takes what the run tells. [`Facts::watching`] does so for each event that passes by.
+impl StorageFacts {
+    /// Takes what the run tells. [`StorageFacts::watching`] does so for each event that passes by.
     pub fn event(&mut self, event: &IoEvent<'_>) {
         match event {
-            IoEvent::State { state: State::Created, .. } => self.created(),
-            IoEvent::State { state: State::RampUp | State::Running, .. } => self.begin(),
+            IoEvent::State { state: WorkerState::Created, .. } => self.created(),
+            IoEvent::State { state: WorkerState::RampUp | WorkerState::Running, .. } => self.begin(),
             IoEvent::Layout { .. } => self.watched.laid_out = true,
             IoEvent::Tick(tick) => self.watched.take(tick),
             _ => {}
@@ -141,7 +141,7 @@ impl Facts {
     }
 
     /// A watcher that shows everything to `inner` and counts it here.
-    pub fn watching<'a>(&'a mut self, inner: &'a mut dyn Watcher) -> Watching<'a> {
+    pub fn watching<'a>(&'a mut self, inner: &'a mut dyn IoWatcher) -> Watching<'a> {
         Watching { facts: self, inner }
     }
 
@@ -154,7 +154,7 @@ impl Facts {
         if self.watched.laid_out {
             targets::stored_again(&mut self.targets);
         }
-        self.watched.begun = Some(Reading::without_others(&Tree::default()));
+        self.watched.begun = Some(Reading::without_others(&SystemTree::default()));
     }
 
     /// The first worker does I/O.
@@ -167,12 +167,12 @@ impl Facts {
         // The worker has dropped what the page cache held of its files.
         targets::cached_again(&mut self.targets);
         if let Some(begun) = &mut self.watched.begun {
-            begun.add_others(&Tree::default());
+            begun.add_others(&SystemTree::default());
         }
     }
 }
 
-impl Watched {
+impl RunCounts {
     fn take(&mut self, tick: &Tick) {
         let mut sum = 0;
         for directions in &tick.targets {
@@ -187,7 +187,7 @@ impl Watched {
             }
         }
         let Some(job) = self.jobs.get(tick.worker as usize) else { return };
-        if tick.part == Part::Measured
+        if tick.part == LoadPart::Measured
             && let Some(series) = self.series.get_mut(*job)
         {
             series.add(tick, sum);
@@ -202,13 +202,13 @@ impl Watched {
     }
 }
 
-/// See [`Facts::watching`].
+/// See [`StorageFacts::watching`].
 pub struct Watching<'a> {
-    facts: &'a mut Facts,
-    inner: &'a mut dyn Watcher,
+    facts: &'a mut StorageFacts,
+    inner: &'a mut dyn IoWatcher,
 }
 
-impl Watcher for Watching<'_> {
+impl IoWatcher for Watching<'_> {
     fn event(&mut self, event: &IoEvent<'_>) {
         self.facts.event(event);
         self.inner.event(event);
@@ -230,7 +230,7 @@ mod tests {
             worker,
             from: from * 1_000_000,
             to: to * 1_000_000,
-            part: Part::Measured,
+            part: LoadPart::Measured,
             targets: Vec::new(),
             syncs: crate::Moments::default(),
             sync_bins: None,

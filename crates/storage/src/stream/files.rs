@@ -7,7 +7,7 @@ use crate::job::{Distribution, FileChoice, FileService};
 
 /// Chooses among the files that have something left. Files are numbered by their places among the worker's targets.
 #[derive(Debug, Clone)]
-pub(crate) struct Files {
+pub(crate) struct FileChooser {
     count: u32,
     open: u32,
     service: FileService,
@@ -30,7 +30,7 @@ enum Order {
     Uneven(Places, Vec<u32>),
 }
 
-impl Files {
+impl FileChooser {
     /// `open` of `count` files at a time.
     pub(crate) fn new(service: FileService, count: u32, open: Option<u32>, keys: &mut Random) -> Self {
         let open = open.unwrap_or(count).clamp(1, count.max(1)).min(count);

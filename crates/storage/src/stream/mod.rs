@@ -1,14 +1,14 @@
 //! Which I/O comes next: from a pattern, or from a trace.
 //!
-//! A [`Source`] belongs to one worker. It knows no clock: what belongs to a time says so ([`Next::NotBefore`]).
+//! A [`IoSource`] belongs to one worker. It knows no clock: what belongs to a time says so ([`NextIo::NotBefore`]).
 
-mod after;
 mod distribution;
 mod files;
+mod follow_ups;
 mod map;
+mod offsets;
 mod pattern;
 mod permutation;
-mod place;
 mod plain;
 mod quota;
 pub mod replay;
@@ -18,7 +18,7 @@ mod sizes;
 pub(crate) mod statistics;
 mod zipf;
 
-use pattern::Generator;
+use pattern::IoGenerator;
 use plain::{Scattered, Sequential};
 pub(crate) use quota::Quota;
 use replay::Replaying;
@@ -27,15 +27,15 @@ pub(crate) use seeds::hash;
 use sizes::JobSizes;
 
 use crate::job::{Amount, Distribution, Generator as RandomGenerator, Job};
-use crate::{Direction, Error, Io, Next, Result, Target};
+use crate::{Direction, Error, Io, NextIo, Result, Target};
 
 /// What a worker asks for its I/Os.
 ///
 /// A pass covers the regions of all targets once: as many bytes as they have, in whole blocks (for
-/// `trimwrite` as many trimmed and as many written). Then comes [`Next::End`], and [`Source::restart`] begins another
+/// `trimwrite` as many trimmed and as many written). Then comes [`NextIo::End`], and [`IoSource::restart`] begins another
 /// one. `number_ios`, `io_size` and times are the worker's.
 #[derive(Debug)]
-pub struct Source {
+pub struct IoSource {
     kind: Kind,
     seed: u64,
     clone: u32,
@@ -48,11 +48,11 @@ pub struct Source {
 enum Kind {
     Sequential(Sequential),
     Scattered(Scattered),
-    Pattern(Box<Generator>),
+    Pattern(Box<IoGenerator>),
     Replay(Box<Replaying>),
 }
 
-impl Source {
+impl IoSource {
     /// The source of a clone of a job, over its targets; `seed` is the worker's, by its place in the run.
     ///
     /// The same job, clone, targets and seed give the same I/Os, but for `randrepeat=0` without `randseed`.
@@ -71,7 +71,7 @@ impl Source {
         } else if let Some(plain) = plain(job, targets, &mut streams)? {
             plain
         } else {
-            let generator = Generator::new(job, targets, &mut streams)?;
+            let generator = IoGenerator::new(job, targets, &mut streams)?;
             let bytes = generator.pass_bytes();
             (Kind::Pattern(Box::new(generator)), bytes)
         };
@@ -81,7 +81,7 @@ impl Source {
     /// What comes next.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "it goes on after its end, with the next pass")]
-    pub fn next(&mut self) -> Next {
+    pub fn next(&mut self) -> NextIo {
         match &mut self.kind {
             Kind::Scattered(scattered) => scattered.next(),
             Kind::Sequential(sequential) => sequential.next(),
@@ -149,7 +149,7 @@ fn plain(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Option<
     let aligned = job.blocks.align[*direction].is_none_or(|align| align == size);
     let is_plain = pattern.modifier.is_none()
         && pattern.zones.is_none()
-        && after::After::new(job).is_none()
+        && follow_ups::After::new(job).is_none()
         && (!random || (all_random && even && aligned));
     if !is_plain {
         return Ok(None);

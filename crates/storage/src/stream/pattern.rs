@@ -2,24 +2,24 @@
 
 use std::collections::VecDeque;
 
-use super::after::After;
-use super::files::Files;
+use super::files::FileChooser;
+use super::follow_ups::After;
 use super::map::{LIMIT, Map};
-use super::place::{Once, Place, Rules, once};
+use super::offsets::{OffsetGenerator, OffsetRules, RepeatAvoidance, once};
 use super::seeds::Streams;
 use super::{longer, too_small};
 use crate::job::{FileChoice, Job};
-use crate::{Direction, Error, Io, Next, Result, Target};
+use crate::{Direction, Error, Io, NextIo, Result, Target};
 
 /// Makes the I/Os of a job that is not plain.
 #[derive(Debug)]
-pub(crate) struct Generator {
-    rules: Rules,
-    places: Vec<Place>,
-    files: Files,
+pub(crate) struct IoGenerator {
+    rules: OffsetRules,
+    places: Vec<OffsetGenerator>,
+    files: FileChooser,
     mix: Mix,
     after: Option<After>,
-    queue: VecDeque<Next>,
+    queue: VecDeque<NextIo>,
     /// A file that was gone through begins again.
     come_again: bool,
     /// Bytes of the regions that the pass has still to move.
@@ -37,13 +37,13 @@ enum Mix {
     TrimThenWrite,
 }
 
-impl Generator {
+impl IoGenerator {
     pub(crate) fn new(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Self> {
         let count = targets.len() as u32;
         let open = job.targets.open_files;
         let limited =
             job.targets.service.choice == FileChoice::Sequential || open.is_some_and(|open| open < count);
-        let mut rules = Rules::new(job, once(job), limited);
+        let mut rules = OffsetRules::new(job, once(job), limited);
         let unit = rules.smallest;
         if unit == 0 || !targets.iter().any(|target| target.length >= rules.needed) {
             return Err(too_small(job, targets));
@@ -55,10 +55,10 @@ impl Generator {
             );
             return Err(Error::refused(&job.name, problem));
         }
-        if rules.once == Once::Map && rules.zones.is_none() {
+        if rules.once == RepeatAvoidance::Map && rules.zones.is_none() {
             let bytes: u64 = targets.iter().map(|target| Map::bytes(target.length / unit)).sum();
             if bytes > LIMIT && job.pattern.soft_random_map {
-                rules.once = Once::No;
+                rules.once = RepeatAvoidance::No;
             } else if bytes > LIMIT {
                 let problem = format!(
                     "the map of used blocks would take {} MiB ({} are allowed); say norandommap=1, softrandommap=1 or \
@@ -81,14 +81,15 @@ impl Generator {
                 (_, None) => Mix::One(Direction::Read),
             }
         };
-        let files = Files::new(job.targets.service, count, open, &mut streams.keys);
+        let files = FileChooser::new(job.targets.service, count, open, &mut streams.keys);
         let places = targets.iter().zip(0..);
-        let places =
-            places.map(|(target, number)| Place::new(job, &rules, number, target, streams)).collect();
+        let places = places
+            .map(|(target, number)| OffsetGenerator::new(job, &rules, number, target, streams))
+            .collect();
         let all = targets.iter().map(|target| target.length).filter(|length| *length >= unit).sum();
         let come_again = job.targets.service.choice.is_uneven();
         // Where each block comes once, there is no more than all of them.
-        let all = if rules.once == Once::No || come_again { longer(job, all) } else { all };
+        let all = if rules.once == RepeatAvoidance::No || come_again { longer(job, all) } else { all };
         let after = After::new(job);
         Ok(Self { rules, places, files, mix, after, queue: VecDeque::new(), come_again, left: all, all })
     }
@@ -98,33 +99,33 @@ impl Generator {
     }
 
     #[inline]
-    pub(crate) fn next(&mut self, streams: &mut Streams) -> Next {
+    pub(crate) fn next(&mut self, streams: &mut Streams) -> NextIo {
         if let Some(next) = self.queue.pop_front() {
             return next;
         }
-        let Some(io) = self.io(streams) else { return Next::End };
+        let Some(io) = self.io(streams) else { return NextIo::End };
         self.left = self.left.saturating_sub(u64::from(io.length));
         if matches!(self.mix, Mix::TrimThenWrite) {
             let write = Io { direction: Direction::Write, ..io };
             let barrier = self.after.as_ref().is_some_and(After::barrier_due);
-            self.queue.extend(barrier.then_some(Next::Drain));
-            self.queue.push_back(Next::Io(write));
+            self.queue.extend(barrier.then_some(NextIo::Drain));
+            self.queue.push_back(NextIo::Io(write));
             if let Some(after) = &mut self.after {
                 after.written(&write, &mut streams.trims, &mut self.queue);
             }
-            return Next::Io(io);
+            return NextIo::Io(io);
         }
         if io.direction == Direction::Write
             && let Some(after) = &mut self.after
         {
             let barrier = after.barrier_due();
-            self.queue.extend(barrier.then_some(Next::Io(io)));
+            self.queue.extend(barrier.then_some(NextIo::Io(io)));
             after.written(&io, &mut streams.trims, &mut self.queue);
             if barrier {
-                return Next::Drain;
+                return NextIo::Drain;
             }
         }
-        Next::Io(io)
+        NextIo::Io(io)
     }
 
     #[inline]
@@ -163,7 +164,8 @@ impl Generator {
 
     /// Where files end by their shares alone, and the pass is longer than these together, each gets its share once more.
     fn begin_shares_again(&mut self, streams: &mut Streams) -> bool {
-        let endless = self.rules.random && self.rules.once == Once::No && self.rules.zones.is_none();
+        let endless =
+            self.rules.random && self.rules.once == RepeatAvoidance::No && self.rules.zones.is_none();
         if !endless || !self.places.iter().all(|place| place.has_its_share(&self.rules)) {
             return false;
         }

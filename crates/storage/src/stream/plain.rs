@@ -5,7 +5,7 @@ use kelvin_measure::Random;
 use super::distribution::even;
 use super::permutation::Permutation;
 use super::seeds::Streams;
-use crate::{Io, Next};
+use crate::{Io, NextIo};
 
 /// One block behind the other.
 #[derive(Debug, Clone)]
@@ -26,13 +26,13 @@ impl Sequential {
     }
 
     #[inline]
-    pub(crate) fn next(&mut self) -> Next {
+    pub(crate) fn next(&mut self) -> NextIo {
         if self.last.is_none_or(|last| self.next.offset > last) {
-            return Next::End;
+            return NextIo::End;
         }
         let io = self.next;
         self.next.offset += u64::from(io.length);
-        Next::Io(io)
+        NextIo::Io(io)
     }
 
     pub(crate) fn restart(&mut self) {
@@ -62,19 +62,19 @@ impl Scattered {
     }
 
     #[inline]
-    pub(crate) fn next(&mut self) -> Next {
+    pub(crate) fn next(&mut self) -> NextIo {
         if self.left == 0 {
-            return Next::End;
+            return NextIo::End;
         }
         self.left -= 1;
         let block = match &mut self.order {
             Some(order) => match order.next() {
                 Some(block) => block,
-                None => return Next::End,
+                None => return NextIo::End,
             },
             None => even(&mut self.random, self.count),
         };
-        Next::Io(Io { offset: self.begin + block * u64::from(self.io.length), ..self.io })
+        NextIo::Io(Io { offset: self.begin + block * u64::from(self.io.length), ..self.io })
     }
 
     /// Another pass: the same draws when there are streams to begin again with.

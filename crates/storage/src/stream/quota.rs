@@ -7,7 +7,7 @@
 //! What is appended (`file_append=`) is one pass, unless blocks or files come again or holes are left: it has no beginning
 //! to go back to, and goes on to the region's end or as far as all passes would.
 
-use super::place::{Once, once};
+use super::offsets::{RepeatAvoidance, once};
 use crate::job::{Amount, Job};
 use crate::{Direction, Target, TargetKind};
 
@@ -59,7 +59,8 @@ impl Quota {
         let whole = if endless { u64::MAX } else { wanted.unwrap_or(pass).saturating_mul(loops) };
         // An `io_size` above `size` is as long as the pass may be: a region that is larger is gone through to its end.
         let pass = if endless { u64::MAX } else { pass.max(wanted.unwrap_or(0)) };
-        let again = job.pattern.random && once(job) == Once::No || amounts.service.choice.is_uneven();
+        let again =
+            job.pattern.random && once(job) == RepeatAvoidance::No || amounts.service.choice.is_uneven();
         let files = targets.iter().all(|target| target.kind == TargetKind::File);
         let sizes = Direction::ALL.map(|direction| job.blocks.sizes[direction].largest());
         let ios = amounts.number_ios.map_or(u64::MAX, |ios| ios.saturating_mul(loops.saturating_mul(times)));

@@ -31,10 +31,10 @@ use cpu::Machine;
 use worker::{Order, Worker};
 
 pub use cores::Cores;
-pub use plan::{DirectoryPlan, LARGEST_BUFFER, Plan};
+pub use plan::{DirectoryPlan, LARGEST_BUFFER, VioperfPlan};
 pub use report::{Cost, Rate, Report, Row, Split, Test};
 pub use table::{header, plan as plan_text, row as row_text, summary};
-pub use verdict::{MINIMUM, RECOMMENDED, Verdict};
+pub use verdict::{MINIMUM, RECOMMENDED, ThroughputGrade};
 
 /// One MB: vioperf's rule is in units of ten.
 pub const MB: f64 = 1e6;
@@ -67,9 +67,9 @@ pub struct Options {
 
 /// Something that happened.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum VioperfEvent<'a> {
     /// What will be done. Nothing was written yet.
-    Plan(&'a Plan),
+    Plan(&'a VioperfPlan),
     /// A row of the table.
     Row(&'a Row),
     /// Something the reader should know at once.
@@ -78,12 +78,12 @@ pub enum Event<'a> {
 
 /// Measures. Errors are of what came before the first I/O; what happens later is in the report, with what was measured
 /// until then.
-pub fn run(options: &Options, stop: &Stop, tell: &mut dyn FnMut(&Event<'_>)) -> Result<Report> {
+pub fn run(options: &Options, stop: &Stop, tell: &mut dyn FnMut(&VioperfEvent<'_>)) -> Result<Report> {
     let mut plan = plan::make(options)?;
     let mut workers = worker::open(options, &mut plan)?;
-    tell(&Event::Plan(&plan));
+    tell(&VioperfEvent::Plan(&plan));
     for note in &plan.notes {
-        tell(&Event::Note(note));
+        tell(&VioperfEvent::Note(note));
     }
     let mut report = Report::new(plan);
     for test in Test::ALL {
@@ -115,7 +115,7 @@ fn one(
     workers: &mut [Worker],
     stop: &Stop,
     report: &mut Report,
-    tell: &mut dyn FnMut(&Event<'_>),
+    tell: &mut dyn FnMut(&VioperfEvent<'_>),
 ) -> std::result::Result<(), String> {
     let length = options.duration / 4;
     let over = Arc::new(AtomicBool::new(false));
@@ -151,7 +151,7 @@ fn one(
             // The last row of a test is made when its threads have ended.
             if Instant::now() >= next && begin.elapsed() + options.interval / 2 < length {
                 for row in watch.rows(&report.plan) {
-                    tell(&Event::Row(&row));
+                    tell(&VioperfEvent::Row(&row));
                     report.rows.push(row);
                 }
                 next += options.interval;
@@ -166,7 +166,7 @@ fn one(
     let elapsed = begin.elapsed();
     let last = watch.last(&report.plan);
     for row in &last {
-        tell(&Event::Row(row));
+        tell(&VioperfEvent::Row(row));
     }
     report.rows.extend(last);
     let whole = watch.whole(&report.plan);
@@ -176,7 +176,7 @@ fn one(
         match end {
             Ok(None) => {}
             Ok(Some(note)) => {
-                tell(&Event::Note(&note));
+                tell(&VioperfEvent::Note(&note));
                 report.notes.push(note);
             }
             Err(problem) => failed = Err(problem),
@@ -200,7 +200,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// A row for each directory, and one for all when there are several.
-    fn rows(&mut self, plan: &Plan) -> Vec<Row> {
+    fn rows(&mut self, plan: &VioperfPlan) -> Vec<Row> {
         let (now, machine) = (Instant::now(), Machine::read());
         let counts = Counts::of(self.counters, self.directories, plan.directories.len());
         let recent: Vec<Counts> =
@@ -213,12 +213,12 @@ impl Watch<'_> {
     }
 
     /// The last of a test.
-    fn last(&mut self, plan: &Plan) -> Vec<Row> {
+    fn last(&mut self, plan: &VioperfPlan) -> Vec<Row> {
         self.rows(plan)
     }
 
     /// The whole test in a row, whose processor use is that of all of it.
-    fn whole(&self, plan: &Plan) -> Option<Row> {
+    fn whole(&self, plan: &VioperfPlan) -> Option<Row> {
         let counts = Counts::of(self.counters, self.directories, plan.directories.len());
         let span = self.before_at - self.begin;
         let use_of_cpu = self.machine.since(&self.whole);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::block::ALIGNMENT;
 use super::{Cores, Options};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 
 /// The largest buffer of an I/O, in bytes.
 pub const LARGEST_BUFFER: usize = 64 << 20;
@@ -25,7 +25,7 @@ const LEAST_BLOCKS: u64 = 4;
 
 /// What will be done.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Plan {
+pub struct VioperfPlan {
     /// What rates are divided by.
     pub cores: Cores,
     /// Threads in all.
@@ -59,7 +59,7 @@ pub struct DirectoryPlan {
     pub file: u64,
 }
 
-impl Plan {
+impl VioperfPlan {
     /// Bytes of all files at most.
     pub fn working_set(&self) -> u64 {
         self.directories.iter().map(|directory| u64::from(directory.threads) * directory.file).sum()
@@ -68,7 +68,7 @@ impl Plan {
 
 /// Something asked for that cannot be.
 pub(super) fn refused(problem: String) -> Error {
-    Error::Input { place: Place::default(), problem }
+    Error::Input { place: Location::default(), problem }
 }
 
 /// Free bytes for this user of the filesystem under a path.
@@ -80,7 +80,7 @@ pub(super) fn free(path: &Path) -> Result<u64> {
 }
 
 /// Decides; writes nothing.
-pub(super) fn make(options: &Options) -> Result<Plan> {
+pub(super) fn make(options: &Options) -> Result<VioperfPlan> {
     let buffer = options.buffer;
     if !(ALIGNMENT..=LARGEST_BUFFER).contains(&buffer) || !buffer.is_multiple_of(ALIGNMENT) {
         return Err(refused(format!(
@@ -134,7 +134,7 @@ pub(super) fn make(options: &Options) -> Result<Plan> {
         }
         directory.file = file;
     }
-    Ok(Plan {
+    Ok(VioperfPlan {
         cores,
         threads,
         directories: directories.into_iter().map(|(_, directory)| directory).collect(),

@@ -8,8 +8,8 @@ use serde::{Serialize, Serializer};
 use super::MB;
 use super::counters::{Counters, Counts, sum};
 use super::cpu::Use;
-use super::plan::Plan;
-use super::verdict::{Verdict, deciding};
+use super::plan::VioperfPlan;
+use super::verdict::{ThroughputGrade, deciding};
 
 /// The tests, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -136,7 +136,7 @@ pub struct Row {
 /// Rows of a moment: one for each of the counts.
 pub(super) fn rows(
     test: Test,
-    plan: &Plan,
+    plan: &VioperfPlan,
     counts: &[Counts],
     recent: &[Counts],
     (span, recent_span): (Duration, Duration),
@@ -199,7 +199,7 @@ pub struct Cost {
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// What was to be done.
-    pub plan: Plan,
+    pub plan: VioperfPlan,
     /// The rows in their order.
     #[serde(skip)]
     pub rows: Vec<Row>,
@@ -214,7 +214,7 @@ pub struct Report {
     /// The test and the MB/s for each core that decide.
     pub deciding: Option<(Test, f64)>,
     /// What they amount to; none when not all tests were done.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<ThroughputGrade>,
     /// What a reader should know.
     pub notes: Vec<String>,
     /// Whether somebody asked to stop.
@@ -229,7 +229,7 @@ pub struct Report {
 const BUSY: f64 = 90.0;
 
 impl Report {
-    pub(super) fn new(plan: Plan) -> Self {
+    pub(super) fn new(plan: VioperfPlan) -> Self {
         Self {
             notes: plan.notes.clone(),
             plan,
@@ -286,7 +286,7 @@ impl Report {
         let whole = !self.interrupted && self.failure.is_none();
         let rates: Vec<_> = self.tests.iter().map(|row| (row.test, row.counter_value_per_core)).collect();
         self.deciding = deciding(&rates).filter(|_| whole);
-        self.verdict = self.deciding.map(|(_, rate)| Verdict::of(rate));
+        self.verdict = self.deciding.map(|(_, rate)| ThroughputGrade::for_rate(rate));
         for cost in self.costs.iter().filter(|cost| cost.thread_cpu_percent >= BUSY) {
             self.notes.push(format!(
                 "{} was limited by the processor: each thread used {:.0} % of a CPU, so the storage may be faster than this",

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::report::{Report, Row, Split};
-use super::{MINIMUM, Plan, RECOMMENDED};
+use super::{MINIMUM, RECOMMENDED, VioperfPlan};
 
 /// Columns of a directory's name; of a longer one the end is shown.
 const DIRECTORY: usize = 24;
 
 /// What will be done, for people.
-pub fn plan(plan: &Plan) -> String {
+pub fn plan(plan: &VioperfPlan) -> String {
     let mut text = String::new();
     let way =
         if plan.direct { "Direct I/O" } else { "I/O through the page cache, dropped before it is read" };
@@ -52,7 +52,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// The heads of the columns, and a line below them.
-pub fn header(plan: &Plan) -> String {
+pub fn header(plan: &VioperfPlan) -> String {
     let recent = format!("({} s avg)", plan.interval);
     let one = line([
         "test",

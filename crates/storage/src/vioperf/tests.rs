@@ -23,17 +23,17 @@ fn four_tests_are_done_within_the_working_set_and_nothing_is_left() {
     let mut largest = 0;
     let (mut rows, mut plans) = (0, 0);
     let report = run(&options(directory.path()), &Stop::new(), &mut |event| match event {
-        Event::Plan(plan) => {
+        VioperfEvent::Plan(plan) => {
             plans += 1;
             assert_eq!((plan.threads, plan.working_set()), (2, 8 << 20));
         }
-        Event::Row(_) => {
+        VioperfEvent::Row(_) => {
             rows += 1;
             let sizes =
                 fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
             largest = largest.max(sizes.sum());
         }
-        Event::Note(_) => {}
+        VioperfEvent::Note(_) => {}
     })
     .unwrap();
     assert_eq!((plans, rows), (1, report.rows.len()));
@@ -80,7 +80,7 @@ fn who_asks_to_stop_gets_what_was_measured_and_files_stay_only_on_request() {
         ..options(directory.path())
     };
     let report = run(&long, &stop, &mut |event| {
-        if matches!(event, Event::Row(_)) {
+        if matches!(event, VioperfEvent::Row(_)) {
             stop.request();
         }
     })
@@ -154,7 +154,7 @@ fn a_changed_block_ends_it() {
         Options { threads: Some(1), duration: Duration::from_millis(1200), ..options(directory.path()) };
     let mut changed = false;
     let report = run(&asked, &Stop::new(), &mut |event| {
-        let Event::Row(row) = event else { return };
+        let VioperfEvent::Row(row) = event else { return };
         if row.test == Test::Read && !changed {
             changed = true;
             for entry in fs::read_dir(directory.path()).unwrap() {
@@ -177,7 +177,7 @@ fn a_changed_block_ends_it() {
 #[test]
 fn the_table_and_the_summary_are_readable() {
     let cores = Cores { counted: 4.0, machine: 8, allowed: 4, threads: 8, quota: None, topology: true };
-    let plan = Plan {
+    let plan = VioperfPlan {
         cores,
         threads: 5,
         directories: [("/data/vertica/very/long/path/of/a/directory", 3), ("/temp", 2)]

@@ -14,7 +14,7 @@ pub const RECOMMENDED: f64 = 40.0;
 /// What the figures amount to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ThroughputGrade {
     /// Less than the minimum.
     Fail,
     /// At least the minimum.
@@ -23,9 +23,9 @@ pub enum Verdict {
     Recommended,
 }
 
-impl Verdict {
+impl ThroughputGrade {
     /// Of a rate in MB/s for each core.
-    pub fn of(rate: f64) -> Self {
+    pub fn for_rate(rate: f64) -> Self {
         if rate >= RECOMMENDED {
             Self::Recommended
         } else if rate >= MINIMUM {
@@ -36,7 +36,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ThroughputGrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Fail => "FAIL",
@@ -71,10 +71,10 @@ mod tests {
         let read = (Test::Read, Rate { read: Some(90.0), ..Rate::default() });
         assert_eq!(deciding(&[write, rewrite, read]), Some((Test::ReWrite, 39.9)));
         assert_eq!(deciding(&[write, rewrite]), None);
-        assert_eq!(Verdict::of(39.9), Verdict::Minimum);
-        assert_eq!(Verdict::of(40.0), Verdict::Recommended);
-        assert_eq!(Verdict::of(20.0), Verdict::Minimum);
-        assert_eq!(Verdict::of(19.99), Verdict::Fail);
-        assert!(Verdict::Fail < Verdict::Minimum);
+        assert_eq!(ThroughputGrade::for_rate(39.9), ThroughputGrade::Minimum);
+        assert_eq!(ThroughputGrade::for_rate(40.0), ThroughputGrade::Recommended);
+        assert_eq!(ThroughputGrade::for_rate(20.0), ThroughputGrade::Minimum);
+        assert_eq!(ThroughputGrade::for_rate(19.99), ThroughputGrade::Fail);
+        assert!(ThroughputGrade::Fail < ThroughputGrade::Minimum);
     }
 }

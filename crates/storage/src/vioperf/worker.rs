@@ -12,7 +12,7 @@ use rustix::fs::{Advice, OFlags};
 
 use super::block::{self, Buffer};
 use super::counters::{Counters, add, add_time};
-use super::plan::{Plan, free, refused};
+use super::plan::{VioperfPlan, free, refused};
 use super::report::Test;
 use super::{MB, Options};
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ enum Grown {
 }
 
 /// Makes the files, empty. They are removed again when one cannot be made.
-pub(super) fn open(options: &Options, plan: &mut Plan) -> Result<Vec<Worker>> {
+pub(super) fn open(options: &Options, plan: &mut VioperfPlan) -> Result<Vec<Worker>> {
     let mut workers = Vec::new();
     for (index, directory) in plan.directories.iter().enumerate() {
         for _ in 0..directory.threads {

@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::parts::Answer;
-use super::surroundings;
+use super::thread_setup;
 use crate::Io;
-use crate::data::{Examiner, Question};
+use crate::data::{Examiner, ReadExpectation};
 
 /// Longest wait for an answer: the worker has other duties.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 struct Task {
     slot: u32,
     io: Io,
-    question: Question,
+    question: ReadExpectation,
     address: *const u8,
 }
 
@@ -47,7 +47,7 @@ impl Checkers {
             let begin = std::thread::Builder::new().name("kelvin-verify".into());
             begin.spawn(move || {
                 // Where it cannot be put, it runs where the kernel wants.
-                let _ = surroundings::pin_if_any(&cpus);
+                let _ = thread_setup::pin_if_any(&cpus);
                 work(&tasks, &answers, examiner);
             })
         });
@@ -56,7 +56,7 @@ impl Checkers {
     }
 
     /// Hands a read over; `address` has its data, which nobody changes before the answer has come.
-    pub(super) fn ask(&self, slot: u32, io: &Io, question: Question, address: *const u8) {
+    pub(super) fn ask(&self, slot: u32, io: &Io, question: ReadExpectation, address: *const u8) {
         let task = Task { slot, io: *io, question, address };
         let sent = self.to.as_ref().is_some_and(|to| to.send(task).is_ok());
         if !sent {

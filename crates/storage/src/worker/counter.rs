@@ -1,7 +1,7 @@
 //! What is counted between two ticks, and the sums of all ticks of a worker that its own counts have to agree with.
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use crate::job::ReportOptions;
 use crate::tick::{DepthCounts, Failures, PriorityTimes, Tally, Tick};
@@ -9,7 +9,7 @@ use crate::{Bins, Direction, Moments, PerDirection};
 
 /// The times of I/Os that were handed over together and ended together.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct IoTimes {
     /// None for an engine whose call returns when the I/O has ended.
     pub(super) submission: Nanos,
     pub(super) completion: Nanos,
@@ -77,7 +77,7 @@ impl Counter {
 
     /// Counts `ios` I/Os of `bytes` together that had the same times.
     #[inline]
-    pub(super) fn record(&mut self, target: u32, direction: Direction, ios: u32, bytes: u64, times: Times) {
+    pub(super) fn record(&mut self, target: u32, direction: Direction, ios: u32, bytes: u64, times: IoTimes) {
         let (taken, synchronous) = (self.taken, self.synchronous);
         let tally = self.tally(target, direction);
         tally.ios += u64::from(ios);
@@ -100,7 +100,7 @@ impl Counter {
     }
 
     /// The time of an I/O with this priority.
-    pub(super) fn prioritized(&mut self, target: u32, direction: Direction, priority: u16, times: Times) {
+    pub(super) fn prioritized(&mut self, target: u32, direction: Direction, priority: u16, times: IoTimes) {
         let nanos = if self.taken.total_bins { times.total } else { times.completion };
         let known = &mut self.tally(target, direction).priorities;
         let place = known.iter().position(|one| one.priority == priority).unwrap_or_else(|| {
@@ -171,7 +171,7 @@ impl Counter {
     }
 
     /// Ends the tick at `to`: what it holds, ready to be sent, and a new one begins.
-    pub(super) fn cut(&mut self, to: Nanos, part: Part, spare: Option<Box<Tick>>) -> Box<Tick> {
+    pub(super) fn cut(&mut self, to: Nanos, part: LoadPart, spare: Option<Box<Tick>>) -> Box<Tick> {
         let (worker, targets) = (self.tick.worker, self.tick.targets.len());
         let fresh = match spare {
             Some(mut tick) => {
@@ -235,7 +235,7 @@ fn blank(worker: u32, targets: usize, from: Nanos) -> Tick {
         from,
         to: from,
         // Known when it is cut.
-        part: Part::Measured,
+        part: LoadPart::Measured,
         targets: std::iter::repeat_with(PerDirection::default).take(targets).collect(),
         syncs: Moments::default(),
         sync_bins: None,

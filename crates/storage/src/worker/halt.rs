@@ -34,7 +34,7 @@ impl From<Error> for Halt {
 }
 
 /// What an I/O that failed was, and what the number means.
-pub(super) fn failed(io: &Io, path: &str, number: i32) -> String {
+pub(super) fn failed_io_message(io: &Io, path: &str, number: i32) -> String {
     let error = io::Error::from_raw_os_error(number);
     let hint = match number {
         libc::ENOSPC => ": the filesystem or device is full",
@@ -53,7 +53,7 @@ pub(super) fn failed(io: &Io, path: &str, number: i32) -> String {
 }
 
 /// The file has no more data where there should be some.
-pub(super) fn ended(io: &Io, path: &str, moved: u32) -> String {
+pub(super) fn short_io_message(io: &Io, path: &str, moved: u32) -> String {
     let at = io.offset + u64::from(moved);
     match io.direction {
         Direction::Read => format!(
@@ -75,10 +75,10 @@ mod tests {
     fn a_failure_says_what_where_and_why() {
         let io = Io { direction: Direction::Write, target: 0, offset: 8192, length: 4096 };
         assert_eq!(
-            failed(&io, "/mnt/x", libc::ENOSPC),
+            failed_io_message(&io, "/mnt/x", libc::ENOSPC),
             "write of 4096 bytes at 8192 of /mnt/x: No space left on device (os error 28): the filesystem or device is full"
         );
         let read = Io { direction: Direction::Read, ..io };
-        assert!(ended(&read, "/mnt/x", 512).contains("ends at 8704"));
+        assert!(short_io_message(&read, "/mnt/x", 512).contains("ends at 8704"));
     }
 }

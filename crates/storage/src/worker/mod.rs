@@ -2,15 +2,15 @@
 
 mod checkers;
 mod counter;
+mod depth_search;
 mod flow;
-mod goal;
 mod halt;
 mod lock;
 mod measured;
 mod pace;
 mod parts;
 mod shared;
-mod surroundings;
+mod thread_setup;
 mod ticker;
 mod usage;
 
@@ -18,33 +18,34 @@ use std::sync::Arc;
 
 pub use flow::FlowGroups;
 pub(crate) use parts::check;
-pub(crate) use surroundings::take_rights;
+pub(crate) use thread_setup::take_rights;
 
 pub use shared::{Shared, Spare, UnderWay, WorkerPlan};
 
 use crate::engine::{Blocking, BufferPool, DEEPEST, Files, Libaio, Mapped, Null, Offload, Uring};
-use crate::event::State;
+use crate::event::WorkerState;
 use crate::job::EngineName;
 use crate::message::{Message, WorkerEnd};
 use crate::{Direction, Result};
 use halt::Halt;
-use measured::{Course, Loop, Made};
-use parts::{Parts, Stream};
+use measured::{Loop, LoopEnd, Made};
+use parts::{IoStream, WorkerParts};
 
 /// Does what a plan says, in the calling thread, and tells the channel of `shared`; the last message is
 /// [`Message::End`]. An error ends the worker and not the process: it is in what is returned and in that message.
 #[allow(clippy::needless_pass_by_value, reason = "a worker owns its plan")]
 pub fn run(plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
-    run_parts(&plan, shared, || Parts::of(&plan))
+    run_parts(&plan, shared, || WorkerParts::for_plan(&plan))
 }
 
 /// Does what a plan says with these parts, in the calling thread, and tells the channel of `shared`.
-pub(crate) fn run_parts<S: Stream>(
+pub(crate) fn run_parts<S: IoStream>(
     plan: &WorkerPlan,
     shared: &Shared,
-    parts: impl FnOnce() -> Result<Parts<S>>,
+    parts: impl FnOnce() -> Result<WorkerParts<S>>,
 ) -> WorkerEnd {
-    let mut end = WorkerEnd { worker: plan.number, thread: surroundings::thread(), ..WorkerEnd::default() };
+    let mut end =
+        WorkerEnd { worker: plan.number, thread: thread_setup::thread_id(), ..WorkerEnd::default() };
     let begun = shared.clock.now();
     end.course = (begun, begun);
     match attempt(plan, shared, parts) {
@@ -65,17 +66,17 @@ pub(crate) fn run_parts<S: Stream>(
 }
 
 /// Makes what the worker needs, and lets it run.
-fn attempt<S: Stream>(
+fn attempt<S: IoStream>(
     plan: &WorkerPlan,
     shared: &Shared,
-    parts: impl FnOnce() -> Result<Parts<S>>,
-) -> std::result::Result<Course, Halt> {
+    parts: impl FnOnce() -> Result<WorkerParts<S>>,
+) -> std::result::Result<LoopEnd, Halt> {
     let job = &plan.job;
-    surroundings::arrange(plan)?;
+    thread_setup::set_up_thread(plan)?;
     let mut notes = Vec::new();
     let files = Arc::new(Files::open(job, &plan.targets)?);
     if job.targets.pre_read {
-        let _ = shared.messages.send(Message::State(plan.number, State::PreReading));
+        let _ = shared.messages.send(Message::State(plan.number, WorkerState::PreReading));
         files.read_all(|| !shared.stop.requested())?;
     }
     let name = job.engine.name;

@@ -6,13 +6,13 @@ use super::WorkerPlan;
 use super::checkers::Checkers;
 use crate::data::{Filler, Verifier, state_name};
 use crate::engine;
-use crate::stream::Source;
-use crate::{Error, Io, Next, Result};
+use crate::stream::IoSource;
+use crate::{Error, Io, NextIo, Result};
 
 /// Which I/Os come, in which order.
-pub(crate) trait Stream {
+pub(crate) trait IoStream {
     /// The next.
-    fn next(&mut self) -> Next;
+    fn next(&mut self) -> NextIo;
     /// Another pass.
     fn restart(&mut self);
     /// The longest of its I/Os in bytes, where it is not the job that says it (a trace).
@@ -78,7 +78,7 @@ pub(crate) struct Answer {
 }
 
 /// What a worker is made of, beside the engine.
-pub(crate) struct Parts<S> {
+pub(crate) struct WorkerParts<S> {
     pub(crate) stream: S,
     pub(crate) fill: Box<dyn Fill>,
     pub(crate) check: Option<Box<dyn Check>>,
@@ -91,7 +91,7 @@ pub(crate) fn check(plan: &WorkerPlan) -> Result<()> {
     Filler::new(job, plan.seed)?;
     // A trace was gone through for its files, and may be a pipe.
     if job.replay.is_none() {
-        Source::new(job, plan.clone, &plan.targets, plan.seed)?;
+        IoSource::new(job, plan.clone, &plan.targets, plan.seed)?;
     }
     if job.verify.is_some() {
         verifier(plan)?;
@@ -114,35 +114,35 @@ fn verifier(plan: &WorkerPlan) -> Result<(Verifier, PathBuf)> {
     Ok((verifier, state))
 }
 
-impl Parts<Source> {
+impl WorkerParts<IoSource> {
     /// Of a job as it is.
-    pub(super) fn of(plan: &WorkerPlan) -> Result<Self> {
+    pub(super) fn for_plan(plan: &WorkerPlan) -> Result<Self> {
         let job = &*plan.job;
         let check = job.verify.as_ref().map(|_| Verified::new(plan)).transpose()?;
         Ok(Self {
-            stream: Source::new(job, plan.clone, &plan.targets, plan.seed)?,
+            stream: IoSource::new(job, plan.clone, &plan.targets, plan.seed)?,
             fill: Box::new(Filler::new(job, plan.seed)?),
             check: check.map(|check| Box::new(check) as Box<dyn Check>),
         })
     }
 }
 
-impl Stream for Source {
+impl IoStream for IoSource {
     #[inline]
-    fn next(&mut self) -> Next {
-        Source::next(self)
+    fn next(&mut self) -> NextIo {
+        IoSource::next(self)
     }
 
     fn restart(&mut self) {
-        Source::restart(self);
+        IoSource::restart(self);
     }
 
     fn longest(&self) -> u32 {
-        Source::longest(self)
+        IoSource::longest(self)
     }
 
     fn problem(&mut self) -> Option<Error> {
-        Source::problem(self)
+        IoSource::problem(self)
     }
 }
 
@@ -207,7 +207,7 @@ impl Check for Verified {
     fn hand_over(&mut self, slot: u32, io: &Io, address: *const u8) -> bool {
         let Some(checkers) = &self.checkers else { return false };
         // Without anything to look at there is nothing to wait for.
-        self.verifier.ask(io).map(|question| checkers.ask(slot, io, question, address)).is_some()
+        self.verifier.expectation_for(io).map(|question| checkers.ask(slot, io, question, address)).is_some()
     }
 
     fn answer(&mut self, wait: bool) -> Option<Answer> {

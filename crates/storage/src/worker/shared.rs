@@ -128,7 +128,7 @@ impl UnderWay {
     }
 
     /// The call that the worker is in: since when on the run's clock, and what it asked for.
-    pub fn now(&self) -> Option<(Nanos, Io)> {
+    pub fn current_call(&self) -> Option<(Nanos, Io)> {
         let since = self.since.load(Ordering::Acquire).checked_sub(1)?;
         let what = self.what.load(Ordering::Relaxed);
         let direction = match (what >> 32) & 3 {
@@ -148,11 +148,11 @@ mod tests {
     #[test]
     fn what_is_under_way_can_be_told_by_others() {
         let under_way = UnderWay::default();
-        assert_eq!(under_way.now(), None);
+        assert_eq!(under_way.current_call(), None);
         let io = Io { direction: Direction::Trim, target: 3, offset: 1 << 40, length: u32::MAX };
         under_way.enter(17, &io);
-        assert_eq!(under_way.now(), Some((17, io)));
+        assert_eq!(under_way.current_call(), Some((17, io)));
         under_way.leave();
-        assert_eq!(under_way.now(), None);
+        assert_eq!(under_way.current_call(), None);
     }
 }

@@ -4,19 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 use kelvin_measure::{Clock, Random, Stop};
 
 use super::measured::{Loop, Made};
-use super::parts::{Check, Fill, Parts, Stream};
+use super::parts::{Check, Fill, IoStream, WorkerParts};
 use super::{Shared, WorkerPlan, run_parts};
 use crate::engine::testing::file;
-use crate::engine::{BufferPool, Engine, Files};
+use crate::engine::{BufferPool, Files, IoEngine};
 use crate::job::{EngineName, Job};
 use crate::message::{Message, WorkerEnd};
 use crate::result::DirectionOutcome;
 use crate::tick::{DepthCounts, Tick};
-use crate::{Direction, Io, Next, PerDirection, Target};
+use crate::{Direction, Io, NextIo, PerDirection, Target};
 
 /// Blocks of one size, in order or at random, of one direction or of two in turn.
 pub(super) struct Blocks {
@@ -26,7 +26,7 @@ pub(super) struct Blocks {
     size: u32,
     issued: u64,
     /// What is said before an I/O, by its place.
-    pub(super) also: Vec<(u64, Next)>,
+    pub(super) also: Vec<(u64, NextIo)>,
 }
 
 impl Blocks {
@@ -38,9 +38,9 @@ impl Blocks {
     }
 }
 
-impl Stream for Blocks {
+impl IoStream for Blocks {
     #[inline]
-    fn next(&mut self) -> Next {
+    fn next(&mut self) -> NextIo {
         if let Some((at, next)) = self.also.first().copied()
             && at == self.issued
         {
@@ -48,7 +48,7 @@ impl Stream for Blocks {
             return next;
         }
         if self.issued == self.count {
-            return Next::End;
+            return NextIo::End;
         }
         let block = match &mut self.random {
             Some(random) => ((u128::from(random.bits()) * u128::from(self.count)) >> 64) as u64,
@@ -56,7 +56,7 @@ impl Stream for Blocks {
         };
         let direction = self.directions[self.issued as usize % self.directions.len()];
         self.issued += 1;
-        Next::Io(Io { direction, target: 0, offset: block * u64::from(self.size), length: self.size })
+        NextIo::Io(Io { direction, target: 0, offset: block * u64::from(self.size), length: self.size })
     }
 
     fn restart(&mut self) {
@@ -105,7 +105,7 @@ impl Sent {
             }
         }
         for tick in &sent.ticks {
-            let into = if tick.part == Part::RampUp { &mut sent.ramp } else { &mut sent.measured };
+            let into = if tick.part == LoadPart::RampUp { &mut sent.ramp } else { &mut sent.measured };
             for (direction, tally) in tick.targets.iter().flat_map(PerDirection::iter) {
                 if let Some(tally) = tally {
                     into[direction].add(tally);
@@ -152,23 +152,24 @@ pub(super) fn run_on(
     job: &Job,
     target: Target,
     stop: &Stop,
-    change: impl FnOnce(&mut Parts<Blocks>),
+    change: impl FnOnce(&mut WorkerParts<Blocks>),
 ) -> Sent {
     let (messages, received) = channel();
     let shared = Shared::new(Clock::real(), stop.clone(), messages, &[job.flow]);
-    let mut parts = Parts { stream: Blocks::new(job, target.length), fill: Box::new(Offsets), check: None };
+    let mut parts =
+        WorkerParts { stream: Blocks::new(job, target.length), fill: Box::new(Offsets), check: None };
     change(&mut parts);
     run_parts(&plan(job, vec![target]), &shared, || Ok(parts));
     Sent::of(&received)
 }
 
 /// Runs a job with an engine of the test's own.
-pub(super) fn run_engine<E: Engine>(job: &Job, engine: E, length: u64, stop: &Stop) -> Sent {
+pub(super) fn run_engine<E: IoEngine>(job: &Job, engine: E, length: u64, stop: &Stop) -> Sent {
     run_engine_with(job, engine, length, stop, |_| {})
 }
 
 /// The same with something done to its stream.
-pub(super) fn run_engine_with<E: Engine>(
+pub(super) fn run_engine_with<E: IoEngine>(
     job: &Job,
     engine: E,
     length: u64,
@@ -185,7 +186,7 @@ pub(super) fn run_engine_with<E: Engine>(
     let pool = BufferPool::new(depth as usize, 4096, &job.buffers, None).unwrap();
     let mut stream = Blocks::new(&job, length);
     change(&mut stream);
-    let parts = Parts { stream, fill: Box::new(Offsets), check: None };
+    let parts = WorkerParts { stream, fill: Box::new(Offsets), check: None };
     let made = Made { files, pool, parts, depth, notes: Vec::new() };
     let course = Loop::new(&shared, &plan, engine, made).run();
     let mut sent = Sent::of(&received);

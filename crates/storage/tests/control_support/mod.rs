@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 use kelvin_measure::{Nanos, Random, Stop};
-use kelvin_storage::control::{self, Prepared, RunOptions, Work};
-use kelvin_storage::event::{IoEvent, State, Watcher};
+use kelvin_storage::control::{self, Prepared, RunOptions, WorkerIo};
+use kelvin_storage::event::{IoEvent, IoWatcher, WorkerState};
 use kelvin_storage::job::*;
 use kelvin_storage::message::{Message, WorkerEnd};
-use kelvin_storage::result::Outcome;
+use kelvin_storage::result::JobsOutcome;
 use kelvin_storage::tick::{DepthCounts, Tally, Tick};
 use kelvin_storage::worker::{Shared, WorkerPlan};
 use kelvin_storage::{Direction, Moments, PerDirection, Result};
@@ -75,7 +75,7 @@ pub fn jobs(jobs: impl IntoIterator<Item = Job>) -> Jobs {
 /// Writes down what it hears.
 #[derive(Debug, Default)]
 pub struct Heard {
-    pub states: Vec<(u32, State)>,
+    pub states: Vec<(u32, WorkerState)>,
     pub layouts: Vec<(u32, String, u64, u64)>,
     pub notes: Vec<String>,
     pub ticks: u64,
@@ -84,7 +84,7 @@ pub struct Heard {
     pub first: Option<Nanos>,
 }
 
-impl Watcher for Heard {
+impl IoWatcher for Heard {
     fn event(&mut self, event: &IoEvent<'_>) {
         match event {
             IoEvent::State { worker, state } => self.states.push((*worker, *state)),
@@ -94,7 +94,7 @@ impl Watcher for Heard {
             IoEvent::Tick(tick) => {
                 self.ticks += 1;
                 self.first.get_or_insert(tick.from);
-                let measured = tick.targets.iter().filter(|_| tick.part == Part::Measured);
+                let measured = tick.targets.iter().filter(|_| tick.part == LoadPart::Measured);
                 self.ios += measured.flat_map(|t| t.0.iter().flatten()).map(|tally| tally.ios).sum::<u64>();
             }
             IoEvent::Note(note) => self.notes.push((*note).to_owned()),
@@ -103,11 +103,11 @@ impl Watcher for Heard {
 }
 
 /// Prepares and runs jobs with the small worker.
-pub fn run(jobs: &Jobs, options: &RunOptions) -> Result<(Outcome, Heard)> {
+pub fn run(jobs: &Jobs, options: &RunOptions) -> Result<(JobsOutcome, Heard)> {
     run_until(jobs, options, &Stop::new())
 }
 
-pub fn run_until(jobs: &Jobs, options: &RunOptions, stop: &Stop) -> Result<(Outcome, Heard)> {
+pub fn run_until(jobs: &Jobs, options: &RunOptions, stop: &Stop) -> Result<(JobsOutcome, Heard)> {
     let mut heard = Heard::default();
     let outcome = run_prepared(control::prepare(jobs, options)?, options, stop, &mut heard)?;
     Ok((outcome, heard))
@@ -118,7 +118,7 @@ pub fn run_prepared(
     options: &RunOptions,
     stop: &Stop,
     heard: &mut Heard,
-) -> Result<Outcome> {
+) -> Result<JobsOutcome> {
     control::run(prepared, options, stop, heard)
 }
 
@@ -127,7 +127,7 @@ pub struct Plain;
 
 const TICK: Nanos = 20 * MILLI;
 
-impl Work for Plain {
+impl WorkerIo for Plain {
     fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
         let mut worker = Worker::new(plan, shared);
         let error = worker.work().err().map(|error| {
@@ -162,8 +162,8 @@ impl<'a> Worker<'a> {
         Self { plan, shared, began, from: began, tallies }
     }
 
-    fn part(&self, at: Nanos) -> Part {
-        if at < self.began + self.plan.job.course.ramp { Part::RampUp } else { Part::Measured }
+    fn part(&self, at: Nanos) -> LoadPart {
+        if at < self.began + self.plan.job.course.ramp { LoadPart::RampUp } else { LoadPart::Measured }
     }
 
     fn cut(&mut self) {
@@ -197,7 +197,7 @@ impl<'a> Worker<'a> {
 
     fn work(&mut self) -> std::io::Result<()> {
         let job = Arc::clone(&self.plan.job);
-        self.shared.messages.send(Message::State(self.plan.number, State::Running)).unwrap();
+        self.shared.messages.send(Message::State(self.plan.number, WorkerState::Running)).unwrap();
         let files: Vec<File> = self
             .plan
             .targets
@@ -263,7 +263,7 @@ impl<'a> Worker<'a> {
 }
 
 /// Reads and writes of all workers together: I/Os and bytes.
-pub fn sums(outcome: &Outcome) -> PerDirection<(u64, u64)> {
+pub fn sums(outcome: &JobsOutcome) -> PerDirection<(u64, u64)> {
     let mut sums: PerDirection<(u64, u64)> = PerDirection::default();
     for target in outcome.workers.iter().flat_map(|worker| &worker.targets) {
         for (direction, of) in target.directions.iter() {
@@ -275,6 +275,6 @@ pub fn sums(outcome: &Outcome) -> PerDirection<(u64, u64)> {
 }
 
 /// Where each worker's files are.
-pub fn paths(outcome: &Outcome) -> Vec<Vec<PathBuf>> {
+pub fn paths(outcome: &JobsOutcome) -> Vec<Vec<PathBuf>> {
     outcome.workers.iter().map(|w| w.targets.iter().map(|t| t.path.clone()).collect()).collect()
 }

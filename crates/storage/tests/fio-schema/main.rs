@@ -11,7 +11,7 @@ use std::fmt;
 
 use kelvin_storage::job::{Mixed, SteadyFigure, SteadyState};
 use kelvin_storage::output::json;
-use kelvin_storage::result::{Outcome, SteadyOutcome};
+use kelvin_storage::result::{JobsOutcome, SteadyOutcome};
 use kelvin_storage::{Direction, PerDirection};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
@@ -170,7 +170,7 @@ fn paths(schema: &Node, path: &str, all: &mut BTreeSet<String>) {
 }
 
 /// Outcomes that have everything that a result can have.
-fn outcomes() -> Vec<Outcome> {
+fn outcomes() -> Vec<JobsOutcome> {
     let mut plain = reader(0);
     plain.syncs.record(120_000);
     let mut bins = kelvin_storage::Bins::default();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kelvin_storage::job::{Job, Jobs, LogValue};
-use kelvin_storage::log::{Done, Recorder, Writer, inflate};
+use kelvin_storage::log::{CompletedIo, LogRecorder, LogWriter, inflate};
 use kelvin_storage::{BINS, Direction, bin};
 use proptest::prelude::*;
 
@@ -19,8 +19,8 @@ fn logging(name: &str) -> Job {
     job
 }
 
-fn done(at: u64, direction: Direction, length: u32, completion: u64) -> Done {
-    Done {
+fn done(at: u64, direction: Direction, length: u32, completion: u64) -> CompletedIo {
+    CompletedIo {
         at,
         issued: at.saturating_sub(completion + 1000),
         submission: 1000,
@@ -38,9 +38,9 @@ fn text(directory: &Path, name: &str) -> String {
 }
 
 /// Writes what the workers of the jobs record, in one chunk each.
-fn written(jobs: &Jobs, all: &[(u64, u64, Vec<Done>)]) -> tempfile::TempDir {
+fn written(jobs: &Jobs, all: &[(u64, u64, Vec<CompletedIo>)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = Writer::new(jobs, Some(directory.path()), 1_795_304_700_000).unwrap();
+    let mut writer = LogWriter::new(jobs, Some(directory.path()), 1_795_304_700_000).unwrap();
     let owners: Vec<(usize, u32)> = jobs
         .jobs
         .iter()
@@ -49,7 +49,7 @@ fn written(jobs: &Jobs, all: &[(u64, u64, Vec<Done>)]) -> tempfile::TempDir {
         .collect();
     for (worker, (begin, end, dones)) in all.iter().enumerate() {
         let (place, clone) = owners[worker];
-        let mut recorder = Recorder::new(&jobs.jobs[place], clone).unwrap();
+        let mut recorder = LogRecorder::new(&jobs.jobs[place], clone).unwrap();
         recorder.begin(*begin);
         for done in dones {
             recorder.record(done);
@@ -212,13 +212,13 @@ fn a_sum_adds_rates_and_averages_times() {
     one.clones = 2;
     one.logs.summed = true;
     one.logs.window = Some(100 * MS);
-    let dones = |count: u64, completion: u64| -> Vec<Done> {
+    let dones = |count: u64, completion: u64| -> Vec<CompletedIo> {
         (0..count)
             .map(|place| done((place * 80 / count + 12) * MS, Direction::Read, 4096, completion))
             .collect()
     };
     // They did not begin together: the second had half of the first window.
-    let late: Vec<Done> =
+    let late: Vec<CompletedIo> =
         (0..10).map(|place| done((60 + place) * MS, Direction::Read, 4096, 400_000)).collect();
     let directory =
         written(&jobs(vec![one]), &[(10 * MS, 100 * MS, dones(90, 100_000)), (50 * MS, 100 * MS, late)]);
@@ -237,7 +237,7 @@ fn a_sum_without_windows_has_those_of_a_second() {
     one.clones = 2;
     one.logs.summed = true;
     one.logs.per_job = false;
-    let dones = |shift: u64| -> Vec<Done> {
+    let dones = |shift: u64| -> Vec<CompletedIo> {
         (0..10).map(|place| done((place * 200 + 5 + shift) * MS, Direction::Read, 1024, 100_000)).collect()
     };
     let directory = written(&jobs(vec![one]), &[(0, 1900 * MS, dones(0)), (0, 1900 * MS, dones(3))]);
@@ -250,7 +250,7 @@ fn a_hair_behind_the_last_window_is_no_rate() {
     let mut one = logging("a");
     one.logs.window = Some(100 * MS);
     // 10 I/Os in 100 ms, and one more 0.1 ms later: 10,000 a second there.
-    let mut dones: Vec<Done> =
+    let mut dones: Vec<CompletedIo> =
         (0..10).map(|i| done((i * 10 + 1) * MS, Direction::Read, 4096, 1000)).collect();
     dones.push(done(100 * MS + 50_000, Direction::Read, 4096, 3000));
     let directory = written(&jobs(vec![one.clone()]), &[(0, 100 * MS + 100_000, dones.clone())]);
@@ -269,9 +269,9 @@ fn what_comes_too_late_for_a_sum_is_told_and_not_lost_silently() {
     (one.clones, one.logs.summed) = (2, true);
     let all = jobs(vec![one]);
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = Writer::new(&all, Some(directory.path()), 0).unwrap();
+    let mut writer = LogWriter::new(&all, Some(directory.path()), 0).unwrap();
     for (worker, end) in [(0_u32, 5000 * MS), (1, 5000 * MS)] {
-        let mut recorder = Recorder::new(&all.jobs[0], worker).unwrap();
+        let mut recorder = LogRecorder::new(&all.jobs[0], worker).unwrap();
         recorder.begin(0);
         recorder.record(&done(10 * MS, Direction::Read, 4096, 1000));
         writer.chunk(worker, &recorder.finish(end).unwrap()).unwrap();
@@ -291,9 +291,9 @@ fn a_sum_grows_while_it_is_written_and_waits_for_the_slowest() {
     one.logs.window = Some(100 * MS);
     let all = jobs(vec![one]);
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = Writer::new(&all, Some(directory.path()), 0).unwrap();
-    let mut recorders: Vec<Recorder> =
-        (0..2).map(|clone| Recorder::new(&all.jobs[0], clone).unwrap()).collect();
+    let mut writer = LogWriter::new(&all, Some(directory.path()), 0).unwrap();
+    let mut recorders: Vec<LogRecorder> =
+        (0..2).map(|clone| LogRecorder::new(&all.jobs[0], clone).unwrap()).collect();
     let rows = |directory: &Path| text(directory, "p_iops.log").lines().count();
     for recorder in &mut recorders {
         recorder.begin(0);
@@ -335,8 +335,8 @@ fn rows_are_in_the_file_as_soon_as_they_were_handed_over() {
         one.logs.compressed = compressed;
         let all = jobs(vec![one]);
         let directory = tempfile::tempdir().unwrap();
-        let mut writer = Writer::new(&all, Some(directory.path()), 0).unwrap();
-        let mut recorder = Recorder::new(&all.jobs[0], 0).unwrap();
+        let mut writer = LogWriter::new(&all, Some(directory.path()), 0).unwrap();
+        let mut recorder = LogRecorder::new(&all.jobs[0], 0).unwrap();
         recorder.record(&done(10 * MS, Direction::Read, 4096, 100_000));
         writer.chunk(0, &recorder.take(500 * MS).unwrap()).unwrap();
         // As after a kill: nobody finished the file.
@@ -371,22 +371,22 @@ fn compressed_rows_are_fios_records() {
     assert_eq!(inflate(&bytes), ("11, 11507270, 1, 4096, 249856, 0x0000\n".into(), true));
     let mut one = logging("a");
     (one.logs.compressed, one.logs.issue_time) = (true, true);
-    let refused = Writer::new(&jobs(vec![one]), Some(directory.path()), 0).err().unwrap().to_string();
+    let refused = LogWriter::new(&jobs(vec![one]), Some(directory.path()), 0).err().unwrap().to_string();
     assert!(refused.contains("no place for log_issue_time"), "{refused}");
 }
 
 #[test]
 fn a_job_without_logs_records_nothing_and_a_bad_place_is_told() {
-    assert!(Recorder::new(&job("a"), 0).is_none());
-    assert!(Writer::new(&jobs(vec![job("a")]), None, 0).unwrap().is_empty());
+    assert!(LogRecorder::new(&job("a"), 0).is_none());
+    assert!(LogWriter::new(&jobs(vec![job("a")]), None, 0).unwrap().is_empty());
     let mut one = logging("a");
     one.logs.bandwidth = Some("/proc/none/p".into());
-    let error = Writer::new(&jobs(vec![one]), None, 0).err().unwrap().to_string();
+    let error = LogWriter::new(&jobs(vec![one]), None, 0).err().unwrap().to_string();
     assert!(error.contains("/proc/none"), "{error}");
     let mut one = logging("a");
     one.logs.epoch_clock = Some(99);
     let directory = tempfile::tempdir().unwrap();
-    let error = Writer::new(&jobs(vec![one]), Some(directory.path()), 0).err().unwrap().to_string();
+    let error = LogWriter::new(&jobs(vec![one]), Some(directory.path()), 0).err().unwrap().to_string();
     assert!(error.contains("clock 99"), "{error}");
 }
 
@@ -417,8 +417,8 @@ proptest! {
         one.logs.summed = true;
         let all = jobs(vec![one]);
         let directory = tempfile::tempdir().unwrap();
-        let mut writer = Writer::new(&all, Some(directory.path()), 0).unwrap();
-        let mut recorder = Recorder::new(&all.jobs[0], 0).unwrap();
+        let mut writer = LogWriter::new(&all, Some(directory.path()), 0).unwrap();
+        let mut recorder = LogRecorder::new(&all.jobs[0], 0).unwrap();
         let mut ends = ends;
         ends.sort_unstable();
         recorder.begin(begin * MS);
@@ -466,9 +466,9 @@ fn the_workers_of_one_log_stand_one_behind_the_other_whatever_came_first() {
         one.logs.compressed = compressed;
         let all = jobs(vec![one.clone()]);
         let directory = tempfile::tempdir().unwrap();
-        let mut writer = Writer::new(&all, Some(directory.path()), 0).unwrap();
+        let mut writer = LogWriter::new(&all, Some(directory.path()), 0).unwrap();
         for (begin, worker) in [(0, 0), (0, 1), (100, 0), (100, 1)] {
-            let mut recorder = Recorder::new(&one, worker).unwrap();
+            let mut recorder = LogRecorder::new(&one, worker).unwrap();
             recorder.begin(0);
             recorder.record(&done((begin + 50) * MS, Direction::Read, 4096, u64::from(worker + 1) * 100_000));
             writer.chunk(worker, &recorder.finish((begin + 100) * MS).unwrap()).unwrap();

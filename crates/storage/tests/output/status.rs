@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kelvin_measure::Clock;
-use kelvin_measure::event::Part;
-use kelvin_storage::event::{IoEvent, State, Watcher};
+use kelvin_measure::event::LoadPart;
+use kelvin_storage::event::{IoEvent, IoWatcher, WorkerState};
 use kelvin_storage::job::{Amount, Jobs};
 use kelvin_storage::output::Format;
 use kelvin_storage::output::status::{Dumps, Eta, StatusLine, StatusOptions};
@@ -51,7 +51,7 @@ fn two_stages() -> Jobs {
     jobs(vec![first, second])
 }
 
-fn tick(worker: u32, from: u64, to: u64, part: Part, count: u64) -> Tick {
+fn tick(worker: u32, from: u64, to: u64, part: LoadPart, count: u64) -> Tick {
     let mut directions = PerDirection([None, None, None]);
     directions[Direction::Read] = Some(Box::new(tally(count, 100_000, 1000)));
     Tick {
@@ -85,7 +85,7 @@ impl Run {
         self.line.idle();
     }
 
-    fn states(&mut self, workers: std::ops::Range<u32>, state: State) {
+    fn states(&mut self, workers: std::ops::Range<u32>, state: WorkerState) {
         for worker in workers {
             self.line.event(&IoEvent::State { worker, state });
         }
@@ -96,27 +96,27 @@ impl Run {
 fn a_run_from_its_plan_to_its_end() {
     let mut run = run(&two_stages(), StatusOptions::default());
     run.forward(1000);
-    run.states(0..10, State::SettingUp);
+    run.states(0..10, WorkerState::SettingUp);
     run.line.event(&IoEvent::Layout { worker: 0, what: "filling /data/f", done: 1 << 30, total: 4 << 30 });
     run.forward(1000);
-    run.states(0..10, State::RampUp);
+    run.states(0..10, WorkerState::RampUp);
     run.forward(1000);
-    run.states(0..10, State::Running);
+    run.states(0..10, WorkerState::Running);
     // A tick of half a second each: the rates are of what was told, however often lines are written.
     for worker in 0..10 {
-        run.line.event(&IoEvent::Tick(&tick(worker, 0, SECOND / 2, Part::Measured, 500)));
+        run.line.event(&IoEvent::Tick(&tick(worker, 0, SECOND / 2, LoadPart::Measured, 500)));
     }
     run.forward(1000);
     // Less in this interval, and slower: not the mean since the beginning.
     for worker in 0..9 {
-        let mut slow = tick(worker, SECOND / 2, SECOND, Part::Measured, 0);
+        let mut slow = tick(worker, SECOND / 2, SECOND, LoadPart::Measured, 0);
         slow.targets[0][Direction::Read] = Some(Box::new(tally(50, 5_000_000, 1_000_000)));
         run.line.event(&IoEvent::Tick(&slow));
     }
     run.forward(1000);
-    run.states(0..10, State::Ended);
-    run.states(10..11, State::Running);
-    run.states(11..12, State::Failed);
+    run.states(0..10, WorkerState::Ended);
+    run.states(10..11, WorkerState::Running);
+    run.states(11..12, WorkerState::Failed);
     run.forward(1000);
     run.line.end();
     let shown = run.seen.text().replace('\r', "↵\n");
@@ -153,13 +153,13 @@ fn the_rest_of_a_job_that_ends_by_its_bytes() {
     // 4,000 I/Os of 4 KiB.
     one.targets.size = Some(Amount::Bytes(4000 * 4096));
     let mut run = run(&jobs(vec![one]), StatusOptions::default());
-    run.states(0..1, State::Running);
+    run.states(0..1, WorkerState::Running);
     for half in 0..4_u64 {
         run.line.event(&IoEvent::Tick(&tick(
             0,
             half * SECOND / 2,
             (half + 1) * SECOND / 2,
-            Part::Measured,
+            LoadPart::Measured,
             500,
         )));
         run.forward(500);
@@ -181,12 +181,12 @@ fn the_result_so_far_is_the_sum_of_the_ticks() {
         Box::new(run.seen.clone()),
     )
     .with_dumps(Dumps::new(&plan, 2 * SECOND, 0, 0, vec![Format::Json], Box::new(dumped.clone())));
-    run.line.event(&IoEvent::Tick(&tick(0, 0, SECOND / 2, Part::RampUp, 999)));
-    run.line.event(&IoEvent::Tick(&tick(0, SECOND / 2, SECOND, Part::Measured, 500)));
+    run.line.event(&IoEvent::Tick(&tick(0, 0, SECOND / 2, LoadPart::RampUp, 999)));
+    run.line.event(&IoEvent::Tick(&tick(0, SECOND / 2, SECOND, LoadPart::Measured, 500)));
     run.forward(1000);
     assert_eq!(dumped.text(), "");
     run.forward(1000);
-    run.line.event(&IoEvent::Tick(&tick(0, SECOND, 2 * SECOND, Part::Measured, 100)));
+    run.line.event(&IoEvent::Tick(&tick(0, SECOND, 2 * SECOND, LoadPart::Measured, 100)));
     run.forward(2000);
     let parsed = kelvin_storage::output::read::parse_json(&dumped.text(), None).unwrap();
     let ios: Vec<u64> = parsed

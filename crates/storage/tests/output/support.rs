@@ -3,7 +3,7 @@
 
 use kelvin_storage::job::*;
 use kelvin_storage::output::OutputOptions;
-use kelvin_storage::result::{DirectionOutcome, DiskUse, Outcome, Samples, TargetOutcome, WorkerOutcome};
+use kelvin_storage::result::{DirectionOutcome, DiskUse, JobsOutcome, Samples, TargetOutcome, WorkerOutcome};
 use kelvin_storage::tick::{DepthCounts, Failures, Tally};
 use kelvin_storage::{BinSums, Direction, Moments, PerDirection};
 
@@ -124,8 +124,8 @@ pub(crate) fn disk(name: &str) -> DiskUse {
     }
 }
 
-pub(crate) fn outcome(jobs: Jobs, workers: Vec<WorkerOutcome>) -> Outcome {
-    Outcome {
+pub(crate) fn outcome(jobs: Jobs, workers: Vec<WorkerOutcome>) -> JobsOutcome {
+    JobsOutcome {
         jobs,
         started: 1_795_304_393_000,
         elapsed: 2 * SECOND,

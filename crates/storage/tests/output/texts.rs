@@ -1,8 +1,8 @@
 //! Texts as a person reads them, looked at; and that their lines are those of fio.
 
 use kelvin_storage::job::{Amount, BlockSizes, EngineName, Mixed, SteadyFigure, SteadyState};
-use kelvin_storage::output::{Format, banner, json, normal, starting, terse, written};
-use kelvin_storage::result::{DirectionOutcome, Outcome, SteadyOutcome};
+use kelvin_storage::output::{Format, banner, json, normal, render_formats, starting, terse};
+use kelvin_storage::result::{DirectionOutcome, JobsOutcome, SteadyOutcome};
 use kelvin_storage::{Direction, PerDirection};
 
 use crate::support::{
@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 /// Two groups: two readers reported together, then a mix on two devices with a rate, syncs and errors.
-pub(crate) fn rich() -> Outcome {
+pub(crate) fn rich() -> JobsOutcome {
     let mut first = job("readers");
     first.clones = 2;
     first.course.group_reporting = true;
@@ -177,10 +177,10 @@ fn terse_lines_have_as_many_fields_as_fios() {
 #[test]
 fn machine_readable_text_is_nothing_else() {
     let outcome = rich();
-    let text = written(&outcome, &[Format::Json], &options()).unwrap();
+    let text = render_formats(&outcome, &[Format::Json], &options()).unwrap();
     assert!(text.starts_with("{\n") && text.ends_with("}\n"));
     serde_json::from_str::<serde_json::Value>(&text).unwrap();
-    let text = written(&outcome, &[Format::Terse], &options()).unwrap();
+    let text = render_formats(&outcome, &[Format::Terse], &options()).unwrap();
     assert!(text.lines().all(|line| line.starts_with("3;fio-3.33")), "{text}");
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kelvin_stats::kolmogorov;
 use kelvin_storage::job::{BlockSizes, Distribution, Job};
-use kelvin_storage::stream::Source;
+use kelvin_storage::stream::IoSource;
 use kelvin_storage::{Direction, Io, jobfile};
 
 use crate::statistics::chi_squared;
@@ -152,7 +152,7 @@ fn places(job: &Job, ios: &[Io], files: usize) -> bool {
 fn look(job: &Job) -> bool {
     let files = job.targets.filenames.len().max(job.targets.files as usize).clamp(1, 16);
     let over = targets(&vec![LENGTH; files]);
-    let ios = many(&mut Source::new(job, 0, &over, 42).unwrap(), COUNT);
+    let ios = many(&mut IoSource::new(job, 0, &over, 42).unwrap(), COUNT);
     for io in &ios {
         assert!(io.offset + u64::from(io.length) <= LENGTH && io.length > 0, "{io:?}");
     }

@@ -22,7 +22,7 @@ fn counts(options: &str, blocks: u64, count: usize) -> Vec<u64> {
     while drawn < count {
         job.pattern.seed = Some(1000 + passes);
         passes += 1;
-        let mut source = kelvin_storage::stream::Source::new(&job, 0, &one, 1).unwrap();
+        let mut source = kelvin_storage::stream::IoSource::new(&job, 0, &one, 1).unwrap();
         for offset in offsets(&crate::support::ios(&mut source)) {
             seen[(offset / BLOCK) as usize] += 1;
             drawn += 1;

@@ -1,16 +1,16 @@
 //! `file_service_type=`: which file is next.
 
-use kelvin_storage::stream::Source;
+use kelvin_storage::stream::IoSource;
 
 use crate::statistics::chi_squared;
 use crate::support::{KIB, MIB, ios, job, many, pass, targets, words};
 
-fn over(options: &str, lengths: &[u64]) -> Source {
+fn over(options: &str, lengths: &[u64]) -> IoSource {
     let mut job = job(options);
     // The text is of a job with one file, of which no more than one can be open.
     let open = options.split_whitespace().find_map(|option| option.strip_prefix("openfiles="));
     job.targets.open_files = open.map(|open| open.parse().unwrap());
-    Source::new(&job, 0, &targets(lengths), 3).unwrap()
+    IoSource::new(&job, 0, &targets(lengths), 3).unwrap()
 }
 
 /// As fio 3.33 does over three files.

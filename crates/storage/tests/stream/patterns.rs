@@ -1,7 +1,7 @@
 //! The kinds of `rw=`, and what changes their order.
 
 use kelvin_storage::Direction;
-use kelvin_storage::stream::Source;
+use kelvin_storage::stream::IoSource;
 
 use crate::statistics::chi_squared;
 use crate::support::{KIB, MIB, ios, job, many, offsets, pass, source, targets, words};
@@ -88,7 +88,7 @@ fn each_place_is_trimmed_and_then_written() {
 fn a_seed_gives_the_same_again_and_clones_differ() {
     for options in ["rw=randread", "rw=randread norandommap=1", "rw=randrw bssplit=4k/60:8k/40", "rw=read"] {
         let job = job(options);
-        let new = |clone, seed| Source::new(&job, clone, &targets(&[4 * MIB]), seed).unwrap();
+        let new = |clone, seed| IoSource::new(&job, clone, &targets(&[4 * MIB]), seed).unwrap();
         let first = ios(&mut new(0, 1));
         assert_eq!(first, ios(&mut new(0, 1)), "{options}");
         if options != "rw=read" {
@@ -111,7 +111,7 @@ fn a_seed_gives_the_same_again_and_clones_differ() {
     let all = |options: &str, name: &str, seed| {
         let mut job = job(options);
         job.name = name.into();
-        ios(&mut Source::new(&job, 0, &targets(&[MIB]), seed).unwrap())
+        ios(&mut IoSource::new(&job, 0, &targets(&[MIB]), seed).unwrap())
     };
     assert_ne!(all("rw=randread", "a", 1), all("rw=randread", "b", 1));
     assert_eq!(all("rw=randread randseed=9", "a", 1), all("rw=randread randseed=9", "a", 1));
@@ -247,14 +247,14 @@ fn trims_follow_the_writes_that_they_take_back() {
     let (mut writes, mut trims, mut drained) = (0_u64, 0_u64, false);
     for next in all {
         match next {
-            kelvin_storage::Next::Drain => drained = true,
-            kelvin_storage::Next::Io(io) if io.direction == Direction::Trim => {
+            kelvin_storage::NextIo::Drain => drained = true,
+            kelvin_storage::NextIo::Io(io) if io.direction == Direction::Trim => {
                 assert!(written.remove(&io.offset), "{io:?} was not written, or trimmed before");
                 assert!(drained, "a trim must not overtake its write");
                 assert!(writes.is_multiple_of(32));
                 trims += 1;
             }
-            kelvin_storage::Next::Io(io) => {
+            kelvin_storage::NextIo::Io(io) => {
                 assert_eq!(io.direction, Direction::Write);
                 written.insert(io.offset);
                 writes += 1;
@@ -278,7 +278,7 @@ fn a_barrier_lets_nothing_pass() {
 fn targets_begin_where_they_begin() {
     for options in ["rw=randread", "rw=read", "rw=randread norandommap=1", "rw=randrw"] {
         let target = crate::support::target(0, 12_345, 3 * MIB);
-        let mut source = Source::new(&job(options), 0, &[target], 1).unwrap();
+        let mut source = IoSource::new(&job(options), 0, &[target], 1).unwrap();
         let all = many(&mut source, 10_000);
         let least = all.iter().map(|io| io.offset).min().unwrap();
         let end = all.iter().map(|io| io.offset + u64::from(io.length)).max().unwrap();
@@ -292,12 +292,12 @@ fn targets_begin_where_they_begin() {
 fn a_job_without_room_for_a_block_is_refused() {
     for options in ["rw=read bs=64k", "rw=randread bs=64k", "rw=randrw bs=64k", "rw=randread bsrange=64k-1m"]
     {
-        let error = Source::new(&job(options), 0, &targets(&[10_000, 20_000]), 1).unwrap_err().to_string();
+        let error = IoSource::new(&job(options), 0, &targets(&[10_000, 20_000]), 1).unwrap_err().to_string();
         assert!(error.contains("no block fits") && error.contains("20000 bytes"), "{error}");
     }
     let error =
-        Source::new(&job("rw=randread bssplit=512/50:4k/50"), 0, &targets(&[1 << 50]), 1).unwrap_err();
+        IoSource::new(&job("rw=randread bssplit=512/50:4k/50"), 0, &targets(&[1 << 50]), 1).unwrap_err();
     assert!(error.to_string().contains("softrandommap=1"), "{error}");
     let soft = job("rw=randread bssplit=512/50:4k/50 softrandommap=1");
-    assert!(Source::new(&soft, 0, &targets(&[1 << 50]), 1).is_ok());
+    assert!(IoSource::new(&soft, 0, &targets(&[1 << 50]), 1).is_ok());
 }

@@ -3,8 +3,8 @@
 use kelvin_storage::job::{
     AbsoluteZone, BlockSizes, Distribution, FileChoice, FileService, Generator, Sequencer, Strided, Zone,
 };
-use kelvin_storage::stream::Source;
-use kelvin_storage::{Next, PerDirection};
+use kelvin_storage::stream::IoSource;
+use kelvin_storage::{NextIo, PerDirection};
 use proptest::prelude::*;
 
 use crate::support::{job, target};
@@ -102,7 +102,7 @@ proptest! {
         job.targets.open_files = service.2;
         let targets: Vec<_> =
             regions.iter().enumerate().map(|(i, (begin, length))| target(i, *begin, *length)).collect();
-        let source = Source::new(&job, 0, &targets, 7);
+        let source = IoSource::new(&job, 0, &targets, 7);
         // Too small for a block, or for a zone: such jobs are refused, and are not the most.
         prop_assume!(source.is_ok());
         let mut source = source.unwrap();
@@ -112,7 +112,7 @@ proptest! {
                 calls += 1;
                 prop_assert!(calls < 4_000_000, "no end");
                 match source.next() {
-                    Next::Io(io) => {
+                    NextIo::Io(io) => {
                         let target = &targets[io.target as usize];
                         prop_assert!(job.pattern.has(io.direction));
                         prop_assert!(io.length > 0);
@@ -122,7 +122,7 @@ proptest! {
                         prop_assert!(Some(io.length) <= largest);
                         moved += u64::from(io.length);
                     }
-                    Next::End => break,
+                    NextIo::End => break,
                     other => prop_assert!(false, "{:?}", other),
                 }
             }

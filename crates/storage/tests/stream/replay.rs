@@ -3,9 +3,9 @@
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use kelvin_storage::stream::Source;
-use kelvin_storage::stream::replay::{self, Action, IologWriter, Name, Trace};
-use kelvin_storage::{Direction, Io, Next, SyncCall, Target, TargetKind};
+use kelvin_storage::stream::IoSource;
+use kelvin_storage::stream::replay::{self, Action, IologWriter, Trace, TraceFile};
+use kelvin_storage::{Direction, Io, NextIo, SyncCall, Target, TargetKind};
 use proptest::prelude::*;
 
 use crate::support::{job, pass, words};
@@ -20,12 +20,12 @@ fn on(path: &str, length: u64) -> Target {
 }
 
 /// A source that replays this text.
-fn replaying(text: &[u8], options: &str, targets: &[Target]) -> kelvin_storage::Result<Source> {
+fn replaying(text: &[u8], options: &str, targets: &[Target]) -> kelvin_storage::Result<IoSource> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace");
     std::fs::write(&path, text).unwrap();
     let job = job(&format!("rw=read read_iolog={} {options}", path.display()));
-    Source::new(&job, 0, targets, 1)
+    IoSource::new(&job, 0, targets, 1)
 }
 
 fn said(text: &[u8], options: &str) -> String {
@@ -69,7 +69,7 @@ fn a_second_pass_goes_on_where_the_first_ended() {
         let path = directory.path().join("trace");
         std::fs::write(&path, text).unwrap();
         let job = job(&format!("rw=read read_iolog={} {options}", path.display()));
-        let mut source = Source::new(&job, 0, &[on("/a", 1 << 20)], 1).unwrap();
+        let mut source = IoSource::new(&job, 0, &[on("/a", 1 << 20)], 1).unwrap();
         assert_eq!(source.pass_bytes(), 8192);
         assert_eq!(words(&pass(&mut source)), "@10 r0 @30 r4");
         source.restart();
@@ -96,7 +96,7 @@ fn clones_take_their_own_trace() {
     std::fs::write(path("two"), "fio version 3 iolog\n0 /a add\n0 /a write 0 4096\n").unwrap();
     let job = job(&format!("rw=read read_iolog={}:{}", path("one").display(), path("two").display()));
     for (clone, expected) in [(0, "r0"), (1, "w0"), (2, "r0")] {
-        let mut source = Source::new(&job, clone, &[on("/a", 1 << 20)], 1).unwrap();
+        let mut source = IoSource::new(&job, clone, &[on("/a", 1 << 20)], 1).unwrap();
         assert_eq!(words(&pass(&mut source)), expected);
     }
     let reached = replay::files(&job, 1).unwrap();
@@ -198,7 +198,7 @@ fn blktrace_is_read_in_either_byte_order() {
     for big in [false, true] {
         let bytes = binary(&records, big);
         let trace = Trace::read(Cursor::new(bytes.clone()), Path::new("t.bin")).unwrap();
-        assert_eq!(trace.names, [Name::Device(254, 16), Name::Device(8, 1)]);
+        assert_eq!(trace.names, [TraceFile::Device(254, 16), TraceFile::Device(8, 1)]);
         let mut source = replaying(&bytes, "replay_redirect=/a", &[on("/a", 1 << 20)]).unwrap();
         assert_eq!(words(&pass(&mut source)), expected);
         // Cut at any byte, it is an error with its place, or a shorter trace.
@@ -235,15 +235,15 @@ fn a_device_that_is_not_here_needs_a_redirection() {
     assert!(error.contains("device 4000:7") && error.contains("replay_redirect="), "{error}");
 }
 
-fn any_io() -> impl Strategy<Value = (u64, Next)> {
+fn any_io() -> impl Strategy<Value = (u64, NextIo)> {
     let what = prop_oneof![
         (0_usize..3, 0_u32..3, 0_u64..1 << 50, 1_u32..=u32::MAX).prop_map(
             |(direction, target, offset, length)| {
-                Next::Io(Io { direction: Direction::ALL[direction], target, offset, length })
+                NextIo::Io(Io { direction: Direction::ALL[direction], target, offset, length })
             }
         ),
         (0_u32..3, any::<bool>()).prop_map(|(target, data)| {
-            Next::Sync { target, how: if data { SyncCall::Fdatasync } else { SyncCall::Fsync } }
+            NextIo::Sync { target, how: if data { SyncCall::Fdatasync } else { SyncCall::Fsync } }
         }),
     ];
     (0_u64..10_000, what)
@@ -259,12 +259,12 @@ proptest! {
         for (gap, next) in steps {
             at += gap * 1000;
             match next {
-                Next::Io(io) => {
+                NextIo::Io(io) => {
                     writer.issued(at, &io).unwrap();
                     let Io { direction, offset, length, .. } = io;
                     expected.push((at, io.target, Action::Io { direction, offset, length }));
                 }
-                Next::Sync { target, how } => {
+                NextIo::Sync { target, how } => {
                     writer.synced(at, target, how).unwrap();
                     expected.push((at, target, Action::Sync(how)));
                 }
@@ -273,7 +273,7 @@ proptest! {
         }
         let text = writer.finish(at).unwrap();
         let trace = Trace::read(Cursor::new(text), Path::new("t.log")).unwrap();
-        prop_assert_eq!(trace.names, names.into_iter().map(Name::Path).collect::<Vec<_>>());
+        prop_assert_eq!(trace.names, names.into_iter().map(TraceFile::Path).collect::<Vec<_>>());
         let read: Vec<_> = trace.events.iter().map(|event| (event.at, event.name, event.action)).collect();
         prop_assert_eq!(read, expected);
     }
@@ -308,7 +308,7 @@ fn a_trace_comes_from_standard_input() {
     if let Ok(options) = std::env::var(MARK) {
         let job = job(&format!("rw=read read_iolog=- {options}"));
         assert_eq!(replay::files(&job, 0).unwrap()[1].end, 12_288);
-        let mut source = Source::new(&job, 0, &[on("/a", 1 << 20), on("/b", 1 << 20)], 1).unwrap();
+        let mut source = IoSource::new(&job, 0, &[on("/a", 1 << 20), on("/b", 1 << 20)], 1).unwrap();
         assert_eq!(words(&pass(&mut source)), "@10 r0 @30 sync @40 w8+0 @50 1:t4+8 @60 datasync");
         return;
     }

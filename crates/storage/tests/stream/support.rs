@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use kelvin_storage::job::Job;
-use kelvin_storage::stream::Source;
-use kelvin_storage::{Direction, Io, Next, SyncCall, Target, TargetKind, jobfile};
+use kelvin_storage::stream::IoSource;
+use kelvin_storage::{Direction, Io, NextIo, SyncCall, Target, TargetKind, jobfile};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -25,30 +25,30 @@ pub(crate) fn targets(lengths: &[u64]) -> Vec<Target> {
 }
 
 /// Over one target of so many bytes.
-pub(crate) fn source(options: &str, length: u64) -> Source {
-    Source::new(&job(options), 0, &targets(&[length]), 42).unwrap()
+pub(crate) fn source(options: &str, length: u64) -> IoSource {
+    IoSource::new(&job(options), 0, &targets(&[length]), 42).unwrap()
 }
 
 /// All that comes until the end.
-pub(crate) fn pass(source: &mut Source) -> Vec<Next> {
-    std::iter::from_fn(|| Some(source.next()).filter(|next| *next != Next::End)).collect()
+pub(crate) fn pass(source: &mut IoSource) -> Vec<NextIo> {
+    std::iter::from_fn(|| Some(source.next()).filter(|next| *next != NextIo::End)).collect()
 }
 
 /// All I/Os until the end.
-pub(crate) fn ios(source: &mut Source) -> Vec<Io> {
+pub(crate) fn ios(source: &mut IoSource) -> Vec<Io> {
     pass(source)
         .into_iter()
-        .filter_map(|next| if let Next::Io(io) = next { Some(io) } else { None })
+        .filter_map(|next| if let NextIo::Io(io) = next { Some(io) } else { None })
         .collect()
 }
 
 /// So many I/Os, of as many passes as it takes.
-pub(crate) fn many(source: &mut Source, count: usize) -> Vec<Io> {
+pub(crate) fn many(source: &mut IoSource, count: usize) -> Vec<Io> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
         match source.next() {
-            Next::Io(io) => all.push(io),
-            Next::End => source.restart(),
+            NextIo::Io(io) => all.push(io),
+            NextIo::End => source.restart(),
             _ => (),
         }
     }
@@ -60,9 +60,9 @@ pub(crate) fn offsets(ios: &[Io]) -> Vec<u64> {
 }
 
 /// As fio's logs would say it, short: `r0+4`, in KiB.
-pub(crate) fn words(nexts: &[Next]) -> String {
-    let word = |next: &Next| match next {
-        Next::Io(io) => {
+pub(crate) fn words(nexts: &[NextIo]) -> String {
+    let word = |next: &NextIo| match next {
+        NextIo::Io(io) => {
             let letter = match io.direction {
                 Direction::Read => 'r',
                 Direction::Write => 'w',
@@ -72,7 +72,7 @@ pub(crate) fn words(nexts: &[Next]) -> String {
             let length = if io.length == 4096 { String::new() } else { format!("+{}", io.length / 1024) };
             format!("{file}{letter}{}{length}", io.offset / 1024)
         }
-        Next::Sync { target, how } => {
+        NextIo::Sync { target, how } => {
             let how = match how {
                 SyncCall::Fsync => "sync".to_owned(),
                 SyncCall::Fdatasync => "datasync".to_owned(),
@@ -80,9 +80,9 @@ pub(crate) fn words(nexts: &[Next]) -> String {
             };
             if *target > 0 { format!("{target}:{how}") } else { how }
         }
-        Next::Drain => "drain".into(),
-        Next::NotBefore(at) => format!("@{}", at / 1000),
-        Next::End => "end".into(),
+        NextIo::Drain => "drain".into(),
+        NextIo::NotBefore(at) => format!("@{}", at / 1000),
+        NextIo::End => "end".into(),
     };
     nexts.iter().map(word).collect::<Vec<_>>().join(" ")
 }

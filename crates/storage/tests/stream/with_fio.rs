@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kelvin_storage::stream::Source;
+use kelvin_storage::stream::IoSource;
 use kelvin_storage::stream::replay::{Action, IologWriter, Trace};
-use kelvin_storage::{Direction, Next, Target, TargetKind};
+use kelvin_storage::{Direction, NextIo, Target, TargetKind};
 
 use crate::support::{job, many, targets};
 
@@ -34,7 +34,7 @@ fn traced(options: &str) -> Trace {
 
 /// Direction, offset, length of a trace's I/Os.
 fn moves(trace: &Trace) -> Vec<(u32, Direction, u64, u32)> {
-    let io = |event: &kelvin_storage::stream::replay::Event| match event.action {
+    let io = |event: &kelvin_storage::stream::replay::TraceEvent| match event.action {
         Action::Io { direction, offset, length } => Some((event.name, direction, offset, length)),
         Action::Sync(_) => None,
     };
@@ -46,7 +46,7 @@ fn kelvins(options: &str, lengths: &[u64]) -> Vec<(u32, Direction, u64, u32)> {
     if options.contains("openfiles=1") {
         job.targets.open_files = Some(1);
     }
-    let mut source = Source::new(&job, 0, &targets(lengths), 1).unwrap();
+    let mut source = IoSource::new(&job, 0, &targets(lengths), 1).unwrap();
     let all = crate::support::ios(&mut source);
     all.into_iter().map(|io| (io.target, io.direction, io.offset, io.length)).collect()
 }
@@ -100,7 +100,7 @@ fn the_hottest_blocks_get_as_much_as_fios() {
         ));
         let theirs = hottest(moves(&trace).into_iter().map(|io| io.2));
         let options = format!("rw=randread random_distribution={distribution}");
-        let mut source = Source::new(&job(&options), 0, &targets(&[64 << 20]), 9).unwrap();
+        let mut source = IoSource::new(&job(&options), 0, &targets(&[64 << 20]), 9).unwrap();
         let ours = hottest(many(&mut source, 16_384).into_iter().map(|io| io.offset));
         for (ours, theirs) in ours.iter().zip(&theirs) {
             // Two samples of 16,384; fio's scattering by a hash lets some blocks fall on one another.
@@ -119,7 +119,7 @@ fn the_normal_distribution_has_fios_middle_and_form() {
     let options = "rw=randread norandommap=1 file_service_type=normal:10";
     let flags: Vec<String> = options.split(' ').map(|option| format!("--{option}")).collect();
     let trace = traced(&format!("{} --filename={} --size=100m", flags.join(" "), names.join(":")));
-    let mut source = Source::new(&job(options), 0, &targets(&vec![1 << 18; files]), 2).unwrap();
+    let mut source = IoSource::new(&job(options), 0, &targets(&vec![1 << 18; files]), 2).unwrap();
     let theirs: Vec<f64> = moves(&trace).iter().map(|io| f64::from(io.0)).collect();
     let ours: Vec<f64> = many(&mut source, 25_600).iter().map(|io| f64::from(io.target)).collect();
     for all in [&ours, &theirs] {
@@ -150,16 +150,16 @@ fn fios_logs_are_replayed() {
         device: None,
     };
     let job = job(&format!("rw=read read_iolog={}", path.display()));
-    let mut source = Source::new(&job, 0, &[target("a"), target("b")], 1).unwrap();
+    let mut source = IoSource::new(&job, 0, &[target("a"), target("b")], 1).unwrap();
     let (mut now, mut lines) = (0, Vec::new());
     for next in crate::support::pass(&mut source) {
         match next {
-            Next::NotBefore(at) => now = at / 1000,
-            Next::Io(io) => {
+            NextIo::NotBefore(at) => now = at / 1000,
+            NextIo::Io(io) => {
                 let name = ["a", "b"][io.target as usize];
                 lines.push(format!("{now} {name} {} {} {}", io.direction.word(), io.offset, io.length));
             }
-            Next::Sync { target, .. } => lines.push(format!("{now} {} sync", ["a", "b"][target as usize])),
+            NextIo::Sync { target, .. } => lines.push(format!("{now} {} sync", ["a", "b"][target as usize])),
             other => panic!("{other:?}"),
         }
     }
@@ -182,18 +182,18 @@ fn fio_replays_kelvins_logs() {
     let out = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
     let mut writer = IologWriter::new(out, names).unwrap();
     let options = "rw=randrw bsrange=4k-16k fsync=5";
-    let mut source = Source::new(&job(options), 0, &targets(&[256 << 10; 2]), 4).unwrap();
+    let mut source = IoSource::new(&job(options), 0, &targets(&[256 << 10; 2]), 4).unwrap();
     let (mut at, mut bytes, mut counts) = (0, [0_u64; 3], [0_u64; 3]);
     loop {
         at += 1_000_000;
         match source.next() {
-            Next::Io(io) => {
+            NextIo::Io(io) => {
                 writer.issued(at, &io).unwrap();
                 bytes[io.direction as usize] += u64::from(io.length);
                 counts[io.direction as usize] += 1;
             }
-            Next::Sync { target, how } => writer.synced(at, target, how).unwrap(),
-            Next::End => break,
+            NextIo::Sync { target, how } => writer.synced(at, target, how).unwrap(),
+            NextIo::End => break,
             other => panic!("{other:?}"),
         }
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use kelvin_measure::Stop;
 use kelvin_storage::control::{RunOptions, prepare, run};
-use kelvin_storage::event::{IoEvent, Watcher};
+use kelvin_storage::event::{IoEvent, IoWatcher};
 use kelvin_storage::jobfile::parse_text;
 use kelvin_storage::{Direction, Result};
 
@@ -40,7 +40,7 @@ impl Totals {
 
 struct Nobody;
 
-impl Watcher for Nobody {
+impl IoWatcher for Nobody {
     fn event(&mut self, _event: &IoEvent<'_>) {}
 }
 

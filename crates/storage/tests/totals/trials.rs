@@ -6,19 +6,19 @@ use std::path::Path;
 
 use kelvin_measure::Stop;
 use kelvin_storage::control::{RunOptions, prepare, run};
-use kelvin_storage::event::{IoEvent, Watcher};
+use kelvin_storage::event::{IoEvent, IoWatcher};
 use kelvin_storage::jobfile::parse_text;
-use kelvin_storage::result::Outcome;
+use kelvin_storage::result::JobsOutcome;
 use kelvin_storage::{Direction, Result};
 
 struct Nobody;
 
-impl Watcher for Nobody {
+impl IoWatcher for Nobody {
     fn event(&mut self, _event: &IoEvent<'_>) {}
 }
 
 /// Runs a job file whose `DIR` is a directory.
-fn outcome(directory: &Path, text: &str) -> Result<Outcome> {
+fn outcome(directory: &Path, text: &str) -> Result<JobsOutcome> {
     let text = text.replace("DIR", &directory.display().to_string());
     // Nothing is written to the working directory, which is the source tree.
     let options = RunOptions {

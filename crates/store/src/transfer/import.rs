@@ -6,27 +6,27 @@ use std::path::Path;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::{Imported, ImportedGroup, ImportedRun, content};
+use super::{ImportSummary, ImportedGroup, ImportedRun, content};
 use crate::alive;
 use crate::error::{Error, Result};
-use crate::group::{GroupId, Member, StoredGroup};
+use crate::group::{GroupId, GroupMember, StoredGroup};
 use crate::run::{Liveness, RunId};
 use crate::schema;
 use crate::store::{Store, refuse_label};
 
 /// A file that somebody else may have made, with everything in it read once.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct ImportSource {
     store: Store,
     /// Machine and name of the store that it was exported from.
     from: (Option<String>, String),
     runs: Vec<RunId>,
-    groups: Vec<(StoredGroup, Vec<Member>)>,
+    groups: Vec<(StoredGroup, Vec<GroupMember>)>,
 }
 
 /// What will be written.
 #[derive(Default)]
-struct Plan {
+struct ImportPlan {
     /// Runs that the store has, by their numbers in the file.
     there: BTreeMap<RunId, RunId>,
     /// Groups that the store has, by their numbers in the file.
@@ -41,7 +41,7 @@ impl Store {
     ///
     /// # Errors
     /// When the file says of a run or a group something else than this store does. The store is then as it was.
-    pub fn import(&mut self, source: &Incoming) -> Result<Imported> {
+    pub fn import(&mut self, source: &ImportSource) -> Result<ImportSummary> {
         if source.store.identity.is_same_file(self.identity) {
             let why = "it is the store itself; name the store to add it to with --store".into();
             return Err(Error::Import { path: source.store.path().to_path_buf(), why });
@@ -56,9 +56,9 @@ impl Store {
         Ok(imported)
     }
 
-    fn plan(&self, source: &Incoming) -> Result<Plan> {
+    fn plan(&self, source: &ImportSource) -> Result<ImportPlan> {
         let refused = |why: String| Error::Import { path: source.store.path().to_path_buf(), why };
-        let mut plan = Plan::default();
+        let mut plan = ImportPlan::default();
         for run in &source.runs {
             if let Some(there) = self.same_run(source, *run)? {
                 plan.there.insert(*run, there);
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// The run of this store that a run of the file is; none where there is none.
-    fn same_run(&self, source: &Incoming, run: RunId) -> Result<Option<RunId>> {
+    fn same_run(&self, source: &ImportSource, run: RunId) -> Result<Option<RunId>> {
         let (to, path) = (|e| Error::sqlite(self.path(), e), source.store.path());
         let key = "workload, target, seed, started";
         let of: [String; 4] = source
@@ -131,11 +131,12 @@ impl Store {
     }
 }
 
-impl Plan {
-    fn write(&self, source: &Incoming, to: &Transaction<'_>, path: &Path) -> Result<Imported> {
+impl ImportPlan {
+    fn write(&self, source: &ImportSource, to: &Transaction<'_>, path: &Path) -> Result<ImportSummary> {
         let from = (source.store.connection(), source.store.path());
         let to = (&**to, path);
-        let mut imported = Imported { host: source.from.0.clone(), runs: Vec::new(), groups: Vec::new() };
+        let mut imported =
+            ImportSummary { host: source.from.0.clone(), runs: Vec::new(), groups: Vec::new() };
         for (group, _) in &source.groups {
             let there = self.groups.get(&group.id).copied();
             let new = if let Some(there) = there {
@@ -180,7 +181,12 @@ impl Plan {
 }
 
 /// Adds a run with what was measured, and where it comes from.
-fn add(source: &Incoming, from: (&Connection, &Path), to: (&Connection, &Path), run: RunId) -> Result<RunId> {
+fn add(
+    source: &ImportSource,
+    from: (&Connection, &Path),
+    to: (&Connection, &Path),
+    run: RunId,
+) -> Result<RunId> {
     let new = content::copy(from, to, &content::RUN, run.0, |column, value| {
         Ok(if matches!(column, "id" | "writer") { Value::Null } else { value })
     })?;
@@ -209,7 +215,7 @@ fn gone(file: &Path, what: &str, number: i64) -> Error {
     Error::Import { path: file.to_path_buf(), why: format!("its {what} {number} was removed meanwhile") }
 }
 
-impl Incoming {
+impl ImportSource {
     /// Opens an export or a store, and reads everything in it.
     ///
     /// # Errors

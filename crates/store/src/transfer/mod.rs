@@ -14,7 +14,7 @@ use crate::run::RunId;
 use crate::store::Store;
 
 pub use export::Exporter;
-pub use import::Incoming;
+pub use import::ImportSource;
 
 /// Which run of another store a run was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,7 +29,7 @@ pub struct Origin {
 
 impl Origin {
     /// "kelvin.db on db1".
-    pub fn place(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.host {
             Some(host) => format!("{} on {host}", self.store),
             None => self.store.clone(),
@@ -43,7 +43,7 @@ impl Origin {
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Imported {
+pub struct ImportSummary {
     /// The machine that exported the file; none of a store that is no export.
     pub host: Option<String>,
     /// The runs, in the order of their numbers in the file.

@@ -8,8 +8,8 @@ pub mod observed;
 use kelvin_measure::Event;
 use kelvin_measure::event::Series;
 use kelvin_measure::event::{
-    Arrivals, AuditLine, CheckLine, ErrorCount, Estimate, KindCounts, MaximumRate, Part, Phase, RateTrial,
-    Role, Scalability, ScalabilityPoint, Schedule, Second, Status, Window,
+    ArrivalSchedule, Arrivals, AuditLine, CheckLine, ErrorCount, Estimate, KindCounts, LoadPart, MaximumRate,
+    Phase, RateTrial, Scalability, ScalabilityPoint, Second, SeriesRole, Status, Window,
 };
 use kelvin_measure::invariant::Invariant;
 use kelvin_store::NewRun;
@@ -28,7 +28,7 @@ pub fn new_run(label: Option<&str>) -> NewRun {
         kelvin_version: "0.1.0".into(),
         kinds: KINDS.iter().enumerate().map(|(i, n)| Series::transaction(n, i == 0)).collect(),
         headline: "NOPM".into(),
-        headline_per: kelvin_measure::event::Per::Minute,
+        headline_per: kelvin_measure::event::RatePeriod::Minute,
         counter_names: vec!["lines".into(), "remote lines".into()],
         notes: vec!["profile spec".into()],
         environment: serde_json::json!({"cpu": {"model": "x", "cores": 2}}),
@@ -58,7 +58,7 @@ impl Noise {
         counts
     }
 
-    pub fn second(&mut self, point: u32, second: i64, part: Part, new_orders: u64) -> Event {
+    pub fn second(&mut self, point: u32, second: i64, part: LoadPart, new_orders: u64) -> Event {
         let counts = [new_orders, new_orders, new_orders / 10, new_orders / 10, new_orders / 10];
         let typical = [8_000_000, 3_000_000, 2_000_000, 20_000_000, 5_000_000];
         let kinds = (0..5).map(|k| self.kind(counts[k], typical[k])).collect();
@@ -72,7 +72,7 @@ pub fn phase(point: u32, phase: Phase, at: u64, users: u32) -> Event {
 
 pub fn headline(events: &[Event], of: u32) -> u64 {
     let measured = |e: &Event| match e {
-        Event::Second(s) if s.part == Part::Measured && s.point == of => s.kinds[0].committed,
+        Event::Second(s) if s.part == LoadPart::Measured && s.point == of => s.kinds[0].committed,
         _ => 0,
     };
     events.iter().map(measured).sum()
@@ -98,14 +98,14 @@ pub fn whole_run(seed: u64, seconds: i64, new_orders: u64) -> Vec<Event> {
         phase(0, Phase::Connect, 6, 4),
         phase(0, Phase::RampUp, 7, 4),
     ];
-    events.push(noise.second(0, -2, Part::RampUp, new_orders));
-    events.push(noise.second(0, -1, Part::RampUp, new_orders));
+    events.push(noise.second(0, -2, LoadPart::RampUp, new_orders));
+    events.push(noise.second(0, -1, LoadPart::RampUp, new_orders));
     events.push(phase(0, Phase::Measure, 9, 4));
     for second in 0..seconds {
-        events.push(noise.second(0, second, Part::Measured, new_orders));
+        events.push(noise.second(0, second, LoadPart::Measured, new_orders));
         if second % 7 == 3 {
             // A sample that was late.
-            events.push(noise.second(0, second - 1, Part::Measured, 1));
+            events.push(noise.second(0, second - 1, LoadPart::Measured, 1));
             events.push(Event::Errors(ErrorCount {
                 point: 0,
                 second,
@@ -121,7 +121,7 @@ pub fn whole_run(seed: u64, seconds: i64, new_orders: u64) -> Vec<Event> {
         events.push(Event::Counters { point: 0, values: vec![second as u64 * 100, second as u64] });
     }
     events.push(phase(0, Phase::Stop, 9 + seconds as u64, 4));
-    events.push(noise.second(0, seconds, Part::Tail, 3));
+    events.push(noise.second(0, seconds, LoadPart::Tail, 3));
     let client_headline = headline(&events, 0);
     events.push(Event::Window(Window {
         point: 0,
@@ -184,9 +184,9 @@ pub fn open_series() -> Vec<Series> {
     let series = |name: &str, role| Series { name: name.into(), headline: false, role };
     vec![
         Series::transaction("a", true),
-        series("SELECT 1", Role::Statement { of: 0 }),
-        series("a, response", Role::Response { of: 0 }),
-        series("schedule lag", Role::Lag),
+        series("SELECT 1", SeriesRole::Statement { of: 0 }),
+        series("a, response", SeriesRole::Response { of: 0 }),
+        series("schedule lag", SeriesRole::Lag),
     ]
 }
 
@@ -196,7 +196,7 @@ pub fn open_loop(seed: u64) -> Vec<Event> {
     let mut events = vec![phase(0, Phase::Measure, 1, 8)];
     for second in 0..5 {
         let kinds = [1_000_000, 400_000, 3_000_000, 50_000].map(|typical| noise.kind(40, typical)).to_vec();
-        events.push(Event::Second(Second { point: 0, second, part: Part::Measured, kinds }));
+        events.push(Event::Second(Second { point: 0, second, part: LoadPart::Measured, kinds }));
         events.push(Event::Arrivals(Arrivals {
             point: 0,
             second,
@@ -217,13 +217,13 @@ pub fn open_loop(seed: u64) -> Vec<Event> {
         server_transactions: None,
         client_cpu: 1_000_000,
         client_run_delay: Some(20_000),
-        schedule: Some(Schedule {
+        schedule: Some(ArrivalSchedule {
             rate: 45.5,
             due: 230,
             refused: 15,
             waiting: 9,
             longest: 11,
-            ..Schedule::default()
+            ..ArrivalSchedule::default()
         }),
     }));
     let estimate = |value| Estimate { value, low: Some(value / 2.0), high: None };

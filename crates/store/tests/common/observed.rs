@@ -2,7 +2,8 @@
 
 use kelvin_measure::Event;
 use kelvin_measure::observation::{
-    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Reading, WaitGroup, WaitKind, Waits, When,
+    CaptureTime, DatabaseDirectory, Metric, Observation, Observer, Occurrence, Reading, UnavailableMetrics,
+    WaitGroup, WaitKind, WaitSamples,
 };
 
 use super::Noise;
@@ -48,8 +49,8 @@ pub fn observer(source: &str, first: u32, metrics: usize) -> Event {
         source: source.into(),
         first,
         metrics: (0..metrics).map(metric).collect(),
-        absent: vec![Absent { what: "host.psi".into(), why: "the kernel has none".into() }],
-        places: vec![PlaceOf {
+        absent: vec![UnavailableMetrics { what: "host.psi".into(), why: "the kernel has none".into() }],
+        places: vec![DatabaseDirectory {
             role: "wal".into(),
             path: "/wal".into(),
             device: Some("vdb".into()),
@@ -72,7 +73,7 @@ pub fn groups(first: u32, count: u32) -> Event {
 
 pub fn waits(noise: &mut Noise, at: u64, states: u32) -> Event {
     let seen = (0..states).filter(|_| noise.next(2) == 0).collect::<Vec<_>>();
-    Event::Observed(Observation::Waits(Waits {
+    Event::Observed(Observation::Waits(WaitSamples {
         at,
         looks: 10,
         seen: seen.into_iter().map(|state| (state, 1 + noise.next(40) as u32)).collect(),
@@ -114,7 +115,7 @@ pub fn observations(seed: u64, seconds: u64, metrics: usize, each: u64) -> Vec<E
         values: [("fsync".to_owned(), "on".to_owned())].into(),
     }));
     events.push(Event::Observed(Observation::Relations {
-        when: When::After,
+        when: CaptureTime::After,
         relations: Vec::new(),
         database_bytes: u64::MAX / 4,
     }));

@@ -5,7 +5,7 @@ use kelvin_database::{BulkLoad, BulkTable, ColumnType, Engine, Error, ErrorClass
 use super::history::Counter;
 use super::options::{Options, PartitionMethod};
 use super::tables::Tables;
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 /// The tables on PostgreSQL.
 pub(super) struct Postgres;
@@ -15,7 +15,7 @@ impl Tables for Postgres {
         Ok(())
     }
 
-    fn look(&self, session: &mut dyn Session) -> Result<Found> {
+    fn look(&self, session: &mut dyn Session) -> Result<TableState> {
         look(session)
     }
 
@@ -23,7 +23,7 @@ impl Tables for Postgres {
         &self,
         engine: &dyn Engine,
         options: &Options,
-        progress: &dyn Progress,
+        progress: &dyn BuildProgress,
         stop: &Stop,
     ) -> Result<()> {
         build(self, engine, options, progress, stop)
@@ -76,7 +76,7 @@ pub(super) const MARK: &str = "kelvin: being built";
 
 /// What stands in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum TableState {
     Nothing,
     /// What a build of ours left when it was interrupted.
     Unfinished,
@@ -87,7 +87,7 @@ pub(crate) enum Found {
     },
 }
 
-fn look(session: &mut dyn Session) -> Result<Found> {
+fn look(session: &mut dyn Session) -> Result<TableState> {
     let all = TABLES.join("', '");
     let missing = names(
         session,
@@ -96,7 +96,7 @@ fn look(session: &mut dyn Session) -> Result<Found> {
         ),
     )?;
     if missing.len() == TABLES.len() {
-        return Ok(Found::Nothing);
+        return Ok(TableState::Nothing);
     }
     let marked = session
         .query(&format!(
@@ -105,10 +105,10 @@ fn look(session: &mut dyn Session) -> Result<Found> {
         ))?
         .int(0, 0)?;
     if usize::try_from(marked).is_ok_and(|marked| marked == TABLES.len() - missing.len()) {
-        return Ok(Found::Unfinished);
+        return Ok(TableState::Unfinished);
     }
     if !missing.is_empty() {
-        return Ok(Found::Incomplete(format!("there is no {}", missing.join(", no "))));
+        return Ok(TableState::Incomplete(format!("there is no {}", missing.join(", no "))));
     }
     // Before the rows are looked at: without keys that could take hours.
     let without_key = names(
@@ -117,21 +117,21 @@ fn look(session: &mut dyn Session) -> Result<Found> {
          where not exists (select from pg_index where indisprimary and indrelid = to_regclass(name)) order by 1",
     )?;
     if !without_key.is_empty() {
-        return Ok(Found::Incomplete(format!("there is no primary key on {}", without_key.join(", "))));
+        return Ok(TableState::Incomplete(format!("there is no primary key on {}", without_key.join(", "))));
     }
     count(session)
 }
 
 /// Whether tables that are all there, with their keys, have as many rows as they need.
-pub(super) fn count(session: &mut dyn Session) -> Result<Found> {
+pub(super) fn count(session: &mut dyn Session) -> Result<TableState> {
     let rows = session.query(
         "select (select count(*) from pgbench_branches), (select count(*) from pgbench_tellers), \
          (select coalesce(max(aid), 0) from pgbench_accounts)",
     )?;
     let (branches, tellers, accounts) = (rows.int(0, 0)?, rows.int(0, 1)?, rows.int(0, 2)?);
     Ok(match lack(branches, tellers, accounts) {
-        Some(lack) => Found::Incomplete(lack),
-        None => Found::Complete { scale: branches },
+        Some(lack) => TableState::Incomplete(lack),
+        None => TableState::Complete { scale: branches },
     })
 }
 
@@ -186,7 +186,7 @@ fn build(
     tables: &dyn Tables,
     engine: &dyn Engine,
     options: &Options,
-    progress: &dyn Progress,
+    progress: &dyn BuildProgress,
     stop: &Stop,
 ) -> Result<()> {
     let mut session = engine.connect()?;
@@ -237,13 +237,13 @@ pub(super) enum ToMake {
 /// What there is to be made for these options, or why it cannot be.
 pub(super) fn to_make(tables: &dyn Tables, session: &mut dyn Session, options: &Options) -> Result<ToMake> {
     match tables.look(session)? {
-        Found::Complete { scale } if scale == i64::from(options.scale()) => {
+        TableState::Complete { scale } if scale == i64::from(options.scale()) => {
             must_match(tables, session, options).map(|()| ToMake::Nothing)
         }
-        Found::Complete { scale } => Err(other_scale(scale, options.scale())),
-        Found::Incomplete(lack) => Err(incomplete(&lack)),
-        Found::Unfinished => Ok(ToMake::Anew),
-        Found::Nothing => Ok(ToMake::All),
+        TableState::Complete { scale } => Err(other_scale(scale, options.scale())),
+        TableState::Incomplete(lack) => Err(incomplete(&lack)),
+        TableState::Unfinished => Ok(ToMake::Anew),
+        TableState::Nothing => Ok(ToMake::All),
     }
 }
 
@@ -265,7 +265,7 @@ pub struct Shape {
 }
 
 fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
-    let Found::Complete { scale } = look(session)? else { return Ok(None) };
+    let TableState::Complete { scale } = look(session)? else { return Ok(None) };
     let rows = session.query(&format!(
         "select coalesce((select option_value::bigint from pg_class c, pg_options_to_table(c.reloptions) \
              where c.oid = any (array(select to_regclass('pgbench_accounts')::oid union all select inhrelid from \
@@ -442,7 +442,7 @@ pub(super) fn load_small(session: &mut dyn Session, options: &Options) -> Result
 fn load_accounts(
     session: &mut dyn Session,
     options: &Options,
-    progress: &dyn Progress,
+    progress: &dyn BuildProgress,
     stop: &Stop,
 ) -> Result<()> {
     let total = i64::from(options.scale()) * ACCOUNTS;

@@ -6,16 +6,20 @@ use std::collections::HashMap;
 use kelvin_database::{Error, Result};
 
 use super::script::Script;
-use crate::Kind;
+use crate::TransactionKind;
 
 /// Samples name their kind by two bytes.
 const MOST_KINDS: usize = 1 << 16;
 
 /// The scripts' kinds.
-pub(super) fn of_scripts(scripts: &[Script]) -> Vec<Kind> {
+pub(super) fn of_scripts(scripts: &[Script]) -> Vec<TransactionKind> {
     scripts
         .iter()
-        .map(|script| Kind { name: Cow::Owned(script.name.clone()), headline: true, statement_of: None })
+        .map(|script| TransactionKind {
+            name: Cow::Owned(script.name.clone()),
+            headline: true,
+            statement_of: None,
+        })
         .collect()
 }
 
@@ -23,7 +27,7 @@ pub(super) fn of_scripts(scripts: &[Script]) -> Vec<Kind> {
 ///
 /// A pipeline only collects its statements: they are sent, and all their results awaited, at its
 /// `\endpipeline`, which has the time of them all (`\syncpipeline` waits for nothing either).
-pub(super) fn add_statements(scripts: &mut [Script], kinds: &mut Vec<Kind>) -> Result<()> {
+pub(super) fn add_statements(scripts: &mut [Script], kinds: &mut Vec<TransactionKind>) -> Result<()> {
     let mut named: HashMap<String, usize> = HashMap::new();
     for (index, script) in scripts.iter_mut().enumerate() {
         let (name, of) = (&script.name, number(index)?);
@@ -37,7 +41,7 @@ pub(super) fn add_statements(scripts: &mut [Script], kinds: &mut Vec<Kind>) -> R
             if *times > 1 {
                 name = format!("{name} ({times})");
             }
-            kinds.push(Kind { name: Cow::Owned(name), headline: false, statement_of: Some(of) });
+            kinds.push(TransactionKind { name: Cow::Owned(name), headline: false, statement_of: Some(of) });
         }
     }
     Ok(())

@@ -23,11 +23,11 @@ use kelvin_database::{Engine, Error, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
 use kelvin_measure::{Clock, Random};
 
-use crate::{Data, Kind, Per, Progress, Stop, VirtualUser, Workload};
+use crate::{BuildProgress, RatePeriod, Stop, TransactionKind, VirtualUser, Workload, WorkloadData};
 use builtin::Builtin;
 use expression::Names as _;
-use initialize::Found;
 pub use initialize::Shape;
+use initialize::TableState;
 pub use options::{Options, PartitionMethod, QueryMode, ScriptChoice};
 use script::Script;
 pub use size::{size_estimate, size_with_fillfactor, working_set};
@@ -45,8 +45,8 @@ const MOST_TO_SUM: u64 = 2 << 30;
 pub struct Pgbench {
     name: &'static str,
     options: Options,
-    plan: Arc<user::Plan>,
-    kinds: Vec<Kind>,
+    plan: Arc<user::PgbenchPlan>,
+    kinds: Vec<TransactionKind>,
     /// The built-in script behind each script that is one.
     builtins: Vec<Option<Builtin>>,
     /// The sums before the run.
@@ -105,7 +105,7 @@ impl Pgbench {
         if options.per_statement {
             kinds::add_statements(&mut scripts, &mut kinds)?;
         }
-        let plan = Arc::new(user::Plan { scripts, weights, slots, mode: options.query_mode, defined });
+        let plan = Arc::new(user::PgbenchPlan { scripts, weights, slots, mode: options.query_mode, defined });
         let history = history::Counter::default();
         Ok(Self { name: "pgbench", options, plan, kinds, builtins, before: None, history })
     }
@@ -176,7 +176,7 @@ impl Workload for Pgbench {
         self.name
     }
 
-    fn kinds(&self) -> &[Kind] {
+    fn kinds(&self) -> &[TransactionKind] {
         &self.kinds
     }
 
@@ -184,15 +184,15 @@ impl Workload for Pgbench {
         "tps"
     }
 
-    fn headline_per(&self) -> Per {
-        Per::Second
+    fn headline_per(&self) -> RatePeriod {
+        RatePeriod::Second
     }
 
     fn counters(&self) -> &'static [&'static str] {
         &[]
     }
 
-    fn suits(&self, engine: &dyn Engine) -> Result<()> {
+    fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
         if let Some(tables) = tables::of_engine(engine.kind()) {
             return tables.must_know(&self.options);
         }
@@ -210,19 +210,19 @@ impl Workload for Pgbench {
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
-        self.suits(engine)?;
+        self.check_engine(engine)?;
         let mut notes = Vec::new();
         if self.builtins.iter().any(Option::is_some) {
             let (tables, mut session) = (tables::needed(engine.kind())?, engine.connect()?);
             match tables.look(session.as_mut())? {
-                Found::Complete { scale } if scale == i64::from(self.options.scale()) => {
+                TableState::Complete { scale } if scale == i64::from(self.options.scale()) => {
                     initialize::must_match(tables, session.as_mut(), &self.options)?;
                 }
-                Found::Complete { scale } => {
+                TableState::Complete { scale } => {
                     return Err(initialize::other_scale(scale, self.options.scale()));
                 }
-                Found::Incomplete(lack) => return Err(initialize::incomplete(&lack)),
-                Found::Nothing | Found::Unfinished => {
+                TableState::Incomplete(lack) => return Err(initialize::incomplete(&lack)),
+                TableState::Nothing | TableState::Unfinished => {
                     return Err(Error::usage("the database holds no complete pgbench tables")
                         .with_help("build them first"));
                 }
@@ -244,16 +244,16 @@ impl Workload for Pgbench {
         }
         let (tables, mut session) = (tables::needed(engine.kind())?, engine.connect()?);
         match tables.look(session.as_mut())? {
-            Found::Nothing | Found::Unfinished => Ok(false),
-            Found::Incomplete(lack) => Err(initialize::incomplete(&lack)),
-            Found::Complete { scale } if scale == i64::from(self.options.scale()) => {
+            TableState::Nothing | TableState::Unfinished => Ok(false),
+            TableState::Incomplete(lack) => Err(initialize::incomplete(&lack)),
+            TableState::Complete { scale } if scale == i64::from(self.options.scale()) => {
                 initialize::must_match(tables, session.as_mut(), &self.options).map(|()| true)
             }
-            Found::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale())),
+            TableState::Complete { scale } => Err(initialize::other_scale(scale, self.options.scale())),
         }
     }
 
-    fn data(&self, _engine: &dyn Engine) -> Result<Option<Data>> {
+    fn data(&self, _engine: &dyn Engine) -> Result<Option<WorkloadData>> {
         if self.builtins.iter().all(Option::is_none) {
             return Ok(None);
         }
@@ -269,7 +269,7 @@ impl Workload for Pgbench {
                 words.push_str(word);
             }
         }
-        Ok(Some(Data { words, can_be_built: true, tables: initialize::TABLES.to_vec() }))
+        Ok(Some(WorkloadData { words, can_be_built: true, tables: initialize::TABLES.to_vec() }))
     }
 
     /// Every built-in script that writes adds to the history; of other scripts the small balances may tell.
@@ -282,8 +282,8 @@ impl Workload for Pgbench {
         Ok(rows.int(0, 0)? == 0)
     }
 
-    fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
-        self.suits(engine)?;
+    fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()> {
+        self.check_engine(engine)?;
         match tables::of_engine(engine.kind()) {
             Some(tables) => tables.build(engine, &self.options, progress, stop),
             // The user's own scripts need no tables of ours.

@@ -4,12 +4,12 @@ use kelvin_database::{BulkTable, Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    ACCOUNTS, CHUNK, Found, LARGEST_INT4_SCALE, MARK, Shape, TABLES, ToMake, account_columns, count,
+    ACCOUNTS, CHUNK, LARGEST_INT4_SCALE, MARK, Shape, TABLES, TableState, ToMake, account_columns, count,
     drop_tables, foreign_keys, go_on, load_chunk, load_small, to_make,
 };
 use super::options::Options;
 use super::tables::Tables;
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 /// The tables on MySQL and MariaDB.
 pub(super) struct Mysql;
@@ -29,7 +29,7 @@ impl Tables for Mysql {
         Ok(())
     }
 
-    fn look(&self, session: &mut dyn Session) -> Result<Found> {
+    fn look(&self, session: &mut dyn Session) -> Result<TableState> {
         let rows = session.query(&format!(
             "select table_name, case when table_comment = '{MARK}' then 1 else 0 end from information_schema.tables \
              where table_schema = database() and table_name in ('{}') order by 1",
@@ -37,16 +37,16 @@ impl Tables for Mysql {
         ))?;
         let present = rows.texts(0)?;
         if present.is_empty() {
-            return Ok(Found::Nothing);
+            return Ok(TableState::Nothing);
         }
         let marked = (0..rows.len()).map(|row| rows.int(row, 1)).sum::<Result<i64>>()?;
         if usize::try_from(marked).is_ok_and(|marked| marked == present.len()) {
-            return Ok(Found::Unfinished);
+            return Ok(TableState::Unfinished);
         }
         let missing: Vec<&str> =
             TABLES.into_iter().filter(|table| !present.iter().any(|there| there == table)).collect();
         if !missing.is_empty() {
-            return Ok(Found::Incomplete(format!("there is no {}", missing.join(", no "))));
+            return Ok(TableState::Incomplete(format!("there is no {}", missing.join(", no "))));
         }
         let keyed = session.query(
             "select table_name from information_schema.table_constraints where table_schema = database() \
@@ -58,7 +58,10 @@ impl Tables for Mysql {
             .filter(|table| !keyed.iter().any(|there| there == table))
             .collect();
         if !without_key.is_empty() {
-            return Ok(Found::Incomplete(format!("there is no primary key on {}", without_key.join(", "))));
+            return Ok(TableState::Incomplete(format!(
+                "there is no primary key on {}",
+                without_key.join(", ")
+            )));
         }
         count(session)
     }
@@ -67,7 +70,7 @@ impl Tables for Mysql {
         &self,
         engine: &dyn Engine,
         options: &Options,
-        progress: &dyn Progress,
+        progress: &dyn BuildProgress,
         stop: &Stop,
     ) -> Result<()> {
         self.must_know(options)?;
@@ -99,7 +102,7 @@ impl Tables for Mysql {
     }
 
     fn shape(&self, session: &mut dyn Session) -> Result<Option<Shape>> {
-        let Found::Complete { scale } = self.look(session)? else { return Ok(None) };
+        let TableState::Complete { scale } = self.look(session)? else { return Ok(None) };
         let rows = session.query(&format!(
             "select count(*) from information_schema.table_constraints where table_schema = database() \
              and constraint_type = 'FOREIGN KEY' and table_name in ('{}')",
@@ -142,7 +145,7 @@ fn create(options: &Options) -> [String; 4] {
 fn load_accounts(
     session: &mut dyn Session,
     options: &Options,
-    progress: &dyn Progress,
+    progress: &dyn BuildProgress,
     stop: &Stop,
 ) -> Result<()> {
     let total = i64::from(options.scale()) * ACCOUNTS;

@@ -3,10 +3,10 @@
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 
 use super::history::Counter;
-use super::initialize::{Found, Postgres, Shape};
+use super::initialize::{Postgres, Shape, TableState};
 use super::mysql::Mysql;
 use super::options::Options;
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 /// The tables of an engine; none where it has none.
 pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
@@ -31,14 +31,14 @@ pub(super) trait Tables: Sync {
     fn must_know(&self, options: &Options) -> Result<()>;
 
     /// Looks at what stands in the database.
-    fn look(&self, session: &mut dyn Session) -> Result<Found>;
+    fn look(&self, session: &mut dyn Session) -> Result<TableState>;
 
     /// Makes and loads everything. What an earlier build left unfinished is made anew; anybody else's data is refused.
     fn build(
         &self,
         engine: &dyn Engine,
         options: &Options,
-        progress: &dyn Progress,
+        progress: &dyn BuildProgress,
         stop: &Stop,
     ) -> Result<()>;
 

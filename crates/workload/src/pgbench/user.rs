@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelvin_database::{
-    Cell, Control, Error, ErrorClass, Result, Rows, Session, Statement, Value as Parameter,
+    Cell, Error, ErrorClass, Result, Rows, Session, Statement, TransactionControl, Value as Parameter,
 };
-use kelvin_measure::{Clock, Counters, Outcome, Random};
+use kelvin_measure::{Clock, Counters, Random, TransactionOutcome};
 
 use super::expression::{Fault, Machine, Value};
 use super::options::QueryMode;
-use super::script::{self, Command, Part, Script, Sql, Step, Store, Word};
+use super::script::{self, Command, Script, Sql, SqlPart, Step, Store, Word};
 use super::variables::{Slots, Variables, Written};
-use crate::{Next, StatementTime, VirtualUser};
+use crate::{NextTransaction, StatementTime, VirtualUser};
 
 /// What all users share.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct PgbenchPlan {
     pub(crate) scripts: Vec<Script>,
     /// Sums of the weights up to and with each script.
     pub(crate) weights: Vec<u64>,
@@ -39,7 +39,7 @@ struct Prepared {
 }
 
 pub(crate) struct User {
-    plan: Arc<Plan>,
+    plan: Arc<PgbenchPlan>,
     random: Random,
     variables: Variables,
     /// As they were when the transaction began, for its repetition.
@@ -66,7 +66,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    pub(crate) fn new(plan: Arc<Plan>, index: u32, seed: u64, random: Random, clock: &Clock) -> Self {
+    pub(crate) fn new(plan: Arc<PgbenchPlan>, index: u32, seed: u64, random: Random, clock: &Clock) -> Self {
         let mut variables = Variables::new(&plan.slots);
         let mut set = |name: &str, value: i64| {
             if let Some(slot) = plan.slots.find(name) {
@@ -224,8 +224,8 @@ impl User {
         self.text.clear();
         for part in &sql.parts {
             match part {
-                Part::Text(text) => self.text.push_str(text),
-                Part::Variable(slot, written) => match self.variables.write(*slot, &mut self.text) {
+                SqlPart::Text(text) => self.text.push_str(text),
+                SqlPart::Variable(slot, written) => match self.variables.write(*slot, &mut self.text) {
                     Written::Text => {}
                     Written::Null => self.text.push_str("NULL"),
                     Written::Undefined => self.text.push_str(written),
@@ -457,7 +457,7 @@ impl VirtualUser for User {
         Ok(())
     }
 
-    fn next(&mut self) -> Next {
+    fn next(&mut self) -> NextTransaction {
         let total = self.plan.weights.last().copied().unwrap_or(1);
         // A single script takes no random number, so that its values depend on the seed alone.
         self.script = if self.plan.scripts.len() == 1 {
@@ -467,11 +467,11 @@ impl VirtualUser for User {
             self.plan.weights.partition_point(|&sum| sum <= drawn)
         };
         self.repeats = false;
-        Next { kind: self.script as u16, keying: Duration::ZERO, thinking: Duration::ZERO }
+        NextTransaction { kind: self.script as u16, keying: Duration::ZERO, thinking: Duration::ZERO }
     }
 
     /// A repetition begins with the random state and the variables of the first attempt.
-    fn execute(&mut self, session: &mut dyn Session) -> Result<Outcome> {
+    fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
         if self.repeats {
             self.random = self.random_before.clone();
             self.variables.copy_from(&self.variables_before);
@@ -486,11 +486,11 @@ impl VirtualUser for User {
             self.times.clear();
             if std::mem::take(&mut self.pipeline) && !session.is_broken() {
                 // What was collected must not be sent with the next transaction.
-                let _ = session.control(Control::Rollback);
+                let _ = session.control(TransactionControl::Rollback);
             }
             return Err(error);
         }
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn statement_times(&self) -> &[StatementTime] {

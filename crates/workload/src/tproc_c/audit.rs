@@ -8,11 +8,11 @@ use kelvin_measure::Counters;
 use kelvin_measure::event::AuditLine;
 use kelvin_stats::proportion::accepted_counts;
 
-use super::calls::Done;
+use super::calls::TransactionDetails;
 use super::inputs::{self, Transaction};
 use super::options::Mix;
 use super::workload::KINDS;
-use crate::Kind;
+use crate::TransactionKind;
 
 /// Number of counters; the constants below are their indexes, the first five the transaction types'.
 pub(crate) const COUNTERS: usize = 18;
@@ -66,7 +66,7 @@ pub(crate) fn count(
     counters: &Counters,
     kind: u16,
     transaction: &Transaction,
-    done: &Done,
+    done: &TransactionDetails,
     rolled_back: bool,
     server_draws_lines: bool,
 ) {
@@ -117,7 +117,7 @@ pub(crate) fn judge(
     let mut lines = Vec::new();
     let total: u64 = (0..KINDS.len()).map(at).sum();
     let weights: u64 = mix.0.iter().map(|&weight| u64::from(weight)).sum();
-    for (kind, Kind { name, .. }) in KINDS.iter().enumerate() {
+    for (kind, TransactionKind { name, .. }) in KINDS.iter().enumerate() {
         let expected = f64::from(mix.0[kind]) / weights.max(1) as f64;
         // The rules give no range around the shares; a twentieth of the share is ours.
         let range = (expected * 0.95, expected * 1.05);
@@ -302,7 +302,7 @@ mod tests {
         let order = inputs::order_of(1, 1, 1, &[(5, 2, 1), (6, 1, 1), (7, 1, 1)]);
         let counters = Counters::new(COUNTERS);
         let transaction = Transaction::NewOrder(order);
-        count(&counters, inputs::NEW_ORDER, &transaction, &Done::default(), true, false);
+        count(&counters, inputs::NEW_ORDER, &transaction, &TransactionDetails::default(), true, false);
         let mut sums = [0; COUNTERS];
         counters.sum_into(&mut sums);
         let mut expected = [0; COUNTERS];

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kelvin_database::Value;
 use kelvin_measure::Random;
 
-use super::names::{NonUniform, push_last_name};
+use super::non_uniform::{NonUniform, push_last_name};
 use super::options::{Mix, Options};
 use super::schema::DISTRICTS;
 

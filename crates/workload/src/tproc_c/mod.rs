@@ -4,12 +4,12 @@ mod audit;
 mod calls;
 mod check;
 mod data;
+mod data_state;
 mod dialect;
-mod fresh;
 mod hammerdb;
 mod inputs;
 mod load;
-mod names;
+mod non_uniform;
 mod options;
 mod schema;
 mod user;
@@ -18,7 +18,7 @@ mod workload;
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 use kelvin_measure::event::CheckLine;
 
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 use dialect::Dialect;
 use options::MAX_WAREHOUSES;
 pub use options::{Calls, Mix, Options, Profile};
@@ -67,7 +67,7 @@ impl TprocC {
 
     /// Makes the tables and loads them; goes on where an earlier build stopped. A build that was asked to
     /// stop ends with an error that says so, since its data are not complete.
-    pub fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
+    pub fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()> {
         load::build(engine, self.dialect(engine)?, &self.options, progress, stop)
     }
 

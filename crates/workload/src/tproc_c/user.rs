@@ -1,15 +1,15 @@
 //! The virtual users.
 
 use kelvin_database::{Result, Session};
-use kelvin_measure::{Counters, Outcome, Random};
+use kelvin_measure::{Counters, Random, TransactionOutcome};
 
 use super::audit;
-use super::calls::{self, Done, Driven, Execute};
+use super::calls::{self, Driven, Execute, TransactionDetails};
 use super::inputs::{Inputs, Transaction};
-use super::names::NonUniform;
+use super::non_uniform::NonUniform;
 use super::options::{Calls, Options, Profile};
 use super::schema::metadata::Metadata;
-use crate::{Next, VirtualUser};
+use crate::{NextTransaction, VirtualUser};
 
 /// Domain of [`Random::part`] for the constants of a run, which all its users share (clause 2.1.6).
 const CONSTANTS_OF_RUN: u64 = 0x7072_6f63_5f72_756e;
@@ -39,7 +39,7 @@ pub(crate) fn make(
             inputs,
             executor,
             current: None,
-            done: Done::default(),
+            done: TransactionDetails::default(),
             rolled_back: false,
         }));
     }
@@ -55,7 +55,7 @@ struct User {
     inputs: Inputs,
     executor: Box<dyn Execute>,
     current: Option<(u16, Transaction)>,
-    done: Done,
+    done: TransactionDetails,
     rolled_back: bool,
 }
 
@@ -64,21 +64,21 @@ impl VirtualUser for User {
         self.executor.prepare(session)
     }
 
-    fn next(&mut self) -> Next {
+    fn next(&mut self) -> NextTransaction {
         let (kind, transaction, keying, thinking) = self.inputs.draw();
         self.current = Some((kind, transaction));
-        Next { kind, keying, thinking }
+        NextTransaction { kind, keying, thinking }
     }
 
     /// Leaves an open transaction on an error: the driver rolls back when [`Session::in_transaction`] says so.
-    fn execute(&mut self, session: &mut dyn Session) -> Result<Outcome> {
+    fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
         let Some((_, transaction)) = &self.current else {
             return Err(kelvin_database::Error::usage(
                 "a user was told to execute before it had decided what",
             ));
         };
         let outcome = self.executor.execute(session, transaction, &mut self.done)?;
-        self.rolled_back = outcome == Outcome::RolledBack;
+        self.rolled_back = outcome == TransactionOutcome::RolledBack;
         Ok(outcome)
     }
 

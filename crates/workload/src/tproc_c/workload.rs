@@ -5,16 +5,16 @@ use kelvin_measure::Clock;
 use kelvin_measure::event::{AuditLine, CheckLine};
 
 use super::schema::metadata::missing_indexes;
-use super::{TprocC, audit, calls, fresh, user};
-use crate::{Data, Kind, Progress, Stop, VirtualUser, Workload};
+use super::{TprocC, audit, calls, data_state, user};
+use crate::{BuildProgress, Stop, TransactionKind, VirtualUser, Workload, WorkloadData};
 
 /// The transaction types, in the order of [`super::Mix`].
-pub(super) static KINDS: [Kind; 5] = [
-    Kind::transaction("New-Order", true),
-    Kind::transaction("Payment", false),
-    Kind::transaction("Delivery", false),
-    Kind::transaction("Stock-Level", false),
-    Kind::transaction("Order-Status", false),
+pub(super) static KINDS: [TransactionKind; 5] = [
+    TransactionKind::transaction("New-Order", true),
+    TransactionKind::transaction("Payment", false),
+    TransactionKind::transaction("Delivery", false),
+    TransactionKind::transaction("Stock-Level", false),
+    TransactionKind::transaction("Order-Status", false),
 ];
 
 impl Workload for TprocC {
@@ -22,7 +22,7 @@ impl Workload for TprocC {
         "tproc-c"
     }
 
-    fn kinds(&self) -> &[Kind] {
+    fn kinds(&self) -> &[TransactionKind] {
         &KINDS
     }
 
@@ -34,7 +34,7 @@ impl Workload for TprocC {
         &audit::NAMES
     }
 
-    fn suits(&self, engine: &dyn Engine) -> Result<()> {
+    fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
         let dialect = self.dialect(engine)?;
         calls::possible(&self.options, dialect, engine.kind(), engine.capabilities()).map(|_| ())
     }
@@ -43,7 +43,8 @@ impl Workload for TprocC {
         let mut session = engine.connect()?;
         let dialect = self.dialect(engine)?;
         let metadata = self.look(session.as_mut(), dialect)?;
-        let (driven, notes) = calls::choose(&self.options, dialect, engine.capabilities(), session.as_mut())?;
+        let (driven, notes) =
+            calls::choose_calls(&self.options, dialect, engine.capabilities(), session.as_mut())?;
         let lacks = missing_indexes(session.as_mut(), dialect, metadata.profile)?;
         // What nobody said is what the database holds: two runs on the same data have the same specification.
         self.options.warehouses = Some(metadata.warehouses);
@@ -56,16 +57,16 @@ impl Workload for TprocC {
         TprocC::is_built(self, engine)
     }
 
-    fn data(&self, engine: &dyn Engine) -> Result<Option<Data>> {
-        fresh::data(&self.options, engine, self.dialect(engine)?).map(Some)
+    fn data(&self, engine: &dyn Engine) -> Result<Option<WorkloadData>> {
+        data_state::data(&self.options, engine, self.dialect(engine)?).map(Some)
     }
 
     fn is_fresh(&self, session: &mut dyn Session) -> Result<bool> {
         let dialect = (self.dialect_of)(session.engine())?;
-        fresh::is_fresh(session, dialect)
+        data_state::is_fresh(session, dialect)
     }
 
-    fn build(&self, engine: &dyn Engine, progress: &dyn Progress, stop: &Stop) -> Result<()> {
+    fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()> {
         TprocC::build(self, engine, progress, stop)
     }
 
@@ -77,7 +78,7 @@ impl Workload for TprocC {
         TprocC::check(self, engine, stop, each)
     }
 
-    fn lacks(&self, engine: &dyn Engine) -> Result<Vec<String>> {
+    fn missing_objects(&self, engine: &dyn Engine) -> Result<Vec<String>> {
         TprocC::lacks(self, engine)
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kelvin_database::{Cell, Engine, Session};
 use kelvin_workload::tproc_c::{Options, TprocC};
-use kelvin_workload::{Progress, Stop, progress::Quiet};
+use kelvin_workload::{BuildProgress, Stop, progress::Quiet};
 
 pub fn options(warehouses: u32) -> Options {
     Options { warehouses: Some(warehouses), ..Options::default() }
@@ -253,7 +253,7 @@ pub struct StopAfter {
     pub seen: AtomicU64,
 }
 
-impl Progress for StopAfter {
+impl BuildProgress for StopAfter {
     fn update(&self, what: &str, done: u64, _total: u64, rows: u64) {
         if what == "warehouses loaded" {
             self.seen.store(done, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::super::options::Options;
 use super::super::table::{Line, us};
 use super::super::{interrupt, median};
-use super::{PROGRAMS, Place, figure, flags, line, text};
+use super::{IoBench, PROGRAMS, figure, flags, line, text};
 
 /// A row: its flags for both, those of one alone, and the most that Kelvin may take, in microseconds.
 struct Row {
@@ -89,7 +89,7 @@ fn table() -> Vec<Row> {
 }
 
 /// The rows of this file that were asked for.
-pub(super) fn rows(place: &Place, options: &Options, chosen: &[&str]) -> Result<Vec<Line>> {
+pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     let rows: Vec<Row> = table().into_iter().filter(|row| chosen.contains(&row.name)).collect();
     let mut costs = vec![[Vec::new(), Vec::new()]; rows.len()];
@@ -149,7 +149,7 @@ pub(super) fn rows(place: &Place, options: &Options, chosen: &[&str]) -> Result<
 }
 
 /// From the start of the process to its end, for a job of one I/O: no less than to the first I/O.
-fn start(place: &Place, options: &Options) -> Result<Line> {
+fn start(place: &IoBench, options: &Options) -> Result<Line> {
     let hole = text(&place.hole()?)?;
     let mut walls = [Vec::new(), Vec::new()];
     for round in 1..=options.rounds.max(10) {

@@ -5,13 +5,13 @@ use anyhow::Result;
 use super::super::options::Options;
 use super::super::table::{Line, whole};
 use super::super::{interrupt, median};
-use super::{Place, figure, flags, line, text};
+use super::{IoBench, figure, flags, line, text};
 
 /// How far the median of the rounds' own ratios may lie from 1.
 const WITHIN: f64 = 0.05;
 
 /// Reads and writes of a real file, in interleaved pairs.
-pub(super) fn rows(place: &Place, options: &Options, chosen: &[&str]) -> Result<Vec<Line>> {
+pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     if !chosen.contains(&"same") {
         return Ok(lines);

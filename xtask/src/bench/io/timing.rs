@@ -7,13 +7,13 @@ use anyhow::{Context, Result, ensure};
 use super::super::options::Options;
 use super::super::table::{Line, whole};
 use super::super::{interrupt, median};
-use super::{Place, figure, flags, line, text};
+use super::{IoBench, figure, flags, line, text};
 
 /// I/Os a second of the Poisson row.
 const RATE: f64 = 2000.0;
 
 /// The rows of this file that were asked for.
-pub(super) fn rows(place: &Place, options: &Options, chosen: &[&str]) -> Result<Vec<Line>> {
+pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     if chosen.contains(&"rate") {
         lines.push(rate(place, options, ("rate_iops", "10000"), "/read/iops", 10_000.0)?);
@@ -26,7 +26,7 @@ pub(super) fn rows(place: &Place, options: &Options, chosen: &[&str]) -> Result<
 }
 
 /// A rate that the machine can keep.
-fn rate(place: &Place, options: &Options, flag: (&str, &str), pointer: &str, wanted: f64) -> Result<Line> {
+fn rate(place: &IoBench, options: &Options, flag: (&str, &str), pointer: &str, wanted: f64) -> Result<Line> {
     let file = text(&place.filled("cached", 16)?)?;
     let seconds = options.seconds.to_string();
     let mut found = [Vec::new(), Vec::new()];
@@ -61,7 +61,7 @@ fn rate(place: &Place, options: &Options, flag: (&str, &str), pointer: &str, wan
 
 /// The gaps between starts, from the log of what was issued, held against the exponential distribution by the test of
 /// Kolmogorov and Smirnov.
-fn poisson(place: &Place, options: &Options) -> Result<Line> {
+fn poisson(place: &IoBench, options: &Options) -> Result<Line> {
     let file = text(&place.filled("cached", 16)?)?;
     let log = place.path("issued.log");
     let seconds = options.seconds.max(2).to_string();

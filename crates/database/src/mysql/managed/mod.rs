@@ -22,7 +22,7 @@ use crate::managed::account::Account;
 use crate::managed::program::{
     can_work_in, io_error, is_ours, log_tail, run, size, socket_directory, write_as,
 };
-use crate::managed::{Host, Load, Manager, Profile};
+use crate::managed::{HostResources, Manager, Profile, ProfileLoad};
 use crate::{Engine, Error, ErrorClass, Result};
 
 /// User and database that every instance has.
@@ -111,9 +111,9 @@ impl Places {
 }
 
 /// The installed server that [`up`] would start, and what its host offers.
-pub fn installation(manager: &Manager, product: Product) -> Result<(Installation, Host)> {
+pub fn installation(manager: &Manager, product: Product) -> Result<(Installation, HostResources)> {
     let installation = binaries::choose(product)?;
-    let host = Host::look(&Places::new(manager.base_dir(), &installation.name()).data);
+    let host = HostResources::look(&Places::new(manager.base_dir(), &installation.name()).data);
     Ok((installation, host))
 }
 
@@ -150,7 +150,7 @@ pub fn up(
         // The default's sizes follow the host; others were computed for a run, or are the user's.
         (None, Some(kept)) if places.profile() != "default" => kept.clone(),
         (None, _) => {
-            let standard = profile("default", product, installation.series, host, &Load::default());
+            let standard = profile("default", product, installation.series, host, &ProfileLoad::default());
             settings(&installation, &places, &socket, &standard.unwrap_or_else(|| Profile::standard(host)))
         }
     };

@@ -1,6 +1,6 @@
 //! Profiles of MySQL and MariaDB: what PostgreSQL's `default`, `durable` and `steady` mean there.
 
-use crate::managed::{Host, Line, Load, Profile};
+use crate::managed::{HostResources, Line, Profile, ProfileLoad};
 use crate::mysql::Product;
 
 const MIB: u64 = 1 << 20;
@@ -15,7 +15,13 @@ const MARGIN: f64 = 1.25;
 const CALM_SHARE: f64 = 0.7;
 
 /// The profile of this name; none when there is no such.
-pub fn named(name: &str, product: Product, series: (u32, u32), host: Host, load: &Load) -> Option<Profile> {
+pub fn named(
+    name: &str,
+    product: Product,
+    series: (u32, u32),
+    host: HostResources,
+    load: &ProfileLoad,
+) -> Option<Profile> {
     let mut profile = Profile { name: name.into(), lines: Vec::new(), cautions: Vec::new() };
     let pool = (host.memory / 4 / MIB).clamp(128, 8 * 1024) * MIB;
     match name {
@@ -108,7 +114,13 @@ fn redo_log(lines: &mut Vec<Line>, product: Product, series: (u32, u32), bytes: 
 
 /// Runs that repeat: nothing but the load works in the run, and the processor is the limit. After a crash of the host the
 /// data is lost.
-fn steady(profile: &mut Profile, product: Product, series: (u32, u32), host: Host, load: &Load) {
+fn steady(
+    profile: &mut Profile,
+    product: Product,
+    series: (u32, u32),
+    host: HostResources,
+    load: &ProfileLoad,
+) {
     let most = (host.memory / 5 * 2).max(128 * MIB);
     let wanted = load.database.map(|bytes| bytes.saturating_add(bytes / 4).max(GIB));
     let pool = wanted.map_or(most, |wanted| wanted.min(most));
@@ -189,14 +201,26 @@ fn steady(profile: &mut Profile, product: Product, series: (u32, u32), host: Hos
 mod tests {
     use super::*;
 
-    const HOST: Host =
-        Host { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, huge_pages: 0, cpus: 4, statements: false };
+    const HOST: HostResources = HostResources {
+        memory: 16 << 30,
+        disk: 1 << 40,
+        shared: 1 << 30,
+        huge_pages: 0,
+        cpus: 4,
+        statements: false,
+    };
 
     fn value<'a>(profile: &'a Profile, name: &str) -> &'a str {
         &profile.lines.iter().find(|line| line.name == name).unwrap().value
     }
 
-    fn of(name: &str, product: Product, series: (u32, u32), host: Host, load: &Load) -> Profile {
+    fn of(
+        name: &str,
+        product: Product,
+        series: (u32, u32),
+        host: HostResources,
+        load: &ProfileLoad,
+    ) -> Profile {
         named(name, product, series, host, load).unwrap()
     }
 
@@ -206,7 +230,7 @@ mod tests {
             for (product, series) in
                 [(Product::Mariadb, (10, 11)), (Product::Mysql, (8, 0)), (Product::Mysql, (8, 4))]
             {
-                let profile = of(name, product, series, HOST, &Load::default());
+                let profile = of(name, product, series, HOST, &ProfileLoad::default());
                 let mut names: Vec<&str> = profile.lines.iter().map(|line| line.name.as_str()).collect();
                 names.sort_unstable();
                 names.dedup();
@@ -214,24 +238,27 @@ mod tests {
                 assert!(profile.lines.iter().all(|line| line.reason.len() > 5));
             }
         }
-        assert!(named("mine", Product::Mysql, (8, 0), HOST, &Load::default()).is_none());
-        let default = of("default", Product::Mariadb, (10, 11), HOST, &Load::default());
+        assert!(named("mine", Product::Mysql, (8, 0), HOST, &ProfileLoad::default()).is_none());
+        let default = of("default", Product::Mariadb, (10, 11), HOST, &ProfileLoad::default());
         assert_eq!(value(&default, "innodb_flush_log_at_trx_commit"), "1");
         assert_eq!(value(&default, "innodb_log_file_size"), "2048M");
-        let new = of("default", Product::Mysql, (8, 4), HOST, &Load::default());
+        let new = of("default", Product::Mysql, (8, 4), HOST, &ProfileLoad::default());
         assert_eq!(value(&new, "innodb_redo_log_capacity"), "2048M");
-        assert_eq!(value(&of("durable", Product::Mysql, (8, 0), HOST, &Load::default()), "sync_binlog"), "1");
+        assert_eq!(
+            value(&of("durable", Product::Mysql, (8, 0), HOST, &ProfileLoad::default()), "sync_binlog"),
+            "1"
+        );
     }
 
     #[test]
     fn the_redo_log_of_steady_holds_a_whole_run_before_pages_are_flushed_for_it() {
-        let load = Load { wal_rate: Some(40e6), seconds: 600.0, database: Some(4 << 30) };
+        let load = ProfileLoad { wal_rate: Some(40e6), seconds: 600.0, database: Some(4 << 30) };
         let steady = of("steady", Product::Mariadb, (10, 11), HOST, &load);
         let redo: f64 = value(&steady, "innodb_log_file_size").strip_suffix('M').unwrap().parse().unwrap();
         assert!(redo * 1_048_576.0 * 0.7 > 40e6 * 600.0 * 1.2, "{redo}");
         assert_eq!(value(&steady, "innodb_buffer_pool_size"), "5120M");
         assert!(steady.cautions.is_empty());
-        let small = of("steady", Product::Mariadb, (10, 11), Host { disk: 20 << 30, ..HOST }, &load);
+        let small = of("steady", Product::Mariadb, (10, 11), HostResources { disk: 20 << 30, ..HOST }, &load);
         assert_eq!(value(&small, "innodb_log_file_size"), "10240M");
         assert!(small.cautions[0].contains("after about 188 s"), "{:?}", small.cautions);
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::managed::Host;
+use crate::managed::HostResources;
 use crate::{Error, Result};
 
 /// One installed server.
@@ -93,7 +93,7 @@ fn major(version: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-impl Host {
+impl HostResources {
     /// With what these binaries bring.
     pub(crate) fn with_binaries(self, binaries: &Path) -> Self {
         Self { statements: has_statements(binaries), ..self }

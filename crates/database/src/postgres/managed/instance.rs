@@ -13,7 +13,7 @@ use crate::managed::account::Account;
 use crate::managed::program::{
     any_process, can_work_in, io_error, is_ours, last_lines, log_tail, run, size, socket_directory, write_as,
 };
-use crate::managed::{Host, Profile};
+use crate::managed::{HostResources, Profile};
 use crate::{Error, ErrorClass, Result, postgres};
 
 /// Role and database that every instance has.
@@ -251,7 +251,7 @@ pub(super) fn up(
             places.write_state(&state(directory.clone(), port))?;
         }
         if let Some(profile) = wanted.profile {
-            let host = Host::look(&places.data).with_binaries(&installation.directory);
+            let host = HostResources::look(&places.data).with_binaries(&installation.directory);
             let section = settings::section(installation.major, host, &directory, port, profile, extra)?;
             let wanted = settings::with_section(&configuration, &section);
             return reconfigure::running(&places, &account, instance, &configuration, &wanted, progress);
@@ -268,7 +268,7 @@ pub(super) fn up(
     }
     let socket_directory = places.socket_directory(&account);
     account.make_private_directory(&socket_directory)?;
-    let host = Host::look(&places.data).with_binaries(&installation.directory);
+    let host = HostResources::look(&places.data).with_binaries(&installation.directory);
     // The default's sizes follow the host; others were computed for a run, or are the user's.
     let kept = settings::profile(&configuration).filter(|kept| kept.name != "default");
     let profile = wanted.profile.cloned().or(kept).unwrap_or_else(|| Profile::standard(host));

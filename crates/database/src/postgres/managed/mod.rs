@@ -13,9 +13,9 @@ pub(crate) use postmaster::running;
 
 use instance::{Places, Wanted};
 
-use super::settings::Before;
+use super::settings::PreviousSettings;
 use crate::managed::account::Account;
-use crate::managed::{Host, Manager, Profile};
+use crate::managed::{HostResources, Manager, Profile};
 use crate::{Error, Result};
 
 impl Manager {
@@ -84,7 +84,7 @@ impl Manager {
     pub fn restart_or_put_back(
         &self,
         version: u32,
-        before: &Before,
+        before: &PreviousSettings,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Instance> {
         let error = match self.restart(version, progress) {
@@ -104,7 +104,7 @@ impl Manager {
 
     /// Puts `postgresql.auto.conf` of a stopped instance back as it was `before`; of a running one
     /// [`crate::postgres::settings::put_back`] does that.
-    pub fn put_back_stopped(&self, version: u32, before: &Before) -> Result<()> {
+    pub fn put_back_stopped(&self, version: u32, before: &PreviousSettings) -> Result<()> {
         self.must_exist(version)?;
         let _lock = self.lock(version, &mut |_| ())?;
         let places = Places::new(&self.base, version);
@@ -127,9 +127,9 @@ impl Manager {
     }
 
     /// What the host offers the instance of `version`: what profiles are computed from.
-    pub fn host(&self, version: u32) -> Host {
+    pub fn host(&self, version: u32) -> HostResources {
         let places = Places::new(&self.base, version);
-        Host::look(&places.data)
+        HostResources::look(&places.data)
     }
 
     /// The profile that the instance was given last; none when there is no instance, or one of a version of Kelvin without

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::Result;
-use crate::managed::{Host, Line, Load, Profile};
+use crate::managed::{HostResources, Line, Profile, ProfileLoad};
 use crate::postgres::settings;
 
 const MIB: u64 = 1 << 20;
@@ -21,7 +21,7 @@ const COMPLETION: f64 = 0.9;
 
 impl Profile {
     /// `default`: moderate and durable, for a host that the server has to itself.
-    pub fn standard(host: Host) -> Self {
+    pub fn standard(host: HostResources) -> Self {
         let mut lines = memory(host);
         let wal = (host.disk / 10 / MIB).clamp(1024, 4 * 1024);
         let mut add = |name: &str, value: &str, reason: &str| lines.push(Line::new(name, value, reason));
@@ -47,7 +47,7 @@ impl Profile {
 
     /// `durable`: what is committed survives whatever happens to the host, and the server does all that one in production
     /// does, in the measured window too.
-    pub fn durable(host: Host) -> Self {
+    pub fn durable(host: HostResources) -> Self {
         let mut lines = memory(host);
         let wal = (host.disk / 10 / MIB).clamp(1024, 16 * 1024);
         for (name, value, reason) in [
@@ -87,7 +87,7 @@ impl Profile {
 
     /// `steady`: runs that repeat. Nothing but the load works in the run: no checkpoint, no vacuum, no background writes;
     /// and the processor is the limit, not the disk. After a crash of the host the data is lost.
-    pub fn steady(host: Host, load: &Load) -> Self {
+    pub fn steady(host: HostResources, load: &ProfileLoad) -> Self {
         let mut cautions = Vec::new();
         let mb = |bytes: u64| format!("{}MB", (bytes / MIB).max(1));
         let most_buffers = (host.memory / 5 * 2).max(128 * MIB);
@@ -240,7 +240,7 @@ impl Profile {
 }
 
 /// Sizes that follow the memory, as `default` and `durable` have them.
-fn memory(host: Host) -> Vec<Line> {
+fn memory(host: HostResources) -> Vec<Line> {
     let shared = (host.memory / 4 / MIB).clamp(128, 8 * 1024);
     let cache = (host.memory / 4 * 3 / MIB).max(256);
     vec![
@@ -261,8 +261,14 @@ fn memory(host: Host) -> Vec<Line> {
 mod tests {
     use super::*;
 
-    const HOST: Host =
-        Host { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, huge_pages: 0, cpus: 4, statements: true };
+    const HOST: HostResources = HostResources {
+        memory: 16 << 30,
+        disk: 1 << 40,
+        shared: 1 << 30,
+        huge_pages: 0,
+        cpus: 4,
+        statements: true,
+    };
 
     fn value<'a>(profile: &'a Profile, name: &str) -> &'a str {
         &profile.lines.iter().find(|line| line.name == name).unwrap().value
@@ -277,10 +283,10 @@ mod tests {
         let standard = Profile::standard(HOST);
         assert_eq!(value(&standard, "shared_buffers"), "4096MB");
         assert_eq!(value(&standard, "max_wal_size"), "4096MB");
-        let small = Profile::standard(Host { memory: 256 << 20, disk: 1 << 30, ..HOST });
+        let small = Profile::standard(HostResources { memory: 256 << 20, disk: 1 << 30, ..HOST });
         assert_eq!(value(&small, "shared_buffers"), "128MB");
         assert_eq!(value(&small, "max_wal_size"), "1024MB");
-        let large = Profile::standard(Host { memory: 1 << 42, ..HOST });
+        let large = Profile::standard(HostResources { memory: 1 << 42, ..HOST });
         assert_eq!(value(&large, "shared_buffers"), "8192MB");
         let durable = Profile::durable(HOST);
         for name in ["fsync", "synchronous_commit", "full_page_writes", "autovacuum"] {
@@ -291,8 +297,8 @@ mod tests {
     #[test]
     fn steady_holds_the_log_of_a_whole_run() {
         // The page that this is made after: 95 MB/s for 7 minutes, "40 GB".
-        let load = Load { wal_rate: Some(95e6), seconds: 420.0, database: Some(32 << 30) };
-        let host = Host { memory: 74 << 30, ..HOST };
+        let load = ProfileLoad { wal_rate: Some(95e6), seconds: 420.0, database: Some(32 << 30) };
+        let host = HostResources { memory: 74 << 30, ..HOST };
         let steady = Profile::steady(host, &load);
         let volume = 95.0 * 420.0 / 1.048_576;
         // A checkpoint begins at 1/1.9 of the limit: later than the run ends.
@@ -312,22 +318,22 @@ mod tests {
 
     #[test]
     fn steady_says_where_the_disk_is_too_small() {
-        let load = Load { wal_rate: Some(100e6), seconds: 1000.0, database: None };
-        let steady = Profile::steady(Host { disk: 40 << 30, ..HOST }, &load);
+        let load = ProfileLoad { wal_rate: Some(100e6), seconds: 1000.0, database: None };
+        let steady = Profile::steady(HostResources { disk: 40 << 30, ..HOST }, &load);
         assert_eq!(megabytes(&steady, "max_wal_size"), 20 * 1024);
         assert!(steady.cautions[0].contains("after about 113 s"), "{:?}", steady.cautions);
         assert!(megabytes(&steady, "min_wal_size") <= 20 * 1024);
         // A host with next to nothing free still gets a server that starts.
-        let tiny = Profile::steady(Host { disk: 0, memory: 0, ..HOST }, &Load::default());
+        let tiny = Profile::steady(HostResources { disk: 0, memory: 0, ..HOST }, &ProfileLoad::default());
         assert_eq!(megabytes(&tiny, "max_wal_size"), 1024);
         assert_eq!(megabytes(&tiny, "min_wal_size"), 1024);
     }
 
     #[test]
     fn steady_takes_huge_pages_only_where_they_are_reserved() {
-        let load = Load { database: Some(4 << 30), ..Load::default() };
+        let load = ProfileLoad { database: Some(4 << 30), ..ProfileLoad::default() };
         assert_eq!(value(&Profile::steady(HOST, &load), "huge_pages"), "off");
-        let reserved = Host { huge_pages: 6 << 30, ..HOST };
+        let reserved = HostResources { huge_pages: 6 << 30, ..HOST };
         assert_eq!(value(&Profile::steady(reserved, &load), "huge_pages"), "on");
         assert_eq!(value(&Profile::steady(reserved, &load), "shared_buffers"), "5120MB");
     }
@@ -335,7 +341,7 @@ mod tests {
     #[test]
     fn every_profile_is_read_as_it_was_written_and_gives_its_reasons() {
         for profile in
-            [Profile::standard(HOST), Profile::durable(HOST), Profile::steady(HOST, &Load::default())]
+            [Profile::standard(HOST), Profile::durable(HOST), Profile::steady(HOST, &ProfileLoad::default())]
         {
             let read = Profile::parse(&profile.name, &profile.text().unwrap()).unwrap();
             assert_eq!(read.lines, profile.lines);

@@ -4,7 +4,7 @@ use super::instance::{self, Instance, Places};
 use crate::managed::account::Account;
 use crate::managed::program::{io_error, write_as};
 use crate::postgres::PostgresEngine;
-use crate::postgres::settings::{Before, in_auto_conf, reload};
+use crate::postgres::settings::{PreviousSettings, in_auto_conf, reload};
 use crate::{Engine, Error, Result, Session};
 
 /// Gives a running instance another main file of settings, and restarts it where one of them needs that.
@@ -94,7 +94,7 @@ fn others_at_work(session: &mut dyn Session) -> Result<()> {
 }
 
 /// Puts `postgresql.auto.conf` of a stopped instance back.
-pub(super) fn put_back_stopped(places: &Places, account: &Account, before: &Before) -> Result<()> {
+pub(super) fn put_back_stopped(places: &Places, account: &Account, before: &PreviousSettings) -> Result<()> {
     if super::postmaster::running(&places.data).is_some() {
         return Err(Error::usage("the managed server runs; its settings are put back by itself"));
     }

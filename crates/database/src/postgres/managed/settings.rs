@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::managed::{Host, Line, Profile};
+use crate::managed::{HostResources, Line, Profile};
 use crate::postgres::settings::quoted;
 use crate::{Error, Result};
 
@@ -16,7 +16,7 @@ const PROFILE_END: &str = "# End of the profile.";
 const MIB: u64 = 1 << 20;
 
 /// What every managed server has, whatever its profile.
-fn common(host: Host, socket_directory: &Path, port: u16) -> Vec<Line> {
+fn common(host: HostResources, socket_directory: &Path, port: u16) -> Vec<Line> {
     let mut lines = vec![
         Line::new(
             "listen_addresses",
@@ -47,7 +47,7 @@ fn common(host: Host, socket_directory: &Path, port: u16) -> Vec<Line> {
 /// The section for `postgresql.conf`: what every server has, then the profile, then `extra`; the last one counts.
 pub(crate) fn section(
     major: u32,
-    host: Host,
+    host: HostResources,
     socket_directory: &Path,
     port: u16,
     profile: &Profile,
@@ -99,10 +99,16 @@ pub(crate) fn with_section(configuration: &str, section: &str) -> String {
 mod tests {
     use super::*;
 
-    const HOST: Host =
-        Host { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, huge_pages: 0, cpus: 4, statements: true };
+    const HOST: HostResources = HostResources {
+        memory: 16 << 30,
+        disk: 1 << 40,
+        shared: 1 << 30,
+        huge_pages: 0,
+        cpus: 4,
+        statements: true,
+    };
 
-    fn of(host: Host, place: &str, extra: &[(&str, &str)]) -> Result<String> {
+    fn of(host: HostResources, place: &str, extra: &[(&str, &str)]) -> Result<String> {
         section(15, host, Path::new(place), 5432, &Profile::standard(host), extra)
     }
 
@@ -110,7 +116,7 @@ mod tests {
     fn what_the_host_lacks_is_left_out() {
         let large = of(HOST, "/run/x", &[]).unwrap();
         assert!(large.contains("\nport = '5432'\n") && !large.contains("dynamic_shared"), "{large}");
-        let small = of(Host { shared: 64 << 20, statements: false, ..HOST }, "/run/x", &[]).unwrap();
+        let small = of(HostResources { shared: 64 << 20, statements: false, ..HOST }, "/run/x", &[]).unwrap();
         assert!(small.contains("\ndynamic_shared_memory_type = 'mmap'\n"));
         // A server that is to load what is not there does not start.
         assert!(large.contains("\nshared_preload_libraries = 'pg_stat_statements'\n"));

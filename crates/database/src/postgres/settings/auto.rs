@@ -1,13 +1,13 @@
 //! `postgresql.auto.conf` of a server that does not run.
 
-use super::change::Before;
+use super::change::PreviousSettings;
 use super::file::quoted;
 use super::name::check_name;
 use crate::Result;
 
 /// The text of `postgresql.auto.conf` with these settings as they were `before`: their lines are taken out, and those that
 /// were there come back at the end. For a server that is stopped: a running one writes the file itself.
-pub fn in_auto_conf(text: &str, before: &Before) -> Result<String> {
+pub fn in_auto_conf(text: &str, before: &PreviousSettings) -> Result<String> {
     let is_of = |line: &str, name: &str| {
         let end =
             line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).unwrap_or(line.len());
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn only_the_named_settings_change_and_doing_it_again_changes_nothing() {
-        let before = Before {
+        let before = PreviousSettings {
             settings: vec![
                 BeforeSetting { name: "shared_buffers".into(), value: None },
                 BeforeSetting { name: "work_mem".into(), value: Some("it's".into()) },

@@ -12,7 +12,7 @@ use crate::{Error, ErrorClass, Result, Session};
 /// What `postgresql.auto.conf` said of some settings before they were changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Before {
+pub struct PreviousSettings {
     /// Each setting.
     pub settings: Vec<BeforeSetting>,
 }
@@ -32,7 +32,7 @@ const RELOAD: Duration = Duration::from_secs(15);
 
 /// What has to be known of these settings to [`put_back`] them. To be kept before [`change`] is called. Needs the right to
 /// read `pg_file_settings`, which superusers have.
-pub fn before(session: &mut dyn Session, names: &[&str]) -> Result<Before> {
+pub fn before(session: &mut dyn Session, names: &[&str]) -> Result<PreviousSettings> {
     names.iter().try_for_each(|name| check_name(name))?;
     // The last line of a name counts, in that file too.
     let rows = session
@@ -51,7 +51,7 @@ pub fn before(session: &mut dyn Session, names: &[&str]) -> Result<Before> {
         }
         settings.push(BeforeSetting { name: (*name).to_owned(), value });
     }
-    Ok(Before { settings })
+    Ok(PreviousSettings { settings })
 }
 
 /// Sets each of `settings` in `postgresql.auto.conf`, all or none as far as the server can tell, and makes the server read
@@ -80,7 +80,7 @@ pub fn change(session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Ve
 
 /// Puts `postgresql.auto.conf` back as it was for these settings, and makes the server read its files. Doing it again
 /// changes nothing. Returns the names of those that wait for a restart.
-pub fn put_back(session: &mut dyn Session, before: &Before) -> Result<Vec<String>> {
+pub fn put_back(session: &mut dyn Session, before: &PreviousSettings) -> Result<Vec<String>> {
     for BeforeSetting { name, value } in &before.settings {
         check_name(name)?;
         let command = match value {

@@ -27,7 +27,7 @@ pub fn differences(session: &mut dyn Session, lines: &[Line]) -> Result<Vec<Diff
     let present = read_known(session, &names)?;
     let differs = |line: &Line| {
         let found = present.iter().find(|one| one.name.eq_ignore_ascii_case(&line.name));
-        if found.is_some_and(|found| found.is(&line.value)) {
+        if found.is_some_and(|found| found.has_value(&line.value)) {
             return None;
         }
         Some(Difference {
@@ -36,7 +36,7 @@ pub fn differences(session: &mut dyn Session, lines: &[Line]) -> Result<Vec<Diff
             source: found.map(|found| found.source.clone()).unwrap_or_default(),
             wanted: line.value.clone(),
             reason: line.reason.clone(),
-            restart: found.is_some_and(super::Present::needs_restart),
+            restart: found.is_some_and(super::CurrentSetting::needs_restart),
         })
     };
     Ok(lines.iter().filter_map(differs).collect())

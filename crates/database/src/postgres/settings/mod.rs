@@ -1,6 +1,6 @@
 //! A server's settings: read, compared by value, changed with `ALTER SYSTEM`, and put back as they were.
 //!
-//! Nothing is remembered here. Who changes a setting keeps its [`Before`] first, where it survives a crash, and gives it to
+//! Nothing is remembered here. Who changes a setting keeps its [`PreviousSettings`] first, where it survives a crash, and gives it to
 //! [`put_back`]. What only a restart brings is told by name; restarting is the business of who owns the server.
 
 mod auto;
@@ -13,10 +13,10 @@ mod value;
 
 pub use auto::in_auto_conf;
 pub(crate) use change::reload;
-pub use change::{Before, BeforeSetting, before, change, put_back};
+pub use change::{BeforeSetting, PreviousSettings, before, change, put_back};
 pub use diff::{Difference, differences};
 pub use file::parse;
 pub(crate) use file::{quoted, written};
 pub use name::check_name;
-pub use read::{Present, read};
+pub use read::{CurrentSetting, read};
 pub use value::same;

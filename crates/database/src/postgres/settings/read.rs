@@ -5,7 +5,7 @@ use crate::{Error, Result, Session};
 
 /// A setting as the server has it, for a new session of this user in this database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Present {
+pub struct CurrentSetting {
     /// Its name as the server writes it.
     pub name: String,
     /// Its value with a unit, as `SHOW` has it.
@@ -23,9 +23,9 @@ pub struct Present {
     pub pending_restart: bool,
 }
 
-impl Present {
+impl CurrentSetting {
     /// Whether it has this value.
-    pub fn is(&self, value: &str) -> bool {
+    pub fn has_value(&self, value: &str) -> bool {
         same(&self.value, value, &self.kind, self.unit.as_deref())
     }
 
@@ -37,7 +37,7 @@ impl Present {
 
 /// The settings of these names, in their order. One that the server does not know, or does not show to this user, is an
 /// error.
-pub fn read(session: &mut dyn Session, names: &[&str]) -> Result<Vec<Present>> {
+pub fn read(session: &mut dyn Session, names: &[&str]) -> Result<Vec<CurrentSetting>> {
     let found = read_known(session, names)?;
     for name in names {
         if !found.iter().any(|one| one.name.eq_ignore_ascii_case(name)) {
@@ -49,7 +49,7 @@ pub fn read(session: &mut dyn Session, names: &[&str]) -> Result<Vec<Present>> {
 }
 
 /// [`read`] without those that the server does not know.
-pub(super) fn read_known(session: &mut dyn Session, names: &[&str]) -> Result<Vec<Present>> {
+pub(super) fn read_known(session: &mut dyn Session, names: &[&str]) -> Result<Vec<CurrentSetting>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -63,7 +63,7 @@ pub(super) fn read_known(session: &mut dyn Session, names: &[&str]) -> Result<Ve
     let mut found = Vec::with_capacity(rows.len());
     for row in 0..rows.len() {
         let text = |column| rows.text(row, column).map(str::to_owned);
-        found.push(Present {
+        found.push(CurrentSetting {
             name: text(0)?,
             value: text(1)?,
             kind: text(2)?,
@@ -73,7 +73,7 @@ pub(super) fn read_known(session: &mut dyn Session, names: &[&str]) -> Result<Ve
             pending_restart: text(6)? == "true",
         });
     }
-    let place = |one: &Present| names.iter().position(|name| name.eq_ignore_ascii_case(&one.name));
+    let place = |one: &CurrentSetting| names.iter().position(|name| name.eq_ignore_ascii_case(&one.name));
     found.sort_by_key(place);
     Ok(found)
 }

@@ -17,7 +17,8 @@ use crate::postgres::PostgresEngine;
 use crate::postgres::managed::running;
 use crate::snapshot::files::list;
 use crate::snapshot::{
-    About, Contents, Job, Keeper, Restored, Seal, Way, check_name, exists_already, files, must_fit, stopped,
+    Contents, RestoreResult, Seal, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, check_name,
+    exists_already, files, must_fit, stopped,
 };
 use crate::{Engine, Error, ErrorClass, Result};
 
@@ -79,8 +80,8 @@ impl DataDirectories {
     /// of the work, on the CPUs on which it ran: those of this process may be others.
     fn at_rest<T>(
         &self,
-        job: &mut Job<'_>,
-        work: impl FnOnce(&Self, &mut Job<'_>) -> Result<T>,
+        job: &mut SnapshotJob<'_>,
+        work: impl FnOnce(&Self, &mut SnapshotJob<'_>) -> Result<T>,
     ) -> Result<T> {
         let cpus = running(&self.data())
             .and_then(|server| Pid::from_raw(i32::try_from(server.pid).ok()?))
@@ -160,7 +161,7 @@ impl DataDirectories {
     }
 
     /// Copies the data directory `from` to the directory `to`, which is made, but for what is no data.
-    fn copy(&self, from: &Path, to: &Path, what: &str, job: &mut Job<'_>) -> Result<()> {
+    fn copy(&self, from: &Path, to: &Path, what: &str, job: &mut SnapshotJob<'_>) -> Result<()> {
         let account = Account::for_data(&self.data())?;
         no_links(from)?;
         remove(to)?;
@@ -174,7 +175,7 @@ impl DataDirectories {
         let total = Self::bytes(from);
         let mut copy = copy_command(&account, to);
         copy.args(&names);
-        let mut each = |job: &mut Job<'_>| {
+        let mut each = |job: &mut SnapshotJob<'_>| {
             (job.progress)(what, directory_size(to).min(total) / 1_000_000, total / 1_000_000);
         };
         program::run(copy, "cp", job, &mut each)?;
@@ -207,7 +208,7 @@ impl DataDirectories {
     }
 
     /// Puts the directory `new` in the place of the data directory, with the present settings.
-    fn swap(&self, new: &Path, job: &mut Job<'_>) -> Result<()> {
+    fn swap(&self, new: &Path, job: &mut SnapshotJob<'_>) -> Result<()> {
         let data = self.data();
         let account = Account::for_data(&data)?;
         let mut copy = copy_command(&account, new);
@@ -234,16 +235,16 @@ impl DataDirectories {
     }
 }
 
-impl Keeper for DataDirectories {
-    fn way(&self) -> Way {
-        Way::Files
+impl SnapshotStore for DataDirectories {
+    fn way(&self) -> SnapshotMethod {
+        SnapshotMethod::Files
     }
 
-    fn list(&self) -> Result<Vec<About>> {
+    fn list(&self) -> Result<Vec<SnapshotInfo>> {
         list(&self.base(), &self.prefix(), ".toml")
     }
 
-    fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
+    fn save(&self, name: &str, contents: &Contents, job: &mut SnapshotJob<'_>) -> Result<SnapshotInfo> {
         check_name(name)?;
         if self.description(name).exists() {
             return Err(exists_already(name));
@@ -260,13 +261,13 @@ impl Keeper for DataDirectories {
         });
         copied.map_err(interrupted_as("nothing was saved", job))?;
         let seal = self.seal(name)?;
-        let mut about = About::new(name, Way::Files, self.target(), seal.bytes, contents);
+        let mut about = SnapshotInfo::new(name, SnapshotMethod::Files, self.target(), seal.bytes, contents);
         about.seal = Some(seal);
         files::write_whole(&self.description(name), &about.to_text()?)?;
         Ok(about)
     }
 
-    fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
+    fn restore(&self, about: &SnapshotInfo, job: &mut SnapshotJob<'_>) -> Result<RestoreResult> {
         check_name(&about.name)?;
         about.must_be_sealed(self.seal(&about.name)?)?;
         self.must_fit(about.bytes)?;
@@ -280,10 +281,10 @@ impl Keeper for DataDirectories {
             })
         });
         restored.map_err(interrupted_as("the server's data are as they were", job))?;
-        Ok(Restored { how: self.words().into(), bytes: about.bytes })
+        Ok(RestoreResult { how: self.words().into(), bytes: about.bytes })
     }
 
-    fn remove(&self, about: &About) -> Result<()> {
+    fn remove(&self, about: &SnapshotInfo) -> Result<()> {
         check_name(&about.name)?;
         let description = self.description(&about.name);
         std::fs::remove_file(&description)
@@ -292,7 +293,7 @@ impl Keeper for DataDirectories {
     }
 }
 
-fn interrupted_as<'a>(state: &'a str, job: &Job<'_>) -> impl Fn(Error) -> Error + 'a {
+fn interrupted_as<'a>(state: &'a str, job: &SnapshotJob<'_>) -> impl Fn(Error) -> Error + 'a {
     let asked = (job.stop)();
     move |error| if asked { stopped(state) } else { error }
 }

@@ -8,10 +8,11 @@ use std::process::{Command, Stdio};
 
 use super::{program, sessions};
 use crate::postgres::{Config, Host, PostgresEngine};
-use crate::snapshot::about::hex;
 use crate::snapshot::files::{list, remove_both};
+use crate::snapshot::info::hex;
 use crate::snapshot::{
-    About, Contents, Job, Keeper, Restored, Way, check_name, exists_already, files, must_fit, stopped,
+    Contents, RestoreResult, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, check_name,
+    exists_already, files, must_fit, stopped,
 };
 use crate::{Engine, Error, Result};
 
@@ -83,16 +84,16 @@ impl Dumps {
     }
 }
 
-impl Keeper for Dumps {
-    fn way(&self) -> Way {
-        Way::Dump
+impl SnapshotStore for Dumps {
+    fn way(&self) -> SnapshotMethod {
+        SnapshotMethod::Dump
     }
 
-    fn list(&self) -> Result<Vec<About>> {
+    fn list(&self) -> Result<Vec<SnapshotInfo>> {
         list(&self.directory, "", ".toml")
     }
 
-    fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
+    fn save(&self, name: &str, contents: &Contents, job: &mut SnapshotJob<'_>) -> Result<SnapshotInfo> {
         check_name(name)?;
         if self.description(name).exists() {
             return Err(exists_already(name));
@@ -127,13 +128,14 @@ impl Keeper for Dumps {
             .and_then(|()| std::fs::rename(&unfinished, &data))
             .map_err(|error| files::io_error("name", &data, &error))?;
         let seal = files::seal(&data)?;
-        let mut about = About::new(name, Way::Dump, self.config.to_string(), seal.bytes, contents);
+        let mut about =
+            SnapshotInfo::new(name, SnapshotMethod::Dump, self.config.to_string(), seal.bytes, contents);
         about.seal = Some(seal);
         files::write_whole(&self.description(name), &about.to_text()?)?;
         Ok(about)
     }
 
-    fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
+    fn restore(&self, about: &SnapshotInfo, job: &mut SnapshotJob<'_>) -> Result<RestoreResult> {
         check_name(&about.name)?;
         let data = self.data(&about.name);
         about.must_be_sealed(files::seal(&data)?)?;
@@ -155,10 +157,10 @@ impl Keeper for Dumps {
             let state = "the database is restored in part; restore it again before it is used";
             if (job.stop)() { stopped(state) } else { error.with_help(state) }
         })?;
-        Ok(Restored { how: format!("pg_restore with {jobs} jobs"), bytes: about.bytes })
+        Ok(RestoreResult { how: format!("pg_restore with {jobs} jobs"), bytes: about.bytes })
     }
 
-    fn remove(&self, about: &About) -> Result<()> {
+    fn remove(&self, about: &SnapshotInfo) -> Result<()> {
         check_name(&about.name)?;
         remove_both(&self.description(&about.name), &self.data(&about.name))
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::postgres::managed::installed;
-use crate::snapshot::Job;
+use crate::snapshot::SnapshotJob;
 use crate::{Error, ErrorClass, Result};
 
 /// How often a program that was asked to end is looked at before it is ended: for ten seconds.
@@ -33,8 +33,8 @@ pub(crate) fn directory(oldest: u32, newest: u32, names: &[&str]) -> Option<Path
 pub(crate) fn run(
     mut command: Command,
     name: &str,
-    job: &mut Job<'_>,
-    each: &mut dyn FnMut(&mut Job<'_>),
+    job: &mut SnapshotJob<'_>,
+    each: &mut dyn FnMut(&mut SnapshotJob<'_>),
 ) -> Result<()> {
     let failed = |error: std::io::Error| Error::new(ErrorClass::Server, format!("{name}: {error}"));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;

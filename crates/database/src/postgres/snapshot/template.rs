@@ -11,11 +11,11 @@ use super::sessions;
 use crate::managed::program::size as directory_size;
 use crate::postgres::{Config, PostgresEngine};
 use crate::session::quote;
-use crate::snapshot::about::hex;
-use crate::snapshot::watched::watched;
+use crate::snapshot::background::watched;
+use crate::snapshot::info::hex;
 use crate::snapshot::{
-    About, Contents, Job, Keeper, Restored, Way, check_name, exists_already, files, literal, must_fit,
-    stopped,
+    Contents, RestoreResult, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, check_name,
+    exists_already, files, literal, must_fit, stopped,
 };
 use crate::{Engine, Error, ErrorClass, Result, Session};
 
@@ -110,7 +110,7 @@ impl Templates {
         sql: &str,
         what: &str,
         bytes: u64,
-        job: &mut Job<'_>,
+        job: &mut SnapshotJob<'_>,
     ) -> Result<()> {
         let base = data_directory(session, &self.config).map(|directory| directory.join("base"));
         let known = base.as_deref().map(directories).unwrap_or_default();
@@ -169,7 +169,7 @@ impl Templates {
         session: &mut dyn Session,
         (new, from): (&str, &str),
         (what, bytes): (&str, u64),
-        job: &mut Job<'_>,
+        job: &mut SnapshotJob<'_>,
     ) -> Result<&'static str> {
         let copy = Self::strategy(session)?;
         let owner = session.query(&format!(
@@ -212,12 +212,12 @@ impl Templates {
     }
 }
 
-impl Keeper for Templates {
-    fn way(&self) -> Way {
-        Way::Template
+impl SnapshotStore for Templates {
+    fn way(&self) -> SnapshotMethod {
+        SnapshotMethod::Template
     }
 
-    fn list(&self) -> Result<Vec<About>> {
+    fn list(&self) -> Result<Vec<SnapshotInfo>> {
         let mut session = self.beside()?;
         let rows = session.query(&format!(
             "SELECT datname::text, coalesce(shobj_description(oid, 'pg_database'), '') FROM pg_database \
@@ -226,7 +226,7 @@ impl Keeper for Templates {
         ))?;
         let mut found = Vec::new();
         for row in 0..rows.len() {
-            let about = About::from_text(rows.text(row, 1)?);
+            let about = SnapshotInfo::from_text(rows.text(row, 1)?);
             // Those of other databases of the server have other names.
             found.extend(about.filter(|about| {
                 rows.text(row, 0).is_ok_and(|database| database == self.database_of(&about.name))
@@ -236,7 +236,7 @@ impl Keeper for Templates {
         Ok(found)
     }
 
-    fn save(&self, name: &str, contents: &Contents, job: &mut Job<'_>) -> Result<About> {
+    fn save(&self, name: &str, contents: &Contents, job: &mut SnapshotJob<'_>) -> Result<SnapshotInfo> {
         check_name(name)?;
         let mut session = self.beside()?;
         let session = session.as_mut();
@@ -254,7 +254,8 @@ impl Keeper for Templates {
         job.go_on("nothing was saved")?;
         let unfinished = self.unfinished();
         self.create(session, (&unfinished, &self.config.database), ("MB saved", bytes), job)?;
-        let about = About::new(name, Way::Template, self.config.to_string(), bytes, contents);
+        let about =
+            SnapshotInfo::new(name, SnapshotMethod::Template, self.config.to_string(), bytes, contents);
         // Nobody can connect to it, so that it stays what it is. Name and description come in one step.
         let named = session.run(&format!(
             "BEGIN; ALTER DATABASE {0} ALLOW_CONNECTIONS false; COMMENT ON DATABASE {0} IS {1}; \
@@ -271,7 +272,7 @@ impl Keeper for Templates {
         Ok(about)
     }
 
-    fn restore(&self, about: &About, job: &mut Job<'_>) -> Result<Restored> {
+    fn restore(&self, about: &SnapshotInfo, job: &mut SnapshotJob<'_>) -> Result<RestoreResult> {
         let mut session = self.beside()?;
         let session = session.as_mut();
         Self::lock(session)?;
@@ -304,10 +305,10 @@ impl Keeper for Templates {
         Self::drop_database(session, &old).map_err(|error| {
             error.context(&format!("the data is restored; its old content stays as {old:?}"))
         })?;
-        Ok(Restored { how: how.into(), bytes: about.bytes })
+        Ok(RestoreResult { how: how.into(), bytes: about.bytes })
     }
 
-    fn remove(&self, about: &About) -> Result<()> {
+    fn remove(&self, about: &SnapshotInfo) -> Result<()> {
         let mut session = self.beside()?;
         Self::lock(session.as_mut())?;
         Self::drop_database(session.as_mut(), &self.database_of(&about.name))

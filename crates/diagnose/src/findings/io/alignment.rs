@@ -1,24 +1,24 @@
 //! Whether offsets and lengths are those that the device takes.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, JobFacts};
+use kelvin_storage::probe::{JobFacts, StorageFacts};
 
-use super::{IoAbout, device_of, is_null, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, device_of, formatting, is_null};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-alignment",
     question: "Do offsets and lengths fit what the filesystem and the device take?",
     look,
 };
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let jobs = facts.jobs.iter().filter(|job| job.direct && !is_null(job) && job.aligned > 0);
     jobs.filter_map(|job| refused(facts, job).or_else(|| rewritten(facts, job))).collect()
 }
 
 /// The kernel refuses such I/O, or takes it through the page cache.
-fn refused(facts: &Facts, job: &JobFacts) -> Option<Finding> {
+fn refused(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
     let mut targets = job.targets.iter().filter_map(|place| facts.targets.get(*place));
     let (target, needs) = targets.find_map(|target| {
         let needs = target.alignment.as_ref().filter(|needs| job.aligned < u64::from(needs.offset))?;
@@ -31,15 +31,15 @@ fn refused(facts: &Facts, job: &JobFacts) -> Option<Finding> {
         title: format!(
             "Job {} does I/O in multiples of {}, but {} takes multiples of {} with O_DIRECT",
             job.name,
-            words::binary_size(job.aligned as f64),
+            formatting::binary_size(job.aligned as f64),
             target.path.display(),
-            words::binary_size(f64::from(needs.offset))
+            formatting::binary_size(f64::from(needs.offset))
         ),
         evidence: vec![
-            Fact::new("offsets and lengths of the job are multiples of", words::binary_size(job.aligned as f64)),
-            Fact::new(
+            EvidenceLine::new("offsets and lengths of the job are multiples of", formatting::binary_size(job.aligned as f64)),
+            EvidenceLine::new(
                 format!("needed, as {} says", needs.source),
-                format!("{} in the file, {} in memory", words::binary_size(f64::from(needs.offset)), words::binary_size(f64::from(needs.memory))),
+                format!("{} in the file, {} in memory", formatting::binary_size(f64::from(needs.offset)), formatting::binary_size(f64::from(needs.memory))),
             ),
         ],
         effect: Effect::unknown("such I/O fails or takes another way, and neither is timed apart"),
@@ -52,7 +52,7 @@ fn refused(facts: &Facts, job: &JobFacts) -> Option<Finding> {
 }
 
 /// The device reads what is around such a write first.
-fn rewritten(facts: &Facts, job: &JobFacts) -> Option<Finding> {
+fn rewritten(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
     if !job.does[Direction::Write] {
         return None;
     }
@@ -70,11 +70,14 @@ fn rewritten(facts: &Facts, job: &JobFacts) -> Option<Finding> {
             job.name, device.disk
         ),
         evidence: vec![
-            Fact::new(
+            EvidenceLine::new(
                 "offsets and lengths of the job are multiples of",
-                words::binary_size(job.aligned as f64),
+                formatting::binary_size(job.aligned as f64),
             ),
-            Fact::new(format!("physical block of {}", device.disk), words::binary_size(physical as f64)),
+            EvidenceLine::new(
+                format!("physical block of {}", device.disk),
+                formatting::binary_size(physical as f64),
+            ),
         ],
         effect: Effect::unknown("what the device reads and writes back within itself is not counted"),
         below_precision: false,
@@ -88,7 +91,7 @@ mod tests {
     use super::super::staged::{before, buffered, reading, severities};
     use super::*;
 
-    fn with(aligned: u64, physical: u64) -> Facts {
+    fn with(aligned: u64, physical: u64) -> StorageFacts {
         let mut facts = before();
         facts.jobs[0].aligned = aligned;
         facts.devices[0].queue.physical = Some(physical);

@@ -1,12 +1,12 @@
 //! Whether writes had to find or convert space, or only overwrote.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, Kind, TargetFacts};
+use kelvin_storage::probe::{ProbedTargetKind, StorageFacts, TargetFacts};
 
-use super::{IoAbout, doing, share, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, doing, formatting, share};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-allocating-writes",
     question: "Did writes only overwrite, or did the filesystem have to find space for them?",
     look,
@@ -15,13 +15,15 @@ pub(super) const ABOUT: IoAbout = IoAbout {
 /// Share of the region.
 const AMBER: f64 = 0.05;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     if doing(facts, Direction::Write).next().is_none() {
         return Vec::new();
     }
     let mut evidence = Vec::new();
     let (mut least, mut most) = (0.0_f64, 0.0_f64);
-    for target in facts.targets.iter().filter(|target| target.written && target.kind == Kind::File) {
+    for target in
+        facts.targets.iter().filter(|target| target.written && target.kind == ProbedTargetKind::File)
+    {
         let (part, facts) = of(target);
         if part >= AMBER {
             (least, most) = (if least == 0.0 { part } else { least.min(part) }, most.max(part));
@@ -32,10 +34,10 @@ fn look(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     evidence.truncate(6);
-    let part = if words::percent(least) == words::percent(most) {
-        words::percent(most)
+    let part = if formatting::percent(least) == formatting::percent(most) {
+        formatting::percent(most)
     } else {
-        format!("{} to {}", words::percent(least), words::percent(most))
+        format!("{} to {}", formatting::percent(least), formatting::percent(most))
     };
     vec![Finding {
         id: ABOUT.id,
@@ -54,7 +56,7 @@ fn look(facts: &Facts) -> Vec<Finding> {
     }]
 }
 
-fn of(target: &TargetFacts) -> (f64, Vec<Fact>) {
+fn of(target: &TargetFacts) -> (f64, Vec<EvidenceLine>) {
     let span = target.span();
     let path = target.path.display();
     let mut facts = Vec::new();
@@ -62,9 +64,13 @@ fn of(target: &TargetFacts) -> (f64, Vec<Fact>) {
     let mut add = |what: &str, bytes: u64| {
         if bytes > 0 {
             new += bytes;
-            facts.push(Fact::new(
+            facts.push(EvidenceLine::new(
                 format!("{path}: {what}"),
-                format!("{} of {}", words::binary_size(bytes as f64), words::binary_size(span as f64)),
+                format!(
+                    "{} of {}",
+                    formatting::binary_size(bytes as f64),
+                    formatting::binary_size(span as f64)
+                ),
             ));
         }
     };

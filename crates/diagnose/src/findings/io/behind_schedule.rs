@@ -1,11 +1,11 @@
 //! With a rate: whether I/Os began when they were due.
 
-use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
-use super::{IoAbout, nanos, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, formatting, nanos};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-behind-schedule",
     question: "With a rate, did the I/Os begin when they were due?",
     look,
@@ -18,7 +18,7 @@ const TIMES: f64 = 2.0;
 /// Waits below this are the timer's.
 const SHORTEST: f64 = 100_000.0;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
     facts.jobs.iter().zip(&run.jobs).flat_map(|(job, run)| of(job, run)).collect()
 }
@@ -26,10 +26,10 @@ fn look(facts: &Facts) -> Vec<Finding> {
 /// What is missing of the rate; else what the mean time from the real start leaves out, by the two means.
 fn effect(missed: f64, means: Option<(f64, f64)>) -> Effect {
     if missed > MISSED {
-        return Effect::between(missed, missed, Of::Figure);
+        return Effect::between(missed, missed, EffectBasis::Figure);
     }
     let left_out = means.filter(|(_, due)| *due > 0.0).map(|(service, due)| 1.0 - service / due);
-    Effect::up_to_or(left_out, Of::IoTime, "the times from the intended start are not known")
+    Effect::up_to_or(left_out, EffectBasis::IoTime, "the times from the intended start are not known")
 }
 
 fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
@@ -51,7 +51,7 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
         });
         let title = match late {
             _ if missed > MISSED => {
-                format!("Job {} missed its rate of {direction}s by {}", job.name, words::percent(missed))
+                format!("Job {} missed its rate of {direction}s by {}", job.name, formatting::percent(missed))
             }
             Some((service, due)) => format!(
                 "Of job {}, 1 % of the {direction}s end {} after they were due; from their late start they took {}",
@@ -62,14 +62,17 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
             None => continue,
         };
         let mut evidence = vec![
-            Fact::new("rate asked for", words::rate(asked)),
-            Fact::new("rate measured", words::rate(rate)),
+            EvidenceLine::new("rate asked for", formatting::rate(asked)),
+            EvidenceLine::new("rate measured", formatting::rate(rate)),
         ];
         for (what, times) in [("from the real start", completion), ("from the intended start", response)] {
             let Some(times) = times else { continue };
             let tail =
                 times.p99.map_or_else(String::new, |tail| format!(", 99 % within {}", nanos(tail as f64)));
-            evidence.push(Fact::new(format!("times {what}"), format!("mean {}{tail}", nanos(times.mean))));
+            evidence.push(EvidenceLine::new(
+                format!("times {what}"),
+                format!("mean {}{tail}", nanos(times.mean)),
+            ));
         }
         found.push(Finding {
             id: ABOUT.id,
@@ -90,16 +93,16 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use kelvin_storage::probe::Times;
+    use kelvin_storage::probe::TimeSummary;
 
     use super::super::staged::{after, reading, run, severities};
     use super::*;
 
-    fn with(rate: u64, due: u64) -> Facts {
+    fn with(rate: u64, due: u64) -> StorageFacts {
         let mut facts = reading(after());
         facts.jobs[0].rate.0[0] = Some(rate);
         facts.jobs[0].paced = true;
-        let times = Times { count: 3_000_000, mean: due as f64 / 2.0, median: due / 2, p99: Some(due) };
+        let times = TimeSummary { count: 3_000_000, mean: due as f64 / 2.0, median: due / 2, p99: Some(due) };
         run(&mut facts).jobs[0].response.0[0] = Some(times);
         facts
     }

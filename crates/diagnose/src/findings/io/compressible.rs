@@ -1,12 +1,12 @@
 //! Whether the data can be made smaller than it seems.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Content, Facts, JobFacts, LayerKind, TargetFacts};
+use kelvin_storage::probe::{Content, JobFacts, LayerKind, StorageFacts, TargetFacts};
 
-use super::{IoAbout, device_of, doing, filled_first, share, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, device_of, doing, filled_first, formatting, share};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-compressible",
     question: "Can the storage compress the data, or store equal blocks once?",
     look,
@@ -18,7 +18,7 @@ const DISTINCT: f64 = 0.9;
 /// Blocks that say something.
 const FEWEST: u32 = 8;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let read = facts
         .targets
         .iter()
@@ -38,7 +38,10 @@ fn look(facts: &Facts) -> Vec<Finding> {
         let buffers = job.buffers.as_ref()?;
         let mut shown = small(buffers);
         if share(u64::from(buffers.zero), u64::from(buffers.blocks)) > 1.0 - DISTINCT {
-            shown.push(Fact::new("blocks of zeros", format!("{} of {}", buffers.zero, buffers.blocks)));
+            shown.push(EvidenceLine::new(
+                "blocks of zeros",
+                format!("{} of {}", buffers.zero, buffers.blocks),
+            ));
         }
         (!shown.is_empty()).then(|| {
             let title = format!("What job {} writes is smaller than it seems", job.name);
@@ -48,12 +51,12 @@ fn look(facts: &Facts) -> Vec<Finding> {
     read.chain(written).collect()
 }
 
-fn targets_of<'a>(facts: &'a Facts, job: &'a JobFacts) -> impl Iterator<Item = &'a TargetFacts> {
+fn targets_of<'a>(facts: &'a StorageFacts, job: &'a JobFacts) -> impl Iterator<Item = &'a TargetFacts> {
     job.targets.iter().filter_map(|place| facts.targets.get(*place))
 }
 
 /// What shows that blocks can be made smaller; nothing when they cannot.
-fn small(content: &Content) -> Vec<Fact> {
+fn small(content: &Content) -> Vec<EvidenceLine> {
     let data = content.blocks.saturating_sub(content.zero);
     if data < FEWEST {
         return Vec::new();
@@ -61,43 +64,49 @@ fn small(content: &Content) -> Vec<Fact> {
     let distinct = share(u64::from(content.distinct), u64::from(data));
     let mut shown = Vec::new();
     if content.compressed < LEFT {
-        shown.push(Fact::new(
+        shown.push(EvidenceLine::new(
             "left of a block by zlib (level 1), on average",
-            words::percent(content.compressed),
+            formatting::percent(content.compressed),
         ));
     }
     if distinct < DISTINCT {
-        shown.push(Fact::new("different blocks", format!("{} of {data}", content.distinct)));
+        shown.push(EvidenceLine::new("different blocks", format!("{} of {data}", content.distinct)));
     }
     shown
 }
 
 /// Who makes use of it, as far as can be seen.
-fn reason(facts: &Facts, target: &TargetFacts) -> Option<Fact> {
+fn reason(facts: &StorageFacts, target: &TargetFacts) -> Option<EvidenceLine> {
     if target.compressed {
-        return Some(Fact::new(target.path.display().to_string(), "the filesystem has it compressed"));
+        return Some(EvidenceLine::new(
+            target.path.display().to_string(),
+            "the filesystem has it compressed",
+        ));
     }
     if let Some(filesystem) = &target.filesystem
         && let Some(option) = filesystem.options.iter().find(|option| option.starts_with("compress"))
     {
-        return Some(Fact::new(format!("mount option of {}", filesystem.point.display()), option));
+        return Some(EvidenceLine::new(format!("mount option of {}", filesystem.point.display()), option));
     }
     if let Some(coverage) =
         target.coverage.as_ref().filter(|coverage| coverage.encoded > 0 && !target.encrypted)
     {
-        return Some(Fact::new(
+        return Some(EvidenceLine::new(
             "compressed by the filesystem (FIEMAP)",
-            words::binary_size(coverage.encoded as f64),
+            formatting::binary_size(coverage.encoded as f64),
         ));
     }
     let layer = device_of(facts, target)?
         .layers
         .iter()
         .find(|layer| matches!(layer.kind, LayerKind::Zram | LayerKind::Vdo))?;
-    Some(Fact::new(layer.device.clone(), format!("compresses {}", layer.detail).trim_end().to_owned()))
+    Some(EvidenceLine::new(
+        layer.device.clone(),
+        format!("compresses {}", layer.detail).trim_end().to_owned(),
+    ))
 }
 
-fn finding(title: String, mut evidence: Vec<Fact>, reason: Option<Fact>) -> Finding {
+fn finding(title: String, mut evidence: Vec<EvidenceLine>, reason: Option<EvidenceLine>) -> Finding {
     let severity = if reason.is_some() { Severity::Amber } else { Severity::Note };
     evidence.extend(reason);
     Finding {

@@ -1,12 +1,15 @@
 //! Whether the load generator was the limit.
 
-use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
-use super::{IoAbout, is_null, nanos, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, formatting, is_null, nanos};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout =
-    IoAbout { id: "io-cpu-bound", question: "Was a worker's CPU the limit, and not the storage?", look };
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
+    id: "io-cpu-bound",
+    question: "Was a worker's CPU the limit, and not the storage?",
+    look,
+};
 
 /// Share of the time that the busiest worker had a CPU.
 const RED: f64 = 0.9;
@@ -14,7 +17,7 @@ const AMBER: f64 = 0.7;
 /// Seconds that say something.
 const SHORTEST: f64 = 0.5;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
     facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
 }
@@ -24,15 +27,16 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     if is_null(job) || job.polls || run.seconds < SHORTEST || run.cpu < AMBER {
         return None;
     }
-    let mut evidence = vec![Fact::new("CPU time of the busiest worker", words::percent(run.cpu))];
-    evidence.extend(run.cpu_per_io.map(|cost| Fact::new("CPU time for an I/O", nanos(cost))));
+    let mut evidence =
+        vec![EvidenceLine::new("CPU time of the busiest worker", formatting::percent(run.cpu))];
+    evidence.extend(run.cpu_per_io.map(|cost| EvidenceLine::new("CPU time for an I/O", nanos(cost))));
     Some(Finding {
         id: ABOUT.id,
         severity: if run.cpu >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("A worker of job {} used {} of a CPU: the generator is the limit, or nearly", job.name, words::percent(run.cpu)),
+        title: format!("A worker of job {} used {} of a CPU: the generator is the limit, or nearly", job.name, formatting::percent(run.cpu)),
         evidence,
-        effect: Effect::up_to(run.cpu, Of::IoTime),
+        effect: Effect::up_to(run.cpu, EffectBasis::IoTime),
         below_precision: false,
         threshold: "70 % of the measured time with a CPU, red from 90 %: then the storage is not what the figure tells of".into(),
         next: "Give the job more workers (`numjobs=`), longer I/Os (`bs=`), or hand over more at a time \

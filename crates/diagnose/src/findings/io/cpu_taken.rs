@@ -1,23 +1,26 @@
 //! Whether the workers had a CPU when they wanted one.
 
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
-use super::{IoAbout, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, formatting};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout =
-    IoAbout { id: "io-cpu-taken", question: "Did the workers have a CPU when they wanted one?", look };
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
+    id: "io-cpu-taken",
+    question: "Did the workers have a CPU when they wanted one?",
+    look,
+};
 
 /// Shares of the time: waiting for a CPU, stolen by the hypervisor, kept from running by the control group.
 const WAITED: (f64, f64) = (0.05, 0.20);
 const STOLEN: (f64, f64) = (0.02, 0.05);
 const THROTTLED: (f64, f64) = (0.01, 0.10);
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     of(facts).into_iter().collect()
 }
 
-fn of(facts: &Facts) -> Option<Finding> {
+fn of(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     let waited = run.jobs.iter().filter_map(|job| job.run_delay).reduce(f64::max);
     let throttled = run.cpu.throttled.filter(|_| run.seconds > 0.0).map(|seconds| seconds / run.seconds);
@@ -42,7 +45,7 @@ fn of(facts: &Facts) -> Option<Finding> {
     for (found, (amber, red), what, title) in looked {
         let Some(part) = found else { continue };
         most = most.max(part);
-        evidence.push(Fact::new(what, format!("{} of the time", words::percent(part))));
+        evidence.push(EvidenceLine::new(what, format!("{} of the time", formatting::percent(part))));
         let severity = if part >= red { Severity::Red } else { Severity::Amber };
         if part >= amber && worst.is_none_or(|(known, ..)| severity < known) {
             worst = Some((severity, part, title));
@@ -53,9 +56,9 @@ fn of(facts: &Facts) -> Option<Finding> {
         id: ABOUT.id,
         severity,
         point: None,
-        title: format!("{title} for {} of the time", words::percent(part)),
+        title: format!("{title} for {} of the time", formatting::percent(part)),
         evidence,
-        effect: Effect::up_to(most, Of::IoTime),
+        effect: Effect::up_to(most, EffectBasis::IoTime),
         below_precision: false,
         threshold: "waiting for a CPU 5 % (red 20 %), steal 2 % (red 5 %, as for databases), kept from running 1 % (red 10 %): such time is \
                     in the latencies and is not the storage's"

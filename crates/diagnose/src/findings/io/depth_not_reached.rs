@@ -1,20 +1,23 @@
 //! Whether as many I/Os were under way as asked for.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
-use super::{IoAbout, is_null, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, formatting, is_null};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout =
-    IoAbout { id: "io-depth-not-reached", question: "Were as many I/Os under way as asked for?", look };
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
+    id: "io-depth-not-reached",
+    question: "Were as many I/Os under way as asked for?",
+    look,
+};
 
 /// Share of the depth. Filling and emptying the queue in batches keeps it three quarters full.
 const REACHED: f64 = 0.5;
 /// I/Os that say something.
 const FEWEST: u64 = 100;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (place, job) in facts.jobs.iter().enumerate().filter(|(_, job)| !is_null(job)) {
         let run = facts.run.as_ref().and_then(|run| run.jobs.get(place));
@@ -51,8 +54,8 @@ fn impossible(job: &JobFacts) -> Option<Finding> {
     Some(finding(Severity::Amber, title, vec![asked(job)], next))
 }
 
-fn asked(job: &JobFacts) -> Fact {
-    Fact::new("asked for", format!("iodepth={} with {}", job.depth, job.engine))
+fn asked(job: &JobFacts) -> EvidenceLine {
+    EvidenceLine::new("asked for", format!("iodepth={} with {}", job.depth, job.engine))
 }
 
 fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
@@ -62,20 +65,21 @@ fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     if job.depth <= 1 || job.paced || few || depth >= REACHED * f64::from(job.depth) {
         return None;
     }
-    let mut evidence =
-        vec![asked(job), Fact::new("under way on average, by Little's law", words::number(depth))];
-    evidence.extend(
-        run.issued_depth
-            .map(|depth| Fact::new("under way when an I/O was issued, on average", words::number(depth))),
-    );
-    evidence.push(Fact::new("CPU time of the busiest worker", words::percent(run.cpu)));
+    let mut evidence = vec![
+        asked(job),
+        EvidenceLine::new("under way on average, by Little's law", formatting::number(depth)),
+    ];
+    evidence.extend(run.issued_depth.map(|depth| {
+        EvidenceLine::new("under way when an I/O was issued, on average", formatting::number(depth))
+    }));
+    evidence.push(EvidenceLine::new("CPU time of the busiest worker", formatting::percent(run.cpu)));
     Some(finding(
         Severity::Amber,
         format!(
             "Job {} asked for {} I/Os at a time and had {} under way",
             job.name,
             job.depth,
-            words::number(depth)
+            formatting::number(depth)
         ),
         evidence,
         "Look at what else was found: what is answered from memory ends before the next can begin, and a worker without CPU time \
@@ -84,7 +88,7 @@ fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
 }
 
 /// The kernel could not begin the I/O without waiting and gave it to a thread.
-fn punted(facts: &Facts) -> Option<Finding> {
+fn punted(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref().filter(|run| run.io_workers > 0)?;
     let rings = || facts.jobs.iter().filter(|job| job.engine == "io_uring");
     rings().next()?;
@@ -100,9 +104,9 @@ fn punted(facts: &Facts) -> Option<Finding> {
         if direct { Severity::Amber } else { Severity::Note },
         format!(
             "The kernel did I/O of io_uring in {} of its own",
-            words::count(run.io_workers as usize, "thread")
+            formatting::count(run.io_workers as usize, "thread")
         ),
-        vec![Fact::new(
+        vec![EvidenceLine::new(
             "threads iou-wrk of this process, the most seen at a time",
             format!("{}; usually {why}", run.io_workers),
         )],
@@ -110,7 +114,7 @@ fn punted(facts: &Facts) -> Option<Finding> {
     ))
 }
 
-fn finding(severity: Severity, title: String, evidence: Vec<Fact>, next: &str) -> Finding {
+fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>, next: &str) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,

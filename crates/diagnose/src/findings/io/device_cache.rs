@@ -1,11 +1,11 @@
 //! Whether the region is so small that the device's own memory may hold it.
 
-use kelvin_storage::probe::{Facts, LayerKind};
+use kelvin_storage::probe::{LayerKind, StorageFacts};
 
-use super::{IoAbout, device_of, share, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, device_of, formatting, share};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-device-cache",
     question: "Is the region large enough for the device's own caches not to hold it?",
     look,
@@ -14,7 +14,7 @@ pub(super) const ABOUT: IoAbout = IoAbout {
 /// Share of the device. Caches of drives, controllers and hypervisors are a few thousandths to a few hundredths.
 const SMALL: f64 = 0.1;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for device in &facts.devices {
         let memory =
@@ -30,17 +30,21 @@ fn look(facts: &Facts) -> Vec<Finding> {
             continue;
         }
         let mut evidence = vec![
-            Fact::new(format!("region on {}", device.name), words::binary_size(span as f64)),
-            Fact::new(format!("size of {}", device.name), words::binary_size(device.size as f64)),
+            EvidenceLine::new(format!("region on {}", device.name), formatting::binary_size(span as f64)),
+            EvidenceLine::new(
+                format!("size of {}", device.name),
+                formatting::binary_size(device.size as f64),
+            ),
         ];
+        evidence.extend(facts.host.memory.map(|memory| {
+            EvidenceLine::new("memory of the machine", formatting::binary_size(memory as f64))
+        }));
         evidence.extend(
-            facts
-                .host
-                .memory
-                .map(|memory| Fact::new("memory of the machine", words::binary_size(memory as f64))),
-        );
-        evidence.extend(
-            device.queue.write_cache.as_ref().map(|cache| Fact::new("write cache of the device", cache)),
+            device
+                .queue
+                .write_cache
+                .as_ref()
+                .map(|cache| EvidenceLine::new("write cache of the device", cache)),
         );
         found.push(Finding {
             id: ABOUT.id,
@@ -48,8 +52,8 @@ fn look(facts: &Facts) -> Vec<Finding> {
             point: None,
             title: format!(
                 "The jobs use {} of the {} of {}: a cache of the device, or of who lends it, may hold that",
-                words::binary_size(span as f64),
-                words::binary_size(device.size as f64),
+                formatting::binary_size(span as f64),
+                formatting::binary_size(device.size as f64),
                 device.name
             ),
             evidence,

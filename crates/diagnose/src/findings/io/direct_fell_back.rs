@@ -1,11 +1,11 @@
 //! Whether I/O past the page cache really went past it.
 
-use kelvin_storage::probe::{Facts, Kind, TargetFacts};
+use kelvin_storage::probe::{ProbedTargetKind, StorageFacts, TargetFacts};
 
-use super::{IoAbout, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, formatting};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-direct-fell-back",
     question: "Did O_DIRECT go past the page cache, or did the filesystem fall back to it?",
     look,
@@ -16,7 +16,7 @@ const SHARE: f64 = 0.05;
 /// Fewer bytes may be another's.
 const FEWEST: u64 = 1 << 20;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     if facts.run.is_none() {
         return Vec::new();
     }
@@ -24,7 +24,7 @@ fn look(facts: &Facts) -> Vec<Finding> {
 }
 
 fn of(target: &TargetFacts) -> Option<Finding> {
-    if target.kind != Kind::File || !target.direct || target.buffered {
+    if target.kind != ProbedTargetKind::File || !target.direct || target.buffered {
         return None;
     }
     let after = target.after.as_ref()?;
@@ -38,9 +38,12 @@ fn of(target: &TargetFacts) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        Fact::new("of the file in the page cache before", words::binary_size(before.bytes as f64)),
-        Fact::new("after", words::binary_size(cached.bytes as f64)),
-        Fact::new("the jobs moved", words::binary_size(moved as f64)),
+        EvidenceLine::new(
+            "of the file in the page cache before",
+            formatting::binary_size(before.bytes as f64),
+        ),
+        EvidenceLine::new("after", formatting::binary_size(cached.bytes as f64)),
+        EvidenceLine::new("the jobs moved", formatting::binary_size(moved as f64)),
     ];
     evidence.extend(target.filesystem.as_ref().map(|filesystem| {
         let options = if filesystem.options.is_empty() {
@@ -48,7 +51,7 @@ fn of(target: &TargetFacts) -> Option<Finding> {
         } else {
             format!(" ({})", filesystem.options.join(","))
         };
-        Fact::new("filesystem", format!("{}{options}", filesystem.kind))
+        EvidenceLine::new("filesystem", format!("{}{options}", filesystem.kind))
     }));
     Some(Finding {
         id: ABOUT.id,
@@ -56,7 +59,7 @@ fn of(target: &TargetFacts) -> Option<Finding> {
         point: None,
         title: format!(
             "The filesystem took {} of {} through the page cache in spite of O_DIRECT",
-            words::binary_size(came as f64),
+            formatting::binary_size(came as f64),
             target.path.display()
         ),
         evidence,

@@ -1,22 +1,22 @@
 //! Whether the device was told to forget blocks meanwhile.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
-use super::{IoAbout, counted, names, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, counted, formatting, names};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-discard",
     question: "Was the device told to forget blocks while it was measured?",
     look,
 };
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     of(facts).into_iter().collect()
 }
 
-fn of(facts: &Facts) -> Option<Finding> {
+fn of(facts: &StorageFacts) -> Option<Finding> {
     // Whoever trims knows of it.
     if facts.jobs.iter().any(|job| job.does[Direction::Trim]) {
         return None;
@@ -39,16 +39,16 @@ fn of(facts: &Facts) -> Option<Finding> {
     });
     let mut evidence = Vec::new();
     if ios > 0 {
-        evidence.push(Fact::new(
+        evidence.push(EvidenceLine::new(
             "discards that the devices counted",
-            format!("{} of {}", words::grouped(ios as f64), words::binary_size(bytes as f64)),
+            format!("{} of {}", formatting::grouped(ios as f64), formatting::binary_size(bytes as f64)),
         ));
     }
     if !points.is_empty() {
-        evidence.push(Fact::new("mounted with discard", names(points.iter().copied())));
+        evidence.push(EvidenceLine::new("mounted with discard", names(points.iter().copied())));
     }
     let title = if ios > 0 {
-        format!("The devices were told to forget {} during the run", words::binary_size(bytes as f64))
+        format!("The devices were told to forget {} during the run", formatting::binary_size(bytes as f64))
     } else if points.is_empty() {
         return None;
     } else {

@@ -1,17 +1,17 @@
 //! Whether the percentiles that are shown rest on enough I/Os.
 
-use kelvin_storage::probe::{BEYOND, Facts, JobFacts, JobRun};
+use kelvin_storage::probe::{BEYOND, JobFacts, JobRun, StorageFacts};
 
-use super::{IoAbout, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, formatting};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-few-samples",
     question: "Do the percentiles that are shown rest on enough I/Os?",
     look,
 };
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
     facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
 }
@@ -33,25 +33,25 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         title: format!(
             "Percentiles of job {} from {first} on rest on fewer than ten of its {} {direction}s",
             job.name,
-            words::grouped(count as f64)
+            formatting::grouped(count as f64)
         ),
         evidence: vec![
-            Fact::new(format!("{direction}s"), words::grouped(count as f64)),
-            Fact::new("percentiles with fewer than ten I/Os beyond them", all.join(", ")),
+            EvidenceLine::new(format!("{direction}s"), formatting::grouped(count as f64)),
+            EvidenceLine::new("percentiles with fewer than ten I/Os beyond them", all.join(", ")),
         ],
         effect: Effect::unknown("it is how little the percentiles are known, and no cause"),
         below_precision: false,
         threshold: "n · (1 − p) of at least 10".into(),
         next: format!(
             "Measure until there are {} I/Os, or do not quote them.",
-            words::grouped(needed.round())
+            formatting::grouped(needed.round())
         ),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use kelvin_storage::probe::Times;
+    use kelvin_storage::probe::TimeSummary;
 
     use super::super::staged::{after, reading, run, severities};
     use super::*;
@@ -60,7 +60,7 @@ mod tests {
     fn a_tail_of_few_is_no_percentile() {
         let with = |count| {
             let mut facts = reading(after());
-            let times = Times { count, mean: 1e5, median: 100_000, p99: None };
+            let times = TimeSummary { count, mean: 1e5, median: 100_000, p99: None };
             run(&mut facts).jobs[0].completion = kelvin_storage::PerDirection([Some(times), None, None]);
             facts
         };

@@ -1,12 +1,12 @@
 //! Whether others used the devices.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, Kind};
+use kelvin_storage::probe::{ProbedTargetKind, StorageFacts};
 
-use super::{IoAbout, doing, names, reached, share, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, doing, formatting, names, reached, share};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-foreign-traffic",
     question: "Did somebody else read from the devices or write to them?",
     look,
@@ -18,11 +18,11 @@ const AMBER: f64 = 0.05;
 /// Fewer bytes are a log's.
 const FEWEST: u64 = 1 << 20;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     of(facts).into_iter().collect()
 }
 
-fn of(facts: &Facts) -> Option<Finding> {
+fn of(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     // Jobs without a device have no neighbours on it.
     doing(facts, Direction::Read).chain(doing(facts, Direction::Write)).next()?;
@@ -32,7 +32,7 @@ fn of(facts: &Facts) -> Option<Finding> {
     let foreign_reads = reads.saturating_sub(own_reads);
     let mut foreign_writes = writes.saturating_sub(own_writes);
     // A filesystem writes more than it was given: what no other process wrote is taken for its own.
-    let in_files = facts.targets.iter().any(|target| target.written && target.kind == Kind::File);
+    let in_files = facts.targets.iter().any(|target| target.written && target.kind == ProbedTargetKind::File);
     if in_files {
         foreign_writes = foreign_writes.min(others);
     }
@@ -45,31 +45,39 @@ fn of(facts: &Facts) -> Option<Finding> {
     }
     let of_devices = share(foreign, reads + writes);
     let mut evidence = vec![
-        Fact::new(
+        EvidenceLine::new(
             "the devices read and wrote",
-            format!("{} and {}", words::binary_size(reads as f64), words::binary_size(writes as f64)),
+            format!(
+                "{} and {}",
+                formatting::binary_size(reads as f64),
+                formatting::binary_size(writes as f64)
+            ),
         ),
-        Fact::new(
+        EvidenceLine::new(
             "this process (/proc/self/io)",
-            format!("{} and {}", words::binary_size(own_reads as f64), words::binary_size(own_writes as f64)),
+            format!(
+                "{} and {}",
+                formatting::binary_size(own_reads as f64),
+                formatting::binary_size(own_writes as f64)
+            ),
         ),
     ];
     for other in run.others.iter().filter(|other| other.read + other.written >= FEWEST / 4).take(3) {
         let found = format!(
             "{} read, {} written",
-            words::binary_size(other.read as f64),
-            words::binary_size(other.written as f64)
+            formatting::binary_size(other.read as f64),
+            formatting::binary_size(other.written as f64)
         );
-        evidence.push(Fact::new(format!("{} (process {})", other.name, other.process), found));
+        evidence.push(EvidenceLine::new(format!("{} (process {})", other.name, other.process), found));
     }
     let devices = names(super::counted(facts, run).map(|device| device.name.as_str()));
     Some(Finding {
         id: ABOUT.id,
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Others moved {} on {devices} meanwhile, {} of the bytes moved there", words::binary_size(foreign as f64), words::percent(of_devices)),
+        title: format!("Others moved {} on {devices} meanwhile, {} of the bytes moved there", formatting::binary_size(foreign as f64), formatting::percent(of_devices)),
         evidence,
-        effect: Effect::up_to(of_devices, Of::DeviceBytes),
+        effect: Effect::up_to(of_devices, EffectBasis::DeviceBytes),
         below_precision: false,
         threshold: "5 % of the bytes that the devices counted (or the jobs moved, where that is more), less those that this process asked for; red from 25 %. Of writes to files \
                     only what other processes are seen to write: journals and metadata are the filesystem's"
@@ -113,7 +121,7 @@ mod tests {
         assert_eq!(with(3 << 30), [Severity::Amber]);
         let mut raw = after();
         run(&mut raw).devices[0].bytes.0[1] *= 3;
-        raw.targets[0].kind = Kind::Block;
+        raw.targets[0].kind = ProbedTargetKind::Block;
         assert_eq!(severities(&ABOUT, &raw), [Severity::Red]);
     }
 }

@@ -1,11 +1,11 @@
 //! Whether what is read is stored at all.
 
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
-use super::{IoAbout, stored, words};
-use crate::{Effect, Finding, Of, Severity};
+use super::{IoFindingDefinition, formatting, stored};
+use crate::{Effect, EffectBasis, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-holes",
     question: "Is what the jobs read stored anywhere, or are the files sparse?",
     look,
@@ -15,7 +15,7 @@ pub(super) const ABOUT: IoAbout = IoAbout {
 pub(super) const RED: f64 = 0.05;
 pub(super) const AMBER: f64 = 0.001;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let (part, evidence) = stored(facts, |coverage| coverage.hole, "holes:");
     if part < AMBER {
         return Vec::new();
@@ -24,9 +24,9 @@ fn look(facts: &Facts) -> Vec<Finding> {
         id: ABOUT.id,
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Of what is read, {} is holes: zeros that no device is asked for", words::percent(part)),
+        title: format!("Of what is read, {} is holes: zeros that no device is asked for", formatting::percent(part)),
         evidence,
-        effect: Effect::up_to(part, Of::Figure),
+        effect: Effect::up_to(part, EffectBasis::Figure),
         below_precision: false,
         threshold: "a thousandth of the bytes that are read; red from a twentieth, when the mean latency may be a twentieth too \
                     small. Holes are those of FIEMAP or of lseek (SEEK_HOLE)"
@@ -42,7 +42,7 @@ mod tests {
     use super::super::staged::{after, before, severities, writing};
     use super::*;
 
-    fn with(hole: u64) -> Facts {
+    fn with(hole: u64) -> StorageFacts {
         let mut facts = before();
         facts.targets[0].coverage.as_mut().unwrap().hole = hole;
         facts

@@ -1,17 +1,17 @@
 //! Whether there is a storage device behind the target at all, and what lies between.
 
-use kelvin_storage::probe::{Facts, Layer, LayerKind};
+use kelvin_storage::probe::{Layer, LayerKind, StorageFacts};
 
-use super::{IoAbout, names};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, names};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-layers",
     question: "Is there a storage device behind the target, and what lies between?",
     look,
 };
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut of_filesystem = |test: &dyn Fn(&str) -> bool, severity, title: &str, next: &str| {
         let its = facts.targets.iter().filter_map(|target| {
@@ -23,7 +23,7 @@ fn look(facts: &Facts) -> Vec<Finding> {
         found.push(finding(
             severity,
             title.replace("FS", &first.kind),
-            vec![Fact::new(
+            vec![EvidenceLine::new(
                 format!("filesystem of {}", names(its.iter().map(|(path, _)| *path))),
                 format!("{}, mounted at {}", first.kind, first.point.display()),
             )],
@@ -48,7 +48,7 @@ fn look(facts: &Facts) -> Vec<Finding> {
         found.push(finding(
             Severity::Amber,
             "The files are on persistent memory (DAX): the CPUs copy, and no device does I/O".into(),
-            vec![Fact::new("files with the DAX attribute", names(paths))],
+            vec![EvidenceLine::new("files with the DAX attribute", names(paths))],
             "Say so with the figure; block sizes and depths mean something else here.",
         ));
     }
@@ -118,10 +118,10 @@ fn of_layer(layer: &Layer) -> Option<Finding> {
         LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath | LayerKind::Raid => return None,
     };
     let detail = if layer.detail.is_empty() { "as sysfs tells" } else { &layer.detail };
-    Some(finding(severity, title, vec![Fact::new(device.clone(), detail)], next))
+    Some(finding(severity, title, vec![EvidenceLine::new(device.clone(), detail)], next))
 }
 
-fn finding(severity: Severity, title: String, evidence: Vec<Fact>, next: &str) -> Finding {
+fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>, next: &str) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,

@@ -2,12 +2,12 @@
 
 use kelvin_stats::student::describe;
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, JobFacts, JobRun, Limit, LimitKind};
+use kelvin_storage::probe::{JobFacts, JobRun, Limit, LimitKind, StorageFacts};
 
-use super::{IoAbout, devices_of, doing, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, devices_of, doing, formatting};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-limited",
     question: "Did a limit of the system, and not the device, set the rate?",
     look,
@@ -19,7 +19,7 @@ const REACHED: f64 = 0.9;
 const EVEN: f64 = 0.005;
 const SECONDS: usize = 20;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.limits.iter().filter_map(|limit| of(facts, limit)).collect();
     found.extend(write_back(facts));
     if let Some(run) = &facts.run {
@@ -28,7 +28,7 @@ fn look(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-fn of(facts: &Facts, limit: &Limit) -> Option<Finding> {
+fn of(facts: &StorageFacts, limit: &Limit) -> Option<Finding> {
     // A limit is of the disk, whatever partition or volume the targets are on.
     let concerns = facts.devices.iter().any(|device| match &limit.device {
         Some(name) => device.name == *name || device.disk == *name || device.leaves.contains(name),
@@ -47,7 +47,11 @@ fn of(facts: &Facts, limit: &Limit) -> Option<Finding> {
         return None;
     }
     let figure = |value: f64| {
-        if of_bytes { words::rate(value) } else { format!("{} {direction}s a second", words::grouped(value)) }
+        if of_bytes {
+            formatting::rate(value)
+        } else {
+            format!("{} {direction}s a second", formatting::grouped(value))
+        }
     };
     let what = figure(limit.value as f64);
     let device = limit.device.as_deref().unwrap_or("every device");
@@ -61,7 +65,7 @@ fn of(facts: &Facts, limit: &Limit) -> Option<Finding> {
                 .filter(|job| job.seconds > 0.0)
                 .map(|job| if of_bytes { job.bytes[direction] } else { job.ios[direction] } as f64 / job.seconds)
                 .sum();
-            evidence.push(Fact::new("measured", figure(rate)));
+            evidence.push(EvidenceLine::new("measured", figure(rate)));
             if rate >= REACHED * limit.value as f64 { Severity::Red } else { Severity::Note }
         }
     };
@@ -85,12 +89,12 @@ fn shared(limit: &Limit) -> String {
     }
 }
 
-fn place(limit: &Limit) -> Fact {
-    Fact::new(limit.place.clone(), limit.value.to_string())
+fn place(limit: &Limit) -> EvidenceLine {
+    EvidenceLine::new(limit.place.clone(), limit.value.to_string())
 }
 
 /// Writing back from the page cache is slowed while reads take longer than this.
-fn write_back(facts: &Facts) -> Option<Finding> {
+fn write_back(facts: &StorageFacts) -> Option<Finding> {
     let job = doing(facts, Direction::Write).find(|job| !job.direct)?;
     let device = devices_of(facts, job)
         .find(|device| device.queue.write_back_throttle.is_some_and(|micros| micros > 0))?;
@@ -98,12 +102,12 @@ fn write_back(facts: &Facts) -> Option<Finding> {
     Some(finding(
         Severity::Note,
         format!("Writing back to {} is slowed while its reads take longer than {micros} µs", device.disk),
-        vec![Fact::new(format!("queue/wbt_lat_usec of {}", device.disk), micros.to_string())],
+        vec![EvidenceLine::new(format!("queue/wbt_lat_usec of {}", device.disk), micros.to_string())],
     ))
 }
 
 /// Seconds that are all the same are counted out by somebody.
-fn even(facts: &Facts, job: &JobFacts, run: &JobRun) -> Option<Finding> {
+fn even(facts: &StorageFacts, job: &JobFacts, run: &JobRun) -> Option<Finding> {
     let device = devices_of(facts, job).find(|device| device.lent)?;
     let sample = describe(&run.series).filter(|_| run.series.len() >= SECONDS && !job.paced)?;
     let scatter = sample.sd? / sample.mean;
@@ -114,17 +118,20 @@ fn even(facts: &Facts, job: &JobFacts, run: &JobRun) -> Option<Finding> {
             format!(
                 "Job {} ran as evenly as a rate limiter makes it: {} a second",
                 job.name,
-                words::rate(sample.mean)
+                formatting::rate(sample.mean)
             ),
             vec![
-                Fact::new("standard deviation of the seconds, of their mean", words::percent(scatter)),
-                Fact::new("disk of a hypervisor", device.disk.clone()),
+                EvidenceLine::new(
+                    "standard deviation of the seconds, of their mean",
+                    formatting::percent(scatter),
+                ),
+                EvidenceLine::new("disk of a hypervisor", device.disk.clone()),
             ],
         )
     })
 }
 
-fn finding(severity: Severity, title: String, evidence: Vec<Fact>) -> Finding {
+fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,
@@ -147,7 +154,7 @@ mod tests {
     use super::super::staged::{after, before, buffered, run, severities};
     use super::*;
 
-    fn limited(mut facts: Facts, kind: LimitKind, value: u64) -> Facts {
+    fn limited(mut facts: StorageFacts, kind: LimitKind, value: u64) -> StorageFacts {
         facts.limits =
             vec![Limit { device: Some("nvme0n1".into()), kind, value, place: "/cg/io.max".into() }];
         facts

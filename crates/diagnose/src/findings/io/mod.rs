@@ -36,25 +36,25 @@ mod zero_blocks;
 mod zoned;
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{DeviceFacts, DeviceRun, Facts, JobFacts, RunFacts, TargetFacts};
+use kelvin_storage::probe::{DeviceFacts, DeviceRun, JobFacts, RunFacts, StorageFacts, TargetFacts};
 
-use super::words;
+use super::formatting;
 use crate::effect::mark_io;
-use crate::{Fact, Finding};
+use crate::{EvidenceLine, Finding};
 
 /// A finding about I/O jobs as it is asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct IoAbout {
+pub struct IoFindingDefinition {
     /// Its stable name.
     pub id: &'static str,
     /// The question that it answers.
     pub question: &'static str,
     /// Looks at the facts. Whatever they lack is no finding.
-    pub look: fn(&Facts) -> Vec<Finding>,
+    pub look: fn(&StorageFacts) -> Vec<Finding>,
 }
 
 /// Every finding that is known, in the order of a reader's questions.
-const KNOWN: &[IoAbout] = &[
+const KNOWN: &[IoFindingDefinition] = &[
     holes::ABOUT,
     unwritten::ABOUT,
     zero_blocks::ABOUT,
@@ -87,12 +87,12 @@ const KNOWN: &[IoAbout] = &[
 ];
 
 /// Every finding about I/O jobs that is known.
-pub fn all() -> &'static [IoAbout] {
+pub fn all() -> &'static [IoFindingDefinition] {
     KNOWN
 }
 
 /// What the facts show, the most severe first, otherwise in the order of [`all`]. Before the run, what can be known then.
-pub fn find(facts: &Facts) -> Vec<Finding> {
+pub fn find(facts: &StorageFacts) -> Vec<Finding> {
     let mut found: Vec<Finding> = KNOWN.iter().flat_map(|about| (about.look)(facts)).collect();
     let series = facts.run.iter().flat_map(|run| &run.jobs).map(|job| job.series.as_slice());
     let series: Vec<&[f64]> = series.filter(|series| !series.is_empty()).collect();
@@ -107,29 +107,29 @@ fn is_null(job: &JobFacts) -> bool {
 }
 
 /// The jobs that do I/O of a direction at all.
-fn doing(facts: &Facts, direction: Direction) -> impl Iterator<Item = &JobFacts> {
+fn doing(facts: &StorageFacts, direction: Direction) -> impl Iterator<Item = &JobFacts> {
     facts.jobs.iter().filter(move |job| job.does[direction] && !is_null(job))
 }
 
 /// Whether I/O of a direction is among the jobs', and all of it goes past the page cache.
-fn all_direct(facts: &Facts, direction: Direction) -> bool {
+fn all_direct(facts: &StorageFacts, direction: Direction) -> bool {
     let mut jobs = doing(facts, direction).peekable();
     jobs.peek().is_some() && jobs.all(|job| job.direct)
 }
 
 /// Whether I/O of a direction is among the jobs', and all of it goes through the page cache.
-fn all_buffered(facts: &Facts, direction: Direction) -> bool {
+fn all_buffered(facts: &StorageFacts, direction: Direction) -> bool {
     let mut jobs = doing(facts, direction).peekable();
     jobs.peek().is_some() && jobs.all(|job| !job.direct)
 }
 
 /// A device that a target is on.
-fn device_of<'a>(facts: &'a Facts, target: &TargetFacts) -> Option<&'a DeviceFacts> {
+fn device_of<'a>(facts: &'a StorageFacts, target: &TargetFacts) -> Option<&'a DeviceFacts> {
     facts.devices.iter().find(|device| Some(&device.name) == target.device.as_ref())
 }
 
 /// The devices that a job works on.
-fn devices_of<'a>(facts: &'a Facts, job: &'a JobFacts) -> impl Iterator<Item = &'a DeviceFacts> {
+fn devices_of<'a>(facts: &'a StorageFacts, job: &'a JobFacts) -> impl Iterator<Item = &'a DeviceFacts> {
     facts.devices.iter().filter(|device| {
         let mut targets = job.targets.iter().filter_map(|place| facts.targets.get(*place));
         targets.any(|target| target.device.as_ref() == Some(&device.name))
@@ -138,12 +138,12 @@ fn devices_of<'a>(facts: &'a Facts, job: &'a JobFacts) -> impl Iterator<Item = &
 }
 
 /// The counters that tell what reached the storage, each once.
-fn counted<'a>(facts: &'a Facts, run: &'a RunFacts) -> impl Iterator<Item = &'a DeviceRun> {
+fn counted<'a>(facts: &'a StorageFacts, run: &'a RunFacts) -> impl Iterator<Item = &'a DeviceRun> {
     run.devices.iter().filter(|of| facts.devices.iter().any(|device| device.counted.contains(&of.name)))
 }
 
 /// Bytes of a direction that reached the storage, of all its users.
-fn reached(facts: &Facts, run: &RunFacts, direction: Direction) -> u64 {
+fn reached(facts: &StorageFacts, run: &RunFacts, direction: Direction) -> u64 {
     counted(facts, run).map(|device| device.bytes[direction]).sum()
 }
 
@@ -155,10 +155,10 @@ fn share(part: u64, whole: u64) -> f64 {
 /// The part of the reading jobs' regions that `of` counts, among what was looked at: the share, and a line for each of the
 /// three targets with most.
 fn stored(
-    facts: &Facts,
+    facts: &StorageFacts,
     of: impl Fn(&kelvin_storage::probe::Coverage) -> u64,
     what: &str,
-) -> (f64, Vec<Fact>) {
+) -> (f64, Vec<EvidenceLine>) {
     let mut found: Vec<(u64, u64, &TargetFacts)> = facts
         .targets
         .iter()
@@ -176,15 +176,18 @@ fn stored(
     found.retain(|one| one.0 > 0);
     found.sort_by_key(|one| std::cmp::Reverse(one.0));
     let line = |(part, bytes, target): &(u64, u64, &TargetFacts)| {
-        let found =
-            format!("{what} {} of {}", words::binary_size(*part as f64), words::binary_size(*bytes as f64));
-        Fact::new(target.path.display().to_string(), found)
+        let found = format!(
+            "{what} {} of {}",
+            formatting::binary_size(*part as f64),
+            formatting::binary_size(*bytes as f64)
+        );
+        EvidenceLine::new(target.path.display().to_string(), found)
     };
     (whole, found.iter().take(3).map(line).collect())
 }
 
 /// Whether a target is written by a job that stands before those that read it: what was there before is not what is read.
-fn filled_first(facts: &Facts, place: usize) -> bool {
+fn filled_first(facts: &StorageFacts, place: usize) -> bool {
     let of_target = || facts.jobs.iter().enumerate().filter(|(_, job)| job.targets.contains(&place));
     let reads = of_target().find(|(_, job)| job.does[Direction::Read]).map(|(number, _)| number);
     let writes = of_target().find(|(_, job)| job.does[Direction::Write]).map(|(number, _)| number);
@@ -201,12 +204,12 @@ fn names<'a>(all: impl Iterator<Item = &'a str>) -> String {
 /// Nanoseconds as people read them.
 fn nanos(value: f64) -> String {
     if value < 1e3 {
-        format!("{} ns", words::number(value.round()))
+        format!("{} ns", formatting::number(value.round()))
     } else if value < 1e6 {
-        format!("{} µs", words::number(value / 1e3))
+        format!("{} µs", formatting::number(value / 1e3))
     } else if value < 1e9 {
-        format!("{} ms", words::number(value / 1e6))
+        format!("{} ms", formatting::number(value / 1e6))
     } else {
-        format!("{} s", words::number(value / 1e9))
+        format!("{} s", formatting::number(value / 1e9))
     }
 }

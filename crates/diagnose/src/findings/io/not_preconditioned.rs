@@ -1,18 +1,18 @@
 //! Whether an SSD was written enough for its figure to last.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, LayerKind};
+use kelvin_storage::probe::{LayerKind, StorageFacts};
 
-use super::{IoAbout, devices_of, doing, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, devices_of, doing, formatting};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-not-preconditioned",
     question: "Was the SSD written enough for the figure to be one that lasts?",
     look,
 };
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for job in doing(facts, Direction::Write).filter(|job| job.direct && job.random) {
         for device in devices_of(facts, job) {
@@ -31,12 +31,15 @@ fn look(facts: &Facts) -> Vec<Finding> {
             {
                 continue;
             }
-            let mut evidence =
-                vec![Fact::new(format!("size of {}", device.name), words::binary_size(device.size as f64))];
+            let mut evidence = vec![EvidenceLine::new(
+                format!("size of {}", device.name),
+                formatting::binary_size(device.size as f64),
+            )];
             if facts.run.is_some() {
-                evidence.push(Fact::new("written in this run", words::binary_size(written as f64)));
+                evidence
+                    .push(EvidenceLine::new("written in this run", formatting::binary_size(written as f64)));
             }
-            evidence.extend(device.model.as_ref().map(|model| Fact::new("model", model)));
+            evidence.extend(device.model.as_ref().map(|model| EvidenceLine::new("model", model)));
             found.push(Finding {
                 id: ABOUT.id,
                 severity: Severity::Note,

@@ -1,19 +1,22 @@
 //! Whether bandwidth kept its level.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
 use super::super::not_steady::{FEWEST, THRESHOLD, judge};
-use super::{IoAbout, is_null, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, formatting, is_null};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout =
-    IoAbout { id: "io-not-steady", question: "Did bandwidth keep its level, or fall off a cliff?", look };
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
+    id: "io-not-steady",
+    question: "Did bandwidth keep its level, or fall off a cliff?",
+    look,
+};
 
 /// A level that is lower by so much than the one before is a cliff: a cache that is full, cells that have to be erased.
 const CLIFF: f64 = 0.3;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
     facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
 }
@@ -27,20 +30,20 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         return (run.step > 0.0).then(|| too_short(job, run));
     }
     let found = judge(&run.series, run.step)?;
-    let mut evidence = found.evidence("MB/s", |round| words::number(round / 1e6));
+    let mut evidence = found.evidence("MB/s", |round| formatting::number(round / 1e6));
     let cliff = cliff(run).filter(|_| job.does[Direction::Write]);
     let title = match cliff {
         Some(Cliff { before, after, moved }) => {
-            evidence.push(Fact::new(
+            evidence.push(EvidenceLine::new(
                 "level before and after the cliff",
-                format!("{} and {}", words::rate(before), words::rate(after)),
+                format!("{} and {}", formatting::rate(before), formatting::rate(after)),
             ));
             format!(
                 "Job {} fell from {} to {} after {}",
                 job.name,
-                words::rate(before),
-                words::rate(after),
-                words::binary_size(moved)
+                formatting::rate(before),
+                formatting::rate(after),
+                formatting::binary_size(moved)
             )
         }
         None => found.title(&format!("Bandwidth of job {}", job.name)),
@@ -51,7 +54,7 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         point: None,
         title,
         evidence,
-        effect: found.effect(Of::Figure),
+        effect: found.effect(EffectBasis::Figure),
         below_precision: false,
         threshold: THRESHOLD.into(),
         next: "Measure for longer, or until it is steady (`steadystate=`); for writes to an SSD fill it first, twice over, and then write at \
@@ -81,7 +84,7 @@ fn too_short(job: &JobFacts, run: &JobRun) -> Finding {
         severity: Severity::Note,
         point: None,
         title: format!("Job {} is too short to tell whether its bandwidth kept its level", job.name),
-        evidence: vec![Fact::new("whole seconds measured", run.series.len().to_string())],
+        evidence: vec![EvidenceLine::new("whole seconds measured", run.series.len().to_string())],
         effect: Effect::unknown("a run so short does not tell a level from its changes"),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of two"),
@@ -95,7 +98,7 @@ mod tests {
     use super::super::staged::{after, run, severities};
     use super::*;
 
-    fn with(series: Vec<f64>) -> Facts {
+    fn with(series: Vec<f64>) -> StorageFacts {
         let mut facts = after();
         run(&mut facts).jobs[0].series = series;
         facts

@@ -1,17 +1,17 @@
 //! Whether the workers run where the device is attached.
 
-use kelvin_storage::probe::{DeviceFacts, Facts, JobFacts};
+use kelvin_storage::probe::{DeviceFacts, JobFacts, StorageFacts};
 
-use super::{IoAbout, devices_of, is_null};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, devices_of, is_null};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-numa",
     question: "Do the workers run on the NUMA node that the device is attached to?",
     look,
 };
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     if facts.host.nodes < 2 {
         return Vec::new();
     }
@@ -19,7 +19,7 @@ fn look(facts: &Facts) -> Vec<Finding> {
     jobs.filter_map(|job| devices_of(facts, job).find_map(|device| of(facts, job, device))).collect()
 }
 
-fn of(facts: &Facts, job: &JobFacts, device: &DeviceFacts) -> Option<Finding> {
+fn of(facts: &StorageFacts, job: &JobFacts, device: &DeviceFacts) -> Option<Finding> {
     let node = device.node?;
     let (severity, title) = if job.nodes.is_empty() {
         (
@@ -42,9 +42,9 @@ fn of(facts: &Facts, job: &JobFacts, device: &DeviceFacts) -> Option<Finding> {
         point: None,
         title,
         evidence: vec![
-            Fact::new("nodes of the machine", facts.host.nodes.to_string()),
-            Fact::new(format!("node of {}", device.disk), node.to_string()),
-            Fact::new("nodes that the job is bound to", bound),
+            EvidenceLine::new("nodes of the machine", facts.host.nodes.to_string()),
+            EvidenceLine::new(format!("node of {}", device.disk), node.to_string()),
+            EvidenceLine::new("nodes that the job is bound to", bound),
         ],
         effect: Effect::unknown("the way between the nodes is not timed apart"),
         below_precision: false,

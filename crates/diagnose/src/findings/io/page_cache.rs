@@ -1,13 +1,16 @@
 //! Who answered the reads: the storage, or the page cache?
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, TargetFacts};
+use kelvin_storage::probe::{StorageFacts, TargetFacts};
 
-use super::{IoAbout, all_buffered, doing, names, reached, share, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, all_buffered, doing, formatting, names, reached, share};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout =
-    IoAbout { id: "io-page-cache", question: "Did the storage answer the reads, or the page cache?", look };
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
+    id: "io-page-cache",
+    question: "Did the storage answer the reads, or the page cache?",
+    look,
+};
 
 /// Share of the bytes that did not come from a device.
 const RED: f64 = 0.5;
@@ -15,7 +18,7 @@ const AMBER: f64 = 0.1;
 /// Fewer bytes than this are no load.
 const FEWEST: u64 = 1 << 20;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let targets: Vec<&TargetFacts> =
         facts.targets.iter().filter(|target| target.read && target.buffered && !in_memory(target)).collect();
     if targets.is_empty() {
@@ -36,7 +39,7 @@ fn in_memory(target: &TargetFacts) -> bool {
             .is_some_and(|filesystem| matches!(filesystem.kind.as_str(), "tmpfs" | "ramfs" | "hugetlbfs"))
 }
 
-fn measured(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
+fn measured(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     // Reads of jobs past the cache cannot be told from those of the others.
     if !all_buffered(facts, Direction::Read) {
@@ -62,21 +65,29 @@ fn measured(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
     }
     let cached: u64 = targets.iter().filter_map(|target| Some(target.after.as_ref()?.cached?.bytes)).sum();
     let mut evidence = vec![
-        Fact::new("the jobs read", words::binary_size(claimed as f64)),
-        Fact::new("this process had devices read (/proc/self/io)", words::binary_size(from_device as f64)),
+        EvidenceLine::new("the jobs read", formatting::binary_size(claimed as f64)),
+        EvidenceLine::new(
+            "this process had devices read (/proc/self/io)",
+            formatting::binary_size(from_device as f64),
+        ),
     ];
     if own.is_some() && !run.devices.is_empty() {
-        evidence.push(Fact::new("the devices read for everybody", words::binary_size(devices as f64)));
+        evidence.push(EvidenceLine::new(
+            "the devices read for everybody",
+            formatting::binary_size(devices as f64),
+        ));
     }
-    evidence
-        .push(Fact::new("of the files in the page cache after the run", words::binary_size(cached as f64)));
+    evidence.push(EvidenceLine::new(
+        "of the files in the page cache after the run",
+        formatting::binary_size(cached as f64),
+    ));
     Some(Finding {
         id: ABOUT.id,
         severity: if hits >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("The page cache answered {} of the reads", words::percent(hits)),
+        title: format!("The page cache answered {} of the reads", formatting::percent(hits)),
         evidence,
-        effect: Effect::up_to(hits, Of::Figure),
+        effect: Effect::up_to(hits, EffectBasis::Figure),
         below_precision: false,
         threshold: "a tenth of the bytes, holes left out; red from half: most of the figure is then that of memory".into(),
         next: "Where the storage is meant: `direct=1`, or files of twice the memory. Where the cache is meant: say so with the figure."
@@ -84,7 +95,7 @@ fn measured(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
     })
 }
 
-fn expected(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
+fn expected(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
     let repeats = doing(facts, Direction::Read).any(|job| !job.direct && job.repeats);
     let memory = facts.host.memory_available.into_iter().chain(facts.host.memory_limit).min()?;
     let span: u64 = targets.iter().map(|target| target.span()).sum();
@@ -92,20 +103,19 @@ fn expected(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        Fact::new(
+        EvidenceLine::new(
             format!(
                 "read through the page cache ({})",
                 names(targets.iter().filter_map(|target| target.path.to_str()))
             ),
-            words::binary_size(span as f64),
+            formatting::binary_size(span as f64),
         ),
-        Fact::new("memory that can be had", words::binary_size(memory as f64)),
+        EvidenceLine::new("memory that can be had", formatting::binary_size(memory as f64)),
     ];
     evidence.extend(
-        facts
-            .host
-            .memory_limit
-            .map(|limit| Fact::new("limit of the control group", words::binary_size(limit as f64))),
+        facts.host.memory_limit.map(|limit| {
+            EvidenceLine::new("limit of the control group", formatting::binary_size(limit as f64))
+        }),
     );
     Some(Finding {
         id: ABOUT.id,
@@ -113,7 +123,7 @@ fn expected(facts: &Facts, targets: &[&TargetFacts]) -> Option<Finding> {
         point: None,
         title: format!(
             "All {} that are read over and over fit in the page cache",
-            words::binary_size(span as f64)
+            formatting::binary_size(span as f64)
         ),
         evidence,
         effect: Effect::unknown("it is known from what was there before the run"),
@@ -129,7 +139,7 @@ mod tests {
     use super::super::staged::{after, before, buffered, reading, run, severities};
     use super::*;
 
-    fn with(read: u64) -> Facts {
+    fn with(read: u64) -> StorageFacts {
         let mut facts = buffered(reading(after()));
         run(&mut facts).process = Some((read, 0));
         facts

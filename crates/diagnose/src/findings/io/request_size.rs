@@ -1,12 +1,12 @@
 //! Whether the device saw I/Os of the length that was asked for.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
-use super::{IoAbout, all_direct, counted, share, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, all_direct, counted, formatting, share};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-request-size",
     question: "Did the device see I/Os of the length that was asked for, or were they split or merged?",
     look,
@@ -19,11 +19,11 @@ const SAME: f64 = 0.2;
 /// I/Os that say something.
 const FEWEST: u64 = 100;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     [Direction::Read, Direction::Write].into_iter().filter_map(|direction| of(facts, direction)).collect()
 }
 
-fn of(facts: &Facts, direction: Direction) -> Option<Finding> {
+fn of(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     let (ios, bytes) = (run.ios[direction], run.claimed[direction]);
     let (device_ios, device_bytes) = counted(facts, run)
@@ -46,30 +46,33 @@ fn of(facts: &Facts, direction: Direction) -> Option<Finding> {
     let merges: u64 = counted(facts, run).map(|device| device.merges[direction]).sum();
     let seconds = run.seconds.max(f64::MIN_POSITIVE);
     let mut evidence = vec![
-        Fact::new(
+        EvidenceLine::new(
             format!("{direction}s of the jobs"),
-            format!("{} a second of {}", words::grouped(ios as f64 / seconds), words::binary_size(asked)),
+            format!(
+                "{} a second of {}",
+                formatting::grouped(ios as f64 / seconds),
+                formatting::binary_size(asked)
+            ),
         ),
-        Fact::new(
+        EvidenceLine::new(
             format!("{direction}s of the device"),
             format!(
                 "{} a second of {}",
-                words::grouped(device_ios as f64 / seconds),
-                words::binary_size(seen)
+                formatting::grouped(device_ios as f64 / seconds),
+                formatting::binary_size(seen)
             ),
         ),
-        Fact::new("merged by the kernel", words::percent(share(merges, merges + device_ios))),
+        EvidenceLine::new("merged by the kernel", formatting::percent(share(merges, merges + device_ios))),
     ];
     let device = facts.devices.iter().find(|device| device.queue.longest.is_some());
     if let Some((device, longest)) = device.and_then(|device| Some((device, device.queue.longest?))) {
-        evidence.push(Fact::new(
+        evidence.push(EvidenceLine::new(
             format!("longest request of {}", device.disk),
-            words::binary_size(longest as f64),
+            formatting::binary_size(longest as f64),
         ));
-        let chunk = device
-            .queue
-            .chunk
-            .map(|chunk| Fact::new("no request crosses a multiple of", words::binary_size(chunk as f64)));
+        let chunk = device.queue.chunk.map(|chunk| {
+            EvidenceLine::new("no request crosses a multiple of", formatting::binary_size(chunk as f64))
+        });
         evidence.extend(chunk);
     }
     let next = if how == "split" {
@@ -82,7 +85,7 @@ fn of(facts: &Facts, direction: Direction) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("The device's {direction}s were {how}: {} each, and not {}", words::binary_size(seen), words::binary_size(asked)),
+        title: format!("The device's {direction}s were {how}: {} each, and not {}", formatting::binary_size(seen), formatting::binary_size(asked)),
         evidence,
         effect: Effect::unknown("what a request of the length asked for takes was not measured"),
         below_precision: false,
@@ -96,7 +99,7 @@ mod tests {
     use super::super::staged::{after, buffered, run, severities};
     use super::*;
 
-    fn with(factor: f64) -> Facts {
+    fn with(factor: f64) -> StorageFacts {
         let mut facts = after();
         let run = run(&mut facts);
         run.devices[0].ios.0[0] = (run.ios.0[0] as f64 * factor) as u64;

@@ -1,18 +1,18 @@
 //! Whether several workers go through the same bytes in the same order.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
-use super::{IoAbout, is_null};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, is_null};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-same-bytes",
     question: "Do several workers go through the same bytes one behind the other?",
     look,
 };
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let jobs = facts.jobs.iter().filter(|job| job.same_bytes > 1 && !is_null(job));
     jobs.map(|job| {
         let what = if job.does[Direction::Write] { "write" } else { "read" };
@@ -24,10 +24,10 @@ fn look(facts: &Facts) -> Vec<Finding> {
             point: None,
             title: format!("Of job {}, {} workers {what} the same bytes from the same place on", job.name, job.same_bytes),
             evidence: vec![
-                Fact::new("workers", job.workers.to_string()),
-                Fact::new("beginning at one place of one target", job.same_bytes.to_string()),
+                EvidenceLine::new("workers", job.workers.to_string()),
+                EvidenceLine::new("beginning at one place of one target", job.same_bytes.to_string()),
             ],
-            effect: Effect::up_to(1.0 - 1.0 / job.same_bytes as f64, Of::Figure),
+            effect: Effect::up_to(1.0 - 1.0 / job.same_bytes as f64, EffectBasis::Figure),
             below_precision: false,
             threshold: "two workers with sequential I/O that begin at one offset; red where the page cache answers all but the first"
                 .into(),

@@ -1,14 +1,17 @@
 //! One job over several devices: how much of its depth each of them has.
 
-use kelvin_storage::probe::{Facts, JobFacts, JobRun};
+use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
-use super::{IoAbout, is_null, nanos, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, formatting, is_null, nanos};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout =
-    IoAbout { id: "io-shared-depth", question: "Does one job share its depth among several devices?", look };
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
+    id: "io-shared-depth",
+    question: "Does one job share its depth among several devices?",
+    look,
+};
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let run = |place| facts.run.as_ref().and_then(|run| run.jobs.get(place));
     facts.jobs.iter().enumerate().filter_map(|(place, job)| of(job, run(place))).collect()
 }
@@ -21,13 +24,13 @@ fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
     let depth = if job.asynchronous { job.depth } else { 1 };
     let each = f64::from(depth) / devices as f64;
     let mut evidence = vec![
-        Fact::new("devices of a worker", super::names(job.worker_devices.iter().map(String::as_str))),
-        Fact::new("I/Os of a worker at a time", depth.to_string()),
+        EvidenceLine::new("devices of a worker", super::names(job.worker_devices.iter().map(String::as_str))),
+        EvidenceLine::new("I/Os of a worker at a time", depth.to_string()),
     ];
     for (device, ios, mean) in run.map(|run| run.devices.as_slice()).unwrap_or_default() {
-        evidence.push(Fact::new(
+        evidence.push(EvidenceLine::new(
             device.clone(),
-            format!("{} I/Os, mean {}", words::grouped(*ios as f64), nanos(*mean)),
+            format!("{} I/Os, mean {}", formatting::grouped(*ios as f64), nanos(*mean)),
         ));
     }
     Some(Finding {
@@ -37,8 +40,8 @@ fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
         title: format!(
             "Job {} has {} at a time for {devices} devices: {} for each, as long as they are equally fast",
             job.name,
-            words::count(depth as usize, "I/O"),
-            words::number(each)
+            formatting::count(depth as usize, "I/O"),
+            formatting::number(each)
         ),
         evidence,
         effect: Effect::unknown("what each device does with a depth of its own was not measured"),
@@ -70,6 +73,6 @@ mod tests {
         let mut ran = after();
         ran.jobs[0].worker_devices.push("sdb".into());
         run(&mut ran).jobs[0].devices = vec![("sda".into(), 1000, 9e4), ("sdb".into(), 1000, 9e6)];
-        assert_eq!(look(&ran)[0].evidence[3], Fact::new("sdb", "1,000 I/Os, mean 9 ms"));
+        assert_eq!(look(&ran)[0].evidence[3], EvidenceLine::new("sdb", "1,000 I/Os, mean 9 ms"));
     }
 }

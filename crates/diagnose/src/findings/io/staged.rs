@@ -3,17 +3,17 @@
 use kelvin_storage::PerDirection;
 use kelvin_storage::probe::*;
 
-use super::IoAbout;
+use super::IoFindingDefinition;
 use crate::Severity;
 
 const GIB: u64 = 1 << 30;
 
 /// Before the run: one job reads and overwrites a fully written file of 8 GiB on an NVMe disk of 64 GiB at random, past
 /// the page cache, eight at a time.
-pub(super) fn before() -> Facts {
+pub(super) fn before() -> StorageFacts {
     let sample =
         Content { blocks: 64, block: 4096, zero: 0, distinct: 64, compressed: 1.0, ..Content::default() };
-    Facts {
+    StorageFacts {
         host: HostFacts {
             kernel: "6.18.0".into(),
             cpus: 4,
@@ -86,16 +86,16 @@ pub(super) fn before() -> Facts {
             },
             ..DeviceFacts::default()
         }],
-        ..Facts::default()
+        ..StorageFacts::default()
     }
 }
 
 /// The same after a run of a minute: 100,000 I/Os a second, half of them reads, 80 µs each.
-pub(super) fn after() -> Facts {
+pub(super) fn after() -> StorageFacts {
     let mut facts = before();
     let (ios, bytes) = (3_000_000, 3_000_000 * 4096);
     let per = |value: u64| PerDirection([value, value, 0]);
-    let times = Times { count: ios, mean: 79_000.0, median: 75_000, p99: Some(150_000) };
+    let times = TimeSummary { count: ios, mean: 79_000.0, median: 75_000, p99: Some(150_000) };
     facts.run = Some(RunFacts {
         seconds: 60.0,
         claimed: per(bytes),
@@ -108,7 +108,7 @@ pub(super) fn after() -> Facts {
             busy: 60_000,
             ..DeviceRun::default()
         }],
-        others: vec![Other { name: "journald".into(), process: 400, read: 0, written: 1 << 20 }],
+        others: vec![OtherProcess { name: "journald".into(), process: 400, read: 0, written: 1 << 20 }],
         cpu: CpuRun { busy: Some(0.2), steal: Some(0.0), throttled: Some(0.0) },
         jobs: vec![JobRun {
             workers: 1,
@@ -139,19 +139,19 @@ pub(super) fn after() -> Facts {
 }
 
 /// The run of [`after`], to be changed.
-pub(super) fn run(facts: &mut Facts) -> &mut RunFacts {
+pub(super) fn run(facts: &mut StorageFacts) -> &mut RunFacts {
     facts.run.as_mut().unwrap()
 }
 
 /// The same through the page cache.
-pub(super) fn buffered(mut facts: Facts) -> Facts {
+pub(super) fn buffered(mut facts: StorageFacts) -> StorageFacts {
     facts.jobs[0].direct = false;
     (facts.targets[0].direct, facts.targets[0].buffered) = (false, true);
     facts
 }
 
 /// The same with reads only.
-pub(super) fn reading(mut facts: Facts) -> Facts {
+pub(super) fn reading(mut facts: StorageFacts) -> StorageFacts {
     facts.jobs[0].does.0[1] = false;
     facts.targets[0].written = false;
     if let Some(run) = &mut facts.run {
@@ -164,7 +164,7 @@ pub(super) fn reading(mut facts: Facts) -> Facts {
 }
 
 /// The same with writes only.
-pub(super) fn writing(mut facts: Facts) -> Facts {
+pub(super) fn writing(mut facts: StorageFacts) -> StorageFacts {
     facts.jobs[0].does.0[0] = false;
     facts.targets[0].read = false;
     if let Some(run) = &mut facts.run {
@@ -177,7 +177,7 @@ pub(super) fn writing(mut facts: Facts) -> Facts {
 }
 
 /// How severe what a finding says of these facts is; looks at its words as well.
-pub(super) fn severities(about: &IoAbout, facts: &Facts) -> Vec<Severity> {
+pub(super) fn severities(about: &IoFindingDefinition, facts: &StorageFacts) -> Vec<Severity> {
     let found = (about.look)(facts);
     let small =
         |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_lowercase() || first == '`');
@@ -203,7 +203,7 @@ mod tests {
                 find(&facts).into_iter().filter(|one| one.severity != Severity::Note).collect();
             assert_eq!(grave, []);
         }
-        assert_eq!(find(&Facts::default()), []);
+        assert_eq!(find(&StorageFacts::default()), []);
     }
 
     #[test]
@@ -212,11 +212,11 @@ mod tests {
         facts.targets[0].coverage.as_mut().unwrap().hole = 4 * GIB;
         let text = serde_json::to_string(&facts).unwrap();
         assert!(text.len() < 8000, "{}", text.len());
-        let back: Facts = serde_json::from_str(&text).unwrap();
+        let back: StorageFacts = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), text);
         assert_eq!(find(&back), find(&facts));
         // What an older version did not see is not there.
-        let older: Facts = serde_json::from_str("{\"jobs\":[{\"name\":\"a\"}]}").unwrap();
+        let older: StorageFacts = serde_json::from_str("{\"jobs\":[{\"name\":\"a\"}]}").unwrap();
         assert_eq!(find(&older), []);
     }
 
@@ -265,7 +265,7 @@ mod tests {
         (device.ios.0[2], device.bytes.0[2], device.bytes.0[0]) = (40, gib(6), device.bytes.0[0] + gib(5));
         let mut second = run.jobs[0].clone();
         second.ios = PerDirection([900, 0, 0]);
-        second.completion.0[0] = Some(Times { count: 900, mean: 9e4, median: 80_000, p99: None });
+        second.completion.0[0] = Some(TimeSummary { count: 900, mean: 9e4, median: 80_000, p99: None });
         run.jobs[0].series =
             (0..60).map(|i| if i < 20 { 800e6 } else { 200e6 + (i % 7) as f64 * 1e6 }).collect();
         (run.jobs[0].cpu, run.jobs[0].depth) = (0.95, Some(2.0));
@@ -276,7 +276,7 @@ mod tests {
             for fact in &finding.evidence {
                 text.push_str(&format!("    {}: {}\n", fact.what, fact.found));
             }
-            text.push_str(&format!("    effect: {}\n", finding.effect.words()));
+            text.push_str(&format!("    effect: {}\n", finding.effect.describe()));
             text.push_str(&format!("  > {}\n", finding.next));
         }
         insta::assert_snapshot!(text);

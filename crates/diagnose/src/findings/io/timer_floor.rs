@@ -1,11 +1,11 @@
 //! How much of the latencies is the measuring itself.
 
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
-use super::{IoAbout, is_null, nanos, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, formatting, is_null, nanos};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-timer-floor",
     question: "How much of the latencies is the clock and the ring, and not the storage?",
     look,
@@ -17,11 +17,11 @@ const SLOW: f64 = 100.0;
 const NOTE: f64 = 0.1;
 const AMBER: f64 = 0.5;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     clock(facts).into_iter().chain(floor(facts)).collect()
 }
 
-fn clock(facts: &Facts) -> Option<Finding> {
+fn clock(facts: &StorageFacts) -> Option<Finding> {
     let took = facts.host.timer_floor.filter(|took| *took > SLOW)?;
     facts.jobs.first()?;
     // Each I/O is timed at its beginning and at its end.
@@ -33,14 +33,17 @@ fn clock(facts: &Facts) -> Option<Finding> {
         format!("Reading the time takes {}: the kernel's clock source is {source}", nanos(took)),
         Effect::up_to_or(
             fastest.map(|mean| 2.0 * took / mean),
-            Of::IoTime,
+            EffectBasis::IoTime,
             "no I/O was timed before the run",
         ),
-        vec![Fact::new("one reading of the clock", nanos(took)), Fact::new("clock source", source)],
+        vec![
+            EvidenceLine::new("one reading of the clock", nanos(took)),
+            EvidenceLine::new("clock source", source),
+        ],
     ))
 }
 
-fn floor(facts: &Facts) -> Option<Finding> {
+fn floor(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     let ring = facts.host.ring_floor?;
     let found = facts.jobs.iter().zip(&run.jobs).filter(|(job, _)| job.engine == "io_uring" && !is_null(job));
@@ -52,27 +55,35 @@ fn floor(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        Fact::new("nothing through the ring, one at a time, median", nanos(ring)),
-        Fact::new(format!("mean total time of job {}", job.name), nanos(mean)),
+        EvidenceLine::new("nothing through the ring, one at a time, median", nanos(ring)),
+        EvidenceLine::new(format!("mean total time of job {}", job.name), nanos(mean)),
     ];
-    evidence.extend(facts.host.timer_floor.map(|took| Fact::new("one reading of the clock", nanos(took))));
     evidence.extend(
-        facts.host.idle_driver.as_ref().map(|driver| Fact::new("idle CPUs are put to sleep by", driver)),
+        facts.host.timer_floor.map(|took| EvidenceLine::new("one reading of the clock", nanos(took))),
     );
-    evidence.extend(facts.host.governor.as_ref().map(|governor| Fact::new("frequency governor", governor)));
+    evidence.extend(
+        facts
+            .host
+            .idle_driver
+            .as_ref()
+            .map(|driver| EvidenceLine::new("idle CPUs are put to sleep by", driver)),
+    );
+    evidence.extend(
+        facts.host.governor.as_ref().map(|governor| EvidenceLine::new("frequency governor", governor)),
+    );
     Some(finding(
         if part >= AMBER { Severity::Amber } else { Severity::Note },
         format!(
             "Of the mean latency of job {}, {} is the way through the kernel",
             job.name,
-            words::percent(part.min(1.0))
+            formatting::percent(part.min(1.0))
         ),
-        Effect::up_to(part, Of::IoTime),
+        Effect::up_to(part, EffectBasis::IoTime),
         evidence,
     ))
 }
 
-fn finding(severity: Severity, title: String, effect: Effect, evidence: Vec<Fact>) -> Finding {
+fn finding(severity: Severity, title: String, effect: Effect, evidence: Vec<EvidenceLine>) -> Finding {
     Finding {
         id: ABOUT.id,
         severity,

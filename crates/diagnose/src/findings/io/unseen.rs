@@ -1,17 +1,20 @@
 //! What could not be looked at before the run, and so may be wrong without anybody saying so.
 
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
-use super::IoAbout;
-use crate::{Effect, Fact, Finding, Severity};
+use super::IoFindingDefinition;
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout =
-    IoAbout { id: "io-unseen", question: "What of the files and devices could not be looked at?", look };
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
+    id: "io-unseen",
+    question: "What of the files and devices could not be looked at?",
+    look,
+};
 
 /// Lines that are shown.
 const SHOWN: usize = 5;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let all = &facts.unseen;
     if all.is_empty() {
         return Vec::new();
@@ -19,12 +22,12 @@ fn look(facts: &Facts) -> Vec<Finding> {
     let things = if all.len() == 1 { "One thing".into() } else { format!("{} things", all.len()) };
     // Each is "what: why", or a sentence.
     let line = |text: &String| match text.split_once(": ") {
-        Some((what, why)) => Fact::new(what, why),
-        None => Fact::new("looked at", text),
+        Some((what, why)) => EvidenceLine::new(what, why),
+        None => EvidenceLine::new("looked at", text),
     };
-    let mut evidence: Vec<Fact> = all.iter().take(SHOWN).map(line).collect();
+    let mut evidence: Vec<EvidenceLine> = all.iter().take(SHOWN).map(line).collect();
     if all.len() > SHOWN {
-        evidence.push(Fact::new("further", (all.len() - SHOWN).to_string()));
+        evidence.push(EvidenceLine::new("further", (all.len() - SHOWN).to_string()));
     }
     vec![Finding {
         id: ABOUT.id,
@@ -54,7 +57,7 @@ mod tests {
         let found = look(&facts);
         assert_eq!(found[0].title, "8 things could not be looked at before the run");
         assert_eq!(found[0].evidence.len(), SHOWN + 1);
-        assert_eq!(found[0].evidence[1], Fact::new("/data/0", "Permission denied"));
-        assert_eq!(found[0].evidence[SHOWN], Fact::new("further", "3"));
+        assert_eq!(found[0].evidence[1], EvidenceLine::new("/data/0", "Permission denied"));
+        assert_eq!(found[0].evidence[SHOWN], EvidenceLine::new("further", "3"));
     }
 }

@@ -1,12 +1,12 @@
 //! Whether what was written had reached the storage when the run ended.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
-use super::{IoAbout, all_buffered, doing, reached, share, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, all_buffered, doing, formatting, reached, share};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-unsynced-writes",
     question: "Had what was written reached the storage when the run ended?",
     look,
@@ -18,11 +18,11 @@ const AMBER: f64 = 0.1;
 /// Fewer bytes than this are no load.
 const FEWEST: u64 = 1 << 20;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     of(facts).into_iter().collect()
 }
 
-fn of(facts: &Facts) -> Option<Finding> {
+fn of(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref().filter(|run| !run.devices.is_empty())?;
     let claimed = run.claimed[Direction::Write];
     if claimed < FEWEST
@@ -42,13 +42,13 @@ fn of(facts: &Facts) -> Option<Finding> {
         id: ABOUT.id,
         severity: if kept >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Of what was written, {} had not reached a device when the run ended", words::percent(kept)),
+        title: format!("Of what was written, {} had not reached a device when the run ended", formatting::percent(kept)),
         evidence: vec![
-            Fact::new("the jobs wrote", words::binary_size(claimed as f64)),
-            Fact::new("the devices wrote, for everybody", words::binary_size(written as f64)),
-            Fact::new("of the files still dirty in memory", words::binary_size(dirty as f64)),
+            EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
+            EvidenceLine::new("the devices wrote, for everybody", formatting::binary_size(written as f64)),
+            EvidenceLine::new("of the files still dirty in memory", formatting::binary_size(dirty as f64)),
         ],
-        effect: Effect::up_to(kept, Of::Figure),
+        effect: Effect::up_to(kept, EffectBasis::Figure),
         below_precision: false,
         threshold: "a tenth of the bytes; red from half: most of the figure is then that of memory. A block that is written again \
                     before it reached the device counts once there"

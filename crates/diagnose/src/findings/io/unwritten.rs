@@ -1,15 +1,18 @@
 //! Whether what is read was ever written.
 
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 
 use super::holes::{AMBER, RED};
-use super::{IoAbout, stored, words};
-use crate::{Effect, Finding, Of, Severity};
+use super::{IoFindingDefinition, formatting, stored};
+use crate::{Effect, EffectBasis, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout =
-    IoAbout { id: "io-unwritten", question: "Was what the jobs read ever written, or only reserved?", look };
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
+    id: "io-unwritten",
+    question: "Was what the jobs read ever written, or only reserved?",
+    look,
+};
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let (part, evidence) = stored(facts, |coverage| coverage.unwritten, "reserved and never written:");
     if part < AMBER {
         return Vec::new();
@@ -20,10 +23,10 @@ fn look(facts: &Facts) -> Vec<Finding> {
         point: None,
         title: format!(
             "Of what is read, {} was reserved and never written: zeros that no device is asked for",
-            words::percent(part)
+            formatting::percent(part)
         ),
         evidence,
-        effect: Effect::up_to(part, Of::Figure),
+        effect: Effect::up_to(part, EffectBasis::Figure),
         below_precision: false,
         threshold: "a thousandth of the bytes that are read; red from a twentieth. Extents with FIEMAP's UNWRITTEN flag, as \
                     `fallocate` makes them; the file's size and blocks look full"

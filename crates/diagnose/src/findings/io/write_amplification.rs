@@ -1,12 +1,12 @@
 //! How much more was written than the jobs wrote.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, Kind, LayerKind};
+use kelvin_storage::probe::{LayerKind, ProbedTargetKind, StorageFacts};
 
-use super::{IoAbout, counted, doing, reached, words};
-use crate::{Effect, Fact, Finding, Of, Severity};
+use super::{IoFindingDefinition, counted, doing, formatting, reached};
+use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-write-amplification",
     question: "How much more reached the device than the jobs wrote?",
     look,
@@ -18,17 +18,17 @@ const AMBER: f64 = 1.25;
 /// Fewer bytes are one commit of a journal.
 const FEWEST: u64 = 4 << 20;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     of(facts).into_iter().collect()
 }
 
-fn of(facts: &Facts) -> Option<Finding> {
+fn of(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     let claimed = run.claimed[Direction::Write];
     // Between a filesystem or an array and the device; on a bare device what is more is somebody else's.
     let arrays =
         facts.devices.iter().flat_map(|device| &device.layers).any(|layer| layer.kind == LayerKind::Raid);
-    let files = facts.targets.iter().any(|target| target.written && target.kind == Kind::File);
+    let files = facts.targets.iter().any(|target| target.written && target.kind == ProbedTargetKind::File);
     let stays = doing(facts, Direction::Write).any(|job| !job.direct && !job.syncs);
     if claimed < FEWEST || stays || !(files || arrays) {
         return None;
@@ -48,13 +48,13 @@ fn of(facts: &Facts) -> Option<Finding> {
         point: None,
         title: format!("For each byte that the jobs wrote, {factor:.2} reached the device"),
         evidence: vec![
-            Fact::new("the jobs wrote", words::binary_size(claimed as f64)),
-            Fact::new("the devices wrote", words::binary_size(written as f64)),
-            Fact::new("of that, other processes at most", words::binary_size(others as f64)),
-            Fact::new("of that, written before the run at most", words::binary_size(run.dirty_before as f64)),
-            Fact::new("flushes of the devices", words::grouped(flushes as f64)),
+            EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
+            EvidenceLine::new("the devices wrote", formatting::binary_size(written as f64)),
+            EvidenceLine::new("of that, other processes at most", formatting::binary_size(others as f64)),
+            EvidenceLine::new("of that, written before the run at most", formatting::binary_size(run.dirty_before as f64)),
+            EvidenceLine::new("flushes of the devices", formatting::grouped(flushes as f64)),
         ],
-        effect: Effect::up_to(1.0 - 1.0 / factor, Of::DeviceBytes),
+        effect: Effect::up_to(1.0 - 1.0 / factor, EffectBasis::DeviceBytes),
         below_precision: false,
         threshold: "5 % more than the jobs wrote, amber from 25 %: journal, metadata, copies. What other processes wrote is left out, and what \
                     waited in the page cache when the run began"
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(severities(&ABOUT, &with(200)), [Severity::Amber]);
         assert_eq!(severities(&ABOUT, &reading(with(200))), []);
         let mut raw = with(200);
-        raw.targets[0].kind = Kind::Block;
+        raw.targets[0].kind = ProbedTargetKind::Block;
         assert_eq!(severities(&ABOUT, &raw), []);
         let mut foreign = with(200);
         let claimed = 3_000_000 * 4096;

@@ -1,11 +1,11 @@
 //! Whether there is anything in the blocks that are read.
 
-use kelvin_storage::probe::{Content, Facts, Kind, TargetFacts};
+use kelvin_storage::probe::{Content, ProbedTargetKind, StorageFacts, TargetFacts};
 
-use super::{IoAbout, device_of, filled_first, nanos, share, words};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, device_of, filled_first, formatting, nanos, share};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-zero-blocks",
     question: "Is there anything in the blocks that are read, or does the storage answer zeros from its map?",
     look,
@@ -19,7 +19,7 @@ const OF_FILE: f64 = 0.25;
 /// Sampled blocks that say something.
 const FEWEST: u32 = 16;
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let read = facts
         .targets
         .iter()
@@ -28,7 +28,7 @@ fn look(facts: &Facts) -> Vec<Finding> {
     read.filter_map(|(_, target)| of(facts, target)).collect()
 }
 
-fn of(facts: &Facts, target: &TargetFacts) -> Option<Finding> {
+fn of(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
     let sample = target.sample.as_ref().filter(|sample| sample.blocks >= FEWEST)?;
     let zero = share(u64::from(sample.zero), u64::from(sample.blocks));
     // What a filesystem knows to be nothing has findings of its own.
@@ -38,42 +38,50 @@ fn of(facts: &Facts, target: &TargetFacts) -> Option<Finding> {
         .map_or(0.0, |coverage| share(coverage.hole + coverage.unwritten, coverage.bytes));
     let device = device_of(facts, target);
     let stored = device
-        .filter(|device| target.kind == Kind::Block && device.size > 0)
+        .filter(|device| target.kind == ProbedTargetKind::Block && device.size > 0)
         .and_then(|device| Some(share(device.used?, device.size)));
     let severity = match target.kind {
-        Kind::Block if zero >= RED => Severity::Red,
-        Kind::Block if zero >= AMBER || stored.is_some_and(|stored| stored < RED) => Severity::Amber,
-        Kind::File if zero - nothing >= OF_FILE => Severity::Amber,
+        ProbedTargetKind::Block if zero >= RED => Severity::Red,
+        ProbedTargetKind::Block if zero >= AMBER || stored.is_some_and(|stored| stored < RED) => {
+            Severity::Amber
+        }
+        ProbedTargetKind::File if zero - nothing >= OF_FILE => Severity::Amber,
         _ => return None,
     };
-    let mut evidence = vec![Fact::new(
+    let mut evidence = vec![EvidenceLine::new(
         format!(
             "sampled blocks of {} in {}",
-            words::binary_size(f64::from(sample.block)),
+            formatting::binary_size(f64::from(sample.block)),
             target.path.display()
         ),
         format!("{} of {} hold nothing but zeros", sample.zero, sample.blocks),
     )];
     evidence.extend(times(sample));
-    evidence.extend(
-        stored.map(|stored| Fact::new("stored, as the disk itself says (NUSE)", words::percent(stored))),
-    );
+    evidence.extend(stored.map(|stored| {
+        EvidenceLine::new("stored, as the disk itself says (NUSE)", formatting::percent(stored))
+    }));
     let discard = device.and_then(|device| device.queue.discard).filter(|unit| *unit > 0);
     evidence.extend(discard.map(|unit| {
-        Fact::new("the device forgets what is trimmed, in units of", words::binary_size(unit as f64))
+        EvidenceLine::new(
+            "the device forgets what is trimmed, in units of",
+            formatting::binary_size(unit as f64),
+        )
     }));
     let path = target.path.display();
     let title = match (target.kind, stored.filter(|_| zero < AMBER)) {
         (_, Some(stored)) => {
-            format!("The disk says that only {} of {path} is stored", words::percent(stored))
+            format!("The disk says that only {} of {path} is stored", formatting::percent(stored))
         }
-        (Kind::Block, None) => {
+        (ProbedTargetKind::Block, None) => {
             format!(
                 "In {path}, {} of the sampled blocks are zero: the storage may never read its medium",
-                words::percent(zero)
+                formatting::percent(zero)
             )
         }
-        _ => format!("In {path}, {} of the sampled blocks are zeros that were written", words::percent(zero)),
+        _ => format!(
+            "In {path}, {} of the sampled blocks are zeros that were written",
+            formatting::percent(zero)
+        ),
     };
     Some(Finding {
         id: ABOUT.id,
@@ -91,9 +99,9 @@ fn of(facts: &Facts, target: &TargetFacts) -> Option<Finding> {
 }
 
 /// What zeros and data take to read, where both were there.
-fn times(sample: &Content) -> Option<Fact> {
+fn times(sample: &Content) -> Option<EvidenceLine> {
     let (zero, data) = sample.zero_time.zip(sample.data_time)?;
-    Some(Fact::new(
+    Some(EvidenceLine::new(
         "median time of a sampled read",
         format!("{} of zeros, {} of data", nanos(zero), nanos(data)),
     ))
@@ -104,7 +112,7 @@ mod tests {
     use super::super::staged::{before, severities};
     use super::*;
 
-    fn with(kind: Kind, zero: u32) -> Facts {
+    fn with(kind: ProbedTargetKind, zero: u32) -> StorageFacts {
         let mut facts = before();
         facts.targets[0].kind = kind;
         let sample = facts.targets[0].sample.as_mut().unwrap();
@@ -114,18 +122,18 @@ mod tests {
 
     #[test]
     fn a_device_of_zeros_is_told_by_its_sample() {
-        assert_eq!(severities(&ABOUT, &with(Kind::Block, 0)), []);
-        assert_eq!(severities(&ABOUT, &with(Kind::Block, 2)), []);
-        assert_eq!(severities(&ABOUT, &with(Kind::Block, 20)), [Severity::Amber]);
-        assert_eq!(severities(&ABOUT, &with(Kind::Block, 60)), [Severity::Red]);
-        let mut few = with(Kind::Block, 9);
+        assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::Block, 0)), []);
+        assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::Block, 2)), []);
+        assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::Block, 20)), [Severity::Amber]);
+        assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::Block, 60)), [Severity::Red]);
+        let mut few = with(ProbedTargetKind::Block, 9);
         few.targets[0].sample.as_mut().unwrap().blocks = 9;
         assert_eq!(severities(&ABOUT, &few), []);
     }
 
     #[test]
     fn a_disk_that_says_how_little_it_stores_is_believed() {
-        let mut facts = with(Kind::Block, 0);
+        let mut facts = with(ProbedTargetKind::Block, 0);
         facts.devices[0].used = Some(60 << 30);
         assert_eq!(severities(&ABOUT, &facts), []);
         facts.devices[0].used = Some(1 << 30);
@@ -134,9 +142,9 @@ mod tests {
 
     #[test]
     fn zeros_of_a_file_count_beyond_its_holes() {
-        assert_eq!(severities(&ABOUT, &with(Kind::File, 10)), []);
-        assert_eq!(severities(&ABOUT, &with(Kind::File, 40)), [Severity::Amber]);
-        let mut sparse = with(Kind::File, 60);
+        assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::File, 10)), []);
+        assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::File, 40)), [Severity::Amber]);
+        let mut sparse = with(ProbedTargetKind::File, 60);
         sparse.targets[0].coverage.as_mut().unwrap().hole = 7 << 30;
         assert_eq!(severities(&ABOUT, &sparse), [], "holes have their own finding");
     }

@@ -1,24 +1,23 @@
 //! Whether the device takes writes anywhere.
 
 use kelvin_storage::Direction;
-use kelvin_storage::probe::{Facts, Kind};
+use kelvin_storage::probe::{ProbedTargetKind, StorageFacts};
 
-use super::{IoAbout, devices_of};
-use crate::{Effect, Fact, Finding, Severity};
+use super::{IoFindingDefinition, devices_of};
+use crate::{Effect, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: IoAbout = IoAbout {
+pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-zoned",
     question: "Does the device take writes anywhere, or only in its zones' order?",
     look,
 };
 
-fn look(facts: &Facts) -> Vec<Finding> {
+fn look(facts: &StorageFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     for job in facts.jobs.iter().filter(|job| job.does[Direction::Write] && job.random) {
-        let raw = job
-            .targets
-            .iter()
-            .any(|place| facts.targets.get(*place).is_some_and(|target| target.kind == Kind::Block));
+        let raw = job.targets.iter().any(|place| {
+            facts.targets.get(*place).is_some_and(|target| target.kind == ProbedTargetKind::Block)
+        });
         for device in devices_of(facts, job).filter(|_| raw) {
             let severity = match device.queue.zoned.as_deref() {
                 Some("host-managed") => Severity::Red,
@@ -28,15 +27,15 @@ fn look(facts: &Facts) -> Vec<Finding> {
             let zone = device
                 .queue
                 .chunk
-                .map_or_else(|| "unknown".into(), |bytes| super::words::binary_size(bytes as f64));
+                .map_or_else(|| "unknown".into(), |bytes| super::formatting::binary_size(bytes as f64));
             found.push(Finding {
                 id: ABOUT.id,
                 severity,
                 point: None,
                 title: format!("Job {} writes at random to {}, whose zones are written in order", job.name, device.disk),
                 evidence: vec![
-                    Fact::new(format!("queue/zoned of {}", device.disk), device.queue.zoned.clone().unwrap_or_default()),
-                    Fact::new("a zone", zone),
+                    EvidenceLine::new(format!("queue/zoned of {}", device.disk), device.queue.zoned.clone().unwrap_or_default()),
+                    EvidenceLine::new("a zone", zone),
                 ],
                 effect: Effect::unknown("such writes are refused, or moved within the device where nothing counts them"),
                 below_precision: false,
@@ -62,9 +61,9 @@ mod tests {
             facts.targets[0].kind = kind;
             severities(&ABOUT, &facts)
         };
-        assert_eq!(with("none", Kind::Block), []);
-        assert_eq!(with("host-managed", Kind::Block), [Severity::Red]);
-        assert_eq!(with("host-aware", Kind::Block), [Severity::Amber]);
-        assert_eq!(with("host-managed", Kind::File), [], "its filesystem knows");
+        assert_eq!(with("none", ProbedTargetKind::Block), []);
+        assert_eq!(with("host-managed", ProbedTargetKind::Block), [Severity::Red]);
+        assert_eq!(with("host-aware", ProbedTargetKind::Block), [Severity::Amber]);
+        assert_eq!(with("host-managed", ProbedTargetKind::File), [], "its filesystem knows");
     }
 }

@@ -1,21 +1,21 @@
 use kelvin_lab::ab::order;
-use kelvin_lab::repeat::{Row, Steady};
+use kelvin_lab::repeat::{GroupRun, Steady};
 use kelvin_lab::simulated::figure;
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
-use kelvin_store::Slot;
+use kelvin_store::GroupSlot;
 
 use super::*;
 
-fn plan(files: &[&str]) -> Plan {
+fn plan(files: &[&str]) -> AbPlan {
     let spec = Spec::new(WorkloadName::Pgbench);
     let sides: Vec<(String, Spec)> = files.iter().map(|file| ((*file).to_owned(), spec.clone())).collect();
-    let plan = Plan::of(&sides);
-    Plan { replace: plan.replacements(plan.blocks), ..plan }
+    let plan = AbPlan::of(&sides);
+    AbPlan { replace: plan.replacements(plan.blocks), ..plan }
 }
 
 /// Runs as the plan orders them, with a level of the block, a little noise, and an effect of B.
-fn rows(plan: &Plan, blocks: u32, effect: f64) -> Vec<Row> {
+fn rows(plan: &AbPlan, blocks: u32, effect: f64) -> Vec<GroupRun> {
     let treatments = plan.treatments();
     let mut rows = Vec::new();
     for block in 0..blocks {
@@ -25,9 +25,9 @@ fn rows(plan: &Plan, blocks: u32, effect: f64) -> Vec<Row> {
             let noise = [0.3, -0.2, 0.1, -0.4, 0.2, 0.0, -0.1][(block as usize * 3 + which) % 7];
             let planted = if treatment.starts_with('B') { 1.0 + effect } else { 1.0 };
             let value = f64::from(12_000 + 140 * block) * planted * (1.0 + noise / 100.0);
-            rows.push(Row {
+            rows.push(GroupRun {
                 run: RunId(rows.len() as i64 + 21),
-                slot: Slot { place: rows.len() as u32, block, treatment },
+                slot: GroupSlot { place: rows.len() as u32, block, treatment },
                 void: None,
                 figures: vec![
                     figure("tps", value),
@@ -61,25 +61,31 @@ fn a_change_is_told_with_all_that_speaks_for_and_against_it() {
     ];
     insta::assert_snapshot!(
         "ab_changed",
-        page(&plan, &Summary::of(&plan, &all), &differs, "auto: every run begins from the same data", false)
+        page(
+            &plan,
+            &AbSummary::of(&plan, &all),
+            &differs,
+            "auto: every run begins from the same data",
+            false
+        )
     );
 }
 
 #[test]
 fn what_is_not_shown_is_not_claimed() {
     let mut text = String::new();
-    let mut add = |plan: &Plan, rows: &[Row]| {
-        text.push_str(&page(plan, &Summary::of(plan, rows), &[], "none: …", false));
+    let mut add = |plan: &AbPlan, rows: &[GroupRun]| {
+        text.push_str(&page(plan, &AbSummary::of(plan, rows), &[], "none: …", false));
     };
     let two = plan(&["a.toml", "b.toml"]);
     add(&two, &rows(&two, 6, 0.0));
     add(&two, &rows(&two, 3, -0.05));
-    add(&Plan { noise: 0.1, ..two.clone() }, &rows(&two, 6, -0.05));
-    let early = Plan { blocks: 20, stop_early: true, ..two.clone() };
+    add(&AbPlan { noise: 0.1, ..two.clone() }, &rows(&two, 6, -0.05));
+    let early = AbPlan { blocks: 20, stop_early: true, ..two.clone() };
     add(&early, &rows(&early, 10, -0.05));
-    let planned = Plan { effect: Some(0.03), control: false, ..two };
+    let planned = AbPlan { effect: Some(0.03), control: false, ..two };
     add(&planned, &rows(&planned, 6, -0.05));
-    let three = Plan { control: false, ..plan(&["a.toml", "b.toml", "c.toml"]) };
+    let three = AbPlan { control: false, ..plan(&["a.toml", "b.toml", "c.toml"]) };
     add(&three, &rows(&three, 6, 0.04));
     add(&three, &[]);
     insta::assert_snapshot!("ab_others", text);
@@ -87,20 +93,20 @@ fn what_is_not_shown_is_not_claimed() {
 
 #[test]
 fn what_happens_is_told_in_a_line() {
-    let plan = Plan { effect: Some(0.03), power: 0.9, ..plan(&["a.toml", "b.toml"]) };
+    let plan = AbPlan { effect: Some(0.03), power: 0.9, ..plan(&["a.toml", "b.toml"]) };
     let row = &rows(&plan, 1, 0.0)[0];
     let planning = Planning { pilot: 6, sd: 0.021, freedom: 10, needed: Some(14), blocks: 14 };
     let short = Planning { needed: Some(140), blocks: 60, ..planning.clone() };
     let left = std::time::Duration::from_mins(5);
-    let look = Look { blocks: 10, nominal: 0.0031 };
+    let look = InterimLook { blocks: 10, nominal: 0.0031 };
     let told: Vec<String> = [
-        Progress::Ran { row, blocks: 6, pilot: true, left },
-        Progress::Failed { error: "no server".into() },
-        Progress::Planned { planning: &planning, left },
-        Progress::Planned { planning: &short, left },
-        Progress::Looks(&[look, Look { blocks: 20, nominal: 0.049 }]),
-        Progress::Looked { look, ends: false },
-        Progress::Looked { look, ends: true },
+        AbEvent::Ran { row, blocks: 6, pilot: true, left },
+        AbEvent::Failed { error: "no server".into() },
+        AbEvent::Planned { planning: &planning, left },
+        AbEvent::Planned { planning: &short, left },
+        AbEvent::Looks(&[look, InterimLook { blocks: 20, nominal: 0.049 }]),
+        AbEvent::Looked { look, ends: false },
+        AbEvent::Looked { look, ends: true },
     ]
     .iter()
     .map(|progress| told(progress, &plan))
@@ -111,9 +117,9 @@ fn what_happens_is_told_in_a_line() {
 #[test]
 fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
     let two = plan(&["a.toml", "b.toml"]);
-    let only_a: Vec<Row> =
+    let only_a: Vec<GroupRun> =
         rows(&two, 1, 0.0).into_iter().filter(|row| row.slot.treatment.starts_with('A')).collect();
-    let of = |rows: &[Row]| page(&two, &Summary::of(&two, rows), &[], "none: …", false);
+    let of = |rows: &[GroupRun]| page(&two, &AbSummary::of(&two, rows), &[], "none: …", false);
     let shown = of(&only_a);
     assert!(shown.contains("B has no run: what differs between the sides is not known"), "{shown}");
     assert!(!shown.contains("nothing recorded differs"), "{shown}");
@@ -124,8 +130,8 @@ fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
 fn trial_d5_accepted_noise_is_said_where_its_price_is_not_known() {
     let of = |accept_noise: bool| {
         let spec = Spec { accept_noise, ..Spec::new(WorkloadName::Pgbench) };
-        let plan = Plan::of(&[("a.toml".to_owned(), spec.clone()), ("b.toml".to_owned(), spec)]);
-        page(&plan, &Summary::of(&plan, &rows(&plan, 4, 0.0)), &[], "none: …", false)
+        let plan = AbPlan::of(&[("a.toml".to_owned(), spec.clone()), ("b.toml".to_owned(), spec)]);
+        page(&plan, &AbSummary::of(&plan, &rows(&plan, 4, 0.0)), &[], "none: …", false)
     };
     assert!(of(true).contains("noise    accepted (--accept-noise)"), "{}", of(true));
     assert!(!of(false).contains("accept-noise"));

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use kelvin_observe::baseline::{Fact, Figure, Line};
+use kelvin_observe::baseline::{BaselineFact, BaselineMetric, Line};
 
-use super::Report;
+use super::DoctorReport;
 use crate::out::wrapped;
 
 /// Parts of the table, by the beginning of the names in them.
@@ -28,7 +28,7 @@ pub(super) fn width() -> usize {
 }
 
 /// The table.
-pub(super) fn render(report: &Report, width: usize) -> String {
+pub(super) fn render(report: &DoctorReport, width: usize) -> String {
     let mut text = String::new();
     let taken = report.taken.strftime("%Y-%m-%d %H:%M UTC");
     let seconds = report.baseline.took_ms as f64 / 1000.0;
@@ -68,10 +68,11 @@ pub(super) fn render(report: &Report, width: usize) -> String {
     text
 }
 
-fn part(text: &mut String, report: &Report, title: &str, names: &[&str], width: usize) {
+fn part(text: &mut String, report: &DoctorReport, title: &str, names: &[&str], width: usize) {
     let of = |name: &str| names.contains(&name.split('.').next().unwrap_or(name));
-    let facts: Vec<&Fact> = report.baseline.facts.iter().filter(|fact| of(&fact.name)).collect();
-    let figures: Vec<&Figure> = report.baseline.figures.iter().filter(|figure| of(&figure.name)).collect();
+    let facts: Vec<&BaselineFact> = report.baseline.facts.iter().filter(|fact| of(&fact.name)).collect();
+    let figures: Vec<&BaselineMetric> =
+        report.baseline.figures.iter().filter(|figure| of(&figure.name)).collect();
     if facts.is_empty() && figures.is_empty() {
         return;
     }
@@ -97,7 +98,7 @@ fn part(text: &mut String, report: &Report, title: &str, names: &[&str], width: 
 }
 
 /// One to three words; the sentence stands below the table.
-fn verdict(report: &Report, figure: &Figure, line: Option<&Line>) -> String {
+fn verdict(report: &DoctorReport, figure: &BaselineMetric, line: Option<&Line>) -> String {
     let remark = report.remarks.iter().find(|remark| remark.about == figure.name);
     let change = line.map(|line| match (line.beyond, line.better) {
         (true, true) => "BETTER than it was",
@@ -112,7 +113,7 @@ fn verdict(report: &Report, figure: &Figure, line: Option<&Line>) -> String {
     }
 }
 
-fn remarks(text: &mut String, report: &Report, width: usize) {
+fn remarks(text: &mut String, report: &DoctorReport, width: usize) {
     let gone = report.against.iter().flat_map(|against| &against.comparison.changed);
     for changed in gone.filter(|changed| changed.now.is_none()) {
         let was = changed.before.as_deref().unwrap_or("");
@@ -193,7 +194,7 @@ mod tests {
         .unwrap()
     }
 
-    fn report(against: bool) -> Report {
+    fn report(against: bool) -> DoctorReport {
         let baseline = self::baseline(812.5, 180.0, "powersave");
         let before = self::baseline(900.0, 178.0, "performance");
         let against = against.then(|| Against {
@@ -202,7 +203,7 @@ mod tests {
             others: before.figure("host.others"),
             comparison: compare(&baseline, &before),
         });
-        Report {
+        DoctorReport {
             number: 7,
             host: "db1".into(),
             taken: "2026-11-21T17:20:00Z".parse().unwrap(),

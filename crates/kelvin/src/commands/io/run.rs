@@ -9,27 +9,27 @@ use anyhow::{Context, Result, bail};
 use kelvin_diagnose::{Finding, Severity, io_findings};
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Event, Stop};
-use kelvin_run::io::{IoDone, IoRun, View, text};
+use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher, jobfile_text};
 use kelvin_run::{Sink, SinkError, Spec};
 use kelvin_storage::control;
-use kelvin_storage::error::Place;
-use kelvin_storage::event::{IoEvent, Watcher};
+use kelvin_storage::error::Location;
+use kelvin_storage::event::{IoEvent, IoWatcher};
 use kelvin_storage::job::{Job, Jobs};
-use kelvin_storage::jobfile::{self, Asked, Eta, OutputFormat, Parsed, RunWords};
+use kelvin_storage::jobfile::{self, EtaFlag, InfoRequest, OutputFormat, ParsedCommandLine, RunFlags};
 use kelvin_storage::log::BandwidthLog;
 use kelvin_storage::output::status::{Dumps, StatusLine, StatusOptions};
 use kelvin_storage::output::{self, Format, OutputOptions, Remark, Remarks};
-use kelvin_storage::probe::Facts;
+use kelvin_storage::probe::StorageFacts;
 use kelvin_store::{RunId, Store};
 
 use super::code;
 use crate::args::Global;
 use crate::args::io::{IoArgs, IoFlags, WORKLOAD, texts};
-use crate::commands::repeat::{self, Often};
+use crate::commands::repeat::{self, RepeatOptions};
 use crate::exit::Stopped;
 use crate::live::{self, Live, Tui};
 use crate::measure::{Metrics, StoreBench, io_run};
-use crate::{out, place, signal};
+use crate::{out, paths, signal};
 
 /// Runs the jobs that the words name.
 pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
@@ -37,7 +37,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
     if words.is_empty() {
         bail!("no job: give a job file, or --name=… --rw=… --filename=…; kelvin io --help has examples");
     }
-    let parsed = jobfile::parse_words(&words)?;
+    let parsed = jobfile::parse_arguments(&words)?;
     if let Some(told) = only_told(&parsed)? {
         out::write(&told)?;
         return Ok(ExitCode::SUCCESS);
@@ -55,7 +55,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
     }
     kelvin_run::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.flags.repeat(&spec)? {
-        let often = Often {
+        let often = RepeatOptions {
             format: args.flags.load.output.format(),
             metrics: args.flags.load.metrics,
             destroys: &args.flags.i_know_it_destroys,
@@ -67,15 +67,15 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
 }
 
 /// What is asked for without a run: help, the version, the jobs as they were understood.
-fn only_told(parsed: &Parsed) -> Result<Option<String>> {
+fn only_told(parsed: &ParsedCommandLine) -> Result<Option<String>> {
     let run = &parsed.run;
     let told = match &run.asked {
-        Some(Asked::Help) => jobfile::flags_help(),
-        Some(Asked::Version) => format!("{}\n", output::VERSION),
-        Some(Asked::CommandHelp(option)) => jobfile::command_help(option.as_deref()),
-        Some(Asked::EngineHelp(engine)) => jobfile::engine_help(engine.as_deref()),
-        Some(Asked::InflateLog(path)) => inflated(path)?,
-        None if run.show_command => jobfile::shown(&parsed.jobs) + "\n",
+        Some(InfoRequest::Help) => jobfile::flags_help(),
+        Some(InfoRequest::Version) => format!("{}\n", output::VERSION),
+        Some(InfoRequest::CommandHelp(option)) => jobfile::command_help(option.as_deref()),
+        Some(InfoRequest::EngineHelp(engine)) => jobfile::engine_help(engine.as_deref()),
+        Some(InfoRequest::InflateLog(path)) => inflated(path)?,
+        None if run.show_command => jobfile::render_command_line(&parsed.jobs) + "\n",
         None if run.parse_only => String::new(),
         None => return Ok(None),
     };
@@ -99,7 +99,7 @@ fn inflated(path: &Path) -> Result<String> {
 }
 
 /// The specification that repeats the run, with Kelvin's own flags.
-pub(super) fn spec(parsed: &Parsed, flags: &IoFlags) -> Result<Spec> {
+pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> {
     let mut spec = Spec::new(WORKLOAD);
     spec.io.sections.clone_from(&parsed.run.sections);
     spec.io.read_only = parsed.run.read_only;
@@ -108,9 +108,9 @@ pub(super) fn spec(parsed: &Parsed, flags: &IoFlags) -> Result<Spec> {
     if let [file] = parsed.run.files.as_slice()
         && file.as_os_str() != "-"
     {
-        texts.push((text::resolved(file).map_err(anyhow::Error::msg)?, spec.io.sections.clone()));
+        texts.push((jobfile_text::resolved(file).map_err(anyhow::Error::msg)?, spec.io.sections.clone()));
     }
-    texts.push((text::of(&parsed.jobs), Vec::new()));
+    texts.push((jobfile_text::jobs_to_text(&parsed.jobs), Vec::new()));
     let wanted = unplaced(&parsed.jobs);
     let found = texts.into_iter().find(|(text, sections)| {
         jobfile::parse_text(text, None, sections).is_ok_and(|jobs| unplaced(&jobs) == wanted)
@@ -129,12 +129,12 @@ pub(super) fn spec(parsed: &Parsed, flags: &IoFlags) -> Result<Spec> {
 
 /// Jobs without what says how they were written and not what they do.
 fn unplaced(jobs: &Jobs) -> Vec<Job> {
-    let plain = |job: &Job| Job { place: Place::default(), given: Vec::new(), ..job.clone() };
+    let plain = |job: &Job| Job { place: Location::default(), given: Vec::new(), ..job.clone() };
     jobs.jobs.iter().map(plain).collect()
 }
 
 /// Makes the run once.
-fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<ExitCode> {
+fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global) -> Result<ExitCode> {
     let (flags, words) = (&args.flags, &parsed.run);
     // With the places where they were written, which the specification's text has lost.
     let notes = parsed.jobs.notes.as_slice();
@@ -163,13 +163,13 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<
     let line = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
     // On the screen of --tui there is no place for sentences; they come with those after the run.
     let bandwidth = words.bandwidth_log.then(BandwidthLog::default);
-    let mut view = Seen { line, tell: voice.heard && !global.quiet && !flags.load.tui, bandwidth };
+    let mut view = StatusView { line, tell: voice.heard && !global.quiet && !flags.load.tui, bandwidth };
     let metrics = flags.load.metrics.map(Metrics::start).transpose()?;
 
     let (kept, done) = if args.no_store {
         (None, unkept(spec, run, &mut *live, &stop, &clock, &mut view)?)
     } else {
-        let store = Store::open(place::store(global.store.as_deref())?)?;
+        let store = Store::open(paths::store(global.store.as_deref())?)?;
         let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(flags.history()?);
         let (kept, done) = bench.run_io(spec, run, None, &clock, &mut view)?;
         (Some(kept), done)
@@ -198,7 +198,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &Parsed, global: &Global) -> Result<
             notes: notes.to_vec(),
         };
         let options = OutputOptions { terse_version: words.terse_version, remarks, ..OutputOptions::new() };
-        let mut text = output::written(outcome, &formats, &options)?;
+        let mut text = output::render_formats(outcome, &formats, &options)?;
         if formats.contains(&Format::Normal) {
             text.push_str(&marked(&voice.words(&findings, notes, id)));
         }
@@ -228,7 +228,7 @@ struct Voice {
 }
 
 impl Voice {
-    fn new(args: &IoArgs, words: &RunWords, formats: &[Format], quiet: bool) -> Self {
+    fn new(args: &IoArgs, words: &RunFlags, formats: &[Format], quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let shown =
             formats.contains(&Format::Normal) && words.output.is_none() && !args.flags.load.output.events();
@@ -262,7 +262,7 @@ fn marked(text: &str) -> String {
 
 fn remark(finding: &Finding) -> Remark {
     let small = if finding.is_shown() { "" } else { ", below the run's precision" };
-    let effect = format!("effect: {}{small}", finding.effect.words());
+    let effect = format!("effect: {}{small}", finding.effect.describe());
     let evidence = finding.evidence.iter().map(|fact| format!("{}: {}", fact.what, fact.found));
     Remark {
         id: finding.id.to_owned(),
@@ -285,7 +285,7 @@ fn seeds(run: &IoRun) -> String {
 }
 
 /// The forms of the result: fio's normal text when nothing is said.
-fn formats(words: &RunWords) -> Vec<Format> {
+fn formats(words: &RunFlags) -> Vec<Format> {
     let form = |format: &OutputFormat| match format {
         OutputFormat::Normal => Format::Normal,
         OutputFormat::Terse => Format::Terse,
@@ -296,22 +296,22 @@ fn formats(words: &RunWords) -> Vec<Format> {
 }
 
 /// Whether there is a status line.
-fn shows(eta: Eta) -> bool {
+fn shows(eta: EtaFlag) -> bool {
     match eta {
-        Eta::Auto => std::io::stderr().is_terminal(),
-        Eta::Always => true,
-        Eta::Never => false,
+        EtaFlag::Auto => std::io::stderr().is_terminal(),
+        EtaFlag::Always => true,
+        EtaFlag::Never => false,
     }
 }
 
 /// The status line, and what should be known before the first I/O.
-struct Seen {
+struct StatusView {
     line: StatusLine,
     tell: bool,
     bandwidth: Option<BandwidthLog>,
 }
 
-impl Watcher for Seen {
+impl IoWatcher for StatusView {
     fn event(&mut self, event: &IoEvent<'_>) {
         if let (IoEvent::Tick(tick), Some(log)) = (event, &mut self.bandwidth) {
             log.tick(tick);
@@ -324,8 +324,8 @@ impl Watcher for Seen {
     }
 }
 
-impl View for Seen {
-    fn looked(&mut self, facts: &Facts) {
+impl IoRunWatcher for StatusView {
+    fn looked(&mut self, facts: &StorageFacts) {
         let findings: Vec<Finding> =
             io_findings(facts).into_iter().filter(|finding| finding.severity != Severity::Note).collect();
         if self.tell && !findings.is_empty() {
@@ -350,7 +350,7 @@ fn write(file: Option<&mut File>, text: &str) -> Result<()> {
 /// The status line on standard error, with the result so far at intervals where that is asked for.
 fn view(
     jobs: &Jobs,
-    words: &RunWords,
+    words: &RunFlags,
     formats: &[Format],
     line: bool,
     clock: &Clock,
@@ -375,8 +375,8 @@ fn unkept(
     live: &mut dyn Live,
     stop: &Stop,
     clock: &Clock,
-    view: &mut Seen,
-) -> Result<IoDone> {
+    view: &mut StatusView,
+) -> Result<IoRunOutcome> {
     struct Shown<'a>(&'a mut dyn Live);
     impl Sink for Shown<'_> {
         fn event(&mut self, event: &Event) -> Result<(), SinkError> {

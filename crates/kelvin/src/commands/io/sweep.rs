@@ -5,19 +5,21 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use kelvin_analysis::words::count;
+use kelvin_analysis::effect_text::count;
 use kelvin_diagnose::{Evidence, KeyFigure};
-use kelvin_lab::repeat::Row;
+use kelvin_lab::repeat::GroupRun;
 use kelvin_lab::study::duration;
 use kelvin_lab::{Bench, BenchError, Measured, Planned, bench};
 use kelvin_measure::Bounded;
-use kelvin_measure::event::Role;
-use kelvin_report::Report;
+use kelvin_measure::event::SeriesRole;
+use kelvin_report::RunReport;
 use kelvin_report::figure::{bounded, significant};
 use kelvin_run::Spec;
 use kelvin_run::spec::Setting;
 use kelvin_storage::jobfile;
-use kelvin_store::{Figures, GroupId, GroupKind, Member, NewGroup, Slot, Store, StoredGroup};
+use kelvin_store::{
+    GroupId, GroupKind, GroupMember, GroupSlot, NewGroup, PointStatistics, Store, StoredGroup,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -28,7 +30,7 @@ use crate::args::{Format, Global};
 use crate::commands::groups;
 use crate::exit::Stopped;
 use crate::measure::{Metrics, StoreBench};
-use crate::{live, out, place, signal};
+use crate::{live, out, paths, signal};
 
 /// Combinations beyond these are a mistake in the lists.
 const MOST: usize = 1000;
@@ -38,7 +40,7 @@ const BESIDE: Duration = Duration::from_millis(300);
 /// What is swept. It stands in the group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Plan {
+struct SweepPlan {
     /// The specification that the values are put on, as TOML.
     spec: String,
     /// The options and their values, the first changing slowest; none for a curve.
@@ -76,9 +78,9 @@ impl Cell {
 /// Makes the runs and prints the table.
 pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let words = texts(&args.words)?;
-    let parsed = jobfile::parse_words(&words)?;
+    let parsed = jobfile::parse_arguments(&words)?;
     let base = spec(&parsed, &args.flags)?;
-    let plan = Plan::of(args, &base)?;
+    let plan = SweepPlan::of(args, &base)?;
     let cells = plan.cells();
     for cell in &cells {
         cell.spec(&base).validate().with_context(|| cell.name.clone())?;
@@ -94,7 +96,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, args.flags.load.output.events());
     let metrics = args.flags.load.metrics.map(Metrics::start).transpose()?;
-    let store = Store::open(place::store(global.store.as_deref())?)?;
+    let store = Store::open(paths::store(global.store.as_deref())?)?;
     let group = store.begin_group(&NewGroup {
         kind: GroupKind::Sweep,
         name: base.label.clone(),
@@ -108,7 +110,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let takes = planned.map_or("how long they take is known after the first".into(), |planned| {
         format!("about {} at most", duration(planned.as_secs_f64()))
     });
-    live.say(&format!("group {group}: {}; {takes}", count(runs, "run")));
+    live.message(&format!("group {group}: {}; {takes}", count(runs, "run")));
     let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics)
         .in_history(args.flags.history()?)
         .destroying(&args.flags.i_know_it_destroys);
@@ -134,13 +136,13 @@ fn show(store: &Store, group: GroupId, format: Format) -> Result<()> {
     if format != Format::Text {
         return Ok(());
     }
-    let kelvin = place::kelvin(store.path());
+    let kelvin = paths::kelvin_command(store.path());
     out::line(&format!("Again:  {kelvin} groups {group}   One run:  {kelvin} show RUN"))
 }
 
 /// Makes the runs; how many could not be made or do not count.
 fn make(
-    plan: &Plan,
+    plan: &SweepPlan,
     base: &Spec,
     cells: Vec<Cell>,
     group: GroupId,
@@ -154,7 +156,7 @@ fn make(
         if bench.stopped() {
             return Err(BenchError::Interrupted);
         }
-        let slot = Slot { place: made as u32, block: 0, treatment: cell.name.clone() };
+        let slot = GroupSlot { place: made as u32, block: 0, treatment: cell.name.clone() };
         let spec = cell.spec(base);
         let told = match bench.measure(&Planned { spec: &spec, group, slot: &slot, metrics: &[] }) {
             Ok(measured) => {
@@ -175,7 +177,7 @@ fn make(
         made += 1;
         let left = began.elapsed().as_secs_f64() / made as f64 * total.saturating_sub(made) as f64;
         let left = if made < total { format!(" · about {} left", duration(left)) } else { String::new() };
-        bench.tell(&format!("{told} · {made} of {total}{left}"));
+        bench.report(&format!("{told} · {made} of {total}{left}"));
     }
     Ok(failed)
 }
@@ -183,11 +185,11 @@ fn make(
 fn of_run(cell: &Cell, measured: &Measured) -> String {
     let figure = measured.figures.first();
     let value = figure.and_then(|figure| figure.value).map_or("–".into(), significant);
-    let void = if measured.counts() { String::new() } else { format!(", {}", measured.judgement.words()) };
+    let void = if measured.counts() { String::new() } else { format!(", {}", measured.judgement.describe()) };
     format!("{}, run {}: {value} IOPS{void}", cell.name, measured.run)
 }
 
-impl Plan {
+impl SweepPlan {
     fn of(args: &SweepArgs, base: &Spec) -> Result<Self> {
         let given = [
             ("bs", &args.bs),
@@ -310,26 +312,26 @@ fn suits_curve(base: &Spec) -> Result<()> {
 
 /// A run of a sweep with what the table shows.
 struct Line {
-    member: Member,
+    member: GroupMember,
     figures: Vec<KeyFigure>,
-    sums: Figures,
+    sums: PointStatistics,
     /// Mean, p50, p95, p99 and p99.9 in µs: response times where there was a rate, in which I/Os that had not begun when the
     /// window closed are longer than all others.
     times: [Option<Bounded>; 5],
     /// Whether the rate was not kept.
     behind: bool,
-    series: Vec<(String, Role)>,
+    series: Vec<(String, SeriesRole)>,
     asked: Option<f64>,
 }
 
 fn lines(store: &Store, group: &StoredGroup) -> Result<Vec<Line>> {
-    let line = |member: Member| -> Result<Line> {
+    let line = |member: GroupMember| -> Result<Line> {
         let run = store.load(member.run)?;
-        let evidence = Evidence::of(&run)?;
+        let evidence = Evidence::from_run(&run)?;
         let point = evidence.point(0);
-        let report = Report::of(&run)?;
+        let report = RunReport::from_run(&run)?;
         let times = report.points.first().map(|point| {
-            let seen = point.seen();
+            let seen = point.client_latency();
             [seen.mean_us, seen.p50_us, seen.p95_us, seen.p99_us, seen.p999_us]
         });
         let schedule = report.points.first().and_then(|point| point.schedule.as_ref());
@@ -337,7 +339,7 @@ fn lines(store: &Store, group: &StoredGroup) -> Result<Vec<Line>> {
             times: times.unwrap_or_default(),
             behind: schedule.is_some_and(|schedule| schedule.overloaded),
             figures: kelvin_diagnose::key_figures(&run, &evidence, 0, &[])?,
-            sums: run.figures(0)?,
+            sums: run.point_statistics(0)?,
             series: run.info.kinds.iter().map(|series| (series.name.clone(), series.role)).collect(),
             asked: point.and_then(|point| Some(point.window.as_ref()?.schedule?.rate)),
             member,
@@ -366,11 +368,11 @@ fn micros(times: &kelvin_measure::Histogram, percent: Option<f64>) -> Option<f64
 
 /// The table of a stored sweep.
 pub(crate) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
-    let plan: Plan = groups::plan(group)?;
+    let plan: SweepPlan = groups::plan(group)?;
     let lines = lines(store, group)?;
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
-    let what = groups::of_what(store, group)?;
+    let what = groups::describe_first_run(store, group)?;
     let mut text = format!("\ngroup {}{name}: {what}, {began}\n\n", group.id);
     if plan.curve.is_some() {
         curve(&mut text, &lines);
@@ -400,7 +402,7 @@ fn shown(value: Option<f64>) -> String {
 }
 
 /// A row for each combination; where reads and writes are mixed, one for each of them under it.
-fn cells(text: &mut String, plan: &Plan, lines: &[Line]) {
+fn cells(text: &mut String, plan: &SweepPlan, lines: &[Line]) {
     let wide = |axis: &Axis| {
         axis.values.iter().map(|value| value.chars().count()).chain([axis.option.len()]).max().unwrap_or(0)
     };
@@ -435,7 +437,7 @@ fn by_series(text: &mut String, widths: &[usize], line: &Line) {
         .series
         .iter()
         .zip(&line.sums.kinds)
-        .filter(|((_, role), _)| *role == Role::Transaction)
+        .filter(|((_, role), _)| *role == SeriesRole::Transaction)
         .collect();
     if transactions.len() < 2 {
         return;
@@ -488,7 +490,7 @@ fn curve(text: &mut String, lines: &[Line]) {
 
 /// The same for programs.
 pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
-    let plan: Plan = groups::plan(group)?;
+    let plan: SweepPlan = groups::plan(group)?;
     let cell = |line: &Line| {
         let figures: serde_json::Map<String, Value> =
             line.figures.iter().map(|figure| (figure.id.clone(), json!(figure.value))).collect();
@@ -514,8 +516,8 @@ pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
 }
 
 /// The answer in a few words: the best run.
-pub(crate) fn in_short(rows: &[Row]) -> String {
-    let value = |row: &&Row| row.figures.first().and_then(|figure| figure.value);
+pub(crate) fn in_short(rows: &[GroupRun]) -> String {
+    let value = |row: &&GroupRun| row.figures.first().and_then(|figure| figure.value);
     let best = rows
         .iter()
         .filter(|row| row.counts())

@@ -2,15 +2,15 @@
 
 use super::*;
 
-fn parsed(name: &str, text: &str) -> (String, Parsed) {
+fn parsed(name: &str, text: &str) -> (String, ParsedStream) {
     (name.to_owned(), parse_json(text, Some(Path::new(name))).unwrap())
 }
 
-fn buffered() -> (String, Parsed) {
+fn buffered() -> (String, ParsedStream) {
     parsed("buffered.json", include_str!("samples/buffered.json"))
 }
 
-fn direct() -> (String, Parsed) {
+fn direct() -> (String, ParsedStream) {
     parsed("direct.json", include_str!("samples/direct.json"))
 }
 

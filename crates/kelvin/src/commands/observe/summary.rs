@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{Absent, Metric, Observation, Observer, PlaceOf, Reading, WaitGroup};
+use kelvin_measure::observation::{
+    DatabaseDirectory, Metric, Observation, Observer, Reading, UnavailableMetrics, WaitGroup,
+};
 
 use crate::out::wrapped;
 
@@ -56,8 +58,8 @@ pub(super) struct Summary {
     seen: BTreeMap<u32, u64>,
     looks: u64,
     occurrences: BTreeMap<u32, String>,
-    absent: Vec<Absent>,
-    places: Vec<PlaceOf>,
+    absent: Vec<UnavailableMetrics>,
+    places: Vec<DatabaseDirectory>,
 }
 
 impl Summary {
@@ -364,7 +366,7 @@ fn figure(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kelvin_measure::observation::{Occurrence, Waits};
+    use kelvin_measure::observation::{Occurrence, WaitSamples};
 
     use super::super::line;
     use super::*;
@@ -386,7 +388,7 @@ mod tests {
         metrics.push(metric("host.run_queue.total.delay", "s/s"));
         metrics.extend(disk.iter().map(|name| metric(&format!("host.disk.vda.{name}"), "")));
         metrics.push(metric("host.network.eth0.rx_bytes", "B/s"));
-        let place = |role: &str| PlaceOf {
+        let place = |role: &str| DatabaseDirectory {
             role: role.into(),
             path: "/data".into(),
             device: Some("vda".into()),
@@ -398,7 +400,7 @@ mod tests {
             source: "host".into(),
             first: 0,
             metrics,
-            absent: vec![Absent { what: absent.0.into(), why: absent.1.repeat(5) }],
+            absent: vec![UnavailableMetrics { what: absent.0.into(), why: absent.1.repeat(5) }],
             places: vec![place("data"), place("wal")],
         }));
         summary.take(&Observation::Observer(Observer {
@@ -430,10 +432,10 @@ mod tests {
             first: 0,
             groups: vec![group("CPU", ""), group("LWLock", "WALWrite")],
         });
-        summary.take(&Observation::Waits(Waits {
+        summary.take(&Observation::Waits(WaitSamples {
             looks: 20,
             seen: vec![(0, 10), (1, 45)],
-            ..Waits::default()
+            ..WaitSamples::default()
         }));
         summary.take(&Observation::Occurrence(Occurrence {
             id: 1,

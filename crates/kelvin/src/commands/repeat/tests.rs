@@ -1,14 +1,14 @@
 use kelvin_lab::repeat::Steady;
 use kelvin_lab::simulated::figure;
-use kelvin_run::spec::{Beginning, ResetHow, WorkloadName};
-use kelvin_store::{RunId, Slot};
+use kelvin_run::spec::{ResetMethod, StartingData, WorkloadName};
+use kelvin_store::{GroupSlot, RunId};
 
 use super::*;
 
-fn rows(values: &[f64]) -> Vec<Row> {
-    let row = |(place, value): (usize, &f64)| Row {
+fn rows(values: &[f64]) -> Vec<GroupRun> {
+    let row = |(place, value): (usize, &f64)| GroupRun {
         run: RunId(place as i64 + 11),
-        slot: Slot { place: place as u32, block: place as u32, treatment: String::new() },
+        slot: GroupSlot { place: place as u32, block: place as u32, treatment: String::new() },
         void: None,
         figures: vec![figure("tps", *value), figure("server-cpu", 2.4e6 / value), figure("p99", 3.0)],
         steady: Steady::Yes,
@@ -22,14 +22,14 @@ const VALUES: [f64; 8] = [12_034.0, 12_101.0, 11_987.5, 12_080.0, 11_921.0, 12_0
 
 #[test]
 fn a_yes_has_everything_that_makes_it_one() {
-    let plan = Plan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
+    let plan = RepeatPlan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
     let mut all = rows(&VALUES[..7]);
     all[2].void = Some(
         "void: Another machine's guests took 9.1 % of this one's processors while it was measured".into(),
     );
     insta::assert_snapshot!(
         "repeats_yes",
-        page(&plan, &Summary::of(&plan, &all), "template: every run begins from the same data")
+        page(&plan, &RepeatSummary::of(&plan, &all), "template: every run begins from the same data")
     );
 }
 
@@ -37,26 +37,26 @@ fn a_yes_has_everything_that_makes_it_one() {
 fn a_no_says_what_is_missing() {
     let spec = Spec::new(WorkloadName::Pgbench);
     let mut text = String::new();
-    let unreset = groups::in_words(&[(String::new(), Some(Beginning::Left))], HOW_TO_RESET);
-    let few = Plan::fixed(&spec, 3);
-    text.push_str(&page(&few, &Summary::of(&few, &rows(&VALUES[..3])), &unreset));
-    let until = Plan::until(&spec, 6, 30, 0.004);
-    text.push_str(&page(&until, &Summary::of(&until, &rows(&VALUES)), &unreset));
+    let unreset = groups::describe_resets(&[(String::new(), Some(StartingData::Left))], HOW_TO_RESET);
+    let few = RepeatPlan::fixed(&spec, 3);
+    text.push_str(&page(&few, &RepeatSummary::of(&few, &rows(&VALUES[..3])), &unreset));
+    let until = RepeatPlan::until(&spec, 6, 30, 0.004);
+    text.push_str(&page(&until, &RepeatSummary::of(&until, &rows(&VALUES)), &unreset));
     let mut drifting = rows(&[12_000.0, 11_700.0, 11_350.0, 11_020.0, 10_650.0, 10_400.0]);
     drifting[1].steady = Steady::No("Throughput fell by 12 % within the window".into());
     drifting[3].failed = 4;
     drifting[5].steady = Steady::Unknown;
-    let fixed = Plan { replace: 0, ..Plan::fixed(&spec, 6) };
-    text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting), &unreset));
+    let fixed = RepeatPlan { replace: 0, ..RepeatPlan::fixed(&spec, 6) };
+    text.push_str(&page(&fixed, &RepeatSummary::of(&fixed, &drifting), &unreset));
     drifting[0].void = Some("partial: it was interrupted".into());
-    text.push_str(&page(&fixed, &Summary::of(&fixed, &drifting[..2]), &unreset));
+    text.push_str(&page(&fixed, &RepeatSummary::of(&fixed, &drifting[..2]), &unreset));
     insta::assert_snapshot!("repeats_no", text);
 }
 
 #[test]
 fn the_list_says_it_in_a_few_words() {
-    let plan = Plan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
-    let short = |values: &[f64]| in_short(&Summary::of(&plan, &rows(values)));
+    let plan = RepeatPlan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
+    let short = |values: &[f64]| in_short(&RepeatSummary::of(&plan, &rows(values)));
     let words = [short(&VALUES), short(&VALUES[..4]), short(&[]), short(&[1.0; 1])];
     assert_eq!(words, ["yes, ± 0.76 %", "no, 2 more, ± 1.26 %", "no, 6 more", "no, 5 more"]);
 }
@@ -71,14 +71,14 @@ fn shares_read_well() {
 #[test]
 fn a_group_says_whether_its_runs_began_alike() {
     let side = |name: &str, how| (name.to_owned(), how);
-    let words = |sides: &[(String, Option<Beginning>)]| groups::in_words(sides, "WRITE THIS");
-    let auto = Some(Beginning::Reset(ResetHow::Auto));
+    let words = |sides: &[(String, Option<StartingData>)]| groups::describe_resets(sides, "WRITE THIS");
+    let auto = Some(StartingData::Reset(ResetMethod::Auto));
     assert_eq!(words(&[side("A", auto), side("B", auto)]), "auto: every run begins from the same data");
-    let none = words(&[side("", Some(Beginning::Left))]);
+    let none = words(&[side("", Some(StartingData::Left))]);
     assert!(none.starts_with("none: ") && none.contains("WRITE THIS"), "{none}");
-    let mixed = words(&[side("A", auto), side("B", Some(Beginning::Left)), side("A'", auto)]);
+    let mixed = words(&[side("A", auto), side("B", Some(StartingData::Left)), side("A'", auto)]);
     assert!(mixed.contains("(A: auto, B: none, A': auto)") && mixed.contains("WRITE THIS"), "{mixed}");
-    assert!(words(&[side("", Some(Beginning::Made))]).contains("makes its data anew"));
+    assert!(words(&[side("", Some(StartingData::Made))]).contains("makes its data anew"));
     assert!(words(&[side("", None)]).starts_with("not known"));
     assert_eq!(words(&[]), "no run was made");
 }

@@ -1,7 +1,7 @@
 //! `kelvin server`: the servers that kelvin keeps for its runs, and the settings of others.
 
+mod external_servers;
 mod mysql;
-mod others;
 mod profile;
 mod shown;
 
@@ -14,11 +14,11 @@ use kelvin_database::postgres::settings::differences;
 use crate::args::{Global, ProfileArgs, ServerCommand, ServerEngine};
 use crate::exit::Code;
 use crate::out;
-use crate::place;
+use crate::paths;
 
 /// Starts, stops, describes or changes it.
 pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
-    let manager = Manager::new(place::servers()?);
+    let manager = Manager::new(paths::servers()?);
     let mut tell = |text: &str| {
         if !global.quiet {
             out::note(text);
@@ -59,11 +59,11 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
                 out::write(&shown::status(&status))?;
             }
             for status in others {
-                out::write(&mysql::shown(&status))?;
+                out::write(&mysql::describe_status(&status))?;
             }
         }
         ServerCommand::Diff { target: Some(target), profile, .. } => {
-            others::diff(target, profile, global, &mut tell)?;
+            external_servers::diff(target, profile, global, &mut tell)?;
         }
         ServerCommand::Diff { target: None, version, profile } => {
             let version = manager.version(*version)?;
@@ -73,9 +73,9 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
             out::write(&shown::differences(&format!("PostgreSQL {version}"), &profile.name, &found))?;
         }
         ServerCommand::Apply { target, profile, allow_settings } => {
-            others::apply(target, profile, *allow_settings, global, &mut tell)?;
+            external_servers::apply(target, profile, *allow_settings, global, &mut tell)?;
         }
-        ServerCommand::Restore { target } => others::restore(target.as_ref(), &manager, &mut tell)?,
+        ServerCommand::Restore { target } => external_servers::restore(target.as_ref(), &manager, &mut tell)?,
     }
     Ok(Code::Success)
 }

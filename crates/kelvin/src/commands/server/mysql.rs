@@ -52,7 +52,7 @@ pub(super) fn up(
 }
 
 /// A managed server, as PostgreSQL's are shown.
-pub(super) fn shown(status: &Status) -> String {
+pub(super) fn describe_status(status: &Status) -> String {
     let state = status.pid.map_or_else(|| "stopped".to_owned(), |pid| format!("running, process {pid}"));
     let uptime = status.uptime.map_or(String::new(), |time| format!(", up {} s", time.as_secs()));
     format!(

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use kelvin_database::managed::{Host, Load, Profile};
+use kelvin_database::managed::{HostResources, Profile, ProfileLoad};
 use kelvin_diagnose::Evidence;
 use kelvin_run::Spec;
 use kelvin_store::Store;
 
 use crate::args::Global;
-use crate::place;
+use crate::paths;
 
 /// A file of settings is a page or two.
 const LONGEST: u64 = 1 << 20;
@@ -20,7 +20,12 @@ pub(super) fn is_built_in(name: &str) -> bool {
 }
 
 /// The profile of this name, or of this file.
-pub(super) fn resolve(name: &str, sized_for: Option<&str>, host: Host, global: &Global) -> Result<Profile> {
+pub(super) fn resolve(
+    name: &str,
+    sized_for: Option<&str>,
+    host: HostResources,
+    global: &Global,
+) -> Result<Profile> {
     if let Some(run) = sized_for
         && name != "steady"
     {
@@ -58,7 +63,7 @@ fn read(path: &Path) -> Result<Profile> {
 
 /// [`load`] of a built-in profile of MySQL's; only the length of a specification's run counts, since no run has its redo
 /// measured by the name that PostgreSQL's log has.
-pub(super) fn load_of(name: &str, sized_for: Option<&str>, global: &Global) -> Result<Load> {
+pub(super) fn load_of(name: &str, sized_for: Option<&str>, global: &Global) -> Result<ProfileLoad> {
     match sized_for {
         Some(run) if name != "steady" => bail!("--for {run}: only the profile steady is sized for a run"),
         other => load(other, global).map(|(load, _)| load),
@@ -67,18 +72,18 @@ pub(super) fn load_of(name: &str, sized_for: Option<&str>, global: &Global) -> R
 
 /// The load for which steady is sized: that of a stored run, with its log as measured, or of a specification. With what is
 /// to be known of it.
-fn load(sized_for: Option<&str>, global: &Global) -> Result<(Load, Option<String>)> {
-    let Some(name) = sized_for else { return Ok((Load::default(), None)) };
+fn load(sized_for: Option<&str>, global: &Global) -> Result<(ProfileLoad, Option<String>)> {
+    let Some(name) = sized_for else { return Ok((ProfileLoad::default(), None)) };
     let path = Path::new(name);
     if path.extension().is_some_and(|extension| extension == "toml") || path.is_file() {
         let spec = Spec::read(path).with_context(|| format!("--for {name}"))?;
-        return Ok((Load { seconds: seconds(&spec), ..Load::default() }, None));
+        return Ok((ProfileLoad { seconds: seconds(&spec), ..ProfileLoad::default() }, None));
     }
-    let store = Store::open_read_only(&place::store(global.store.as_deref())?)
+    let store = Store::open_read_only(&paths::store(global.store.as_deref())?)
         .with_context(|| format!("--for {name}: it is no file, and there are no stored runs"))?;
     let run = store.load(store.find(name)?)?;
     let spec = Spec::parse(&run.info.spec_toml, &format!("the specification of run {}", run.id))?;
-    let evidence = Evidence::of(&run)?;
+    let evidence = Evidence::from_run(&run)?;
     let rates =
         evidence.points().filter_map(|point| evidence.mean(point.point, kelvin_diagnose::metric::WAL_BYTES));
     let rate = rates.reduce(f64::max).filter(|rate| *rate > 0.0);
@@ -101,7 +106,7 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<(Load, Option<String
             rate.unwrap_or(0.0) / 1e6
         )
     });
-    Ok((Load { wal_rate: rate, seconds: seconds(&spec), database }, caution))
+    Ok((ProfileLoad { wal_rate: rate, seconds: seconds(&spec), database }, caution))
 }
 
 /// Ramp-up and window of all points: a checkpoint comes before the run, not before each of them.

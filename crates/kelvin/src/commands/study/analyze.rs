@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use kelvin_analysis::Analysis;
-use kelvin_lab::study::Stored;
-use kelvin_lab::study::notebook::Part;
-use kelvin_lab::study::{Entry, Folder, Plan, State, Study};
+use kelvin_lab::study::StoredRunFacts;
+use kelvin_lab::study::notebook::NotebookPart;
+use kelvin_lab::study::{Folder, LedgerEntry, State, Study, StudyPlan};
 use kelvin_store::Store;
 
 use super::find;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Analyses, prints, and fills the notebook's parts and `next.toml`.
 pub(super) fn analyze(args: &AnalyzeArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
-    let found = Found::of(&folder, global)?;
+    let found = AnalyzedStudy::analyze_folder(&folder, global)?;
     if !args.no_write {
         found.write(&folder)?;
     }
@@ -34,27 +34,27 @@ pub(super) fn analyze(args: &AnalyzeArgs, global: &Global) -> Result<Code> {
 }
 
 /// A study with its analysis.
-pub(super) struct Found {
+pub(super) struct AnalyzedStudy {
     pub(super) study: Study,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<LedgerEntry>,
     pub(super) analysis: Analysis,
     /// Where its runs are, and their group; none when they are not to be had.
     pub(super) store: Option<(Store, i64)>,
 }
 
-impl Found {
+impl AnalyzedStudy {
     /// Reads and analyses. The ledger has every figure; a store that is not there any more costs the columns that only it
     /// knows, and is told.
-    pub(super) fn of(folder: &Folder, global: &Global) -> Result<Self> {
+    pub(super) fn analyze_folder(folder: &Folder, global: &Global) -> Result<Self> {
         let study = folder.study()?;
         let entries = folder.ledger()?;
-        let session = State::of(&Plan::of(&study), &entries).session;
+        let session = State::of(&StudyPlan::of(&study), &entries).session;
         let store = session.and_then(|session| {
             let path = global.store.clone().unwrap_or(session.store);
             match Store::open_read_only(&path) {
                 Ok(store) => Some((store, session.group)),
                 Err(error) => {
-                    tell(
+                    note_progress(
                         global,
                         &format!("the runs' store is left out: {error}; --store FILE names another place"),
                     );
@@ -66,7 +66,7 @@ impl Found {
             Some((store, group)) => more(store, *group, &entries, global),
             None => BTreeMap::new(),
         };
-        let input = kelvin_lab::study::gather(&study, &entries, &stored);
+        let input = kelvin_lab::study::analysis_input(&study, &entries, &stored);
         let analysis = kelvin_analysis::analyze(&input).context("the study cannot be analysed")?;
         Ok(Self { study, entries, analysis, store })
     }
@@ -74,8 +74,11 @@ impl Found {
     /// The notebook's parts, and the questions as a file.
     pub(super) fn write(&self, folder: &Folder) -> Result<()> {
         let text = kelvin_report::study::text(&self.analysis);
-        folder.note(Part::Analysis, &format!("```text\n{}\n```", text.trim_end().replace("```", "'''")))?;
-        folder.note(Part::Next, &kelvin_report::study::next_markdown(&self.analysis))?;
+        folder.note(
+            NotebookPart::Analysis,
+            &format!("```text\n{}\n```", text.trim_end().replace("```", "'''")),
+        )?;
+        folder.note(NotebookPart::Next, &kelvin_report::study::next_markdown(&self.analysis))?;
         let path = folder.path().join("next.toml");
         let questions = kelvin_report::study::next_toml(&self.analysis);
         std::fs::write(&path, questions).with_context(|| format!("cannot write {}", path.display()))
@@ -83,29 +86,39 @@ impl Found {
 }
 
 /// What the store adds to each run of the ledger.
-fn more(store: &Store, group: i64, entries: &[Entry], global: &Global) -> BTreeMap<i64, Stored> {
+fn more(
+    store: &Store,
+    group: i64,
+    entries: &[LedgerEntry],
+    global: &Global,
+) -> BTreeMap<i64, StoredRunFacts> {
     let runs = kelvin_lab::study::measured(entries);
     let (began, mut told) = (Instant::now(), Instant::now());
     let mut found = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
         if began.elapsed() > PATIENCE && told.elapsed() > PATIENCE {
             told = Instant::now();
-            tell(global, &format!("reading run {} of {}", at + 1, runs.len()));
+            note_progress(global, &format!("reading run {} of {}", at + 1, runs.len()));
         }
-        match kelvin_lab::study::stored(store, group, *run) {
+        match kelvin_lab::study::stored_run_facts(store, group, *run) {
             Ok(Some(stored)) => {
                 found.insert(run.0, stored);
             }
             Ok(None) => {
-                tell(global, &format!("run {run} of {} is not of this study", store.path().display()));
+                note_progress(
+                    global,
+                    &format!("run {run} of {} is not of this study", store.path().display()),
+                );
             }
-            Err(error) => tell(global, &format!("run {run} adds nothing beside the ledger: {error}")),
+            Err(error) => {
+                note_progress(global, &format!("run {run} adds nothing beside the ledger: {error}"));
+            }
         }
     }
     found
 }
 
-pub(super) fn tell(global: &Global, text: &str) {
+pub(super) fn note_progress(global: &Global, text: &str) {
     if !global.quiet {
         out::note(&format!("kelvin: {text}"));
     }

@@ -5,7 +5,7 @@ use kelvin_lab::study::Folder;
 use serde::Serialize;
 
 use super::page::{WIDTH, cut, table};
-use super::{Situation, registry};
+use super::{StudyStatus, registry};
 use crate::args::ListArgs;
 use crate::exit::Code;
 use crate::out;
@@ -65,10 +65,10 @@ fn inside(path: &std::path::Path) -> Vec<Folder> {
 fn line(folder: Folder) -> Line {
     let shown = folder.path().display().to_string();
     let last = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    match Situation::of(folder) {
+    match StudyStatus::read(folder) {
         Ok(situation) => Line {
             name: situation.study.name.clone(),
-            state: situation.words().into(),
+            state: situation.label().into(),
             runs: situation.plan.runs.len(),
             done: situation.state.counted_runs(),
             void: situation.state.void.len(),

@@ -1,17 +1,17 @@
 //! `kelvin study lock`.
 
 use anyhow::{Result, bail};
-use kelvin_lab::study::{Lock, notebook::Part};
+use kelvin_lab::study::{Lock, notebook::NotebookPart};
 
 use super::page::locked;
-use super::{Situation, find, plan};
+use super::{StudyStatus, find, plan};
 use crate::args::FolderArgs;
 use crate::exit::Code;
 use crate::out;
 
 /// Fixes the hypothesis and what decides its answer.
 pub(super) fn lock(args: &FolderArgs) -> Result<Code> {
-    let situation = Situation::of(find(&args.study)?)?;
+    let situation = StudyStatus::read(find(&args.study)?)?;
     if let Some(lock) = &situation.lock {
         bail!(
             "it is locked since {}; what changes now shows as a deviation, and another hypothesis is another study: \
@@ -25,8 +25,10 @@ pub(super) fn lock(args: &FolderArgs) -> Result<Code> {
     lock.write(&situation.folder.lock_path())?;
     let words = locked(&lock);
     let shown = format!("Locked {words}, by kelvin {}.", lock.kelvin);
-    situation.folder.note(Part::Lock, &shown)?;
-    situation.folder.note(Part::Plan, &format!("```\n{}```", plan::in_short(&situation).trim_start()))?;
+    situation.folder.note(NotebookPart::Lock, &shown)?;
+    situation
+        .folder
+        .note(NotebookPart::Plan, &format!("```\n{}```", plan::in_short(&situation).trim_start()))?;
     out::line(&format!("locked {words}"))?;
     Ok(Code::Success)
 }

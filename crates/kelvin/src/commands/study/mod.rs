@@ -1,7 +1,6 @@
 //! `kelvin study`: one file a subcommand.
 
 mod analyze;
-mod conditions;
 mod fork;
 mod list;
 mod lock;
@@ -13,7 +12,8 @@ mod registry;
 mod report;
 mod run;
 mod show;
-mod situation;
+mod study_factors;
+mod study_status;
 
 use anyhow::Result;
 use kelvin_lab::study::Folder;
@@ -21,7 +21,7 @@ use kelvin_lab::study::Folder;
 use crate::args::{Global, StudyCommand, StudyFolder};
 use crate::exit::Code;
 
-pub(crate) use situation::Situation;
+pub(crate) use study_status::StudyStatus;
 
 /// Does what was asked for.
 pub(crate) fn study(command: &StudyCommand, global: &Global) -> Result<Code> {

@@ -1,10 +1,10 @@
 //! Text for a terminal, as plan and show have it in common.
 
-pub(super) use kelvin_analysis::words::count as counted;
+pub(super) use kelvin_analysis::effect_text::count as counted;
 use kelvin_lab::study::{Direction, Lock};
 pub(super) use kelvin_report::text::cut;
 
-use super::Situation;
+use super::StudyStatus;
 use crate::out::wrapped;
 
 /// Columns.
@@ -17,7 +17,7 @@ pub(super) fn paragraph(text: &mut String, lead: &str, words: &str) {
 }
 
 /// Name, question, goal and hypothesis.
-pub(super) fn head(text: &mut String, situation: &Situation) {
+pub(super) fn head(text: &mut String, situation: &StudyStatus) {
     let study = &situation.study;
     text.push_str(&format!("study {} in {}\n", study.name, situation.folder.path().display()));
     if let Some(parent) = &study.parent {
@@ -56,7 +56,7 @@ pub(super) fn head(text: &mut String, situation: &Situation) {
     lock(text, situation);
 }
 
-fn lock(text: &mut String, situation: &Situation) {
+fn lock(text: &mut String, situation: &StudyStatus) {
     match &situation.lock {
         None => paragraph(
             text,

@@ -6,7 +6,7 @@ use kelvin_lab::study::{
 };
 
 use super::page::{WIDTH, counted, cut, head, paragraph, percent, table};
-use super::{Situation, find};
+use super::{StudyStatus, find};
 use crate::args::PlanArgs;
 use crate::exit::Code;
 use crate::live::grouped;
@@ -17,13 +17,13 @@ const LEVEL: usize = 14;
 
 /// Shows the plan.
 pub(super) fn plan(args: &PlanArgs) -> Result<Code> {
-    let situation = Situation::of(find(&args.study)?)?;
+    let situation = StudyStatus::read(find(&args.study)?)?;
     out::write(&render(&situation, args.cv.map(kelvin_lab::study::Share::ratio)))?;
     Ok(Code::Success)
 }
 
 /// The whole plan as text.
-pub(super) fn render(situation: &Situation, cv: Option<f64>) -> String {
+pub(super) fn render(situation: &StudyStatus, cv: Option<f64>) -> String {
     let mut text = String::new();
     head(&mut text, situation);
     factors(&mut text, situation);
@@ -34,14 +34,14 @@ pub(super) fn render(situation: &Situation, cv: Option<f64>) -> String {
 }
 
 /// What the notebook keeps of it: everything but what stands in the file, and the runs.
-pub(super) fn in_short(situation: &Situation) -> String {
+pub(super) fn in_short(situation: &StudyStatus) -> String {
     let mut text = String::new();
     summary(&mut text, situation, None);
     aliases(&mut text, situation);
     text
 }
 
-fn factors(text: &mut String, situation: &Situation) {
+fn factors(text: &mut String, situation: &StudyStatus) {
     let mut rows =
         vec![["factor", "levels, the base first", "what is changed", ""].map(str::to_owned).to_vec()];
     for (index, factor) in situation.study.factors.iter().enumerate() {
@@ -57,7 +57,7 @@ fn factors(text: &mut String, situation: &Situation) {
     table(text, &rows, |_| true);
 }
 
-fn summary(text: &mut String, situation: &Situation, cv: Option<f64>) {
+fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
     let (study, plan, state) = (&situation.study, &situation.plan, &situation.state);
     text.push('\n');
     let control = if study.design.control { " and the base once more as a control" } else { "" };
@@ -82,7 +82,7 @@ fn summary(text: &mut String, situation: &Situation, cv: Option<f64>) {
         paragraph(text, "restart ", &words);
     }
 
-    paragraph(text, "reset   ", &study.run.beginning().in_words("how = \"auto\" in [run.reset]"));
+    paragraph(text, "reset   ", &study.run.beginning().describe("how = \"auto\" in [run.reset]"));
 
     let estimate = situation.estimate();
     let (total, left) = (estimate.seconds(plan.runs.len()), estimate.seconds(state.missing()));
@@ -103,7 +103,7 @@ fn summary(text: &mut String, situation: &Situation, cv: Option<f64>) {
     paragraph(text, "power   ", &power(situation, cv));
 }
 
-fn power(situation: &Situation, asked: Option<f64>) -> String {
+fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let (study, plan) = (&situation.study, &situation.plan);
     let (cv, from) = match (asked, pooled_variation(study, plan, &situation.state)) {
         (Some(cv), _) => (cv, "as you say".to_owned()),
@@ -154,7 +154,7 @@ fn power(situation: &Situation, asked: Option<f64>) -> String {
     )
 }
 
-fn aliases(text: &mut String, situation: &Situation) {
+fn aliases(text: &mut String, situation: &StudyStatus) {
     if situation.study.design.kind != DesignKind::Fractional {
         return;
     }
@@ -171,7 +171,7 @@ fn aliases(text: &mut String, situation: &Situation) {
     }
 }
 
-fn runs(text: &mut String, situation: &Situation) {
+fn runs(text: &mut String, situation: &StudyStatus) {
     let (study, plan, state) = (&situation.study, &situation.plan, &situation.state);
     let restarting: Vec<bool> = study.factors.iter().map(restarts).collect();
     let estimate = situation.estimate();
@@ -208,7 +208,7 @@ fn runs(text: &mut String, situation: &Situation) {
     table(text, &rows, |column| levels.contains(&column));
 }
 
-fn outcome(situation: &Situation, planned: usize) -> String {
+fn outcome(situation: &StudyStatus, planned: usize) -> String {
     let tries = situation.state.tries(planned);
     let value = situation.state.result(planned).and_then(|result| result.value(&situation.study.goal.metric));
     let value = value

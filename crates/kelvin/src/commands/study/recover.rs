@@ -10,7 +10,7 @@ use crate::out;
 /// Puts everything back that the study's undo journal names.
 pub(super) fn recover(args: &RecoverArgs) -> Result<Code> {
     let folder = find(&args.study)?;
-    let put_back = super::run::put_back(&folder)?;
+    let put_back = super::run::restore_factors(&folder)?;
     if put_back.is_empty() {
         out::line("nothing is left to put back")?;
     }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use kelvin_lab::study::Folder;
 
-use crate::place;
+use crate::paths;
 
 /// Folders that are remembered; the oldest go first.
 const MOST: usize = 1000;
 
 fn file() -> Result<PathBuf> {
-    Ok(place::data_directory()?.join("studies.json"))
+    Ok(paths::data_directory()?.join("studies.json"))
 }
 
 /// The folders, the newest last. One that is there no more is left out.

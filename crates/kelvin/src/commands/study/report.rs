@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kelvin_report::Report;
+use kelvin_report::RunReport;
 use kelvin_report::study;
 
-use super::analyze::{Found, tell};
+use super::analyze::{AnalyzedStudy, note_progress};
 use super::find;
 use crate::args::{Global, StudyReportArgs};
 use crate::exit::Code;
@@ -18,7 +18,7 @@ const PAGES: &str = "runs";
 /// Renders and writes.
 pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
-    let found = Found::of(&folder, global)?;
+    let found = AnalyzedStudy::analyze_folder(&folder, global)?;
     found.write(&folder)?;
     if args.with_runs {
         pages(&found, folder.path(), global)?;
@@ -29,7 +29,7 @@ pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
         folder.path().join(&name).is_file().then_some(name)
     };
     let lock = folder.lock()?;
-    let Found { study, entries, analysis, .. } = found;
+    let AnalyzedStudy { study, entries, analysis, .. } = found;
     let dossier = kelvin_lab::study::dossier(&study, lock.as_ref(), &entries, &notebook, analysis, &page);
     match &args.output {
         Some(file) if file == Path::new("-") => out::write(&study::markdown(&dossier))?,
@@ -46,20 +46,20 @@ pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
 }
 
 /// A page for each run that the store has.
-fn pages(found: &Found, folder: &Path, global: &Global) -> Result<()> {
+fn pages(found: &AnalyzedStudy, folder: &Path, global: &Global) -> Result<()> {
     let (store, group) =
         found.store.as_ref().context("the runs' pages need their store; say where with --store FILE")?;
     let directory = folder.join(PAGES);
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     for run in kelvin_lab::study::measured(&found.entries) {
         if store.membership(run)?.is_none_or(|member| member.group.0 != *group) {
-            tell(global, &format!("run {run} of {} is not of this study", store.path().display()));
+            note_progress(global, &format!("run {run} of {} is not of this study", store.path().display()));
             continue;
         }
-        let html = kelvin_report::html::render(&Report::load(store, run)?)?;
+        let html = kelvin_report::html::render(&RunReport::load(store, run)?)?;
         let file: PathBuf = directory.join(format!("run-{run}.html"));
         out::file(&file, &html, true)?;
     }
-    tell(global, &format!("wrote the runs' pages to {}", directory.display()));
+    note_progress(global, &format!("wrote the runs' pages to {}", directory.display()));
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use kelvin_lab::BenchError;
 use kelvin_lab::study::{
-    Ended, Execution, Facts, Folder, Ledger, Opening, State, StudyError, Surroundings, begin, duration,
-    execute, facts, notebook::Part,
+    EnvironmentFacts, Execution, Folder, Ledger, Opening, State, StudyEnd, StudyEnvironment, StudyError,
+    begin, duration, execute, facts, notebook::NotebookPart,
 };
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
@@ -15,14 +15,14 @@ use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
 use kelvin_workload::Stop;
 use serde_json::json;
 
-use super::conditions;
-use super::{Situation, find, plan, registry, show};
+use super::study_factors;
+use super::{StudyStatus, find, plan, registry, show};
 use crate::args::{Global, StudyRunArgs};
 use crate::exit::Code;
 use crate::live;
 use crate::measure::StoreBench;
 use crate::open::{self, Purpose};
-use crate::{out, place, signal};
+use crate::{out, paths, signal};
 
 /// A server that crashed may have much to recover; after this long it is not coming back.
 const COMES_BACK: Duration = Duration::from_mins(5);
@@ -32,22 +32,22 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
     // Nobody else runs it from here on, and what the ledger says stays true.
     let (mut ledger, entries) = Ledger::open(&folder.ledger_path())?;
-    let mut situation = Situation::with(folder, |plan| State::of(plan, &entries))?;
+    let mut situation = StudyStatus::with(folder, |plan| State::of(plan, &entries))?;
     consent(args, &situation)?;
     let budget = args.replacements.unwrap_or(situation.plan.replacements);
     registry::remember(&situation.folder);
 
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
-    for one in put_back(&situation.folder)? {
-        live.say(&format!("put back, as an earlier session was killed: {one}"));
+    for one in restore_factors(&situation.folder)? {
+        live.message(&format!("put back, as an earlier session was killed: {one}"));
     }
-    let store_path = place::store(global.store.as_deref())?;
+    let store_path = paths::store(global.store.as_deref())?;
     let store_path = std::path::absolute(&store_path).unwrap_or(store_path);
     let store = Store::open(&store_path)?;
     let group = group(&store, &store_path, &situation)?;
     forsake(&store, group, &situation)?;
-    let facts = surroundings(&situation.study.run, &mut |text| live.say(text))?;
+    let facts = surroundings(&situation.study.run, &mut |text| live.message(text))?;
 
     let opening = Opening {
         study: &situation.study,
@@ -58,12 +58,12 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
         group,
     };
     let deviations = begin(&mut ledger, &mut situation.state, &opening)?;
-    live.say(&greeting(&situation));
+    live.message(&greeting(&situation));
     for deviation in &deviations {
-        live.say(&format!("deviation: {}", deviation.describe()));
+        live.message(&format!("deviation: {}", deviation.describe()));
     }
 
-    let mut conditions = conditions::of(&situation, args, global.quiet)?;
+    let mut conditions = study_factors::make_applier(&situation, args, global.quiet)?;
     let mut database = Database { spec: &situation.study.run, store: &store, stop: stop.clone() };
     let mut bench = StoreBench::new(&store, &mut *live, &stop, None).destroying(&args.i_know_it_destroys);
     let execution = Execution {
@@ -78,14 +78,14 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     drop(bench);
     drop(conditions);
 
-    situation.folder.note(Part::Plan, &fenced(&plan::in_short(&situation)))?;
-    situation.folder.note(Part::Runs, &fenced(&show::happened(&situation)))?;
+    situation.folder.note(NotebookPart::Plan, &fenced(&plan::in_short(&situation)))?;
+    situation.folder.note(NotebookPart::Runs, &fenced(&show::happened(&situation)))?;
     out::write(&show::render(&situation))?;
     tell(&situation, ended)
 }
 
 /// A file may come from anybody: whoever runs it decides what it may do beside measuring.
-fn consent(args: &StudyRunArgs, situation: &Situation) -> Result<()> {
+fn consent(args: &StudyRunArgs, situation: &StudyStatus) -> Result<()> {
     if args.allow_commands {
         return Ok(());
     }
@@ -113,13 +113,13 @@ fn consent(args: &StudyRunArgs, situation: &Situation) -> Result<()> {
 }
 
 /// Puts back what an earlier session left changed; says what.
-pub(super) fn put_back(folder: &Folder) -> Result<Vec<String>> {
-    conditions::recover(&folder.undo_path())
+pub(super) fn restore_factors(folder: &Folder) -> Result<Vec<String>> {
+    study_factors::recover(&folder.undo_path())
         .with_context(|| format!("what {} names cannot be put back", folder.undo_path().display()))
 }
 
 /// The group of the study's runs: that of the sessions before, or a new one.
-fn group(store: &Store, path: &Path, situation: &Situation) -> Result<GroupId> {
+fn group(store: &Store, path: &Path, situation: &StudyStatus) -> Result<GroupId> {
     if let Some(session) = &situation.state.session {
         let id = GroupId(session.group);
         let known = store.group(id)?.filter(|group| {
@@ -154,7 +154,7 @@ fn group(store: &Store, path: &Path, situation: &Situation) -> Result<GroupId> {
 
 /// A run that the store has and the ledger has not was made by a session that was killed before it could write it down:
 /// it is made again, and must not count twice.
-fn forsake(store: &Store, group: GroupId, situation: &Situation) -> Result<()> {
+fn forsake(store: &Store, group: GroupId, situation: &StudyStatus) -> Result<()> {
     let known = situation.state.known_runs();
     for member in store.members(group)? {
         if member.void.is_none() && !known.contains(&member.run) {
@@ -166,7 +166,7 @@ fn forsake(store: &Store, group: GroupId, situation: &Situation) -> Result<()> {
 }
 
 /// What this session runs on.
-fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<Facts> {
+fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<EnvironmentFacts> {
     let mut facts = facts(env!("CARGO_PKG_VERSION"));
     if spec.workload == WorkloadName::Io {
         return Ok(facts);
@@ -177,7 +177,7 @@ fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<Facts> {
     Ok(facts)
 }
 
-fn greeting(situation: &Situation) -> String {
+fn greeting(situation: &StudyStatus) -> String {
     let (plan, state) = (&situation.plan, &situation.state);
     let estimate = situation.estimate();
     let mark = if situation.lock.is_some() { "" } else { " · EXPLORATORY: the hypothesis is not locked" };
@@ -198,21 +198,21 @@ fn fenced(text: &str) -> String {
     format!("```\n{}\n```", text.trim())
 }
 
-fn tell(situation: &Situation, ended: Result<Ended, StudyError>) -> Result<Code> {
+fn tell(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<Code> {
     let again = format!("kelvin study run {}", situation.folder.path().display());
     match ended {
-        Ok(Ended::Complete) => {
+        Ok(StudyEnd::Complete) => {
             out::line(&format!("\nAnalysis: kelvin study analyze {}", situation.folder.path().display()))?;
             Ok(Code::Success)
         }
-        Ok(Ended::Missing(missing)) => {
+        Ok(StudyEnd::Missing(missing)) => {
             eprintln!(
                 "kelvin: {missing} planned runs have no result that counts, and the replacements are used up; more with \
                  {again} --replacements N"
             );
             Ok(Code::NotValid)
         }
-        Ok(Ended::Interrupted) => {
+        Ok(StudyEnd::Interrupted) => {
             out::note(&format!("kelvin: stopped; everything is put back, and {again} goes on from here"));
             Ok(Code::Interrupted)
         }
@@ -231,7 +231,7 @@ struct Database<'a> {
     stop: Stop,
 }
 
-impl Surroundings for Database<'_> {
+impl StudyEnvironment for Database<'_> {
     fn revive(&mut self) -> Result<(), BenchError> {
         let since = Instant::now();
         loop {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use kelvin_lab::study::duration;
 
 use super::page::{counted, cut, head, paragraph, table};
-use super::{Situation, find};
+use super::{StudyStatus, find};
 use crate::args::FolderArgs;
 use crate::exit::Code;
 use crate::live::grouped;
@@ -12,13 +12,13 @@ use crate::out;
 
 /// Shows one study.
 pub(super) fn show(args: &FolderArgs) -> Result<Code> {
-    let situation = Situation::of(find(&args.study)?)?;
+    let situation = StudyStatus::read(find(&args.study)?)?;
     out::write(&render(&situation))?;
     Ok(Code::Success)
 }
 
 /// The whole page as text.
-pub(super) fn render(situation: &Situation) -> String {
+pub(super) fn render(situation: &StudyStatus) -> String {
     let mut text = String::new();
     head(&mut text, situation);
     text.push('\n');
@@ -28,7 +28,7 @@ pub(super) fn render(situation: &Situation) -> String {
 }
 
 /// What happened in the runs: the notebook's fifth phase.
-pub(super) fn happened(situation: &Situation) -> String {
+pub(super) fn happened(situation: &StudyStatus) -> String {
     let mut text = String::new();
     let (plan, state) = (&situation.plan, &situation.state);
     let left = match state.missing() {
@@ -37,7 +37,7 @@ pub(super) fn happened(situation: &Situation) -> String {
     };
     let words = format!(
         "{}: {} of {} runs done, {} void, {} failed; {} of {} replacements left{left}",
-        situation.words(),
+        situation.label(),
         state.counted_runs(),
         plan.runs.len(),
         state.void.len(),
@@ -92,7 +92,7 @@ pub(super) fn happened(situation: &Situation) -> String {
 }
 
 /// The cells with what was measured in them; what it means is the analysis's.
-fn cells(text: &mut String, situation: &Situation) {
+fn cells(text: &mut String, situation: &StudyStatus) {
     let counted = situation.state.counted(&situation.plan);
     if counted.is_empty() {
         return;

@@ -4,18 +4,19 @@ use std::path::Path;
 
 use kelvin_diagnose::KeyFigure;
 use kelvin_lab::study::{
-    Attempt, Deviation, Entry, Event, Facts, Folder, Lock, Plan, Results, State, Study, Template, study_toml,
+    Attempt, Deviation, EnvironmentFacts, Folder, LedgerEntry, LedgerEvent, Lock, Results, State, Study,
+    StudyPlan, Template, study_toml,
 };
 use kelvin_store::RunId;
 
-use super::{Situation, plan, show};
+use super::{StudyStatus, plan, show};
 
 fn study(text: &str) -> Study {
     Study::parse(text, "study.toml", Path::new(".")).unwrap()
 }
 
 /// A folder that is there, under a name that is always the same in what is shown.
-fn situation(text: &str, happened: impl Fn(&Plan) -> Vec<Event>, lock: bool) -> (String, String) {
+fn situation(text: &str, happened: impl Fn(&StudyPlan) -> Vec<LedgerEvent>, lock: bool) -> (String, String) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("buffers");
     let (folder, _) = Folder::create(&path, text).unwrap();
@@ -25,9 +26,10 @@ fn situation(text: &str, happened: impl Fn(&Plan) -> Vec<Event>, lock: bool) -> 
         lock.write(&folder.lock_path()).unwrap();
     }
     let at = "2026-11-21T20:20:00Z".parse().unwrap();
-    let entries =
-        |plan: &Plan| happened(plan).into_iter().map(|event| Entry { at, event }).collect::<Vec<_>>();
-    let situation = Situation::with(folder, |plan| State::of(plan, &entries(plan))).unwrap();
+    let entries = |plan: &StudyPlan| {
+        happened(plan).into_iter().map(|event| LedgerEntry { at, event }).collect::<Vec<_>>()
+    };
+    let situation = StudyStatus::with(folder, |plan| State::of(plan, &entries(plan))).unwrap();
     let shown = |text: String| text.replace(&place.path().display().to_string(), "/studies");
     let pages = (shown(plan::render(&situation, None)), shown(show::render(&situation)));
     for line in pages.0.lines().chain(pages.1.lines()) {
@@ -40,14 +42,14 @@ fn example() -> String {
     study_toml(Template::Factorial, "buffers")
 }
 
-fn nothing(_: &Plan) -> Vec<Event> {
+fn nothing(_: &StudyPlan) -> Vec<LedgerEvent> {
     Vec::new()
 }
 
 /// The first block and a half, with one void run, one that failed, and a reboot between.
-fn a_while(plan: &Plan) -> Vec<Event> {
-    let facts = |kernel: &str| Facts::from([("kernel".to_owned(), kernel.to_owned())]);
-    let session = |kernel: &str| Event::Session {
+fn a_while(plan: &StudyPlan) -> Vec<LedgerEvent> {
+    let facts = |kernel: &str| EnvironmentFacts::from([("kernel".to_owned(), kernel.to_owned())]);
+    let session = |kernel: &str| LedgerEvent::Session {
         store: "/home/me/.local/share/kelvin/kelvin.db".into(),
         group: 3,
         lock: None,
@@ -57,7 +59,7 @@ fn a_while(plan: &Plan) -> Vec<Event> {
     for (place, &run) in plan.runs.iter().take(14).enumerate() {
         let attempt =
             Attempt { place: place as u32, block: run.block, treatment: plan.treatment(run).name.clone() };
-        events.push(Event::Started { attempt: attempt.clone() });
+        events.push(LedgerEvent::Started { attempt: attempt.clone() });
         let value = 30_000.0 + 911.0 * run.treatment as f64 + 37.0 * place as f64;
         let figure = KeyFigure {
             id: "nopm".into(),
@@ -69,17 +71,19 @@ fn a_while(plan: &Plan) -> Vec<Event> {
         };
         let results = Results { run: RunId(place as i64 + 40), seconds: 171.5, figures: vec![figure] };
         events.push(match place {
-            5 => Event::Void {
+            5 => LedgerEvent::Void {
                 attempt,
                 results,
                 why: vec!["a checkpoint fell into the measured window (checkpoint-in-window)".into()],
             },
-            11 => Event::Failed { attempt, why: "cannot connect to the server: it is starting up".into() },
-            _ => Event::Measured { attempt, results },
+            11 => {
+                LedgerEvent::Failed { attempt, why: "cannot connect to the server: it is starting up".into() }
+            }
+            _ => LedgerEvent::Measured { attempt, results },
         });
     }
     events.push(session("6.1.0-26"));
-    events.push(Event::Deviation(Deviation {
+    events.push(LedgerEvent::Deviation(Deviation {
         of: "environment".into(),
         key: "kernel".into(),
         from: Some("6.1.0-25".into()),

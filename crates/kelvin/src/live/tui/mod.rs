@@ -24,7 +24,7 @@ use kelvin_workload::Stop;
 
 use super::Live;
 use super::terminal::Terminal;
-use model::About;
+use model::ViewHeader;
 use screen::Screen;
 use screen::give_back;
 pub(crate) use screen::give_back_in_a_hurry;
@@ -40,7 +40,7 @@ const MOST_SAID: usize = 500;
 /// The view on the whole terminal. The terminal is taken over when there is something to show, so that passwords can
 /// be asked for before.
 pub(crate) struct Tui {
-    about: About,
+    about: ViewHeader,
     stop: Stop,
     up: Option<Up>,
     /// What is said before the terminal is taken over, or where it cannot be, is shown as ever.
@@ -74,7 +74,7 @@ impl Tui {
 
     fn over(spec: &Spec, stop: &Stop) -> Self {
         let target = kelvin_measure::redact(spec.target.as_str());
-        let about = About { workload: spec.workload.as_str().into(), target, ..About::default() };
+        let about = ViewHeader { workload: spec.workload.as_str().into(), target, ..ViewHeader::default() };
         Self {
             about,
             stop: stop.clone(),
@@ -94,7 +94,7 @@ impl Tui {
                 Ok(up) => self.up = Some(up),
                 Err(error) => {
                     self.failed = true;
-                    self.plain.say(&format!("no full screen ({error}); plain progress instead"));
+                    self.plain.message(&format!("no full screen ({error}); plain progress instead"));
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Tui {
         let _ = thread.join();
         give_back();
         for text in std::mem::take(&mut self.said) {
-            self.plain.say(&text);
+            self.plain.message(&text);
         }
     }
 }
@@ -149,7 +149,7 @@ impl Live for Tui {
     fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec) {
         self.begun = true;
         self.plain.begin(id, info, spec);
-        let context = Context::of(id, info);
+        let context = Context::from_stored_run(id, info);
         let points = match spec.workload {
             WorkloadName::Io => Some(spec.io.phases() as usize),
             _ => (!spec.load.find_max).then(|| spec.load.points().len()),
@@ -169,12 +169,12 @@ impl Live for Tui {
         self.send(Message::Event(Box::new(event.clone())));
     }
 
-    fn say(&mut self, text: &str) {
+    fn message(&mut self, text: &str) {
         if self.up.is_some() {
             self.remember(text);
             self.send(Message::Say(text.to_owned()));
         } else {
-            self.plain.say(text);
+            self.plain.message(text);
         }
     }
 

@@ -2,24 +2,25 @@
 
 use std::time::Duration;
 
-use kelvin_diagnose::{Context, Effect, Fact, Finding, Of, Severity};
+use kelvin_diagnose::{Context, Effect, EffectBasis, EvidenceLine, Finding, Severity};
 use kelvin_measure::event::{
-    Arrivals, ErrorCount, Event, KindCounts, Part, Per, Phase, Role, Second, Series,
+    Arrivals, ErrorCount, Event, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole,
 };
 use kelvin_measure::observation::{
-    Absent, Metric, Observation, Observer, Occurrence, PlaceOf, Reading, StatementTotals, Waits,
+    DatabaseDirectory, Metric, Observation, Observer, Occurrence, Reading, StatementTotals,
+    UnavailableMetrics, WaitSamples,
 };
 use kelvin_observe::postgres::wait_group;
 use ratatui::backend::TestBackend;
 use ratatui::terminal::Terminal;
 
-use super::draw::{self, Asked, Ink};
-use super::model::{About, Looked, Model};
+use super::draw::{self, Ink, ViewOptions};
+use super::model::{Looked, Model, ViewHeader};
 
 const SECOND: u64 = 1_000_000_000;
 
 /// The picture as text; trailing blanks are left out.
-fn picture(model: &Model, width: u16, height: u16, asked: Asked) -> String {
+fn picture(model: &Model, width: u16, height: u16, asked: ViewOptions) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let ink = Ink { colour: true };
     let area = ratatui::layout::Rect::new(0, 0, width, height);
@@ -30,8 +31,8 @@ fn picture(model: &Model, width: u16, height: u16, asked: Asked) -> String {
     lines.join("\n")
 }
 
-fn about() -> About {
-    About { workload: "tproc-c".into(), target: "postgres".into(), ..About::default() }
+fn about() -> ViewHeader {
+    ViewHeader { workload: "tproc-c".into(), target: "postgres".into(), ..ViewHeader::default() }
 }
 
 fn series() -> Vec<Series> {
@@ -44,7 +45,7 @@ fn begun(series: Vec<Series>, points: Option<usize>) -> Model {
     context.workload = "tproc-c".into();
     context.target = "postgres".into();
     context.headline = "NOPM".into();
-    context.per = Per::Minute;
+    context.per = RatePeriod::Minute;
     context.series = series;
     model.begin(&context, points);
     model
@@ -61,7 +62,7 @@ fn counts(committed: u64, micros: u64) -> KindCounts {
     counts
 }
 
-fn second(point: u32, at: i64, part: Part, kinds: Vec<KindCounts>) -> Event {
+fn second(point: u32, at: i64, part: LoadPart, kinds: Vec<KindCounts>) -> Event {
     Event::Second(Second { point, second: at, part, kinds })
 }
 
@@ -92,7 +93,7 @@ const METRICS: [&str; 23] = [
 ];
 
 fn observers() -> Vec<Observation> {
-    let place = |role: &str, device: &str| PlaceOf {
+    let place = |role: &str, device: &str| DatabaseDirectory {
         role: role.into(),
         path: format!("/srv/{role}"),
         device: Some(device.into()),
@@ -137,7 +138,7 @@ fn busy() -> Model {
             model.tick(Duration::from_secs(now));
             model.event(&phase(Phase::Measure, 1, 6, Some(60)));
         }
-        let part = if at < 0 { Part::RampUp } else { Part::Measured };
+        let part = if at < 0 { LoadPart::RampUp } else { LoadPart::Measured };
         let slow = if (20..26).contains(&at) { 3 } else { 1 };
         model.event(&second(
             1,
@@ -149,7 +150,13 @@ fn busy() -> Model {
         let log = if slow > 1 { 50 } else { 12 };
         let seen = vec![(0, 24), (1, log), (2, 9), (3, 8), (4, 5)];
         let rows = vec![("public.warehouse".into(), 3)];
-        model.event(&Event::Observed(Observation::Waits(Waits { at, looks: 10, seen, rows, lock_looks: 1 })));
+        model.event(&Event::Observed(Observation::Waits(WaitSamples {
+            at,
+            looks: 10,
+            seen,
+            rows,
+            lock_looks: 1,
+        })));
         let mut values = vec![0.42, 0.01, 0.2, 0.08, 0.01, 0.02, 0.03, 0.31, 0.12, 0.0];
         values.extend([310.0, 1204.0, 0.84, 1.3, 0.41, 0.0, 820.0, 0.3, f32::NAN, 0.2, 0.05, 1.1, 0.3]);
         model.event(&Event::Observed(Observation::Reading(Reading { at, first: 0, values })));
@@ -207,8 +214,8 @@ fn finding(severity: Severity, title: &str) -> Finding {
         severity,
         point: Some(1),
         title: title.into(),
-        evidence: vec![Fact::new("checkpoint", "6 s")],
-        effect: Effect::up_to(0.64, Of::Throughput),
+        evidence: vec![EvidenceLine::new("checkpoint", "6 s")],
+        effect: Effect::up_to(0.64, EffectBasis::Throughput),
         below_precision: false,
         threshold: String::new(),
         next: "set max_wal_size to 8 GB and let the ramp-up cover one checkpoint".into(),
@@ -217,34 +224,37 @@ fn finding(severity: Severity, title: &str) -> Finding {
 
 #[test]
 fn a_busy_run_at_80_by_24() {
-    insta::assert_snapshot!(picture(&busy(), 80, 24, Asked::default()));
+    insta::assert_snapshot!(picture(&busy(), 80, 24, ViewOptions::default()));
 }
 
 #[test]
 fn a_busy_run_at_200_by_60() {
-    insta::assert_snapshot!(picture(&busy(), 200, 60, Asked::default()));
+    insta::assert_snapshot!(picture(&busy(), 200, 60, ViewOptions::default()));
 }
 
 /// An open loop on SQLite: no sessions, nothing seen of the host but why not.
 #[test]
 fn a_search_on_sqlite_at_80_by_24() {
     let response =
-        Series { role: Role::Response { of: 0 }, ..Series::transaction("New-Order, response", false) };
+        Series { role: SeriesRole::Response { of: 0 }, ..Series::transaction("New-Order, response", false) };
     let mut model = begun(vec![series().remove(0), response], None);
     model.about.target = "sqlite".into();
-    let absent = Absent { what: "host.cpu".into(), why: "cannot read /proc/stat: permission denied".into() };
+    let absent = UnavailableMetrics {
+        what: "host.cpu".into(),
+        why: "cannot read /proc/stat: permission denied".into(),
+    };
     let observer = Observer { source: "host".into(), absent: vec![absent], ..Observer::default() };
     model.event(&Event::Observed(Observation::Observer(observer)));
     model.event(&phase(Phase::Connect, 2, 0, None));
     model.event(&phase(Phase::Measure, 2, 0, Some(10)));
     for at in 0..4 {
-        model.event(&second(2, at, Part::Measured, vec![counts(400, 900), counts(400, 4000)]));
+        model.event(&second(2, at, LoadPart::Measured, vec![counts(400, 900), counts(400, 4000)]));
         let arrivals = Arrivals { point: 2, second: at, due: 410, refused: 2, waiting: Some(7) };
         model.event(&Event::Arrivals(arrivals));
     }
     model.tick(Duration::from_secs(4));
     model.stopping = true;
-    insta::assert_snapshot!(picture(&model, 80, 24, Asked::default()));
+    insta::assert_snapshot!(picture(&model, 80, 24, ViewOptions::default()));
 }
 
 #[test]
@@ -255,12 +265,12 @@ fn making_the_data_and_a_terminal_that_is_too_small() {
     model.event(&progress(0));
     model.tick(Duration::from_secs(8));
     model.event(&progress(2));
-    insta::assert_snapshot!(picture(&model, 60, 10, Asked::default()));
+    insta::assert_snapshot!(picture(&model, 60, 10, ViewOptions::default()));
 }
 
 #[test]
 fn the_keys_are_explained() {
-    let asked = Asked { help: true, paused: true };
+    let asked = ViewOptions { help: true, paused: true };
     insta::assert_snapshot!(picture(&busy(), 80, 24, asked));
 }
 
@@ -271,8 +281,8 @@ fn every_size_can_be_drawn() {
     for model in &models {
         for width in (1..30).chain([79, 80, 81, 139, 140, 300]) {
             for height in (1..30).chain([90]) {
-                picture(model, width, height, Asked::default());
-                picture(model, width, height, Asked { help: true, paused: true });
+                picture(model, width, height, ViewOptions::default());
+                picture(model, width, height, ViewOptions { help: true, paused: true });
             }
         }
     }
@@ -284,7 +294,7 @@ fn without_colours_nothing_is_lost() {
     let area = ratatui::layout::Rect::new(0, 0, 200, 60);
     let draw = |colour| {
         let mut buffer = ratatui::buffer::Buffer::empty(area);
-        draw::draw(&mut buffer, area, &busy(), Asked::default(), Ink { colour });
+        draw::draw(&mut buffer, area, &busy(), ViewOptions::default(), Ink { colour });
         buffer
     };
     let (with, without) = (draw(true), draw(false));
@@ -303,10 +313,10 @@ fn late_samples_count_and_a_new_point_begins_at_nothing() {
     let mut model = begun(series(), Some(2));
     model.event(&phase(Phase::Connect, 0, 0, None));
     model.event(&phase(Phase::Measure, 0, 0, Some(10)));
-    model.event(&second(0, 0, Part::Measured, vec![counts(100, 900), counts(10, 900)]));
-    model.event(&second(0, 1, Part::Measured, vec![counts(50, 900), counts(10, 900)]));
-    model.event(&second(0, 0, Part::Measured, vec![counts(3, 900), counts(0, 900)]));
-    model.event(&second(0, 10, Part::Tail, vec![counts(7, 900), counts(0, 900)]));
+    model.event(&second(0, 0, LoadPart::Measured, vec![counts(100, 900), counts(10, 900)]));
+    model.event(&second(0, 1, LoadPart::Measured, vec![counts(50, 900), counts(10, 900)]));
+    model.event(&second(0, 0, LoadPart::Measured, vec![counts(3, 900), counts(0, 900)]));
+    model.event(&second(0, 10, LoadPart::Tail, vec![counts(7, 900), counts(0, 900)]));
     assert_eq!((model.load.headline, model.load.now, model.load.seconds), (153, 50, 2.0));
     assert_eq!(model.pace(model.load.headline, 2.0), Some(4590.0));
     assert_eq!(model.load.kinds[1].good, 20);
@@ -320,30 +330,30 @@ fn late_samples_count_and_a_new_point_begins_at_nothing() {
 /// Two devices, of which the first phase reads one at a rate.
 #[test]
 fn a_run_of_io_jobs_has_workers_and_devices() {
-    let mut model = Model::new(About { workload: "io".into(), ..About::default() });
+    let mut model = Model::new(ViewHeader { workload: "io".into(), ..ViewHeader::default() });
     let mut context = Context::default();
     (context.workload, context.target, context.headline) = ("io".into(), "/data/f".into(), "IOPS".into());
-    context.per = Per::Second;
+    context.per = RatePeriod::Second;
     let response =
-        Series { role: Role::Response { of: 0 }, ..Series::transaction("read sda, response", false) };
+        Series { role: SeriesRole::Response { of: 0 }, ..Series::transaction("read sda, response", false) };
     context.series =
         vec![Series::transaction("read sda", true), Series::transaction("write sdb", true), response];
     model.begin(&context, Some(2));
     model.event(&phase(Phase::Connect, 0, 0, None));
     model.event(&phase(Phase::Measure, 0, 0, Some(2)));
     let none = KindCounts::default;
-    model.event(&second(0, 0, Part::Measured, vec![counts(400, 100), none(), counts(400, 5_000)]));
+    model.event(&second(0, 0, LoadPart::Measured, vec![counts(400, 100), none(), counts(400, 5_000)]));
     assert!(model.load.is_open(), "everything had a rate");
-    assert!(picture(&model, 80, 24, Asked::default()).contains("response time"));
+    assert!(picture(&model, 80, 24, ViewOptions::default()).contains("response time"));
     model.event(&phase(Phase::Connect, 1, 2, None));
     model.event(&phase(Phase::Measure, 1, 2, Some(2)));
     for at in 0..2 {
-        model.event(&second(1, at, Part::Measured, vec![counts(300, 90), counts(200, 900), none()]));
+        model.event(&second(1, at, LoadPart::Measured, vec![counts(300, 90), counts(200, 900), none()]));
     }
     model.event(&Event::Phase { point: 1, phase: Phase::Stop, at: 4_100_000_000, users: 8, planned: None });
-    model.event(&second(1, 2, Part::Measured, vec![counts(25, 90), counts(25, 900), none()]));
+    model.event(&second(1, 2, LoadPart::Measured, vec![counts(25, 90), counts(25, 900), none()]));
     assert!(!model.load.is_open() && (model.load.seconds - 2.1).abs() < 1e-9);
-    insta::assert_snapshot!("an_io_run_at_80_by_24", picture(&model, 80, 24, Asked::default()));
-    let help = picture(&model, 80, 24, Asked { help: true, ..Asked::default() });
+    insta::assert_snapshot!("an_io_run_at_80_by_24", picture(&model, 80, 24, ViewOptions::default()));
+    let help = picture(&model, 80, 24, ViewOptions { help: true, ..ViewOptions::default() });
     assert!(help.contains("by direction and device") && !help.contains("transactions"), "{help}");
 }

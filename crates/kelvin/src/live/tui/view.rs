@@ -13,8 +13,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::draw::{self, Asked, Ink};
-use super::model::{About, Looked, Model};
+use super::draw::{self, Ink, ViewOptions};
+use super::model::{Looked, Model, ViewHeader};
 use super::screen::{self, Screen};
 
 /// The shortest time from one frame to the next.
@@ -53,7 +53,7 @@ pub(in super::super) enum Message {
 pub(super) struct View {
     screen: Screen,
     model: Model,
-    asked: Asked,
+    asked: ViewOptions,
     ink: Ink,
     evidence: Option<Evidence>,
     /// What the evidence holds.
@@ -70,12 +70,12 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(screen: Screen, about: About, stop: Stop) -> Self {
+    pub(super) fn new(screen: Screen, about: ViewHeader, stop: Stop) -> Self {
         let now = Instant::now();
         Self {
             screen,
             model: Model::new(about),
-            asked: Asked::default(),
+            asked: ViewOptions::default(),
             ink: Ink { colour: screen::colours() },
             evidence: None,
             held: 0,
@@ -166,7 +166,7 @@ impl View {
             return;
         }
         let before = Instant::now();
-        self.model.findings = kelvin_diagnose::find(evidence);
+        self.model.findings = kelvin_diagnose::findings_for(evidence);
         self.model.findings.retain(kelvin_diagnose::Finding::is_shown);
         self.model.looked = Looked::UpToDate;
         self.look_cost = before.elapsed();
@@ -215,13 +215,13 @@ impl View {
     fn pressed(&mut self, key: KeyEvent) -> Option<bool> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if control => crate::signal::asked(&self.stop),
+            KeyCode::Char('c') if control => crate::signal::request_stop(&self.stop),
             KeyCode::Char('l') if control => return Some(true),
             KeyCode::Char('q' | 'Q') if !control => {
                 let repeated = self.quit.replace(Instant::now()).is_some_and(|at| at.elapsed() < REPEATED);
                 // The third Ctrl-C ends the process and keeps no report; no letter may do that.
-                if !repeated && !self.stop.now() {
-                    crate::signal::asked(&self.stop);
+                if !repeated && !self.stop.is_immediate() {
+                    crate::signal::request_stop(&self.stop);
                 }
             }
             KeyCode::Char('p' | ' ') if !control => self.asked.paused = !self.asked.paused,

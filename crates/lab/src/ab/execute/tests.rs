@@ -2,7 +2,7 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::Planned;
-use crate::ab::Summary;
+use crate::ab::AbSummary;
 use crate::simulated::studies::plan;
 use crate::simulated::{Simulated, Simulation};
 use kelvin_run::spec::WorkloadName;
@@ -11,9 +11,9 @@ fn specs() -> Vec<Spec> {
     vec![Spec::new(WorkloadName::TprocC); 3]
 }
 
-fn words(progress: &Progress<'_>) -> String {
+fn words(progress: &AbEvent<'_>) -> String {
     match progress {
-        Progress::Ran { row, blocks, pilot, left } => {
+        AbEvent::Ran { row, blocks, pilot, left } => {
             format!(
                 "{} of {blocks}{}, {} s",
                 row.slot.block + 1,
@@ -21,10 +21,10 @@ fn words(progress: &Progress<'_>) -> String {
                 left.as_secs()
             )
         }
-        Progress::Failed { error } => error.clone(),
-        Progress::Planned { planning, left } => format!("{} blocks, {} s", planning.blocks, left.as_secs()),
-        Progress::Looks(looks) => format!("looks: {}", looks.len()),
-        Progress::Looked { look, ends } => format!("look at {}: {ends}", look.blocks),
+        AbEvent::Failed { error } => error.clone(),
+        AbEvent::Planned { planning, left } => format!("{} blocks, {} s", planning.blocks, left.as_secs()),
+        AbEvent::Looks(looks) => format!("looks: {}", looks.len()),
+        AbEvent::Looked { look, ends } => format!("look at {}: {ends}", look.blocks),
     }
 }
 
@@ -36,7 +36,7 @@ fn every_block_has_every_side_twice_with_one_seed() {
         Ok(Simulation::of(100.0))
     });
     let ran = run(&plan(), &specs(), GroupId(1), &mut bench, &words).unwrap();
-    assert!(matches!(ran.ended, Ended::Done));
+    assert!(matches!(ran.ended, RepeatEnd::Done));
     assert_eq!(bench.told.first().map(String::as_str), Some("1 of 6, 230 s"));
     drop(bench);
     let seen = seen.into_inner();
@@ -61,28 +61,28 @@ fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
         run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap()
     };
     let ran = of(&[4]);
-    assert!(matches!(ran.ended, Ended::Done));
+    assert!(matches!(ran.ended, RepeatEnd::Done));
     assert_eq!((ran.rows[4].slot.block, ran.rows[5].slot.block), (1, 1));
     assert_eq!(ran.rows[4].slot.treatment, ran.rows[5].slot.treatment);
-    let summary = Summary::of(&plan, &ran.rows);
+    let summary = AbSummary::of(&plan, &ran.rows);
     assert_eq!((summary.complete, summary.void.len(), summary.too_many_void), (6, 1, false));
 
     let ran = of(&[4, 10]);
-    assert!(matches!(ran.ended, Ended::TooManyVoid));
-    let summary = Summary::of(&plan, &ran.rows);
+    assert!(matches!(ran.ended, RepeatEnd::TooManyVoid));
+    let summary = AbSummary::of(&plan, &ran.rows);
     assert!(summary.too_many_void && summary.complete == 2 && !summary.is_complete());
 }
 
 #[test]
 fn a_pilot_says_how_many_blocks_there_are() {
-    let plan = Plan { effect: Some(0.03), ..plan() };
+    let plan = AbPlan { effect: Some(0.03), ..plan() };
     let mut bench = Simulated::new(|planned: &Planned<'_>| {
         // ± 5 % in no step with the sides.
         let noise = if (planned.slot.place * planned.slot.place) % 5 < 2 { 1.05 } else { 0.95 };
         Ok(Simulation::of(100.0 * noise))
     });
     let ran = run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap();
-    let summary = Summary::of(&plan, &ran.rows);
+    let summary = AbSummary::of(&plan, &ran.rows);
     let planning = summary.course.planning.clone().unwrap();
     assert!(planning.blocks > 12 && summary.complete == planning.blocks, "{planning:?}");
     assert!(planning.pilot > 6, "planned again at the planned end: {planning:?}");
@@ -94,7 +94,7 @@ fn a_pilot_says_how_many_blocks_there_are() {
 
 #[test]
 fn a_clear_difference_ends_it_at_a_look_and_no_other_does() {
-    let plan = Plan { blocks: 20, stop_early: true, ..plan() };
+    let plan = AbPlan { blocks: 20, stop_early: true, ..plan() };
     let of = |slower: f64| {
         let mut bench = Simulated::new(move |planned: &Planned<'_>| {
             let noise = 1.0 + 0.01 * f64::from((planned.slot.place * 7) % 5) - 0.02;
@@ -102,7 +102,7 @@ fn a_clear_difference_ends_it_at_a_look_and_no_other_does() {
             Ok(Simulation::of(100.0 * noise * planted))
         });
         let ran = run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap();
-        (Summary::of(&plan, &ran.rows), bench.told)
+        (AbSummary::of(&plan, &ran.rows), bench.told)
     };
     let (clear, told) = of(0.1);
     assert!(clear.stopped_early && clear.is_complete() && clear.complete == 10);

@@ -1,4 +1,4 @@
-use kelvin_store::{RunId, Slot};
+use kelvin_store::{GroupSlot, RunId};
 
 use super::*;
 use crate::ab::order::order;
@@ -9,16 +9,16 @@ use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
 /// Runs as the plan orders them; `of` gives the value of a treatment in a block.
-fn rows(plan: &Plan, blocks: u32, of: impl Fn(u32, &str) -> f64) -> Vec<Row> {
+fn rows(plan: &AbPlan, blocks: u32, of: impl Fn(u32, &str) -> f64) -> Vec<GroupRun> {
     let treatments = plan.treatments();
     let mut rows = Vec::new();
     for block in 0..blocks {
         for index in order(plan.seed, plan.sides.len(), plan.control, block) {
             let treatment = treatments[index].name.clone();
             let value = of(block, &treatment);
-            rows.push(Row {
+            rows.push(GroupRun {
                 run: RunId(rows.len() as i64 + 1),
-                slot: Slot { place: rows.len() as u32, block, treatment },
+                slot: GroupSlot { place: rows.len() as u32, block, treatment },
                 void: None,
                 figures: vec![figure("tps", value), figure("p50", 9.0 / value), figure("p99", 30.0 / value)],
                 steady: Steady::Unknown,
@@ -43,9 +43,9 @@ fn value(effect: f64) -> impl Fn(u32, &str) -> f64 {
 #[test]
 fn a_difference_beyond_noise_and_floor_is_a_change() {
     let plan = plan();
-    let summary = Summary::of(&plan, &rows(&plan, 6, value(-0.05)));
+    let summary = AbSummary::of(&plan, &rows(&plan, 6, value(-0.05)));
     let found = &summary.comparisons[0];
-    assert_eq!(found.verdict, Verdict::Changed);
+    assert_eq!(found.verdict, ChangeVerdict::Changed);
     assert!(found.low < 0.95 && 0.95 < found.high && found.high < 1.0, "{found:?}");
     // 2 of 2⁶ sign patterns are as far from 1.
     assert_eq!(found.p, 2.0 / 64.0);
@@ -64,10 +64,10 @@ fn a_difference_beyond_noise_and_floor_is_a_change() {
 #[test]
 fn what_is_below_the_control_s_floor_is_within_noise_and_nothing_is_no_change() {
     let plan = plan();
-    let verdict = |rows: &[Row]| Summary::of(&plan, rows).comparisons[0].verdict;
-    assert_eq!(verdict(&rows(&plan, 6, value(0.006))), Verdict::WithinNoise);
-    assert_eq!(verdict(&rows(&plan, 6, value(0.0))), Verdict::NoChange);
-    assert_eq!(verdict(&rows(&plan, 3, value(-0.05))), Verdict::NotTestable);
+    let verdict = |rows: &[GroupRun]| AbSummary::of(&plan, rows).comparisons[0].verdict;
+    assert_eq!(verdict(&rows(&plan, 6, value(0.006))), ChangeVerdict::WithinNoise);
+    assert_eq!(verdict(&rows(&plan, 6, value(0.0))), ChangeVerdict::NoChange);
+    assert_eq!(verdict(&rows(&plan, 3, value(-0.05))), ChangeVerdict::NotTestable);
     // A and A' 8 % apart, now this way and now that: 3 % cannot be resolved, although B is so much below their mean in
     // every block.
     let torn = |block: u32, treatment: &str| {
@@ -78,10 +78,10 @@ fn what_is_below_the_control_s_floor_is_within_noise_and_nothing_is_no_change() 
             _ => 970.0 + f64::from(block % 3),
         }
     };
-    let summary = Summary::of(&plan, &rows(&plan, 6, torn));
-    assert_eq!(summary.comparisons[0].verdict, Verdict::WithinNoise);
+    let summary = AbSummary::of(&plan, &rows(&plan, 6, torn));
+    assert_eq!(summary.comparisons[0].verdict, ChangeVerdict::WithinNoise);
     assert!(summary.comparisons[0].noise > 0.04, "{:?}", summary.comparisons);
-    assert!(Summary::of(&plan, &[]).comparisons.is_empty());
+    assert!(AbSummary::of(&plan, &[]).comparisons.is_empty());
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_block_that_lacks_a_run_is_shown_and_not_counted() {
     let plan = plan();
     let mut all = rows(&plan, 6, value(-0.05));
     all[4].void = Some("steal".into());
-    let summary = Summary::of(&plan, &all);
+    let summary = AbSummary::of(&plan, &all);
     assert_eq!((summary.complete, summary.blocks.len(), summary.is_complete()), (5, 6, false));
     let line = &summary.blocks[1];
     assert_eq!(line.values.iter().filter(|value| value.is_none()).count(), 1);
@@ -101,11 +101,11 @@ fn a_block_that_lacks_a_run_is_shown_and_not_counted() {
 fn three_sides_share_the_error_between_them() {
     let spec = Spec::new(WorkloadName::TprocC);
     let sides = ["a.toml", "b.toml", "c.toml"].map(|file| (file.to_owned(), spec.clone()));
-    let plan = Plan { control: false, ..Plan::of(&sides) };
-    let summary = Summary::of(&plan, &rows(&plan, 6, value(-0.05)));
-    let verdicts: Vec<(&str, Verdict)> =
+    let plan = AbPlan { control: false, ..AbPlan::of(&sides) };
+    let summary = AbSummary::of(&plan, &rows(&plan, 6, value(-0.05)));
+    let verdicts: Vec<(&str, ChangeVerdict)> =
         summary.comparisons.iter().map(|one| (one.side.as_str(), one.verdict)).collect();
-    assert_eq!(verdicts, [("B", Verdict::Changed), ("C", Verdict::NoChange)]);
+    assert_eq!(verdicts, [("B", ChangeVerdict::Changed), ("C", ChangeVerdict::NoChange)]);
     assert!(summary.comparisons.iter().all(|one| (one.confidence - 0.975).abs() < 1e-12));
     assert!(summary.control.is_none() && summary.exploratory.len() == 4);
 }
@@ -130,14 +130,14 @@ fn trial_d5_noise_costs_blocks_as_far_as_the_scatter_goes_with_it() {
                 row.figures[0].value = Some(kept);
             }
         }
-        Summary::of(&plan, &rows).noise.unwrap()
+        AbSummary::of(&plan, &rows).noise.unwrap()
     };
     let dear = noisy(true);
     assert!((dear.runs.high - 0.3).abs() < 1e-9 && dear.runs.accepted && dear.runs.runs == 48, "{dear:?}");
     assert!(dear.explained.unwrap() > 0.9 && dear.more_blocks.unwrap() > 100, "{dear:?}");
     let cheap = noisy(false);
     assert!(cheap.explained.unwrap() < 0.2 && cheap.more_blocks.unwrap() <= 3, "{cheap:?}");
-    assert_eq!(Summary::of(&plan, &rows(&plan, 6, value(0.0))).noise, None);
+    assert_eq!(AbSummary::of(&plan, &rows(&plan, 6, value(0.0))).noise, None);
 }
 
 #[test]
@@ -145,13 +145,13 @@ fn trial_a3_a_comparison_of_an_earlier_version_reads_as_it_was_made() {
     // Its plan does not say that only A ran twice, because there was nothing else.
     let mut stored = serde_json::to_value(plan()).unwrap();
     stored.as_object_mut().unwrap().remove("control-of-a");
-    let plan: Plan = serde_json::from_value(stored).unwrap();
+    let plan: AbPlan = serde_json::from_value(stored).unwrap();
     let names: Vec<String> = plan.treatments().into_iter().map(|one| one.name).collect();
     assert_eq!(names, ["A", "A'", "B"]);
-    let all = rows(&super::Plan { control_of_a: false, ..plan.clone() }, 6, value(-0.05));
-    let all: Vec<Row> = all.into_iter().filter(|row| row.slot.treatment != "B'").collect();
-    let summary = Summary::of(&plan, &all);
-    assert_eq!((summary.complete, summary.comparisons[0].verdict), (6, Verdict::Changed));
+    let all = rows(&super::AbPlan { control_of_a: false, ..plan.clone() }, 6, value(-0.05));
+    let all: Vec<GroupRun> = all.into_iter().filter(|row| row.slot.treatment != "B'").collect();
+    let summary = AbSummary::of(&plan, &all);
+    assert_eq!((summary.complete, summary.comparisons[0].verdict), (6, ChangeVerdict::Changed));
     // A'/A scatters by √2 of a run and B over the mean of both by √(3/2).
     let control = summary.control.unwrap();
     let width = half_width(control.low, control.high).ln_1p();

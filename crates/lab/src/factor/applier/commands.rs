@@ -2,7 +2,7 @@
 
 use super::{Applier, Levels, not_taken};
 use crate::factor::{FactorError, LevelValue, shell};
-use crate::undo::Change;
+use crate::undo::ReversibleChange;
 
 impl Applier {
     /// Undoes the commands that the cell does not have.
@@ -35,7 +35,7 @@ impl Applier {
                 continue;
             }
             let number = self
-                .record(Change::Command { undo: undo.clone() })
+                .record(ReversibleChange::Command { undo: undo.clone() })
                 .map_err(|why| not_taken(factor, level, why))?;
             self.running.insert(factor.name.clone(), (level.name.clone(), number));
             self.at_home(|_| shell::run(apply)).map_err(|why| not_taken(factor, level, why))?;

@@ -1,7 +1,7 @@
 //! Puts cells on and takes them off.
 
 mod commands;
-mod place;
+mod host;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use super::access::{Access, Consent};
 use super::level::{Bound, Side};
-use super::{Factor, FactorError, How, Level, cpus, specification};
+use super::{Factor, FactorError, FactorKind, Level, cpus, specification};
 use crate::bench::BenchError;
-use crate::conditions::{Cell, Conditions};
-use crate::undo::{Change, Journal, Undone, put_back};
+use crate::conditions::{CellConditions, DesignCell};
+use crate::undo::{Journal, RestoredChanges, ReversibleChange, restore_changes};
 use kelvin_run::Spec;
 use kelvin_run::spec::TargetName;
 
@@ -66,7 +66,7 @@ impl Applier {
             access,
             consent,
             tell: Box::new(|_| ()),
-            home: cpus::of(None).map_err(FactorError::Unusable)?,
+            home: cpus::allowed_cpus(None).map_err(FactorError::Unusable)?,
             target: None,
             running: BTreeMap::new(),
             client_group: None,
@@ -85,14 +85,14 @@ impl Applier {
         &self.factors
     }
 
-    /// [`Conditions::apply`] with this crate's error.
-    pub fn put_on(&mut self, cell: &Cell, spec: &mut Spec) -> Result<(), FactorError> {
+    /// [`CellConditions::apply`] with this crate's error.
+    pub fn put_on(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), FactorError> {
         let factors = self.factors.clone();
         let outcome = Self::levels(&factors, cell).and_then(|levels| {
             let mut changed = spec.clone();
             for (factor, level) in &levels {
-                if let How::Spec(path) = &factor.how {
-                    changed = specification::with(&changed, factor, level, path)?;
+                if let FactorKind::Spec(path) = &factor.how {
+                    changed = specification::apply_level(&changed, factor, level, path)?;
                 }
             }
             self.surroundings(&levels, &changed.target)?;
@@ -111,13 +111,13 @@ impl Applier {
         }
     }
 
-    /// [`Conditions::undo`], and what was put back.
-    pub fn take_off(&mut self) -> Result<Undone, FactorError> {
+    /// [`CellConditions::undo`], and what was put back.
+    pub fn take_off(&mut self) -> Result<RestoredChanges, FactorError> {
         self.running.clear();
         self.target = None;
         let client = self.client_home();
-        let Some(mut journal) = self.journal.take() else { return Ok(Undone::default()) };
-        match put_back(&mut journal, &self.access, &|_| true, &mut *self.tell) {
+        let Some(mut journal) = self.journal.take() else { return Ok(RestoredChanges::default()) };
+        match restore_changes(&mut journal, &self.access, &|_| true, &mut *self.tell) {
             Ok(undone) => {
                 journal.end()?;
                 self.alone = None;
@@ -132,7 +132,7 @@ impl Applier {
     }
 
     /// The levels of a cell: every factor at one that it has.
-    fn levels<'a>(factors: &'a [Factor], cell: &Cell) -> Result<Levels<'a>, FactorError> {
+    fn levels<'a>(factors: &'a [Factor], cell: &DesignCell) -> Result<Levels<'a>, FactorError> {
         let unusable = |why: String| Err(FactorError::Unusable(why));
         if let Some(other) = cell.0.iter().find(|one| !factors.iter().any(|factor| factor.name == one.factor))
         {
@@ -165,24 +165,24 @@ impl Applier {
         self.end_commands(levels)?;
         for (factor, level) in levels {
             let done = match &factor.how {
-                How::Kernel(key) => self.kernel(key, &level.value.text()),
-                How::Mount(directory) => self.mount(directory, &level.value.text()),
+                FactorKind::Kernel(key) => self.kernel(key, &level.value.text()),
+                FactorKind::Mount(directory) => self.mount(directory, &level.value.text()),
                 _ => Ok(()),
             };
             done.map_err(|why| not_taken(factor, level, why))?;
         }
         let of_server = levels.iter().any(|(factor, _)| factor.is_of_server());
-        let of_client = levels.iter().any(|(factor, _)| matches!(factor.how, How::Bind(_)));
+        let of_client = levels.iter().any(|(factor, _)| matches!(factor.how, FactorKind::Bind(_)));
         // A server that a run would start from a bound process would be bound with it.
         if of_server || of_client && target.is_managed() {
             self.server(levels, target)?;
         }
         for (factor, level) in levels {
             let done = match factor.how {
-                How::Bind(Bound::Cpus(Side::Client)) => {
+                FactorKind::Bind(Bound::Cpus(Side::Client)) => {
                     cpus::bind_process(std::process::id(), &level.value.text())
                 }
-                How::Bind(Bound::Memory(Side::Client)) => self.client_memory(&level.value.text()),
+                FactorKind::Bind(Bound::Memory(Side::Client)) => self.client_memory(&level.value.text()),
                 _ => Ok(()),
             };
             done.map_err(|why| not_taken(factor, level, why))?;
@@ -190,9 +190,9 @@ impl Applier {
         self.begin_commands(levels)
     }
 
-    fn record(&mut self, change: Change) -> Result<u64, String> {
+    fn record(&mut self, change: ReversibleChange) -> Result<u64, String> {
         // Commands know of each other, or do not: they are their author's.
-        if self.alone.is_none() && !matches!(change, Change::Command { .. }) {
+        if self.alone.is_none() && !matches!(change, ReversibleChange::Command { .. }) {
             self.alone = Some(self.access.manager().lock_changes().map_err(|error| error.to_string())?);
         }
         let journal = match &mut self.journal {
@@ -202,14 +202,14 @@ impl Applier {
         journal.about_to(change).map_err(|error| error.to_string())
     }
 
-    fn pending(&self) -> impl Iterator<Item = &Change> {
+    fn pending(&self) -> impl Iterator<Item = &ReversibleChange> {
         self.journal.iter().flat_map(Journal::pending).map(|pending| &pending.change)
     }
 
     /// Does something whose new processes are not to stand where this process is bound: a server that this thread starts
     /// inherits its CPUs.
     fn at_home<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
-        let bound = cpus::of(None)?;
+        let bound = cpus::allowed_cpus(None)?;
         let group = self.client_group.clone();
         let me = std::process::id().to_string();
         let enter = |directory: &Path| {
@@ -231,13 +231,14 @@ impl Applier {
     /// Brings the threads of this process back to where they were. No journal holds that: it ends with the process.
     fn client_home(&mut self) -> Result<(), String> {
         self.client_group = None;
-        let bound = self.factors.iter().any(|factor| factor.how == How::Bind(Bound::Cpus(Side::Client)));
+        let bound =
+            self.factors.iter().any(|factor| factor.how == FactorKind::Bind(Bound::Cpus(Side::Client)));
         if bound { cpus::bind_process(std::process::id(), &self.home) } else { Ok(()) }
     }
 }
 
-impl Conditions for Applier {
-    fn apply(&mut self, cell: &Cell, spec: &mut Spec) -> Result<(), BenchError> {
+impl CellConditions for Applier {
+    fn apply(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), BenchError> {
         self.put_on(cell, spec).map_err(|error| BenchError::Failed(error.into()))
     }
 

@@ -7,8 +7,8 @@ use kelvin_database::postgres::settings;
 use super::{Applier, Levels, not_taken};
 use crate::factor::access::Server;
 use crate::factor::level::{Bound, HugePages, Side};
-use crate::factor::{FactorError, How, kernel, server};
-use crate::undo::{Change, put_back};
+use crate::factor::{FactorError, FactorKind, kernel, server};
+use crate::undo::{ReversibleChange, restore_changes};
 use kelvin_run::spec::TargetName;
 
 impl Applier {
@@ -22,22 +22,28 @@ impl Applier {
             self.at_home(|this| server::reach(&this.access, target, &mut *this.tell)).map_err(told)?;
         if self.target.as_ref().is_some_and(|old| *old != reached.target) {
             // Another server: the one before gets back what it had.
-            let of_server =
-                |change: &Change| matches!(change, Change::Settings { .. } | Change::Affinity { .. });
+            let of_server = |change: &ReversibleChange| {
+                matches!(change, ReversibleChange::Settings { .. } | ReversibleChange::Affinity { .. })
+            };
             if let Some(journal) = &mut self.journal {
-                put_back(journal, &self.access, &of_server, &mut *self.tell)?;
+                restore_changes(journal, &self.access, &of_server, &mut *self.tell)?;
             }
         }
         self.target = Some(reached.target.clone());
         self.settings(levels, &reached)?;
-        let bound = levels.iter().any(|(factor, _)| factor.how == How::Bind(Bound::Cpus(Side::Server)));
+        let bound =
+            levels.iter().any(|(factor, _)| factor.how == FactorKind::Bind(Bound::Cpus(Side::Server)));
         if reached.managed.is_some() && !bound {
             self.unbind(&reached).map_err(told)?;
         }
         for (factor, level) in levels {
             let done = match factor.how {
-                How::Bind(Bound::Cpus(Side::Server)) => self.server_cpus(&reached, &level.value.text()),
-                How::Bind(Bound::Memory(Side::Server)) => self.server_memory(&reached, &level.value.text()),
+                FactorKind::Bind(Bound::Cpus(Side::Server)) => {
+                    self.server_cpus(&reached, &level.value.text())
+                }
+                FactorKind::Bind(Bound::Memory(Side::Server)) => {
+                    self.server_memory(&reached, &level.value.text())
+                }
                 _ => Ok(()),
             };
             done.map_err(|why| not_taken(factor, level, why))?;
@@ -46,7 +52,7 @@ impl Applier {
     }
 
     fn settings(&mut self, levels: &Levels<'_>, server: &Server) -> Result<(), FactorError> {
-        let asked = server::asked(levels).map_err(FactorError::Unusable)?;
+        let asked = server::requested_settings(levels).map_err(FactorError::Unusable)?;
         let Some(first) = asked.first() else { return Ok(()) };
         let told = |why: String| not_taken(first.factor, first.level, why);
         let differing = server::differing(server, &asked).map_err(told)?;
@@ -73,7 +79,7 @@ impl Applier {
                 return Err(not_taken(one.factor, one.level, why));
             }
         }
-        for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == How::HugePages) {
+        for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == FactorKind::HugePages) {
             let taken = match HugePages::read(&level.value) {
                 Ok(HugePages::Off) => self.release_pages(None),
                 Ok(HugePages::Of { kilobytes }) => match server::has_pages(server, kilobytes) {
@@ -106,7 +112,7 @@ impl Applier {
         new.settings.retain(|one| !self.is_recorded(&server.target, &one.name));
         if !new.settings.is_empty() {
             let servers = server.managed.map(|_| self.access.manager().base_dir().to_owned());
-            self.record(Change::Settings { target: server.target.clone(), servers, before: new })?;
+            self.record(ReversibleChange::Settings { target: server.target.clone(), servers, before: new })?;
         }
         let waiting = settings::change(&mut *session, changes).map_err(told)?;
         drop(session);
@@ -127,7 +133,7 @@ impl Applier {
 
     fn is_recorded(&self, server: &str, name: &str) -> bool {
         self.pending().any(|change| match change {
-            Change::Settings { target, before, .. } => {
+            ReversibleChange::Settings { target, before, .. } => {
                 target == server && before.settings.iter().any(|one| one.name.eq_ignore_ascii_case(name))
             }
             _ => false,
@@ -138,9 +144,9 @@ impl Applier {
         &mut self,
         levels: &Levels<'_>,
         server: &Server,
-        asked: &[server::Asked<'_>],
+        asked: &[server::RequestedSetting<'_>],
     ) -> Result<(), FactorError> {
-        for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == How::HugePages) {
+        for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == FactorKind::HugePages) {
             let done = (|| {
                 let HugePages::Of { kilobytes } = HugePages::read(&level.value)? else { return Ok(()) };
                 let file = kernel::huge_pages(kilobytes);
@@ -159,7 +165,7 @@ impl Applier {
         let reserved: Vec<(PathBuf, String)> = self
             .pending()
             .filter_map(|change| match change {
-                Change::Kernel { file, before }
+                ReversibleChange::Kernel { file, before }
                     if file.starts_with("/sys/kernel/mm/hugepages") && Some(file) != kept.as_ref() =>
                 {
                     Some((file.clone(), before.clone()))

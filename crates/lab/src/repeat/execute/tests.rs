@@ -4,7 +4,7 @@ use kelvin_stats::bootstrap::Resampler;
 use kelvin_store::GroupId;
 
 use super::*;
-use crate::repeat::Summary;
+use crate::repeat::RepeatSummary;
 use crate::simulated::studies::dependent;
 use crate::simulated::{Simulated, Simulation};
 use kelvin_run::spec::WorkloadName;
@@ -14,7 +14,7 @@ fn spec() -> Spec {
 }
 
 /// Runs on a bench whose n-th run comes to what `of` says.
-fn made(plan: &Plan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
+fn made(plan: &RepeatPlan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
     let seeds = std::cell::RefCell::new(Vec::new());
     let count = Cell::new(0);
     let mut bench = Simulated::new(|planned: &Planned<'_>| {
@@ -30,11 +30,11 @@ fn made(plan: &Plan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
 
 #[test]
 fn a_void_run_is_kept_and_replaced_with_the_same_seed() {
-    let (ran, seeds) = made(&Plan::fixed(&spec(), 6), |n| {
+    let (ran, seeds) = made(&RepeatPlan::fixed(&spec(), 6), |n| {
         let run = Simulation::of(100.0);
         if n == 2 { run.void("steal") } else { run }
     });
-    assert!(matches!(ran.ended, Ended::Done));
+    assert!(matches!(ran.ended, RepeatEnd::Done));
     assert_eq!(ran.rows.len(), 7);
     assert_eq!(seeds, [1, 2, 3, 3, 4, 5, 6]);
     assert_eq!(ran.rows[2].void.as_deref(), Some("void: steal"));
@@ -42,17 +42,17 @@ fn a_void_run_is_kept_and_replaced_with_the_same_seed() {
 
 #[test]
 fn more_void_runs_than_may_be_end_it() {
-    let mut plan = Plan::fixed(&spec(), 6);
+    let mut plan = RepeatPlan::fixed(&spec(), 6);
     plan.replace = 2;
     let (ran, _) =
         made(&plan, |n| if n >= 2 { Simulation::of(1.0).void("steal") } else { Simulation::of(1.0) });
-    assert!(matches!(ran.ended, Ended::TooManyVoid));
+    assert!(matches!(ran.ended, RepeatEnd::TooManyVoid));
     assert_eq!(ran.rows.len(), 5);
 }
 
 #[test]
 fn the_rule_ends_it_as_soon_as_the_interval_is_narrow_and_never_before_six() {
-    let plan = Plan::until(&spec(), 6, 30, 0.01);
+    let plan = RepeatPlan::until(&spec(), 6, 30, 0.01);
     // ± 0.1 %: six suffice. ± 1.5 %: more are needed. ± 20 %: not even thirty do.
     let of = |size: f64| {
         made(&plan, move |n| Simulation::of(100.0 + if n.is_multiple_of(2) { size } else { -size })).0
@@ -60,8 +60,8 @@ fn the_rule_ends_it_as_soon_as_the_interval_is_narrow_and_never_before_six() {
     assert_eq!(of(0.1).rows.len(), 6);
     let some = of(1.5).rows;
     assert!((10..=20).contains(&some.len()), "{}", some.len());
-    assert!(Summary::of(&plan, &some).answer.correct);
-    assert!(!Summary::of(&plan, &some[..some.len() - 1]).answer.correct, "it would have ended before");
+    assert!(RepeatSummary::of(&plan, &some).answer.correct);
+    assert!(!RepeatSummary::of(&plan, &some[..some.len() - 1]).answer.correct, "it would have ended before");
     assert_eq!(of(20.0).rows.len(), 30);
 }
 
@@ -69,12 +69,12 @@ fn the_rule_ends_it_as_soon_as_the_interval_is_narrow_and_never_before_six() {
 fn somebody_who_stops_keeps_what_there_is() {
     let mut bench = Simulated::new(|_: &Planned<'_>| Ok(Simulation::of(100.0)));
     bench.stop_after = Some(3);
-    let words = |progress: &Progress<'_>| match progress {
-        Progress::Ran { counted, of, left, .. } => format!("{counted} of {of}, {} s left", left.as_secs()),
-        Progress::Failed { error } => error.clone(),
+    let words = |progress: &RepeatEvent<'_>| match progress {
+        RepeatEvent::Ran { counted, of, left, .. } => format!("{counted} of {of}, {} s left", left.as_secs()),
+        RepeatEvent::Failed { error } => error.clone(),
     };
-    let ran = run(&Plan::fixed(&spec(), 6), &spec(), GroupId(1), &mut bench, &words).unwrap();
-    assert!(matches!(ran.ended, Ended::Interrupted));
+    let ran = run(&RepeatPlan::fixed(&spec(), 6), &spec(), GroupId(1), &mut bench, &words).unwrap();
+    assert!(matches!(ran.ended, RepeatEnd::Interrupted));
     assert_eq!(ran.rows.len(), 3);
     assert_eq!(bench.told, ["1 of 6, 50 s left", "2 of 6, 40 s left", "3 of 6, 30 s left"]);
 }
@@ -92,14 +92,14 @@ fn a_run_that_cannot_be_made_counts_as_void_unless_it_is_the_first() {
                 Ok(Simulation::of(1.0))
             }
         });
-        run(&Plan::fixed(&spec(), 6), &spec(), GroupId(1), &mut bench, &|_| String::new())
+        run(&RepeatPlan::fixed(&spec(), 6), &spec(), GroupId(1), &mut bench, &|_| String::new())
     };
     assert!(matches!(attempt(|n| n == 1), Err(BenchError::Failed(_))));
     let ran = attempt(|n| n == 3).unwrap();
-    assert!(matches!(ran.ended, Ended::Done));
+    assert!(matches!(ran.ended, RepeatEnd::Done));
     assert_eq!((ran.rows.len(), count.get()), (6, 7));
     let ran = attempt(|n| n >= 3).unwrap();
-    assert!(matches!(ran.ended, Ended::Failed(_)));
+    assert!(matches!(ran.ended, RepeatEnd::Failed(_)));
     assert_eq!((ran.rows.len(), count.get()), (2, 5));
 }
 
@@ -119,7 +119,7 @@ fn trial_a4_a_stopped_interval_covers_what_it_says_where_runs_depend_on_each_oth
 /// most `most` of 100 of those are wrong.
 fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u32, most: u32) {
     for (sd, seed) in settings {
-        let plan = Plan::until(&spec(), 6, 30, 0.01);
+        let plan = RepeatPlan::until(&spec(), 6, 30, 0.01);
         let mut random = Resampler::new(seed);
         let (mut said_yes, mut wrong) = (0_u32, 0_u32);
         for _ in 0..studies {
@@ -142,14 +142,14 @@ fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u3
 
 #[test]
 fn the_first_run_says_that_the_figure_has_too_few_samples() {
-    let mut plan = Plan::fixed(&spec(), 6);
+    let mut plan = RepeatPlan::fixed(&spec(), 6);
     plan.figure = Some("p99".into());
     let (ran, _) = made(&plan, |_| {
         let mut run = Simulation::of(100.0).with("p99", 0.0);
         run.figures[1].value = None;
         run
     });
-    let Ended::Failed(why) = &ran.ended else { panic!("{:?}", ran.ended) };
+    let RepeatEnd::Failed(why) = &ran.ended else { panic!("{:?}", ran.ended) };
     let why = why.to_string();
     assert!(ran.rows.len() == 1 && why.contains("no p99") && why.contains("takes 1000"), "{why}");
     // Known once, it is a later run's own matter.
@@ -157,5 +157,5 @@ fn the_first_run_says_that_the_figure_has_too_few_samples() {
         let run = Simulation::of(100.0).with("p99", 5.0);
         if n == 1 { Simulation::of(100.0) } else { run }
     });
-    assert!(matches!(ran.ended, Ended::Done));
+    assert!(matches!(ran.ended, RepeatEnd::Done));
 }

@@ -100,7 +100,7 @@ fn huge_designs_have_a_limit() {
 #[test]
 fn a_fraction_has_its_cells_and_its_aliases() {
     let study = factorial(4, 2, "kind = \"fractional\"\ngenerators = [\"D=ABC\"]").unwrap();
-    let plan = crate::study::Plan::of(&study);
+    let plan = crate::study::StudyPlan::of(&study);
     assert_eq!((plan.cells.len(), plan.resolution), (8, Some(4)));
     assert_eq!(plan.cells[0].name(), "commit=0 f1=0 f2=0 f3=0", "the base comes first");
     assert!(plan.aliases.iter().any(|set| set.contains(&"AB".into()) && set.contains(&"CD".into())));

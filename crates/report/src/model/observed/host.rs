@@ -1,6 +1,6 @@
 //! Processors and block devices.
 
-use kelvin_diagnose::{Evidence, Seen, Span};
+use kelvin_diagnose::{Evidence, Span, SpanValue};
 use serde::Serialize;
 
 /// Requests a second below which a device that holds nothing of the database is left out.
@@ -57,7 +57,7 @@ impl CpuUse {
         };
         let total = |what: &str| Some(evidence.mean_over(&format!("host.cpu.total.{what}"), window)? * cpus);
         let others = kelvin_diagnose::cpu_of_others(evidence, window).and_then(|seen| {
-            let known: f64 = seen.iter().map(Seen::seconds).sum();
+            let known: f64 = seen.iter().map(SpanValue::seconds).sum();
             let sum: f64 = seen.iter().map(|seen| seen.value * seen.seconds()).sum();
             (known > 0.0).then(|| (sum / known).max(0.0))
         });
@@ -155,7 +155,10 @@ pub(super) fn disks(evidence: &Evidence) -> Vec<Disk> {
         let prefix = name.strip_suffix("w_s")?;
         let (_, device) = prefix.trim_end_matches('.').split_once("host.disk.")?;
         let host = address(name);
-        let here = evidence.places().iter().filter(|p| host.is_none() && p.device.as_deref() == Some(device));
+        let here = evidence
+            .file_locations()
+            .iter()
+            .filter(|p| host.is_none() && p.device.as_deref() == Some(device));
         // A directory may be told twice, once as seen by the host and once by the database.
         let mut holds: Vec<String> =
             here.map(|p| if p.role == "wal" { "log".into() } else { p.role.clone() }).collect();

@@ -8,7 +8,7 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use kelvin_diagnose::metric as names;
-use kelvin_diagnose::{Evidence, Seen, Span};
+use kelvin_diagnose::{Evidence, Span, SpanValue};
 use kelvin_measure::Nanos;
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub(crate) use timeline::{Chart, Grid, colour, timeline};
 /// What host and database did in a point's measured window. All means are over the window's time, those of a
 /// device's request times and sizes over its requests.
 #[derive(Debug, Clone, Serialize)]
-pub struct Observed {
+pub struct ObservationReport {
     /// What the processors did, one row a host.
     pub processors: Vec<ProcessorRow>,
     /// CPUs by who used them; none where processes were not watched.
@@ -87,7 +87,7 @@ impl OccurrenceRow {
     }
 
     /// "checkpoint (requested)", "autovacuum of public.stock".
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match (self.kind.as_str(), self.subject.as_str()) {
             (kind, "") => kind.to_owned(),
             ("checkpoint" | "restart", subject) => format!("{} ({subject})", self.kind),
@@ -96,13 +96,14 @@ impl OccurrenceRow {
     }
 }
 
-impl Observed {
+impl ObservationReport {
     /// Of a point; none when its window never opened.
     pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
         let window = evidence.window(point)?;
         let (server_statements, total_ms) = statements::of(evidence, point);
         // SQLite's log has no pages of its own kind, and bytes under another name.
-        let wal = evidence.known(names::LOG_BYTES).and_then(|name| evidence.mean_over(name, window));
+        let wal =
+            evidence.first_known_metric(names::LOG_BYTES).and_then(|name| evidence.mean_over(name, window));
         Some(Self {
             processors: host::processors(evidence, window),
             cpu: CpuUse::of(evidence, window),
@@ -119,8 +120,8 @@ impl Observed {
 }
 
 fn metric(evidence: &Evidence, name: &str, window: Span) -> Option<MetricRow> {
-    let seen = evidence.seen(name, window);
-    let known: f64 = seen.iter().map(Seen::seconds).sum();
+    let seen = evidence.values_within(name, window);
+    let known: f64 = seen.iter().map(SpanValue::seconds).sum();
     let sum: f64 = seen.iter().map(|s| s.value * s.seconds()).sum();
     let values = || seen.iter().map(|s| s.value);
     (known > 0.0).then(|| MetricRow {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_diagnose::metric;
-use kelvin_diagnose::{Evidence, Seen, Span, is_client};
+use kelvin_diagnose::{Evidence, Span, SpanValue, is_client};
 use kelvin_measure::Nanos;
 
 use super::host::{Disk, disks};
@@ -52,11 +52,11 @@ impl Grid {
 
     /// The mean of a metric over each second; none where nothing is known of it.
     pub(crate) fn means(&self, evidence: &Evidence, name: &str) -> Vec<Option<f64>> {
-        self.means_of(evidence.seen(name, self.span()))
+        self.means_of(evidence.values_within(name, self.span()))
     }
 
     /// The mean over each second of values that lie within its seconds.
-    fn means_of(&self, values: Vec<Seen>) -> Vec<Option<f64>> {
+    fn means_of(&self, values: Vec<SpanValue>) -> Vec<Option<f64>> {
         let (mut sums, mut known) = (vec![0.0; self.count], vec![0.0; self.count]);
         let start = self.start();
         for seen in values {

@@ -1,7 +1,7 @@
 //! One chunk: putting header and sum on it, and looking whether they are right.
 
-use super::drawn::Drawn;
-use super::{Chunks, Content, Pattern, checksum, header};
+use super::drawn::OwnDraws;
+use super::{BufferContent, Chunks, Pattern, checksum, header};
 use crate::Direction;
 use crate::error::{Error, Result};
 use crate::job::{Job, Verify, VerifyMethod};
@@ -14,7 +14,7 @@ pub(super) struct Expected<'a> {
     pub(super) seed: Option<u64>,
     pub(super) or_later: bool,
     /// Tells whose write a header is of, where those of other jobs are as good.
-    pub(super) drawn: Option<&'a Drawn>,
+    pub(super) drawn: Option<&'a OwnDraws>,
     /// Whether the number is looked at.
     pub(super) sequence: bool,
     /// No write has this number or a higher one.
@@ -28,7 +28,7 @@ pub(super) struct Sealer {
     chunks: Chunks,
     /// `verify_offset`.
     offset: usize,
-    content: Content,
+    content: BufferContent,
     pattern: Option<Pattern>,
     thread: u16,
     /// For chunks put together to be looked at.
@@ -70,7 +70,7 @@ impl Sealer {
                 checksum::word(method)
             ));
         }
-        let content = Content::of(&job.buffers);
+        let content = BufferContent::of(&job.buffers);
         let thread = (clone % 0xffff) as u16 + 1;
         Ok(Self {
             method,
@@ -184,12 +184,12 @@ impl Sealer {
         let drawn = expected.and_then(|expected| expected.drawn);
         let found = match Header::parse(head) {
             Ok(found) => found,
-            Err(_) if drawn.is_some_and(Drawn::may_be_unwritten) => return Ok(()),
+            Err(_) if drawn.is_some_and(OwnDraws::may_be_unwritten) => return Ok(()),
             Err(problem) => return Err(no_header(problem, chunk)),
         };
         let foreign = drawn.filter(|drawn| !drawn.is_own(&found));
         let other_length = found.length as usize != chunk.len();
-        if other_length && foreign.is_some_and(Drawn::may_be_unwritten) {
+        if other_length && foreign.is_some_and(OwnDraws::may_be_unwritten) {
             return Ok(());
         }
         self.check_header(found, at, chunk.len(), expected.filter(|_| foreign.is_none()))?;

@@ -15,7 +15,7 @@ use crate::job::{Distribution, Job};
 
 /// What tells a worker's own writes, and what was seen of them; shared by all who look for it.
 #[derive(Debug, Clone)]
-pub(super) struct Drawn {
+pub(super) struct OwnDraws {
     seeds: Seeds,
     /// Every place of the regions is written, whatever is drawn, and always the same length at each.
     everywhere: bool,
@@ -23,7 +23,7 @@ pub(super) struct Drawn {
     doubtful: Arc<AtomicU64>,
 }
 
-impl Drawn {
+impl OwnDraws {
     pub(super) fn new(job: &Job, seeds: Seeds) -> Self {
         Self { seeds, everywhere: is_everywhere(job), own: Arc::default(), doubtful: Arc::default() }
     }
@@ -31,7 +31,7 @@ impl Drawn {
     /// Whether this worker's draws made the write that a header is of.
     pub(super) fn is_own(&self, found: &Header) -> bool {
         let Number::Whole(number) = found.number else { return false };
-        let own = seed_at(self.seeds.of(number), self.seeds.repeat(), found.offset) == found.seed;
+        let own = seed_at(self.seeds.seed_of(number), self.seeds.repeat(), found.offset) == found.seed;
         if own {
             self.own.store(true, Ordering::Relaxed);
         }

@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 use super::chunk::{self, Sealer};
-use super::drawn::Drawn;
+use super::drawn::OwnDraws;
 use super::dump::Dump;
 use crate::Io;
 use crate::data::Corruption;
 use crate::data::content::mix;
-use crate::data::remembered::Entry;
+use crate::data::remembered_writes::RememberedBlock;
 use crate::data::seeds::Seeds;
 use crate::job::Verify;
 
 /// What a read is held against.
 #[derive(Debug, Clone)]
-pub(crate) struct Question {
+pub(crate) struct ReadExpectation {
     pub(super) io: Io,
     /// Where blocks begin that lie in it, and what is to be there, as far as that is known.
-    pub(super) blocks: Vec<(u64, Option<Entry>)>,
+    pub(super) blocks: Vec<(u64, Option<RememberedBlock>)>,
     /// No write has this number or a higher one.
     pub(super) limit: Option<u64>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Examiner {
     pub(super) seeds: Seeds,
     pub(super) verify: Verify,
     /// With `verify_only`, which draws the writes again.
-    pub(super) drawn: Option<Drawn>,
+    pub(super) drawn: Option<OwnDraws>,
     pub(super) dump: Option<Dump>,
     pub(super) targets: Vec<PathBuf>,
 }
@@ -38,7 +38,7 @@ impl Examiner {
     /// Whether what was read is what the question says.
     pub(crate) fn examine(
         &mut self,
-        question: &Question,
+        question: &ReadExpectation,
         buffer: &[u8],
     ) -> std::result::Result<(), Corruption> {
         question.blocks.iter().try_for_each(|(at, entry)| self.block(question, buffer, *at, *entry))
@@ -47,10 +47,10 @@ impl Examiner {
     /// Checks those chunks of the block that begins at `at` which lie within what was read.
     fn block(
         &mut self,
-        question: &Question,
+        question: &ReadExpectation,
         buffer: &[u8],
         at: u64,
-        entry: Option<Entry>,
+        entry: Option<RememberedBlock>,
     ) -> std::result::Result<(), Corruption> {
         let io = &question.io;
         let length = entry.map_or(io.length, |entry| entry.length);
@@ -61,8 +61,8 @@ impl Examiner {
                 continue;
             }
             let bytes = &buffer[(from - read.start) as usize..(to - read.start) as usize];
-            let seed = entry.and_then(Entry::number).map(|number| {
-                let seed = seed_at(self.seeds.of(number), self.seeds.repeat(), from);
+            let seed = entry.and_then(RememberedBlock::number).map(|number| {
+                let seed = seed_at(self.seeds.seed_of(number), self.seeds.repeat(), from);
                 (number, seed)
             });
             let found = match entry {

@@ -19,19 +19,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chunk::Sealer;
-use drawn::Drawn;
+use drawn::OwnDraws;
 use dump::Dump;
 use examiner::seed_at;
-pub(crate) use examiner::{Examiner, Question};
+pub(crate) use examiner::{Examiner, ReadExpectation};
 use flight::{Flights, Spoiled};
 use replay::Replay;
 
 use super::Corruption;
 use super::chunks::Chunks;
-use super::content::{Content, mix};
+use super::content::{BufferContent, mix};
 use super::header;
 use super::pattern::Pattern;
-use super::remembered::{Entry, MOST, Place, Remembered};
+use super::remembered_writes::{BlockAddress, MOST, RememberedBlock, RememberedWrites};
 use super::seeds::Seeds;
 use super::{checksum, state};
 use crate::error::{Error, Result};
@@ -60,12 +60,12 @@ pub struct Verifier {
     concurrent: bool,
     /// How a block that was partly written over falls apart; none when it cannot.
     split: Option<Chunks>,
-    remembered: Remembered,
+    remembered: RememberedWrites,
     /// Writes that nothing could be remembered of, for want of room.
     unremembered: u64,
     flights: Flights,
     /// Reads of the verifying pass that are under way.
-    checking: BTreeMap<Place, Entry>,
+    checking: BTreeMap<BlockAddress, RememberedBlock>,
     /// Number of the next write.
     number: u64,
     /// Writes since the last pass of the backlog.
@@ -74,7 +74,7 @@ pub struct Verifier {
     asked: Cell<bool>,
     /// Reads that are left of a pass of the backlog.
     left: Option<u64>,
-    cursor: Place,
+    cursor: BlockAddress,
     replay: Option<Replay>,
     /// What is remembered is of an earlier run, of which nobody knows how far it came.
     loaded: bool,
@@ -104,7 +104,7 @@ impl Verifier {
         let seeds = Seeds::new(job, own(job, clone, targets, seed))?;
         Ok(Self {
             examiner: Examiner {
-                drawn: verify.only.then(|| Drawn::new(job, seeds.clone())),
+                drawn: verify.only.then(|| OwnDraws::new(job, seeds.clone())),
                 seeds,
                 dump: verify.dump.then(Dump::new),
                 targets: targets.iter().map(|target| target.path.clone()).collect(),
@@ -114,7 +114,7 @@ impl Verifier {
             writes: (job.pattern.writes || job.replay.is_some()) && !verify.only,
             concurrent: job.depth.depth > 1 && job.engine.name.is_asynchronous(),
             split,
-            remembered: Remembered::new(targets.len()),
+            remembered: RememberedWrites::new(targets.len()),
             unremembered: 0,
             flights: Flights::default(),
             checking: BTreeMap::new(),
@@ -150,7 +150,7 @@ impl Verifier {
         }
         self.number += 1;
         let Examiner { seeds, sealer, .. } = &mut self.examiner;
-        let (base, repeat) = (seeds.of(number), seeds.repeat());
+        let (base, repeat) = (seeds.seed_of(number), seeds.repeat());
         sealer.write(io.offset, number, buffer, |at| seed_at(base, repeat, at));
         self.unknown(io);
         self.flights.begin(number, io);
@@ -162,8 +162,8 @@ impl Verifier {
         let spoiled = self.flights.end(number);
         self.since += 1;
         let entry = match spoiled {
-            Spoiled::No => Entry::written(io.length, number),
-            Spoiled::AtLeast(least) => Entry::written(io.length, least).or_later(),
+            Spoiled::No => RememberedBlock::written(io.length, number),
+            Spoiled::AtLeast(least) => RememberedBlock::written(io.length, least).or_later(),
             Spoiled::Lost => {
                 self.remembered.forget((io.target, io.offset), io.length, self.split);
                 return;
@@ -191,7 +191,7 @@ impl Verifier {
         // A write that was under way with it may have come before or after.
         let alone = self.flights.spoil(io);
         if alone && self.job.trims.verify_zero && self.remembers() {
-            self.remembered.insert((io.target, io.offset), Entry::trimmed(io.length), self.split);
+            self.remembered.insert((io.target, io.offset), RememberedBlock::trimmed(io.length), self.split);
         }
     }
 
@@ -215,14 +215,14 @@ impl Verifier {
         Some(Io { direction: Direction::Read, target: place.0, offset: place.1, length: entry.length })
     }
 
-    fn next_entry(&mut self) -> Option<(Place, Entry)> {
+    fn next_entry(&mut self) -> Option<(BlockAddress, RememberedBlock)> {
         if let Some(replay) = &mut self.replay {
             let written = self.writes.then_some(self.number);
             while let Some((io, number)) = replay.next(written) {
                 let place = (io.target, io.offset);
                 // The same block again while it is being read: one look is enough.
                 if !self.checking.contains_key(&place) {
-                    return Some((place, Entry::written(io.length, number).or_later()));
+                    return Some((place, RememberedBlock::written(io.length, number).or_later()));
                 }
             }
             return None;
@@ -258,7 +258,7 @@ impl Verifier {
     /// other places than the writer found without a header. An error where it turned out that the writer drew the same:
     /// then they are lost.
     pub fn doubtful(&self) -> Result<(u64, u64)> {
-        let (count, lost) = self.examiner.drawn.as_ref().map_or((0, false), Drawn::doubts);
+        let (count, lost) = self.examiner.drawn.as_ref().map_or((0, false), OwnDraws::doubts);
         if lost && count > 0 {
             let what = format!(
                 "verify: {count} blocks hold nothing that this job wrote: they were never written, or their data is lost"
@@ -272,16 +272,16 @@ impl Verifier {
     /// of a worker that writes against what it remembers, unless reads and writes can be under way together; reads of a
     /// worker that does not write against the headers alone, as far as nothing else is known.
     pub fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), Corruption> {
-        let Some(question) = self.ask(io) else { return Ok(()) };
+        let Some(question) = self.expectation_for(io) else { return Ok(()) };
         self.examiner.examine(&question, buffer)
     }
 
     /// What [`Verifier::check`] holds a read against, for an examiner that looks at it elsewhere; none where there is
     /// nothing to look at. What is asked for is forgotten.
-    pub(crate) fn ask(&mut self, io: &Io) -> Option<Question> {
+    pub(crate) fn expectation_for(&mut self, io: &Io) -> Option<ReadExpectation> {
         let place = (io.target, io.offset);
         let limit = (self.writes && !self.loaded).then_some(self.number);
-        let of = |blocks| Some(Question { io: *io, blocks, limit });
+        let of = |blocks| Some(ReadExpectation { io: *io, blocks, limit });
         if let Some(entry) = self.checking.get(&place).copied().filter(|entry| entry.length == io.length) {
             self.checking.remove(&place);
             return of(vec![(io.offset, Some(entry))]);
@@ -333,7 +333,7 @@ impl Verifier {
         self.seed = loaded.identity.seed;
         // Later than anything that the earlier run may have written after it saved its state.
         self.number = loaded.identity.writes.saturating_add(1 << 32);
-        self.remembered = Remembered::new(self.examiner.targets.len());
+        self.remembered = RememberedWrites::new(self.examiner.targets.len());
         for (place, entry) in loaded.entries {
             self.remembered.insert(
                 place,
@@ -366,7 +366,7 @@ impl Verifier {
     fn unknown(&mut self, io: &Io) {
         self.remembered.forget((io.target, io.offset), io.length, self.split);
         let end = io.offset + u64::from(io.length);
-        let overlaps = |place: &Place, entry: &Entry| {
+        let overlaps = |place: &BlockAddress, entry: &RememberedBlock| {
             place.0 == io.target && place.1 < end && place.1 + u64::from(entry.length) > io.offset
         };
         if !self.checking.is_empty() {

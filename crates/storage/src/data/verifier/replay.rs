@@ -2,18 +2,18 @@
 
 use crate::error::{Error, Result};
 use crate::job::Job;
-use crate::stream::{Quota, Source};
-use crate::{Direction, Io, Next, Target};
+use crate::stream::{IoSource, Quota};
+use crate::{Direction, Io, NextIo, Target};
 
 /// Where the writes come from.
 pub(super) trait Draws: std::fmt::Debug + Send {
-    fn next(&mut self) -> Next;
+    fn next(&mut self) -> NextIo;
     /// Another pass.
     fn restart(&mut self);
 }
 
-impl Draws for Source {
-    fn next(&mut self) -> Next {
+impl Draws for IoSource {
+    fn next(&mut self) -> NextIo {
         Self::next(self)
     }
 
@@ -41,7 +41,7 @@ impl Replay {
                 "experimental_verify and verify_only draw the writes again, which randrepeat=0 forbids; give randseed= too, or leave it out",
             ));
         }
-        let source = Box::new(Source::new(job, clone, targets, seed)?);
+        let source = Box::new(IoSource::new(job, clone, targets, seed)?);
         Ok(Self { source, quota: Some(Quota::new(job, targets)), number: 0 })
     }
 
@@ -59,17 +59,17 @@ impl Replay {
         let mut restarted = false;
         loop {
             let spent = self.quota.as_ref().is_some_and(Quota::is_spent);
-            let next = if spent { Next::End } else { self.source.next() };
-            if let (Next::Io(io), Some(quota)) = (next, &mut self.quota) {
+            let next = if spent { NextIo::End } else { self.source.next() };
+            if let (NextIo::Io(io), Some(quota)) = (next, &mut self.quota) {
                 quota.take(io.length);
             }
             match next {
-                Next::Io(io) if io.direction == Direction::Write => {
+                NextIo::Io(io) if io.direction == Direction::Write => {
                     let number = self.number;
                     self.number += 1;
                     return Some((io, number));
                 }
-                Next::End => {
+                NextIo::End => {
                     let another = self.quota.as_mut().map_or(written.is_some(), Quota::begin_another);
                     if restarted || !another {
                         return None;
@@ -77,7 +77,7 @@ impl Replay {
                     self.source.restart();
                     restarted = true;
                 }
-                Next::Io(_) | Next::Sync { .. } | Next::NotBefore(_) | Next::Drain => {}
+                NextIo::Io(_) | NextIo::Sync { .. } | NextIo::NotBefore(_) | NextIo::Drain => {}
             }
         }
     }

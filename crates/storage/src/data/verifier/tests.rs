@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::super::example::{read, target, verifying, write};
 use super::*;
-use crate::Next;
+use crate::NextIo;
 use crate::job::VerifyMethod;
 
 const BLOCK: u32 = 4096;
@@ -243,12 +243,12 @@ impl Drawn {
 }
 
 impl replay::Draws for Drawn {
-    fn next(&mut self) -> Next {
+    fn next(&mut self) -> NextIo {
         if self.1 == 0 {
-            return Next::End;
+            return NextIo::End;
         }
         self.1 -= 1;
-        Next::Io(write(self.0.range(0, 50) as u64 * 4096, BLOCK))
+        NextIo::Io(write(self.0.range(0, 50) as u64 * 4096, BLOCK))
     }
 
     fn restart(&mut self) {
@@ -266,7 +266,7 @@ fn instead_of_being_remembered_writes_are_drawn_again() {
     for _ in 0..150 {
         let io = loop {
             match replay::Draws::next(&mut source) {
-                Next::Io(io) => break io,
+                NextIo::Io(io) => break io,
                 _ => replay::Draws::restart(&mut source),
             }
         };
@@ -290,16 +290,16 @@ fn the_writes_of_a_real_job_are_drawn_again_also_by_a_later_run() {
     job.blocks.sizes =
         crate::PerDirection::all(crate::job::BlockSizes::Split(vec![(4096, 50.0), (8192, 50.0)]));
     let targets = [target("/t/file")];
-    let mut source = crate::stream::Source::new(&job, 0, &targets, 1).unwrap();
+    let mut source = crate::stream::IoSource::new(&job, 0, &targets, 1).unwrap();
     let mut verifier = verifier(&job);
     let (mut medium, mut writes, mut pass) = (Medium::new(), 0, 0);
     while pass < 2 {
         match source.next() {
-            Next::Io(io) => {
+            NextIo::Io(io) => {
                 medium.write(&mut verifier, io.offset, io.length);
                 writes += 1;
             }
-            Next::End => {
+            NextIo::End => {
                 source.restart();
                 pass += 1;
             }

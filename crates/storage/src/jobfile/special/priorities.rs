@@ -13,15 +13,15 @@ const REALTIME: u8 = 1;
 /// A length, how many I/Os of it (none for all that other entries leave), and their class, level and hint where they have
 /// their own.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct PriorityPart {
     length: u32,
     percent: Option<f64>,
     priority: Option<(u8, u8, u16)>,
 }
 
 /// The entries of one direction.
-pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<Part>, String> {
-    let mut parts: Vec<Part> = Vec::new();
+pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<PriorityPart>, String> {
+    let mut parts: Vec<PriorityPart> = Vec::new();
     for entry in text.split(':').map(str::trim).filter(|entry| !entry.is_empty()) {
         let within = |problem: String| format!("in {entry:?}: {problem}");
         let fields: Vec<&str> = entry.split('/').map(str::trim).collect();
@@ -45,7 +45,7 @@ pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<Part>, String> {
             )),
             None => None,
         };
-        parts.push(Part { length, percent, priority });
+        parts.push(PriorityPart { length, percent, priority });
     }
     if parts.is_empty() {
         return Err("no length is given".into());
@@ -65,7 +65,7 @@ pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-fn given(parts: &[Part], length: u32) -> f64 {
+fn given(parts: &[PriorityPart], length: u32) -> f64 {
     parts.iter().filter(|part| part.length == length).filter_map(|part| part.percent).sum()
 }
 

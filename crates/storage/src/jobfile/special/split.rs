@@ -1,13 +1,13 @@
 //! `bssplit=4k/50:1k/:32k/`.
 
-use crate::jobfile::draft::Part;
+use crate::jobfile::draft::SplitPart;
 use crate::jobfile::value::{Value, percent};
 
 /// As many as fio takes of one direction.
 const MOST: usize = 64;
 
 /// The sizes of one direction with their percentages.
-pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<Part>, String> {
+pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<SplitPart>, String> {
     let mut parts = Vec::new();
     for entry in text.split(':').map(str::trim).filter(|entry| !entry.is_empty()) {
         let (size, share) = entry.split_once('/').unwrap_or((entry, ""));

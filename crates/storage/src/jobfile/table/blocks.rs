@@ -1,28 +1,28 @@
 //! How long I/Os are.
 
-use super::entry::{Entry, Kind, option};
+use super::entry::{OptionEntry, ValueKind, option};
 use crate::Direction;
-use crate::jobfile::draft::Part;
+use crate::jobfile::draft::SplitPart;
 use crate::jobfile::special::split;
 use crate::jobfile::value::Value;
 
 /// As fio draws: a length of the split is rounded down to a multiple of the range's least, and is no more than its most.
-fn cut(split: &mut [Part], (least, most): (u32, u32)) {
+fn cut(split: &mut [SplitPart], (least, most): (u32, u32)) {
     for (length, _) in split {
         let rounded = *length - *length % least.max(1);
         *length = rounded.clamp(least, most.max(least));
     }
 }
 
-pub(crate) const OPTIONS: &[Entry] = &[
-    option("bs", Kind::Sizes, "length of an I/O", |draft, value| {
+pub(crate) const OPTIONS: &[OptionEntry] = &[
+    option("bs", ValueKind::Sizes, "length of an I/O", |draft, value| {
         value.triple(&mut draft.sizes, |part| value.block_of(part).map(Some))
     })
     .alias(&["blocksize"])
     .default("4k"),
     option(
         "bsrange",
-        Kind::Ranges,
+        ValueKind::Ranges,
         "lengths from one to another, multiples of the smallest",
         |draft, value| {
             // fio's manual has the slash for a comma; fio itself takes the first range for all directions.
@@ -42,10 +42,13 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .alias(&["blocksize_range"]),
-    option("bssplit", Kind::Split, "lengths and their percentages: 4k/50:64k/30:128k/", |draft, value| {
-        value.triple(&mut draft.splits, |part| split::read(value, part).map(Some))
-    }),
-    option("bs_unaligned", Kind::Flag, "any length of the range, to the byte", |draft, value| {
+    option(
+        "bssplit",
+        ValueKind::Split,
+        "lengths and their percentages: 4k/50:64k/30:128k/",
+        |draft, value| value.triple(&mut draft.splits, |part| split::read(value, part).map(Some)),
+    ),
+    option("bs_unaligned", ValueKind::Flag, "any length of the range, to the byte", |draft, value| {
         draft.job.blocks.unaligned = value.flag()?;
         Ok(())
     })
@@ -53,7 +56,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .default("0"),
     option(
         "bs_is_seq_rand",
-        Kind::Bool,
+        ValueKind::Bool,
         "the length of reads is that of sequential, of writes that of random I/O",
         |draft, value| {
             draft.job.blocks.by_sequence = value.boolean()?;
@@ -61,7 +64,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("0"),
-    option("ba", Kind::Sizes, "what random places are multiples of", |draft, value| {
+    option("ba", ValueKind::Sizes, "what random places are multiples of", |draft, value| {
         value.triple(&mut draft.job.blocks.align, |part| value.count_of(part, 1).map(Some))
     })
     .alias(&["blockalign"])

@@ -1,6 +1,6 @@
 //! What is written, and the memory it is in.
 
-use super::entry::{Entry, Kind, option, refused};
+use super::entry::{OptionEntry, ValueKind, option, refused};
 use crate::job::Memory;
 use crate::jobfile::special::bytes;
 
@@ -17,20 +17,20 @@ const MEMORY: &[(&str, &str)] = &[
     ("cudamalloc", "not supported"),
 ];
 
-pub(crate) const OPTIONS: &[Entry] = &[
-    option("zero_buffers", Kind::Flag, "write zeros", |draft, value| {
+pub(crate) const OPTIONS: &[OptionEntry] = &[
+    option("zero_buffers", ValueKind::Flag, "write zeros", |draft, value| {
         draft.job.buffers.zero = value.flag()?;
         Ok(())
     })
     .default("0"),
-    option("refill_buffers", Kind::Flag, "fill the buffer anew for each write", |draft, value| {
+    option("refill_buffers", ValueKind::Flag, "fill the buffer anew for each write", |draft, value| {
         draft.job.buffers.refill = value.flag()?;
         Ok(())
     })
     .default("0"),
     option(
         "scramble_buffers",
-        Kind::Bool,
+        ValueKind::Bool,
         "change something of the buffer for each write",
         |draft, value| {
             draft.job.buffers.scramble = value.boolean()?;
@@ -40,7 +40,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .default("1"),
     option(
         "buffer_pattern",
-        Kind::Text,
+        ValueKind::Text,
         "write these bytes: 0xHEX, number, \"text\", 'file'",
         |draft, value| {
             draft.job.buffers.pattern = Some(bytes::fixed(value.text()?)?);
@@ -49,7 +49,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     ),
     option(
         "buffer_compress_percentage",
-        Kind::Percent,
+        ValueKind::Percent,
         "how far the data can be compressed",
         |draft, value| {
             draft.job.buffers.compress_percentage = Some(value.percent()?);
@@ -58,7 +58,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     ),
     option(
         "buffer_compress_chunk",
-        Kind::Size,
+        ValueKind::Size,
         "the grain of what can be compressed; 0 for the block",
         |draft, value| {
             draft.job.buffers.compress_chunk = value.small(0..=1 << 30)?;
@@ -66,26 +66,31 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("512"),
-    option("dedupe_percentage", Kind::Percent, "how many writes repeat a block", |draft, value| {
+    option("dedupe_percentage", ValueKind::Percent, "how many writes repeat a block", |draft, value| {
         draft.job.buffers.dedupe_percentage = Some(value.percent()?);
         Ok(())
     }),
-    option("dedupe_mode", Kind::Words(MODE), "which block is repeated", |draft, value| {
+    option("dedupe_mode", ValueKind::Words(MODE), "which block is repeated", |draft, value| {
         draft.working_set = value.word(MODE)? == "working_set";
         Ok(())
     })
     .default("repeat"),
-    option("dedupe_working_set_percentage", Kind::Percent, "how large the working set is", |draft, value| {
-        draft.working_set_percentage = value.percent()?;
-        Ok(())
-    })
+    option(
+        "dedupe_working_set_percentage",
+        ValueKind::Percent,
+        "how large the working set is",
+        |draft, value| {
+            draft.working_set_percentage = value.percent()?;
+            Ok(())
+        },
+    )
     .default("5"),
-    option("dedupe_global", Kind::Bool, "jobs share the working set", |draft, value| {
+    option("dedupe_global", ValueKind::Bool, "jobs share the working set", |draft, value| {
         draft.job.buffers.dedupe_global = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("mem", Kind::Words(MEMORY), "the memory of the buffers", |draft, value| {
+    option("mem", ValueKind::Words(MEMORY), "the memory of the buffers", |draft, value| {
         let (word, path) = value.word_and_rest(MEMORY)?;
         let path = path.filter(|path| !path.is_empty()).map(std::path::PathBuf::from);
         draft.job.buffers.memory = match (word, path) {
@@ -106,7 +111,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     })
     .alias(&["iomem"])
     .default("malloc"),
-    option("iomem_align", Kind::Size, "what the buffers' addresses are multiples of", |draft, value| {
+    option("iomem_align", ValueKind::Size, "what the buffers' addresses are multiples of", |draft, value| {
         let align = value.small(0..=1 << 30)?;
         if align != 0 && !align.is_power_of_two() {
             return Err("must be a power of two".into());
@@ -116,7 +121,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     })
     .alias(&["mem_align"])
     .default("0, a page"),
-    option("hugepage-size", Kind::Size, "the size of a huge page", |draft, value| {
+    option("hugepage-size", ValueKind::Size, "the size of a huge page", |draft, value| {
         let size = value.count(4096)?;
         if !size.is_power_of_two() {
             return Err("must be a power of two".into());

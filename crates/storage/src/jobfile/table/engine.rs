@@ -1,7 +1,7 @@
 //! The engine and the options that only some engines know.
 
 use super::engines::{self, Carried};
-use super::entry::{Entry, Kind, option, refused};
+use super::entry::{OptionEntry, ValueKind, option, refused};
 use crate::PerDirection;
 use crate::jobfile::special::priorities;
 use crate::jobfile::value::{Value, percent};
@@ -19,8 +19,8 @@ fn both(value: &Value<'_>, into: &mut [Option<u8>; 2], least: u32, most: u32) ->
     Ok(())
 }
 
-pub(crate) const OPTIONS: &[Entry] = &[
-    option("ioengine", Kind::Text, "which calls do the I/O; --enghelp lists them", |draft, value| {
+pub(crate) const OPTIONS: &[OptionEntry] = &[
+    option("ioengine", ValueKind::Text, "which calls do the I/O; --enghelp lists them", |draft, value| {
         let name = value.text()?;
         let engine = engines::find(name)?;
         draft.job.engine.name = match engine.carried {
@@ -35,42 +35,52 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("psync"),
-    option("fixedbufs", Kind::Flag, "buffers are registered with the kernel", |draft, value| {
+    option("fixedbufs", ValueKind::Flag, "buffers are registered with the kernel", |draft, value| {
         draft.job.engine.fixed_buffers = Some(value.flag()?);
         Ok(())
     })
     .engines(RING)
     .default("what is faster"),
-    option("registerfiles", Kind::Flag, "files are registered with the kernel", |draft, value| {
+    option("registerfiles", ValueKind::Flag, "files are registered with the kernel", |draft, value| {
         draft.job.engine.register_files = Some(value.flag()?);
         Ok(())
     })
     .engines(RING)
     .default("what is faster"),
-    option("sqthread_poll", Kind::Flag, "a thread of the kernel submits", |draft, value| {
+    option("sqthread_poll", ValueKind::Flag, "a thread of the kernel submits", |draft, value| {
         draft.job.engine.sq_poll = value.flag()?;
         Ok(())
     })
     .engines(RING)
     .default("0"),
-    option("sqthread_poll_cpu", Kind::Number, "the processor of that thread", |draft, value| {
+    option("sqthread_poll_cpu", ValueKind::Number, "the processor of that thread", |draft, value| {
         draft.job.engine.sq_poll_cpu = Some(value.small(0..=65_535)?);
         Ok(())
     })
     .engines(RING),
-    option("hipri", Kind::Flag, "poll for completions instead of waiting for interrupts", |draft, value| {
-        draft.job.engine.high_priority = value.flag()?;
-        Ok(())
-    })
+    option(
+        "hipri",
+        ValueKind::Flag,
+        "poll for completions instead of waiting for interrupts",
+        |draft, value| {
+            draft.job.engine.high_priority = value.flag()?;
+            Ok(())
+        },
+    )
     .engines(&["io_uring", "pvsync2"])
     .default("0"),
-    option("hipri_percentage", Kind::Percent, "how many I/Os are polled for, with hipri", |draft, value| {
-        draft.job.engine.high_priority_percentage = Some(value.percent()?);
-        Ok(())
-    })
+    option(
+        "hipri_percentage",
+        ValueKind::Percent,
+        "how many I/Os are polled for, with hipri",
+        |draft, value| {
+            draft.job.engine.high_priority_percentage = Some(value.percent()?);
+            Ok(())
+        },
+    )
     .engines(&["pvsync2"])
     .default("100"),
-    option("nonvectored", Kind::Number, "read and write instead of readv and writev", |draft, value| {
+    option("nonvectored", ValueKind::Number, "read and write instead of readv and writev", |draft, value| {
         // -1 is fio's word for its own choice, which is the same.
         draft.job.engine.nonvectored = value.signed(-1..=1)? != 0;
         Ok(())
@@ -79,7 +89,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .default("1"),
     option(
         "force_async",
-        Kind::Number,
+        ValueKind::Number,
         "every so many I/Os go to a thread of the kernel at once",
         |draft, value| {
             draft.job.engine.force_async = value.small(0..=u32::MAX)?;
@@ -90,7 +100,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .default("0"),
     option(
         "nowait",
-        Kind::Bool,
+        ValueKind::Bool,
         "an I/O that would have to wait fails instead (RWF_NOWAIT)",
         |draft, value| {
             draft.job.engine.no_wait = value.boolean()?;
@@ -99,43 +109,53 @@ pub(crate) const OPTIONS: &[Entry] = &[
     )
     .engines(&["io_uring", "libaio", "pvsync2"])
     .default("0"),
-    option("uncached", Kind::Number, "buffered I/O leaves nothing in the page cache", |draft, value| {
+    option("uncached", ValueKind::Number, "buffered I/O leaves nothing in the page cache", |draft, value| {
         draft.job.engine.uncached = value.small(0..=1)? == 1;
         Ok(())
     })
     .engines(&["io_uring", "pvsync2"])
     .default("0"),
-    option("userspace_reap", Kind::Flag, "completions are read from the ring in memory", |draft, value| {
-        draft.job.engine.userspace_reap = value.flag()?;
-        Ok(())
-    })
+    option(
+        "userspace_reap",
+        ValueKind::Flag,
+        "completions are read from the ring in memory",
+        |draft, value| {
+            draft.job.engine.userspace_reap = value.flag()?;
+            Ok(())
+        },
+    )
     .engines(&["libaio"])
     .default("0"),
-    option("cmdprio_percentage", Kind::Percents, "how many I/Os have the priority below", |draft, value| {
-        let mut shares = PerDirection::all(0.0);
-        value.triple(&mut shares, |part| percent(part.trim_end_matches('%')))?;
-        let [read, write, _] = shares.0;
-        draft.command_percentage = Some([read, write]);
-        Ok(())
-    })
+    option(
+        "cmdprio_percentage",
+        ValueKind::Percents,
+        "how many I/Os have the priority below",
+        |draft, value| {
+            let mut shares = PerDirection::all(0.0);
+            value.triple(&mut shares, |part| percent(part.trim_end_matches('%')))?;
+            let [read, write, _] = shares.0;
+            draft.command_percentage = Some([read, write]);
+            Ok(())
+        },
+    )
     .engines(PRIORITY)
     .default("0"),
     option(
         "cmdprio_class",
-        Kind::Number,
+        ValueKind::Number,
         "class of that priority: 1 realtime, 2 best effort, 3 idle",
         |draft, value| both(value, &mut draft.command_class, 1, 3),
     )
     .engines(PRIORITY)
     .default("1"),
-    option("cmdprio", Kind::Number, "level of that priority: 0 highest, 7 lowest", |draft, value| {
+    option("cmdprio", ValueKind::Number, "level of that priority: 0 highest, 7 lowest", |draft, value| {
         both(value, &mut draft.command_level, 0, 7)
     })
     .engines(PRIORITY)
     .default("0"),
     option(
         "cmdprio_bssplit",
-        Kind::Split,
+        ValueKind::Split,
         "the same by length: 4k/50:64k/10/CLASS/LEVEL[,those of writes]",
         |draft, value| {
             let mut splits = PerDirection::all(None);

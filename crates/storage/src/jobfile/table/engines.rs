@@ -14,7 +14,7 @@ pub(crate) enum Carried {
 }
 
 /// An engine.
-pub(crate) struct Engine {
+pub(crate) struct EngineEntry {
     /// fio's name of it.
     pub(crate) word: &'static str,
     /// What it does.
@@ -23,16 +23,21 @@ pub(crate) struct Engine {
     pub(crate) carried: Carried,
 }
 
-const fn here(word: &'static str, name: EngineName, help: &'static str) -> Engine {
-    Engine { word, help, carried: Carried::As(name) }
+const fn here(word: &'static str, name: EngineName, help: &'static str) -> EngineEntry {
+    EngineEntry { word, help, carried: Carried::As(name) }
 }
 
-const fn instead(word: &'static str, name: EngineName, help: &'static str, note: &'static str) -> Engine {
-    Engine { word, help, carried: Carried::Instead(name, note) }
+const fn instead(
+    word: &'static str,
+    name: EngineName,
+    help: &'static str,
+    note: &'static str,
+) -> EngineEntry {
+    EngineEntry { word, help, carried: Carried::Instead(name, note) }
 }
 
-const fn not(word: &'static str, reason: &'static str) -> Engine {
-    Engine { word, help: "not supported", carried: Carried::Refused(reason) }
+const fn not(word: &'static str, reason: &'static str) -> EngineEntry {
+    EngineEntry { word, help: "not supported", carried: Carried::Refused(reason) }
 }
 
 const REMOTE: &str = "it reaches storage over a network by a library of its own; Kelvin drives local files and \
@@ -43,7 +48,7 @@ const OTHER_SYSTEM: &str = "it is of another operating system: use io_uring";
 const MEMORY: &str = "it writes persistent memory by a library of its own: use mmap on a DAX filesystem";
 
 /// All engines that fio has, on any system and in any version.
-pub(crate) const ENGINES: &[Engine] = &[
+pub(crate) const ENGINES: &[EngineEntry] = &[
     here("io_uring", EngineName::IoUring, "Linux's ring of submissions and completions"),
     here("libaio", EngineName::Libaio, "Linux's older asynchronous I/O: io_submit, io_getevents"),
     here("psync", EngineName::Psync, "pread and pwrite (the default)"),
@@ -114,7 +119,7 @@ pub(crate) const ENGINES: &[Engine] = &[
 ];
 
 /// The engine of a name.
-pub(crate) fn find(name: &str) -> Result<&'static Engine, String> {
+pub(crate) fn find(name: &str) -> Result<&'static EngineEntry, String> {
     let word = name.split_once(':').map_or(name, |(word, _)| word);
     ENGINES.iter().find(|engine| engine.word == word).ok_or_else(|| {
         let there: Vec<&str> = ENGINES

@@ -4,13 +4,13 @@ use crate::jobfile::draft::Apply;
 use crate::jobfile::number::Unit;
 
 /// An option.
-pub(crate) struct Entry {
+pub(crate) struct OptionEntry {
     /// Its name.
     pub(crate) name: &'static str,
     /// Its other names.
     pub(crate) aliases: &'static [&'static str],
     /// What values it takes.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     /// What holds when it is not given; empty for nothing in particular.
     pub(crate) default: &'static str,
     /// What it is for.
@@ -35,7 +35,7 @@ pub(crate) enum Effect {
 
 /// What values an option takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     /// Any text.
     Text,
     /// Any text; may be left out.
@@ -78,7 +78,7 @@ pub(crate) enum Kind {
     Words(&'static [(&'static str, &'static str)]),
 }
 
-impl Kind {
+impl ValueKind {
     /// In words, for help.
     pub(crate) fn described(self) -> String {
         match self {
@@ -128,8 +128,13 @@ impl Kind {
 }
 
 /// An option that is read into the job.
-pub(crate) const fn option(name: &'static str, kind: Kind, help: &'static str, apply: Apply) -> Entry {
-    Entry {
+pub(crate) const fn option(
+    name: &'static str,
+    kind: ValueKind,
+    help: &'static str,
+    apply: Apply,
+) -> OptionEntry {
+    OptionEntry {
         name,
         aliases: &[],
         kind,
@@ -144,22 +149,22 @@ pub(crate) const fn option(name: &'static str, kind: Kind, help: &'static str, a
 /// An option whose value is looked at, and that has no effect: why.
 pub(crate) const fn ignored(
     name: &'static str,
-    kind: Kind,
+    kind: ValueKind,
     help: &'static str,
     reason: &'static str,
     check: Apply,
-) -> Entry {
+) -> OptionEntry {
     let mut entry = option(name, kind, help, check);
     entry.effect = Effect::Ignored(reason, check);
     entry
 }
 
 /// An option that is not supported: why, and what to do.
-pub(crate) const fn refused(name: &'static str, help: &'static str, reason: &'static str) -> Entry {
-    Entry {
+pub(crate) const fn refused(name: &'static str, help: &'static str, reason: &'static str) -> OptionEntry {
+    OptionEntry {
         name,
         aliases: &[],
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: "",
         help,
         engines: &[],
@@ -168,7 +173,7 @@ pub(crate) const fn refused(name: &'static str, help: &'static str, reason: &'st
     }
 }
 
-impl Entry {
+impl OptionEntry {
     /// Its other names.
     pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;

@@ -1,6 +1,6 @@
 //! What errors do.
 
-use super::entry::{Entry, Kind, option};
+use super::entry::{OptionEntry, ValueKind, option};
 use crate::jobfile::special::errors;
 
 const CONTINUE: &[(&str, &str)] = &[
@@ -14,34 +14,44 @@ const CONTINUE: &[(&str, &str)] = &[
     ("1", "as all"),
 ];
 
-pub(crate) const OPTIONS: &[Entry] = &[
-    option("continue_on_error", Kind::Words(CONTINUE), "which errors do not end the job", |draft, value| {
-        let word = value.word(CONTINUE)?;
-        let all = matches!(word, "all" | "1");
-        let rules = &mut draft.job.errors;
-        rules.go_on_read = all || matches!(word, "read" | "io");
-        rules.go_on_write = all || matches!(word, "write" | "io");
-        rules.go_on_verify = all || word == "verify";
-        Ok(())
-    })
+pub(crate) const OPTIONS: &[OptionEntry] = &[
+    option(
+        "continue_on_error",
+        ValueKind::Words(CONTINUE),
+        "which errors do not end the job",
+        |draft, value| {
+            let word = value.word(CONTINUE)?;
+            let all = matches!(word, "all" | "1");
+            let rules = &mut draft.job.errors;
+            rules.go_on_read = all || matches!(word, "read" | "io");
+            rules.go_on_write = all || matches!(word, "write" | "io");
+            rules.go_on_verify = all || word == "verify";
+            Ok(())
+        },
+    )
     .default("none"),
     option(
         "ignore_error",
-        Kind::Text,
+        ValueKind::Text,
         "errors that do not count: READ:…,WRITE:…,VERIFY:…",
         |draft, value| {
             draft.job.errors.ignore = errors::read(value.text()?)?;
             Ok(())
         },
     ),
-    option("error_dump", Kind::Bool, "tell each error that does not end the job", |draft, value| {
+    option("error_dump", ValueKind::Bool, "tell each error that does not end the job", |draft, value| {
         draft.job.errors.dump = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("exitall_on_error", Kind::Flag, "when this job ends with an error, others end", |draft, value| {
-        draft.job.errors.exit_all = value.flag()?;
-        Ok(())
-    })
+    option(
+        "exitall_on_error",
+        ValueKind::Flag,
+        "when this job ends with an error, others end",
+        |draft, value| {
+            draft.job.errors.exit_all = value.flag()?;
+            Ok(())
+        },
+    )
     .default("0"),
 ];

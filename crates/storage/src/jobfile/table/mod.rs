@@ -3,7 +3,6 @@
 
 mod blocks;
 mod buffers;
-mod course;
 mod depth;
 mod engine;
 pub(crate) mod engines;
@@ -19,13 +18,14 @@ mod replay;
 mod report;
 mod sync;
 mod targets;
+mod timing;
 mod verify;
 mod zoned;
 
-pub(crate) use entry::{Effect, Entry, Kind};
+pub(crate) use entry::{Effect, OptionEntry, ValueKind};
 
 /// The options by family, in the order in which help shows them.
-pub(crate) const FAMILIES: &[(&str, &[Entry])] = &[
+pub(crate) const FAMILIES: &[(&str, &[OptionEntry])] = &[
     ("the job", job::OPTIONS),
     ("what is read and written", targets::OPTIONS),
     ("the pattern", pattern::OPTIONS),
@@ -36,7 +36,7 @@ pub(crate) const FAMILIES: &[(&str, &[Entry])] = &[
     ("the engine", engine::OPTIONS),
     ("how many at a time", depth::OPTIONS),
     ("how fast", rate::OPTIONS),
-    ("when it begins and ends", course::OPTIONS),
+    ("when it begins and ends", timing::OPTIONS),
     ("threads and surroundings", process::OPTIONS),
     ("looking at data again", verify::OPTIONS),
     ("replay of traces", replay::OPTIONS),
@@ -47,18 +47,18 @@ pub(crate) const FAMILIES: &[(&str, &[Entry])] = &[
 ];
 
 /// All options.
-pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
+pub(crate) fn all_options() -> impl Iterator<Item = &'static OptionEntry> {
     FAMILIES.iter().flat_map(|(_, entries)| entries.iter())
 }
 
 /// The option of this name or alias.
-pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-    all().find(|entry| entry.is(name))
+pub(crate) fn find(name: &str) -> Option<&'static OptionEntry> {
+    all_options().find(|entry| entry.is(name))
 }
 
 /// All names and aliases.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    all().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()))
+    all_options().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()))
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn help_is_there_and_brief() {
-        for entry in all() {
+        for entry in all_options() {
             assert!(!entry.help.is_empty() && entry.help.len() < 100, "{}: {}", entry.name, entry.help);
             if let Effect::Refused(reason) | Effect::Ignored(reason, _) = entry.effect {
                 assert!(!reason.is_empty(), "{}", entry.name);

@@ -1,6 +1,6 @@
 //! Which I/Os in which order.
 
-use super::entry::{Entry, Kind, option, refused};
+use super::entry::{OptionEntry, ValueKind, option, refused};
 use crate::job::{Generator, Sequencer};
 use crate::jobfile::special::distribution;
 use crate::jobfile::value::percent;
@@ -30,31 +30,36 @@ const GENERATOR: &[(&str, &str)] = &[
     ("lfsr", "a permutation, which needs no map"),
 ];
 
-pub(crate) const OPTIONS: &[Entry] = &[
-    option("rw", Kind::Words(RW), "what is done, in which order; rw=…:N is a modifier", |draft, value| {
-        let (word, rest) = value.word_and_rest(RW)?;
-        let pattern = &mut draft.job.pattern;
-        let plain = word.strip_prefix("rand");
-        pattern.random = plain.is_some();
-        let plain = plain.unwrap_or(word);
-        pattern.reads = matches!(plain, "read" | "rw" | "readwrite");
-        pattern.writes = matches!(plain, "write" | "rw" | "readwrite" | "trimwrite");
-        pattern.trims = matches!(plain, "trim" | "trimwrite");
-        pattern.trim_then_write = plain == "trimwrite";
-        let modifier = match rest {
-            None | Some("") => None,
-            Some(_) if pattern.random => Some(value.count_of(rest.unwrap_or_default(), 0)? as i64),
-            Some(rest) => {
-                let bounds = i128::from(-i64::MAX)..=i128::from(i64::MAX);
-                Some(value.number_of(rest, &bounds)? as i64)
-            }
-        };
-        pattern.modifier = modifier.filter(|modifier| *modifier != 0);
-        Ok(())
-    })
+pub(crate) const OPTIONS: &[OptionEntry] = &[
+    option(
+        "rw",
+        ValueKind::Words(RW),
+        "what is done, in which order; rw=…:N is a modifier",
+        |draft, value| {
+            let (word, rest) = value.word_and_rest(RW)?;
+            let pattern = &mut draft.job.pattern;
+            let plain = word.strip_prefix("rand");
+            pattern.random = plain.is_some();
+            let plain = plain.unwrap_or(word);
+            pattern.reads = matches!(plain, "read" | "rw" | "readwrite");
+            pattern.writes = matches!(plain, "write" | "rw" | "readwrite" | "trimwrite");
+            pattern.trims = matches!(plain, "trim" | "trimwrite");
+            pattern.trim_then_write = plain == "trimwrite";
+            let modifier = match rest {
+                None | Some("") => None,
+                Some(_) if pattern.random => Some(value.count_of(rest.unwrap_or_default(), 0)? as i64),
+                Some(rest) => {
+                    let bounds = i128::from(-i64::MAX)..=i128::from(i64::MAX);
+                    Some(value.number_of(rest, &bounds)? as i64)
+                }
+            };
+            pattern.modifier = modifier.filter(|modifier| *modifier != 0);
+            Ok(())
+        },
+    )
     .alias(&["readwrite"])
     .default("read"),
-    option("rw_sequencer", Kind::Words(SEQUENCER), "what the modifier of rw means", |draft, value| {
+    option("rw_sequencer", ValueKind::Words(SEQUENCER), "what the modifier of rw means", |draft, value| {
         draft.job.pattern.sequencer = match value.word(SEQUENCER)? {
             "identical" => Sequencer::Identical,
             _ => Sequencer::Sequential,
@@ -62,14 +67,14 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("sequential"),
-    option("rwmixread", Kind::Percent, "the chance of a read in a mix", |draft, value| {
+    option("rwmixread", ValueKind::Percent, "the chance of a read in a mix", |draft, value| {
         draft.job.pattern.mix_read = value.percent()?;
         Ok(())
     })
     .default("50"),
     option(
         "rwmixwrite",
-        Kind::Percent,
+        ValueKind::Percent,
         "the chance of a write in a mix; the last of both counts",
         |draft, value| {
             draft.job.pattern.mix_read = 100.0 - value.percent()?;
@@ -77,13 +82,13 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("50"),
-    option("percentage_random", Kind::Percents, "how much of random I/O is random", |draft, value| {
+    option("percentage_random", ValueKind::Percents, "how much of random I/O is random", |draft, value| {
         value.triple(&mut draft.job.pattern.percentage_random, |part| percent(part.trim_end_matches('%')))
     })
     .default("100"),
     option(
         "random_distribution",
-        Kind::Words(distribution::WORDS),
+        ValueKind::Words(distribution::WORDS),
         "how often the places of a target are drawn",
         |draft, value| {
             draft.job.pattern.distribution = distribution::read(value)?;
@@ -91,14 +96,14 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("random"),
-    option("norandommap", Kind::Flag, "places may be drawn again before all were", |draft, value| {
+    option("norandommap", ValueKind::Flag, "places may be drawn again before all were", |draft, value| {
         draft.job.pattern.no_random_map = value.flag()?;
         Ok(())
     })
     .default("0"),
     option(
         "softrandommap",
-        Kind::Bool,
+        ValueKind::Bool,
         "do without the map when there is no memory for it",
         |draft, value| {
             draft.job.pattern.soft_random_map = value.boolean()?;
@@ -106,25 +111,30 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("0"),
-    option("random_generator", Kind::Words(GENERATOR), "where random places come from", |draft, value| {
-        draft.job.pattern.generator = match value.word(GENERATOR)? {
-            "lfsr" => Generator::Lfsr,
-            _ => Generator::Random,
-        };
-        Ok(())
-    })
+    option(
+        "random_generator",
+        ValueKind::Words(GENERATOR),
+        "where random places come from",
+        |draft, value| {
+            draft.job.pattern.generator = match value.word(GENERATOR)? {
+                "lfsr" => Generator::Lfsr,
+                _ => Generator::Random,
+            };
+            Ok(())
+        },
+    )
     .default("tausworthe"),
-    option("randrepeat", Kind::Bool, "the same places in every run", |draft, value| {
+    option("randrepeat", ValueKind::Bool, "the same places in every run", |draft, value| {
         draft.job.pattern.repeatable = value.boolean()?;
         Ok(())
     })
     .default("1"),
-    option("allrandrepeat", Kind::Bool, "everything random the same in every run", |draft, value| {
+    option("allrandrepeat", ValueKind::Bool, "everything random the same in every run", |draft, value| {
         draft.job.pattern.all_repeatable = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("randseed", Kind::Number, "where random numbers begin", |draft, value| {
+    option("randseed", ValueKind::Number, "where random numbers begin", |draft, value| {
         let bounds = i128::from(i64::MIN)..=i128::from(u64::MAX);
         draft.job.pattern.seed = Some(value.number_of(value.text()?, &bounds)? as u64);
         Ok(())

@@ -1,6 +1,6 @@
 //! Threads, processors, memory nodes, and what is run around a job.
 
-use super::entry::{Entry, Kind, ignored, option, refused};
+use super::entry::{OptionEntry, ValueKind, ignored, option, refused};
 use crate::job::NumaMemory;
 use crate::jobfile::lists;
 
@@ -29,10 +29,10 @@ fn nodes(text: &str) -> Result<Vec<u32>, String> {
     lists::numbers(online.trim())
 }
 
-pub(crate) const OPTIONS: &[Entry] = &[
+pub(crate) const OPTIONS: &[OptionEntry] = &[
     ignored(
         "thread",
-        Kind::Flag,
+        ValueKind::Flag,
         "threads and not processes",
         "workers are always threads",
         |draft, value| {
@@ -42,48 +42,48 @@ pub(crate) const OPTIONS: &[Entry] = &[
     ),
     ignored(
         "threads",
-        Kind::Number,
+        ValueKind::Number,
         "threads of fio's tiobench; jobs with it mean thread",
         "it belongs to a built-in job of fio's, and workers are always threads",
         |_, value| value.count(0).map(|_| ()),
     ),
-    option("nice", Kind::Number, "the workers' niceness, -20 to 19", |draft, value| {
+    option("nice", ValueKind::Number, "the workers' niceness, -20 to 19", |draft, value| {
         draft.job.process.nice = Some(value.signed(-20..=19)? as i32);
         Ok(())
     })
     .default("0"),
-    option("prio", Kind::Number, "level of the I/O priority: 0 highest, 7 lowest", |draft, value| {
+    option("prio", ValueKind::Number, "level of the I/O priority: 0 highest, 7 lowest", |draft, value| {
         draft.priority_level = Some(value.small(0..=7)? as u8);
         Ok(())
     }),
-    option("prioclass", Kind::Number, "its class: 1 realtime, 2 best effort, 3 idle", |draft, value| {
+    option("prioclass", ValueKind::Number, "its class: 1 realtime, 2 best effort, 3 idle", |draft, value| {
         draft.priority_class = Some(value.small(0..=3)? as u8);
         Ok(())
     }),
-    option("cpus_allowed", Kind::List, "the processors of the workers", |draft, value| {
+    option("cpus_allowed", ValueKind::List, "the processors of the workers", |draft, value| {
         draft.job.process.cpus = lists::numbers(value.text()?)?;
         Ok(())
     }),
-    option("cpumask", Kind::Number, "the same as bits of a number", |draft, value| {
+    option("cpumask", ValueKind::Number, "the same as bits of a number", |draft, value| {
         let mask = value.count(1)?;
         draft.job.process.cpus = (0..64).filter(|cpu| mask & (1 << cpu) != 0).collect();
         Ok(())
     }),
-    option("cpus_allowed_policy", Kind::Words(POLICY), "how workers share them", |draft, value| {
+    option("cpus_allowed_policy", ValueKind::Words(POLICY), "how workers share them", |draft, value| {
         draft.job.process.cpus_split = value.word(POLICY)? == "split";
         Ok(())
     })
     .default("shared"),
     option(
         "numa_cpu_nodes",
-        Kind::List,
+        ValueKind::List,
         "run on the processors of these nodes; all is allowed",
         |draft, value| {
             draft.job.process.numa_cpu_nodes = nodes(value.text()?)?;
             Ok(())
         },
     ),
-    option("numa_mem_policy", Kind::Words(MEMORY), "on which nodes the memory is", |draft, value| {
+    option("numa_mem_policy", ValueKind::Words(MEMORY), "on which nodes the memory is", |draft, value| {
         let (word, rest) = value.word_and_rest(MEMORY)?;
         let rest = rest.filter(|rest| !rest.is_empty());
         draft.job.process.numa_memory = match (word, rest) {
@@ -101,15 +101,15 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("default"),
-    option("exec_prerun", Kind::Text, "a command of the shell before the job", |draft, value| {
+    option("exec_prerun", ValueKind::Text, "a command of the shell before the job", |draft, value| {
         draft.job.process.before = Some(value.text()?.to_owned());
         Ok(())
     }),
-    option("exec_postrun", Kind::Text, "a command of the shell after the job", |draft, value| {
+    option("exec_postrun", ValueKind::Text, "a command of the shell after the job", |draft, value| {
         draft.job.process.after = Some(value.text()?.to_owned());
         Ok(())
     }),
-    option("ioscheduler", Kind::Text, "the scheduler of the device during the job", |draft, value| {
+    option("ioscheduler", ValueKind::Text, "the scheduler of the device during the job", |draft, value| {
         let name = value.text()?;
         // It becomes the content of a file in /sys.
         if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_') {
@@ -120,23 +120,23 @@ pub(crate) const OPTIONS: &[Entry] = &[
     }),
     ignored(
         "clocksource",
-        Kind::Words(CLOCKS),
+        ValueKind::Words(CLOCKS),
         "where the time comes from",
         "Kelvin takes the fastest clock that can be relied on",
         |_, value| value.word(CLOCKS).map(|_| ()),
     ),
     ignored(
         "gtod_cpu",
-        Kind::Number,
+        ValueKind::Number,
         "a processor that does nothing but read the clock",
         "reading the clock costs some 20 ns and is left to the workers",
         |_, value| value.small(0..=65_535).map(|_| ()),
     ),
-    option("uid", Kind::Number, "the user whose rights the workers have, by number", |draft, value| {
+    option("uid", ValueKind::Number, "the user whose rights the workers have, by number", |draft, value| {
         draft.job.process.user = Some(value.small(0..=u32::MAX - 1)?);
         Ok(())
     }),
-    option("gid", Kind::Number, "the group whose rights the workers have, by number", |draft, value| {
+    option("gid", ValueKind::Number, "the group whose rights the workers have, by number", |draft, value| {
         draft.job.process.group = Some(value.small(0..=u32::MAX - 1)?);
         Ok(())
     }),

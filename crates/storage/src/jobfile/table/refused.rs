@@ -1,12 +1,12 @@
 //! Options of engines that are not there, and those that are not for measuring.
 
-use super::entry::{Entry, refused};
+use super::entry::{OptionEntry, refused};
 
 const ENGINE: &str = "it belongs to an engine that Kelvin has not (see --enghelp)";
 
 const LATER: &str = "it is of a later version of fio: leave it out";
 
-pub(crate) const OPTIONS: &[Entry] = &[
+pub(crate) const OPTIONS: &[OptionEntry] = &[
     refused("cpuload", "of cpuio", ENGINE),
     refused("cpuchunks", "of cpuio", ENGINE),
     refused("cpumode", "of cpuio", ENGINE),

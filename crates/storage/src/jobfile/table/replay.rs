@@ -1,6 +1,6 @@
 //! A trace instead of a pattern.
 
-use super::entry::{Entry, Kind, option, refused};
+use super::entry::{OptionEntry, ValueKind, option, refused};
 use crate::job::ReplaySkip;
 use crate::jobfile::lists;
 use crate::jobfile::value::word;
@@ -9,51 +9,61 @@ const SKIP: &[(&str, &str)] = &[("read", "reads"), ("write", "writes"), ("trim",
 
 const MERGE: &str = "traces are not merged: replay them by a job each, or merge them with blkparse";
 
-pub(crate) const OPTIONS: &[Entry] = &[
+pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "read_iolog",
-        Kind::Paths,
+        ValueKind::Paths,
         "do what this trace says; workers take several in turn",
         |draft, value| {
             draft.replay.files = lists::paths(value.text()?);
             if draft.replay.files.is_empty() { Err("no path is given".into()) } else { Ok(()) }
         },
     ),
-    option("read_iolog_chunked", Kind::Bool, "read the trace while it is replayed", |draft, value| {
+    option("read_iolog_chunked", ValueKind::Bool, "read the trace while it is replayed", |draft, value| {
         draft.replay.chunked = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("replay_no_stall", Kind::Bool, "as fast as it goes", |draft, value| {
+    option("replay_no_stall", ValueKind::Bool, "as fast as it goes", |draft, value| {
         draft.replay.no_stall = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("replay_time_scale", Kind::Number, "percent: 50 is half as fast as the trace", |draft, value| {
-        draft.replay.time_scale = f64::from(value.small(1..=1_000_000)?);
-        Ok(())
-    })
+    option(
+        "replay_time_scale",
+        ValueKind::Number,
+        "percent: 50 is half as fast as the trace",
+        |draft, value| {
+            draft.replay.time_scale = f64::from(value.small(1..=1_000_000)?);
+            Ok(())
+        },
+    )
     .default("100"),
-    option("replay_redirect", Kind::Text, "everything goes to this file or device", |draft, value| {
+    option("replay_redirect", ValueKind::Text, "everything goes to this file or device", |draft, value| {
         draft.replay.redirect = Some(value.text()?.into());
         Ok(())
     }),
-    option("replay_align", Kind::Size, "offsets are multiples of this, a power of two", |draft, value| {
-        let align = value.count(0)?;
-        if align != 0 && !align.is_power_of_two() {
-            return Err("must be a power of two".into());
-        }
-        draft.replay.align = Some(align).filter(|align| *align > 0);
-        Ok(())
-    }),
-    option("replay_scale", Kind::Number, "offsets are divided by this", |draft, value| {
+    option(
+        "replay_align",
+        ValueKind::Size,
+        "offsets are multiples of this, a power of two",
+        |draft, value| {
+            let align = value.count(0)?;
+            if align != 0 && !align.is_power_of_two() {
+                return Err("must be a power of two".into());
+            }
+            draft.replay.align = Some(align).filter(|align| *align > 0);
+            Ok(())
+        },
+    ),
+    option("replay_scale", ValueKind::Number, "offsets are divided by this", |draft, value| {
         draft.replay.scale = Some(value.count(0)?).filter(|scale| *scale > 1);
         Ok(())
     })
     .default("1"),
     option(
         "replay_skip",
-        Kind::Words(SKIP),
+        ValueKind::Words(SKIP),
         "what of the trace is left out; several with commas",
         |draft, value| {
             draft.replay.skip.clear();
@@ -71,7 +81,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
             Ok(())
         },
     ),
-    option("write_iolog", Kind::Text, "write a trace of the I/Os to this file", |draft, value| {
+    option("write_iolog", ValueKind::Text, "write a trace of the I/Os to this file", |draft, value| {
         draft.job.logs.iolog = Some(value.text()?.into());
         Ok(())
     }),

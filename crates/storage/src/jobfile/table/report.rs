@@ -1,6 +1,6 @@
 //! What the result shows, and in which units.
 
-use super::entry::{Entry, Kind, option};
+use super::entry::{OptionEntry, ValueKind, option};
 use crate::job::Mixed;
 use crate::jobfile::number::Unit;
 
@@ -21,27 +21,32 @@ const MIXED: &[(&str, &str)] = &[
 /// As many as fio takes.
 const MOST_PERCENTILES: usize = 20;
 
-pub(crate) const OPTIONS: &[Entry] = &[
-    option("kb_base", Kind::Words(BASE), "what k is", |draft, value| {
+pub(crate) const OPTIONS: &[OptionEntry] = &[
+    option("kb_base", ValueKind::Words(BASE), "what k is", |draft, value| {
         draft.job.report.thousand = value.word(BASE)? == "1000";
         Ok(())
     })
     .default("1024"),
-    option("unit_base", Kind::Words(UNIT), "bytes or bits", |draft, value| {
+    option("unit_base", ValueKind::Words(UNIT), "bytes or bits", |draft, value| {
         draft.job.report.bits = value.word(UNIT)? == "1";
         Ok(())
     })
     .default("0"),
-    option("unified_rw_reporting", Kind::Words(MIXED), "directions apart or together", |draft, value| {
-        draft.job.report.mixed = match value.word(MIXED)? {
-            "mixed" | "1" => Mixed::Mixed,
-            "both" | "2" => Mixed::Both,
-            _ => Mixed::None,
-        };
-        Ok(())
-    })
+    option(
+        "unified_rw_reporting",
+        ValueKind::Words(MIXED),
+        "directions apart or together",
+        |draft, value| {
+            draft.job.report.mixed = match value.word(MIXED)? {
+                "mixed" | "1" => Mixed::Mixed,
+                "both" | "2" => Mixed::Both,
+                _ => Mixed::None,
+            };
+            Ok(())
+        },
+    )
     .default("none"),
-    option("percentile_list", Kind::Decimals, "which percentiles are shown", |draft, value| {
+    option("percentile_list", ValueKind::Decimals, "which percentiles are shown", |draft, value| {
         let mut list = value.decimals()?;
         if list.len() > MOST_PERCENTILES {
             return Err(format!(
@@ -58,29 +63,29 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"),
-    option("clat_percentiles", Kind::Bool, "percentiles of completion times", |draft, value| {
+    option("clat_percentiles", ValueKind::Bool, "percentiles of completion times", |draft, value| {
         draft.job.report.completion_percentiles = value.boolean()?;
         Ok(())
     })
     .default("1"),
-    option("lat_percentiles", Kind::Bool, "percentiles of total times", |draft, value| {
+    option("lat_percentiles", ValueKind::Bool, "percentiles of total times", |draft, value| {
         draft.job.report.total_percentiles = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("slat_percentiles", Kind::Bool, "percentiles of submission times", |draft, value| {
+    option("slat_percentiles", ValueKind::Bool, "percentiles of submission times", |draft, value| {
         draft.job.report.submission_percentiles = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("significant_figures", Kind::Number, "digits of a figure, 1 to 10", |draft, value| {
+    option("significant_figures", ValueKind::Number, "digits of a figure, 1 to 10", |draft, value| {
         draft.job.report.significant_figures = value.small(1..=10)? as u8;
         Ok(())
     })
     .default("4"),
     option(
         "bwavgtime",
-        Kind::Time(Unit::Milliseconds),
+        ValueKind::Time(Unit::Milliseconds),
         "window of the samples of bytes a second",
         |draft, value| {
             draft.job.report.bandwidth_window = value.nanos(Unit::Milliseconds)?;
@@ -90,7 +95,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .default("500"),
     option(
         "iopsavgtime",
-        Kind::Time(Unit::Milliseconds),
+        ValueKind::Time(Unit::Milliseconds),
         "window of the samples of I/Os a second",
         |draft, value| {
             draft.job.report.iops_window = value.nanos(Unit::Milliseconds)?;
@@ -98,33 +103,33 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("500"),
-    option("disk_util", Kind::Bool, "show what the devices counted", |draft, value| {
+    option("disk_util", ValueKind::Bool, "show what the devices counted", |draft, value| {
         draft.job.report.disk_use = value.boolean()?;
         Ok(())
     })
     .default("1"),
-    option("disable_lat", Kind::Bool, "no total times", |draft, value| {
+    option("disable_lat", ValueKind::Bool, "no total times", |draft, value| {
         draft.job.report.disabled.latency = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("disable_clat", Kind::Bool, "no completion times", |draft, value| {
+    option("disable_clat", ValueKind::Bool, "no completion times", |draft, value| {
         draft.job.report.disabled.completion = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("disable_slat", Kind::Bool, "no submission times", |draft, value| {
+    option("disable_slat", ValueKind::Bool, "no submission times", |draft, value| {
         draft.job.report.disabled.submission = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("disable_bw_measurement", Kind::Bool, "no samples of bytes a second", |draft, value| {
+    option("disable_bw_measurement", ValueKind::Bool, "no samples of bytes a second", |draft, value| {
         draft.job.report.disabled.bandwidth = value.boolean()?;
         Ok(())
     })
     .alias(&["disable_bw"])
     .default("0"),
-    option("gtod_reduce", Kind::Bool, "no times of I/Os, no samples", |draft, value| {
+    option("gtod_reduce", ValueKind::Bool, "no times of I/Os, no samples", |draft, value| {
         // As in fio, 0 leaves what the options for each of them say.
         if value.boolean()? {
             let disabled = &mut draft.job.report.disabled;
@@ -134,14 +139,14 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("0"),
-    option("stats", Kind::Bool, "the job is in the result; 0 is not supported", |_, value| {
+    option("stats", ValueKind::Bool, "the job is in the result; 0 is not supported", |_, value| {
         if value.boolean()? {
             return Ok(());
         }
         Err("a job that is left out of the result is not supported: look at the other jobs' results".into())
     })
     .default("1"),
-    option("block_error_percentiles", Kind::Bool, "errors of trims; 1 is not supported", |_, value| {
+    option("block_error_percentiles", ValueKind::Bool, "errors of trims; 1 is not supported", |_, value| {
         if value.boolean()? {
             return Err("a histogram of errors by trims is not supported: leave the option out".into());
         }

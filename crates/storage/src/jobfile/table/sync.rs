@@ -1,6 +1,6 @@
 //! Past the page cache or through it, and when data is brought to the medium.
 
-use super::entry::{Entry, Kind, option};
+use super::entry::{OptionEntry, ValueKind, option};
 use crate::job::SyncOpen;
 use crate::jobfile::value::{Value, word};
 
@@ -33,23 +33,23 @@ fn range(value: &Value<'_>) -> Result<(u32, u32), String> {
     Ok((flags, value.small_of(number, 1..=u32::MAX)?))
 }
 
-pub(crate) const OPTIONS: &[Entry] = &[
-    option("direct", Kind::Bool, "past the page cache (O_DIRECT)", |draft, value| {
+pub(crate) const OPTIONS: &[OptionEntry] = &[
+    option("direct", ValueKind::Bool, "past the page cache (O_DIRECT)", |draft, value| {
         draft.job.sync.direct = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("buffered", Kind::Bool, "through the page cache: the opposite of direct", |draft, value| {
+    option("buffered", ValueKind::Bool, "through the page cache: the opposite of direct", |draft, value| {
         draft.job.sync.direct = !value.boolean()?;
         Ok(())
     })
     .default("1"),
-    option("atomic", Kind::Bool, "writes that are there whole or not at all; direct", |draft, value| {
+    option("atomic", ValueKind::Bool, "writes that are there whole or not at all; direct", |draft, value| {
         draft.job.sync.atomic = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("sync", Kind::Words(SYNC), "how files are opened for writing", |draft, value| {
+    option("sync", ValueKind::Words(SYNC), "how files are opened for writing", |draft, value| {
         draft.job.sync.open = match value.word(SYNC)? {
             "sync" | "1" => SyncOpen::Sync,
             "dsync" => SyncOpen::DataSync,
@@ -58,41 +58,46 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("none"),
-    option("fsync", Kind::Number, "fsync after so many writes; 0 for never", |draft, value| {
+    option("fsync", ValueKind::Number, "fsync after so many writes; 0 for never", |draft, value| {
         draft.job.sync.fsync = value.small(0..=u32::MAX)?;
         Ok(())
     })
     .default("0"),
-    option("fdatasync", Kind::Number, "fdatasync after so many writes; 0 for never", |draft, value| {
+    option("fdatasync", ValueKind::Number, "fdatasync after so many writes; 0 for never", |draft, value| {
         draft.job.sync.fdatasync = value.small(0..=u32::MAX)?;
         Ok(())
     })
     .default("0"),
-    option("write_barrier", Kind::Number, "a barrier after so many writes; 0 for never", |draft, value| {
-        draft.job.sync.write_barrier = value.small(0..=u32::MAX)?;
-        Ok(())
-    })
+    option(
+        "write_barrier",
+        ValueKind::Number,
+        "a barrier after so many writes; 0 for never",
+        |draft, value| {
+            draft.job.sync.write_barrier = value.small(0..=u32::MAX)?;
+            Ok(())
+        },
+    )
     .default("0"),
     option(
         "sync_file_range",
-        Kind::Words(RANGE),
+        ValueKind::Words(RANGE),
         "sync_file_range after so many writes: write:8",
         |draft, value| {
             draft.job.sync.range = Some(range(value)?);
             Ok(())
         },
     ),
-    option("end_fsync", Kind::Bool, "fsync at the end of the job", |draft, value| {
+    option("end_fsync", ValueKind::Bool, "fsync at the end of the job", |draft, value| {
         draft.job.sync.end_fsync = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("fsync_on_close", Kind::Bool, "fsync before a file is closed", |draft, value| {
+    option("fsync_on_close", ValueKind::Bool, "fsync before a file is closed", |draft, value| {
         draft.job.sync.fsync_on_close = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("overwrite", Kind::Bool, "lay files out before they are written", |draft, value| {
+    option("overwrite", ValueKind::Bool, "lay files out before they are written", |draft, value| {
         draft.job.sync.overwrite = value.boolean()?;
         Ok(())
     })

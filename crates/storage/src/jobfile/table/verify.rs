@@ -1,6 +1,6 @@
 //! Whether data is looked at again, and trims among the writes.
 
-use super::entry::{Entry, Kind, option};
+use super::entry::{OptionEntry, ValueKind, option};
 use crate::job::VerifyMethod;
 use crate::jobfile::lists;
 use crate::jobfile::special::bytes;
@@ -31,10 +31,10 @@ const METHODS: &[(&str, &str)] = &[
     ("meta", "a header and no sum; verify_pattern behind it where one is given"),
 ];
 
-pub(crate) const OPTIONS: &[Entry] = &[
+pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "verify",
-        Kind::Words(METHODS),
+        ValueKind::Words(METHODS),
         "read what was written, and see whether it is that",
         |draft, value| {
             draft.verify = Some(match value.word(METHODS)? {
@@ -65,22 +65,27 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("0"),
-    option("do_verify", Kind::Bool, "read at the end of a writing job", |draft, value| {
+    option("do_verify", ValueKind::Bool, "read at the end of a writing job", |draft, value| {
         draft.verify_options.after = value.boolean()?;
         Ok(())
     })
     .default("1"),
-    option("verify_only", Kind::Flag, "look at what an earlier run wrote, write nothing", |draft, value| {
-        draft.verify_options.only = value.flag()?;
-        Ok(())
-    })
+    option(
+        "verify_only",
+        ValueKind::Flag,
+        "look at what an earlier run wrote, write nothing",
+        |draft, value| {
+            draft.verify_options.only = value.flag()?;
+            Ok(())
+        },
+    )
     .default("0"),
-    option("verify_interval", Kind::Size, "bytes that have a header of their own", |draft, value| {
+    option("verify_interval", ValueKind::Size, "bytes that have a header of their own", |draft, value| {
         draft.verify_options.interval = Some(value.small(80..=1 << 30)?);
         Ok(())
     })
     .default("the length of the I/O"),
-    option("verify_offset", Kind::Size, "where in those bytes the header is", |draft, value| {
+    option("verify_offset", ValueKind::Size, "where in those bytes the header is", |draft, value| {
         draft.verify_options.offset = value.small(0..=1 << 30)?;
         // The header changes places with what is there: the two must not overlap.
         if (1..HEADER).contains(&draft.verify_options.offset) {
@@ -91,7 +96,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     .default("0"),
     option(
         "verify_pattern",
-        Kind::Text,
+        ValueKind::Text,
         "these bytes: 0xHEX, number, \"text\", 'file', %o the offset",
         |draft, value| {
             draft.verify_options.pattern = Some(bytes::pieces(value.text()?)?);
@@ -100,7 +105,7 @@ pub(crate) const OPTIONS: &[Entry] = &[
     ),
     option(
         "verify_pattern_interval",
-        Kind::Size,
+        ValueKind::Size,
         "bytes after which the pattern begins again",
         |draft, value| {
             draft.verify_options.pattern_interval =
@@ -108,52 +113,67 @@ pub(crate) const OPTIONS: &[Entry] = &[
             Ok(())
         },
     ),
-    option("verify_fatal", Kind::Bool, "end at the first that is wrong", |draft, value| {
+    option("verify_fatal", ValueKind::Bool, "end at the first that is wrong", |draft, value| {
         draft.verify_options.fatal = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("verify_dump", Kind::Bool, "keep what was read and what was expected", |draft, value| {
+    option("verify_dump", ValueKind::Bool, "keep what was read and what was expected", |draft, value| {
         draft.verify_options.dump = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("verify_async", Kind::Number, "threads that look; 0 for the worker itself", |draft, value| {
-        draft.verify_options.threads = value.small(0..=1024)?;
-        Ok(())
-    })
+    option(
+        "verify_async",
+        ValueKind::Number,
+        "threads that look; 0 for the worker itself",
+        |draft, value| {
+            draft.verify_options.threads = value.small(0..=1024)?;
+            Ok(())
+        },
+    )
     .default("0"),
-    option("verify_async_cpus", Kind::List, "the processors of those threads", |draft, value| {
+    option("verify_async_cpus", ValueKind::List, "the processors of those threads", |draft, value| {
         draft.verify_options.thread_cpus = lists::numbers(value.text()?)?;
         Ok(())
     }),
     option(
         "verify_backlog",
-        Kind::Number,
+        ValueKind::Number,
         "look after so many writes, and not at the end",
         |draft, value| {
             draft.verify_options.backlog = Some(value.count(0)?).filter(|number| *number > 0);
             Ok(())
         },
     ),
-    option("verify_backlog_batch", Kind::Number, "how many are looked at then", |draft, value| {
+    option("verify_backlog_batch", ValueKind::Number, "how many are looked at then", |draft, value| {
         draft.verify_options.backlog_batch = Some(value.count(0)?).filter(|number| *number > 0);
         Ok(())
     })
     .default("the backlog"),
-    option("verify_state_save", Kind::Bool, "remember how far a run that was ended came", |draft, value| {
-        draft.verify_options.state_save = value.boolean()?;
-        Ok(())
-    })
+    option(
+        "verify_state_save",
+        ValueKind::Bool,
+        "remember how far a run that was ended came",
+        |draft, value| {
+            draft.verify_options.state_save = value.boolean()?;
+            Ok(())
+        },
+    )
     .default("1"),
-    option("verify_state_load", Kind::Bool, "look only as far as the run before came", |draft, value| {
-        draft.verify_options.state_load = value.boolean()?;
-        Ok(())
-    })
+    option(
+        "verify_state_load",
+        ValueKind::Bool,
+        "look only as far as the run before came",
+        |draft, value| {
+            draft.verify_options.state_load = value.boolean()?;
+            Ok(())
+        },
+    )
     .default("0"),
     option(
         "experimental_verify",
-        Kind::Bool,
+        ValueKind::Bool,
         "draw the same I/Os again instead of remembering",
         |draft, value| {
             draft.verify_options.replay_generator = value.boolean()?;
@@ -161,14 +181,14 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("0"),
-    option("verify_write_sequence", Kind::Bool, "headers count the writes", |draft, value| {
+    option("verify_write_sequence", ValueKind::Bool, "headers count the writes", |draft, value| {
         draft.verify_options.write_sequence = value.boolean()?;
         Ok(())
     })
     .default("1"),
     option(
         "verify_header_seed",
-        Kind::Bool,
+        ValueKind::Bool,
         "headers carry the seed, and it is looked at",
         |draft, value| {
             draft.verify_options.header_seed = value.boolean()?;
@@ -176,21 +196,21 @@ pub(crate) const OPTIONS: &[Entry] = &[
         },
     )
     .default("1"),
-    option("trim_percentage", Kind::Percent, "how many written blocks are trimmed", |draft, value| {
+    option("trim_percentage", ValueKind::Percent, "how many written blocks are trimmed", |draft, value| {
         draft.job.trims.percentage = value.percent()?;
         Ok(())
     })
     .default("0"),
-    option("trim_verify_zero", Kind::Bool, "see that trimmed blocks are zeros", |draft, value| {
+    option("trim_verify_zero", ValueKind::Bool, "see that trimmed blocks are zeros", |draft, value| {
         draft.job.trims.verify_zero = value.boolean()?;
         Ok(())
     })
     .default("1"),
-    option("trim_backlog", Kind::Number, "trim after so many writes", |draft, value| {
+    option("trim_backlog", ValueKind::Number, "trim after so many writes", |draft, value| {
         draft.job.trims.backlog = Some(value.count(0)?).filter(|number| *number > 0);
         Ok(())
     }),
-    option("trim_backlog_batch", Kind::Number, "how many are trimmed then", |draft, value| {
+    option("trim_backlog_batch", ValueKind::Number, "how many are trimmed then", |draft, value| {
         draft.job.trims.backlog_batch = Some(value.count(0)?).filter(|number| *number > 0);
         Ok(())
     }),

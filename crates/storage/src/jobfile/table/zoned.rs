@@ -1,6 +1,6 @@
 //! `zonemode=strided`, and what belongs to zoned devices, which is refused.
 
-use super::entry::{Entry, Kind, option, refused};
+use super::entry::{OptionEntry, ValueKind, option, refused};
 use crate::jobfile::value::Value;
 
 const MODE: &[(&str, &str)] = &[
@@ -18,8 +18,8 @@ fn bytes(value: &Value<'_>) -> Result<u64, String> {
     value.count(0)
 }
 
-pub(crate) const OPTIONS: &[Entry] = &[
-    option("zonemode", Kind::Words(MODE), "whether I/O keeps to zones", |draft, value| {
+pub(crate) const OPTIONS: &[OptionEntry] = &[
+    option("zonemode", ValueKind::Words(MODE), "whether I/O keeps to zones", |draft, value| {
         draft.strided = match value.word(MODE)? {
             "zbd" => {
                 return Err("zoned devices are not supported: zonemode=strided works on any target".into());
@@ -29,16 +29,16 @@ pub(crate) const OPTIONS: &[Entry] = &[
         Ok(())
     })
     .default("none"),
-    option("zonerange", Kind::Size, "bytes of a zone, with zonemode=strided", |draft, value| {
+    option("zonerange", ValueKind::Size, "bytes of a zone, with zonemode=strided", |draft, value| {
         draft.zones.range = bytes(value)?;
         Ok(())
     })
     .default("the zone's size"),
-    option("zonesize", Kind::Size, "bytes moved in a zone, with zonemode=strided", |draft, value| {
+    option("zonesize", ValueKind::Size, "bytes moved in a zone, with zonemode=strided", |draft, value| {
         draft.zones.size = bytes(value)?;
         Ok(())
     }),
-    option("zoneskip", Kind::Size, "bytes between zones, with zonemode=strided", |draft, value| {
+    option("zoneskip", ValueKind::Size, "bytes between zones, with zonemode=strided", |draft, value| {
         draft.zones.skip = bytes(value)?;
         Ok(())
     })

@@ -7,7 +7,7 @@ pub use stream::parse_json;
 
 /// What a stream held.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Parsed {
+pub struct ParsedStream {
     /// The results in their order; with `--status-interval` there are several of one run.
     pub results: Vec<IoResult>,
     /// Lines that are no JSON, which fio writes into the same stream.

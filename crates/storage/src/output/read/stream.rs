@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Parsed, Stray, fields};
-use crate::error::Place;
+use super::{ParsedStream, Stray, fields};
+use crate::error::Location;
 use crate::{Error, Result};
 
 /// Numbers that JSON does not have and that fio writes where a mean has no samples.
@@ -39,10 +39,10 @@ fn without_not_numbers(text: &str) -> String {
 
 /// All results in a text, in their order. Other lines before, between and after them are kept with their positions;
 /// an error has the position of what cannot be read. At least one result is found, or that is the error.
-pub fn parse_json(text: &str, path: Option<&Path>) -> Result<Parsed> {
+pub fn parse_json(text: &str, path: Option<&Path>) -> Result<ParsedStream> {
     let is_suspect = NOT_NUMBERS.iter().any(|word| text.contains(word));
     let clean = if is_suspect { without_not_numbers(text) } else { text.to_owned() };
-    let mut parsed = Parsed::default();
+    let mut parsed = ParsedStream::default();
     let mut failure = None;
     let (mut position, mut line) = (0, 1_u32);
     while let Some(rest) = clean.get(position..).filter(|rest| !rest.is_empty()) {
@@ -101,14 +101,14 @@ fn cut(text: &str) -> String {
     if text.chars().count() > 60 { text.chars().take(59).chain(['…']).collect() } else { text.into() }
 }
 
-fn stray(parsed: &mut Parsed, line: u32, text: &str) {
+fn stray(parsed: &mut ParsedStream, line: u32, text: &str) {
     match parsed.stray.last_mut() {
         Some(last) if last.line + last.lines == line => last.lines += 1,
         _ => parsed.stray.push(Stray { line, lines: 1, text: text.to_owned() }),
     }
 }
 
-fn describe(error: &serde_json::Error, parsed: &Parsed) -> String {
+fn describe(error: &serde_json::Error, parsed: &ParsedStream) -> String {
     // serde's own words carry the position, which is counted from the result's beginning.
     let words = error.to_string();
     let words = words.split(" at line ").next().unwrap_or(&words);
@@ -126,7 +126,7 @@ fn describe(error: &serde_json::Error, parsed: &Parsed) -> String {
 
 fn unreadable(path: Option<&Path>, line: u32, column: u32, problem: &str) -> Error {
     Error::Input {
-        place: Place { file: Some(path.unwrap_or(Path::new("standard input")).to_owned()), line, column },
+        place: Location { file: Some(path.unwrap_or(Path::new("standard input")).to_owned()), line, column },
         problem: problem.into(),
     }
 }

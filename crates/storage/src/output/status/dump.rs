@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use crate::PerDirection;
 use crate::job::Jobs;
-use crate::output::{Format, OutputOptions, written};
-use crate::result::{Outcome, Samples, TargetOutcome, WorkerOutcome};
+use crate::output::{Format, OutputOptions, render_formats};
+use crate::result::{JobsOutcome, Samples, TargetOutcome, WorkerOutcome};
 use crate::tick::{DepthCounts, Tick};
 
 /// Adds up the ticks as the result does, and writes what there is at intervals. What only the end of a run tells (CPU
@@ -18,7 +18,7 @@ pub struct Dumps {
     next: Nanos,
     formats: Vec<Format>,
     out: Box<dyn Write + Send>,
-    outcome: Outcome,
+    outcome: JobsOutcome,
     seen: bool,
 }
 
@@ -42,7 +42,7 @@ impl Dumps {
                 workers.push(worker(number, clone, group));
             }
         }
-        let outcome = Outcome {
+        let outcome = JobsOutcome {
             jobs: jobs.clone(),
             started,
             elapsed: 0,
@@ -54,7 +54,7 @@ impl Dumps {
     }
 
     pub(super) fn tick(&mut self, tick: &Tick) {
-        if tick.part != Part::Measured {
+        if tick.part != LoadPart::Measured {
             return;
         }
         let Some(worker) = self.outcome.workers.get_mut(tick.worker as usize) else { return };
@@ -109,7 +109,7 @@ impl Dumps {
             return;
         }
         let options = OutputOptions { partial: true, ..OutputOptions::new() };
-        if let Ok(text) = written(&self.outcome, &self.formats, &options) {
+        if let Ok(text) = render_formats(&self.outcome, &self.formats, &options) {
             // Whoever closed the stream does not want it; the run goes on.
             let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         }

@@ -13,7 +13,7 @@ pub use dump::Dumps;
 use progress::Progress;
 
 use super::unit::{Units, short_time};
-use crate::event::{IoEvent, State, Watcher};
+use crate::event::{IoEvent, IoWatcher, WorkerState};
 use crate::job::{Jobs, Pattern};
 use crate::{BinSums, Direction, PerDirection};
 
@@ -70,7 +70,7 @@ impl Default for StatusOptions {
 /// What a worker does, and what it brought since the last line.
 #[derive(Debug)]
 struct Worker {
-    state: State,
+    state: WorkerState,
     /// Letter while it runs, small for sequential.
     letter: char,
     files: usize,
@@ -116,7 +116,7 @@ impl StatusLine {
             .iter()
             .flat_map(|job| std::iter::repeat_n(job, job.clones as usize))
             .map(|job| Worker {
-                state: State::Planned,
+                state: WorkerState::Planned,
                 letter: letter(&job.pattern),
                 files: job.targets.filenames.len().max(job.targets.files as usize),
                 units: Units::of(&job.report),
@@ -152,17 +152,17 @@ impl StatusLine {
         let mut parts: Vec<(char, usize)> = Vec::new();
         for worker in &self.workers {
             let letter = match worker.state {
-                State::Planned => 'P',
-                State::Created => 'C',
-                State::SettingUp => 'I',
-                State::PreReading => 'p',
-                State::RampUp => '/',
-                State::Running => worker.letter,
-                State::Syncing => 'F',
-                State::Verifying => 'V',
-                State::Finishing => 'f',
-                State::Ended => '_',
-                State::Failed => 'X',
+                WorkerState::Planned => 'P',
+                WorkerState::Created => 'C',
+                WorkerState::SettingUp => 'I',
+                WorkerState::PreReading => 'p',
+                WorkerState::RampUp => '/',
+                WorkerState::Running => worker.letter,
+                WorkerState::Syncing => 'F',
+                WorkerState::Verifying => 'V',
+                WorkerState::Finishing => 'f',
+                WorkerState::Ended => '_',
+                WorkerState::Failed => 'X',
             };
             match parts.last_mut() {
                 Some((last, times)) if *last == letter => *times += 1,
@@ -177,7 +177,11 @@ impl StatusLine {
         let active = |worker: &&Worker| {
             matches!(
                 worker.state,
-                State::PreReading | State::RampUp | State::Running | State::Syncing | State::Verifying
+                WorkerState::PreReading
+                    | WorkerState::RampUp
+                    | WorkerState::Running
+                    | WorkerState::Syncing
+                    | WorkerState::Verifying
             )
         };
         let running = self.workers.iter().filter(active).count();
@@ -296,14 +300,14 @@ fn clock_time(nanos: Nanos) -> String {
     text
 }
 
-impl Watcher for StatusLine {
+impl IoWatcher for StatusLine {
     fn event(&mut self, event: &IoEvent<'_>) {
         match event {
             IoEvent::State { worker, state } => {
                 if let Some(known) = self.workers.get_mut(*worker as usize) {
                     known.state = *state;
                 }
-                if *state != State::SettingUp {
+                if *state != WorkerState::SettingUp {
                     self.layout = None;
                 }
                 self.progress.state(*worker, *state, self.clock.now());

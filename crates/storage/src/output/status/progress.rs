@@ -1,9 +1,9 @@
 //! How far the jobs are, and how long they will take.
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
-use crate::event::State;
+use crate::event::WorkerState;
 use crate::job::{Amount, Job, Jobs};
 use crate::tick::Tick;
 
@@ -89,14 +89,14 @@ impl Progress {
         Self { workers, began: None }
     }
 
-    pub(super) fn state(&mut self, worker: u32, state: State, now: Nanos) {
+    pub(super) fn state(&mut self, worker: u32, state: WorkerState, now: Nanos) {
         let Some(course) = self.workers.get_mut(worker as usize) else { return };
         match state {
-            State::RampUp | State::Running => {
+            WorkerState::RampUp | WorkerState::Running => {
                 self.began.get_or_insert(now);
                 course.began.get_or_insert(now);
             }
-            State::Ended | State::Failed => course.ended = true,
+            WorkerState::Ended | WorkerState::Failed => course.ended = true,
             _ => {}
         }
     }
@@ -109,7 +109,7 @@ impl Progress {
             .flat_map(|directions| directions.0.iter().flatten())
             .map(|tally| tally.bytes)
             .sum();
-        if tick.part == Part::Measured {
+        if tick.part == LoadPart::Measured {
             course.moved += moved;
         }
         let seconds = tick.to.saturating_sub(tick.from) as f64 / 1e9;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::tree::Tree;
+use super::super::tree::SystemTree;
 use super::super::{device, mounts};
 
 /// Time to look for processes that have a file open.
@@ -17,7 +17,7 @@ const FRESH: Duration = Duration::from_millis(200);
 
 /// A use of a device that writing to it would break.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum DeviceUse {
     /// It, or what is built upon it, is mounted here.
     Mounted { device: String, point: PathBuf },
     /// It, or what is built upon it, is swap in use.
@@ -25,7 +25,7 @@ pub(super) enum Use {
 }
 
 /// How a device is used: itself, its partitions, the disk that it is a partition of, and all that is built upon them.
-pub(super) fn of_device(tree: &Tree, name: &str) -> Option<Use> {
+pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
     let mut family = device::built_upon(tree, name);
     let disk = device::disk(tree, name);
     if disk != name {
@@ -38,8 +38,8 @@ pub(super) fn of_device(tree: &Tree, name: &str) -> Option<Use> {
     used(tree, &family)
 }
 
-fn used(tree: &Tree, family: &BTreeSet<String>) -> Option<Use> {
-    for mount in mounts::all(tree) {
+fn used(tree: &SystemTree, family: &BTreeSet<String>) -> Option<DeviceUse> {
+    for mount in mounts::read_mounts(tree) {
         // A btrfs has a number of its own: what is mounted tells its device.
         let by_number = device::named(tree, &mount.number);
         let device = by_number.or_else(|| {
@@ -48,7 +48,7 @@ fn used(tree: &Tree, family: &BTreeSet<String>) -> Option<Use> {
             device::named(tree, &device::number(number))
         });
         if let Some(device) = device.filter(|device| family.contains(device)) {
-            return Some(Use::Mounted { device, point: mount.point });
+            return Some(DeviceUse::Mounted { device, point: mount.point });
         }
     }
     let device_of_swap = |path: &str| {
@@ -57,11 +57,11 @@ fn used(tree: &Tree, family: &BTreeSet<String>) -> Option<Use> {
     };
     let swap =
         swaps(tree).iter().filter_map(|path| device_of_swap(path)).find(|device| family.contains(device));
-    swap.map(|device| Use::Swap { device })
+    swap.map(|device| DeviceUse::Swap { device })
 }
 
 /// Files and devices that are swapped to.
-pub(super) fn swaps(tree: &Tree) -> Vec<String> {
+pub(super) fn swaps(tree: &SystemTree) -> Vec<String> {
     let text = tree.text("/proc/swaps").unwrap_or_default();
     text.lines()
         .skip(1)
@@ -71,7 +71,7 @@ pub(super) fn swaps(tree: &Tree) -> Vec<String> {
 }
 
 /// The loop device that has a file behind it.
-pub(super) fn looped(tree: &Tree, file: &Metadata) -> Option<String> {
+pub(super) fn looped(tree: &SystemTree, file: &Metadata) -> Option<String> {
     let same = |path: &str| {
         fs::metadata(tree.path(path))
             .is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
@@ -136,7 +136,7 @@ pub(super) fn postgres(path: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn mounted(number: &str) -> (tempfile::TempDir, Tree) {
+    fn mounted(number: &str) -> (tempfile::TempDir, SystemTree) {
         let (root, tree) = device::tests::tree();
         fs::write(
             root.path().join("proc/self/mountinfo"),
@@ -153,7 +153,7 @@ mod tests {
         for device in ["sda", "sda2", "dm-1", "dm-0"] {
             assert_eq!(
                 of_device(&tree, device),
-                Some(Use::Mounted { device: "dm-0".into(), point: point.clone() }),
+                Some(DeviceUse::Mounted { device: "dm-0".into(), point: point.clone() }),
                 "{device}"
             );
         }
@@ -161,7 +161,7 @@ mod tests {
             assert_eq!(of_device(&tree, device), None, "{device}");
         }
         let (_root, tree) = mounted("8:0");
-        assert_eq!(of_device(&tree, "sda1"), Some(Use::Mounted { device: "sda".into(), point }));
+        assert_eq!(of_device(&tree, "sda1"), Some(DeviceUse::Mounted { device: "sda".into(), point }));
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use self::in_use::Use;
+use self::in_use::DeviceUse;
 use super::device;
-use super::tree::Tree;
+use super::tree::SystemTree;
 use crate::{Error, Result};
 
 /// How somebody says that a target may be lost.
@@ -37,7 +37,7 @@ pub fn check_with(path: &Path, writes: bool, confirmed: &[PathBuf], allow_mounte
         return Ok(());
     }
     let look = Look {
-        tree: Tree::default(),
+        tree: SystemTree::default(),
         path,
         metadata: &metadata,
         confirmed: confirmed.iter().any(|known| same(known, &metadata)),
@@ -66,7 +66,7 @@ fn same(path: &Path, other: &Metadata) -> bool {
 }
 
 struct Look<'a> {
-    tree: Tree,
+    tree: SystemTree,
     path: &'a Path,
     metadata: &'a Metadata,
     confirmed: bool,
@@ -89,7 +89,7 @@ impl Look<'_> {
         let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
             .map_err(|error| self.refusal(&format!("its size cannot be told ({error})")))?;
         let (head, tail) = self.ends(&file, size, signature::HEAD)?;
-        if let Some(what) = signature::of(&head, &tail, size) {
+        if let Some(what) = signature::find_signature(&head, &tail, size) {
             return Err(self.refusal(&format!("holds {what}")));
         }
         let zero = |bytes: &[u8]| super::content::is_zero(bytes);
@@ -143,20 +143,20 @@ impl Look<'_> {
         // Who may write a file and not read it is told nothing about it.
         let Ok(file) = File::open(self.path) else { return Ok(()) };
         let (head, tail) = self.ends(&file, self.metadata.len(), signature::FILE)?;
-        match signature::of(&head, &tail, self.metadata.len()) {
+        match signature::find_signature(&head, &tail, self.metadata.len()) {
             Some(what) => Err(self.refusal(&format!("holds {what}"))),
             None => Ok(()),
         }
     }
 
-    fn not_in_use(&self, found: Option<Use>) -> Result<()> {
+    fn not_in_use(&self, found: Option<DeviceUse>) -> Result<()> {
         match found {
-            Some(Use::Swap { device }) => Err(Error::protected(
+            Some(DeviceUse::Swap { device }) => Err(Error::protected(
                 self.path,
                 format!("{device} is swap in use: `swapoff` it first; nothing was written"),
             )),
-            Some(Use::Mounted { .. }) if self.confirmed && self.allow_mounted => Ok(()),
-            Some(Use::Mounted { device, point }) => Err(Error::protected(
+            Some(DeviceUse::Mounted { .. }) if self.confirmed && self.allow_mounted => Ok(()),
+            Some(DeviceUse::Mounted { device, point }) => Err(Error::protected(
                 self.path,
                 format!(
                     "{device} is mounted at {}: unmount it, or lose it with `allow_mounted_write=1` and `{FLAG} {}`; \

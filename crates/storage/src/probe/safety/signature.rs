@@ -50,7 +50,7 @@ const HEADS: &[Magic] = &[
 
 /// What the beginning and the end of something of `size` bytes say; none when they say nothing known. `tail` reaches to
 /// the end.
-pub(super) fn of(head: &[u8], tail: &[u8], size: u64) -> Option<&'static str> {
+pub(super) fn find_signature(head: &[u8], tail: &[u8], size: u64) -> Option<&'static str> {
     let known = HEADS.iter().find(|magic| has(head, magic.at, magic.is)).map(|magic| magic.what);
     known
         .or_else(|| is_ext(head).then_some("an ext2, ext3 or ext4 filesystem"))
@@ -120,7 +120,7 @@ mod tests {
     fn with(at: usize, what: &[u8]) -> Option<&'static str> {
         let mut head = vec![0; HEAD as usize];
         head[at..at + what.len()].copy_from_slice(what);
-        of(&head, &vec![0; HEAD as usize / 2], SIZE)
+        find_signature(&head, &vec![0; HEAD as usize / 2], SIZE)
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         );
         assert_eq!(with((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()), Some("a member of a ZFS pool"));
         assert_eq!(with(7, b"XFSB\0\0"), None);
-        assert_eq!(of(&[], &[], 0), None);
+        assert_eq!(find_signature(&[], &[], 0), None);
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
             let mut tail = vec![0; HEAD as usize / 2];
             let at = (HEAD / 2 - from_end) as usize;
             tail[at..at + what.len()].copy_from_slice(what);
-            of(&vec![0; HEAD as usize], &tail, SIZE)
+            find_signature(&vec![0; HEAD as usize], &tail, SIZE)
         };
         assert_eq!(at(512, b"EFI PART"), Some("the backup of a GPT partition table"));
         assert_eq!(at(8192, b"\xfc\x4e\x2b\xa9"), Some("a member of an array (mdraid)"));
@@ -174,7 +174,7 @@ mod tests {
         let mut random = kelvin_measure::Random::part(1, 2, 3);
         for _ in 0..40 {
             let head: Vec<u8> = (0..HEAD / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
-            assert_eq!(of(&head, &head[..HEAD as usize / 2], SIZE), None);
+            assert_eq!(find_signature(&head, &head[..HEAD as usize / 2], SIZE), None);
         }
     }
 }

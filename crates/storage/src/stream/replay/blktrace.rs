@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use kelvin_measure::Nanos;
 
-use super::trace::{Action, Event, Input, Name, number_of};
-use crate::error::Place;
+use super::trace::{Action, Input, TraceEvent, TraceFile, number_of};
+use crate::error::Location;
 use crate::{Direction, Error, Result, SyncCall};
 
 /// The upper three bytes of a record's first word; the lowest is the version.
@@ -54,7 +54,7 @@ impl Records {
 
     fn bad(&self, problem: impl std::fmt::Display) -> Error {
         Error::Input {
-            place: Place { file: Some(self.path.clone()), line: 0, column: 0 },
+            place: Location { file: Some(self.path.clone()), line: 0, column: 0 },
             problem: format!("byte {}: {problem}", self.position),
         }
     }
@@ -64,7 +64,7 @@ impl Records {
     }
 
     /// The next event; its device is in `names`.
-    pub(crate) fn next(&mut self, names: &mut Vec<Name>) -> Result<Option<Event>> {
+    pub(crate) fn next(&mut self, names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
         loop {
             let failed = self.system();
             if self.input.fill_buf().map_err(failed)?.is_empty() {
@@ -94,7 +94,7 @@ impl Records {
         }
     }
 
-    fn event(&mut self, record: &[u8; RECORD], names: &mut Vec<Name>) -> Result<Option<Event>> {
+    fn event(&mut self, record: &[u8; RECORD], names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
         let fields = Fields::of(record).ok_or_else(|| {
             self.bad("no record begins here: its magic number is missing (the trace is damaged, or not of one piece)")
         })?;
@@ -131,8 +131,8 @@ impl Records {
         };
         let first = *self.first.get_or_insert(fields.time);
         // The kernel's numbers of devices have 20 bits for the minor.
-        let name = number_of(names, Name::Device(fields.device >> 20, fields.device & 0xf_ffff));
-        Ok(Some(Event { at: fields.time.saturating_sub(first), name, action }))
+        let name = number_of(names, TraceFile::Device(fields.device >> 20, fields.device & 0xf_ffff));
+        Ok(Some(TraceEvent { at: fields.time.saturating_sub(first), name, action }))
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use kelvin_measure::Nanos;
 
-use super::trace::{Action, Event, Input, Name, bad_line};
+use super::trace::{Action, Input, TraceEvent, TraceFile, bad_line};
 use crate::{Direction, Error, Result, SyncCall};
 
 /// Longer than any line with the longest path.
@@ -78,7 +78,7 @@ impl Lines {
     }
 
     /// The next event; the files that were added before it are in `names`.
-    pub(crate) fn next(&mut self, names: &mut Vec<Name>) -> Result<Option<Event>> {
+    pub(crate) fn next(&mut self, names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
         while self.advance()? {
             let line = std::mem::take(&mut self.line);
             let event = self.event(&line, names);
@@ -90,7 +90,7 @@ impl Lines {
         Ok(None)
     }
 
-    fn event(&mut self, line: &[u8], names: &mut Vec<Name>) -> Result<Option<Event>> {
+    fn event(&mut self, line: &[u8], names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
         let mut words = words(line);
         let Some(mut first) = words.next() else { return Ok(None) };
         let mut at = self.waited;
@@ -112,7 +112,7 @@ impl Lines {
             b"add" => {
                 if !self.added.contains_key(file) {
                     self.added.insert(file.to_vec(), names.len() as u32);
-                    names.push(Name::Path(PathBuf::from(OsStr::from_bytes(file))));
+                    names.push(TraceFile::Path(PathBuf::from(OsStr::from_bytes(file))));
                 }
                 return Ok(None);
             }
@@ -140,7 +140,7 @@ impl Lines {
                 )));
             }
         };
-        Ok(Some(Event { at, name: self.known(file)?, action }))
+        Ok(Some(TraceEvent { at, name: self.known(file)?, action }))
     }
 
     fn io(&self, direction: Direction, offset: Option<&[u8]>, length: Option<&[u8]>) -> Result<Action> {

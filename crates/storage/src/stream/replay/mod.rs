@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use kelvin_measure::Nanos;
 
-pub use trace::{Action, Event, Name, Trace};
+pub use trace::{Action, Trace, TraceEvent, TraceFile};
 pub use write::IologWriter;
 
 use crate::job::{Job, Replay, ReplaySkip};
-use crate::{Direction, Error, Io, Next, PerDirection, Result, Target, TargetKind};
+use crate::{Direction, Error, Io, NextIo, PerDirection, Result, Target, TargetKind};
 use trace::Reader;
 
 /// A file or device that a replay goes to, and what it does there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reached {
+pub struct ReplayTarget {
     /// Its path, after `replay_redirect`.
     pub path: PathBuf,
     /// Where the last byte ends that any I/O reaches: the size that it needs.
@@ -33,7 +33,7 @@ pub struct Reached {
 /// # Errors
 ///
 /// Those of reading the trace; a device that this machine does not have.
-pub fn files(job: &Job, clone: u32) -> Result<Vec<Reached>> {
+pub fn files(job: &Job, clone: u32) -> Result<Vec<ReplayTarget>> {
     let Some(replay) = &job.replay else { return Ok(Vec::new()) };
     Ok(Survey::of(job, replay, clone, &mut |_| ())?.reached)
 }
@@ -45,8 +45,8 @@ fn file_of<'a>(job: &Job, replay: &'a Replay, clone: u32) -> Result<&'a Path> {
 }
 
 /// What the options make of an event; none when it is left out.
-fn changed(replay: &Replay, event: Event) -> Option<Event> {
-    let Event { at, name, action } = event;
+fn changed(replay: &Replay, event: TraceEvent) -> Option<TraceEvent> {
+    let TraceEvent { at, name, action } = event;
     let action = match action {
         Action::Sync(_) if replay.skip.contains(&ReplaySkip::Sync) => return None,
         Action::Sync(how) => Action::Sync(how),
@@ -65,12 +65,12 @@ fn changed(replay: &Replay, event: Event) -> Option<Event> {
     } else {
         (at as f64 * 100.0 / replay.time_scale) as Nanos
     };
-    Some(Event { at, name, action })
+    Some(TraceEvent { at, name, action })
 }
 
 /// What is known of a trace when it was read once.
 struct Survey {
-    reached: Vec<Reached>,
+    reached: Vec<ReplayTarget>,
     /// For each name of the trace the place in `reached`.
     places: Vec<u32>,
     /// The time of its last event.
@@ -80,7 +80,7 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(job: &Job, replay: &Replay, clone: u32, each: &mut dyn FnMut(Event)) -> Result<Self> {
+    fn of(job: &Job, replay: &Replay, clone: u32, each: &mut dyn FnMut(TraceEvent)) -> Result<Self> {
         let mut reader = Reader::open(file_of(job, replay, clone)?)?;
         let mut all = Self { reached: Vec::new(), places: Vec::new(), end: 0, longest: 0 };
         while let Some(event) = reader.next()? {
@@ -104,7 +104,7 @@ impl Survey {
     }
 
     /// Finds out where the names lead that were not known before.
-    fn learn(&mut self, job: &Job, replay: &Replay, names: &[Name]) -> Result<()> {
+    fn learn(&mut self, job: &Job, replay: &Replay, names: &[TraceFile]) -> Result<()> {
         for name in names.iter().skip(self.places.len()) {
             let path = match &replay.redirect {
                 Some(path) => path.clone(),
@@ -112,7 +112,7 @@ impl Survey {
             };
             let known = self.reached.iter().position(|reached| reached.path == path);
             let place = known.unwrap_or_else(|| {
-                self.reached.push(Reached { path, end: 0, bytes: PerDirection::default() });
+                self.reached.push(ReplayTarget { path, end: 0, bytes: PerDirection::default() });
                 self.reached.len() - 1
             });
             self.places.push(place as u32);
@@ -136,14 +136,14 @@ pub(crate) struct Replaying {
     began: Nanos,
     /// The time that was asked for last.
     told: Nanos,
-    upcoming: Option<Event>,
+    upcoming: Option<TraceEvent>,
     problem: Option<Error>,
 }
 
 #[derive(Debug)]
 enum Events {
     /// All of them, and the next.
-    Whole(Vec<Event>, usize),
+    Whole(Vec<TraceEvent>, usize),
     /// Read as they are needed (`read_iolog_chunked`).
     Pieces(Option<Reader>),
 }
@@ -217,7 +217,7 @@ impl Replaying {
         self.problem.take()
     }
 
-    fn event(&mut self) -> Option<Event> {
+    fn event(&mut self) -> Option<TraceEvent> {
         if let Some(event) = self.upcoming.take() {
             return Some(event);
         }
@@ -247,22 +247,22 @@ impl Replaying {
     }
 
     #[inline]
-    pub(crate) fn next(&mut self) -> Next {
-        let Some(event) = self.event() else { return Next::End };
+    pub(crate) fn next(&mut self) -> NextIo {
+        let Some(event) = self.event() else { return NextIo::End };
         let due = self.began.saturating_add(event.at);
         if !self.replay.no_stall && due > self.told {
             self.told = due;
             self.upcoming = Some(event);
-            return Next::NotBefore(due);
+            return NextIo::NotBefore(due);
         }
         let Some(target) = self.targets.get(event.name as usize).copied() else {
             let problem = format!("the trace {} has other files than before", self.path.display());
             self.problem = Some(Error::system("replaying")(std::io::Error::other(problem)));
-            return Next::End;
+            return NextIo::End;
         };
         match event.action {
-            Action::Io { direction, offset, length } => Next::Io(Io { direction, target, offset, length }),
-            Action::Sync(how) => Next::Sync { target, how },
+            Action::Io { direction, offset, length } => NextIo::Io(Io { direction, target, offset, length }),
+            Action::Sync(how) => NextIo::Sync { target, how },
         }
     }
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, OnceLock};
 use kelvin_measure::Nanos;
 
 use super::{blktrace, iolog};
-use crate::error::Place;
+use crate::error::Location;
 use crate::{Direction, Error, Result, SyncCall};
 
 /// Something that a trace says was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub struct TraceEvent {
     /// When, in nanoseconds from the beginning of the trace.
     pub at: Nanos,
     /// To which file, by its place among [`Trace::names`].
@@ -39,14 +39,14 @@ pub enum Action {
 
 /// A file or device of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Name {
+pub enum TraceFile {
     /// By its path.
     Path(PathBuf),
     /// By its number: major, minor.
     Device(u32, u32),
 }
 
-impl Name {
+impl TraceFile {
     /// The path of the file or device on this machine.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Name {
 /// A trace that is read event by event.
 pub(crate) struct Reader {
     format: Format,
-    names: Vec<Name>,
+    names: Vec<TraceFile>,
 }
 
 enum Format {
@@ -103,7 +103,7 @@ impl Reader {
     }
 
     /// The next event; none at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Event>> {
+    pub(crate) fn next(&mut self) -> Result<Option<TraceEvent>> {
         match &mut self.format {
             Format::Iolog(lines) => lines.next(&mut self.names),
             Format::Blktrace(records) => records.next(&mut self.names),
@@ -111,7 +111,7 @@ impl Reader {
     }
 
     /// The files met so far.
-    pub(crate) fn names(&self) -> &[Name] {
+    pub(crate) fn names(&self) -> &[TraceFile] {
         &self.names
     }
 }
@@ -126,9 +126,9 @@ impl std::fmt::Debug for Reader {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
     /// Its files, in the order of their appearance.
-    pub names: Vec<Name>,
+    pub names: Vec<TraceFile>,
     /// What was done, in the order of the trace.
-    pub events: Vec<Event>,
+    pub events: Vec<TraceEvent>,
 }
 
 impl Trace {
@@ -174,11 +174,14 @@ fn open(path: &Path) -> Result<Input> {
 
 /// Something in a trace that does not belong there.
 pub(crate) fn bad_line(path: &Path, line: u32, problem: impl Into<String>) -> Error {
-    Error::Input { place: Place { file: Some(path.to_path_buf()), line, column: 0 }, problem: problem.into() }
+    Error::Input {
+        place: Location { file: Some(path.to_path_buf()), line, column: 0 },
+        problem: problem.into(),
+    }
 }
 
 /// A file's place among the names; a new one when it was not there.
-pub(crate) fn number_of(names: &mut Vec<Name>, name: Name) -> u32 {
+pub(crate) fn number_of(names: &mut Vec<TraceFile>, name: TraceFile) -> u32 {
     // Traces have few files, and the one that was used last is the likeliest.
     if let Some(number) = names.iter().rposition(|other| *other == name) {
         return number as u32;

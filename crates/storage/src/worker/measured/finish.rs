@@ -1,16 +1,16 @@
 //! The end of a worker, and whether its counts agree.
 
-use super::super::goal::Search;
+use super::super::depth_search::Search;
 use super::super::halt::Halt;
-use super::super::parts::Stream;
+use super::super::parts::IoStream;
 use super::super::usage::Usage;
-use super::{Course, Loop, Source};
-use crate::engine::Engine;
-use crate::event::State;
+use super::{Loop, LoopEnd, Source};
+use crate::engine::IoEngine;
+use crate::event::WorkerState;
 use crate::message::Message;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
-impl<E: Engine, S: Stream> Loop<'_, E, S> {
+impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// An error: what is under way is waited for, and counted.
     pub(super) fn wind_down(&mut self) {
         self.end_work();
@@ -30,7 +30,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             if self.under_way == 0 {
                 break;
             }
-            if self.now >= self.due && self.keep_house().is_err() {
+            if self.now >= self.due && self.do_housekeeping().is_err() {
                 break;
             }
             if !self.fresh.is_empty() && self.hand_over().is_err() {
@@ -49,18 +49,18 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
         let now = self.now;
         self.cut(now, self.part);
         self.before = Usage::now().since(&self.before);
-        self.part = Part::Tail;
+        self.part = LoadPart::Tail;
     }
 
-    pub(super) fn finish(mut self) -> Course {
-        self.say(State::Finishing);
+    pub(super) fn finish(mut self) -> LoopEnd {
+        self.send_state(WorkerState::Finishing);
         while self.looked_at > 0 {
             if let Err(halt) = self.collect(true) {
                 self.halt.get_or_insert(halt);
             }
         }
-        if self.part == Part::Tail {
-            self.cut(self.now, Part::Tail);
+        if self.part == LoadPart::Tail {
+            self.cut(self.now, LoadPart::Tail);
         } else {
             self.close_measured();
         }
@@ -91,7 +91,7 @@ impl<E: Engine, S: Stream> Loop<'_, E, S> {
             self.notes
                 .push("latency_target: the depth was not found in this time; there are no figures".into());
         }
-        let course = Course {
+        let course = LoopEnd {
             begun: self.begun,
             ended: self.now,
             usage,

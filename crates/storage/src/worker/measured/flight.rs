@@ -2,7 +2,7 @@
 
 use kelvin_measure::Nanos;
 
-use super::super::counter::Times;
+use super::super::counter::IoTimes;
 use crate::{Direction, Io};
 
 /// No time: of I/Os that may start at any.
@@ -43,12 +43,12 @@ pub(super) fn is_whole(flight: &Flight, result: i64) -> bool {
 
 /// Its times, when it was taken back at `at`.
 #[inline]
-pub(super) fn times(flight: &Flight, at: Nanos, synchronous: bool) -> Times {
+pub(super) fn times(flight: &Flight, at: Nanos, synchronous: bool) -> IoTimes {
     let total = at.saturating_sub(flight.begin);
     if synchronous {
-        return Times { submission: 0, completion: total, total };
+        return IoTimes { submission: 0, completion: total, total };
     }
-    Times {
+    IoTimes {
         submission: flight.handed.saturating_sub(flight.begin),
         completion: at.saturating_sub(flight.handed),
         total,

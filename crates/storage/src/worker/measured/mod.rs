@@ -6,40 +6,40 @@
 //! shared: a worker at depth 1 reads the clock three times for each I/O, twice where the call is the I/O.
 
 mod batch;
-mod between;
-mod ended;
+mod completions;
+mod drained;
 mod finish;
 mod flight;
-mod house;
-mod look;
-mod next;
+mod housekeeping;
+mod issue;
 mod states;
 mod sync;
+mod verification;
 
 use super::counter::Counter;
+use super::depth_search::Search;
 use super::flow::Share;
-use super::goal::Search;
 use super::halt::Halt;
 use super::lock::Locks;
 use super::pace::{Minimum, Pacer};
-use super::parts::{Check, Fill, Parts, Stream};
+use super::parts::{Check, Fill, IoStream, WorkerParts};
 use super::ticker::Ticker;
 use super::usage::Usage;
 use super::{Shared, WorkerPlan};
-use crate::engine::{BufferPool, Ended, Engine, Files, Request, Wait};
-use crate::event::State;
+use crate::engine::{BufferPool, CompletedRequest, Files, IoEngine, Request, Wait};
+use crate::event::WorkerState;
 use crate::job::Job;
-use crate::log::Recorder;
+use crate::log::LogRecorder;
 use crate::result::Verified;
 use crate::stream::Quota;
 use crate::{Direction, Io};
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 use std::sync::Arc;
 
 use batch::Batch;
 use flight::{ANY_TIME, Flight, NO_FLIGHT, is_whole, times};
-use states::{Blocked, Call, Source, Then, Thinker, Wanted};
+use states::{AfterDrain, Blocked, Call, Source, Thinker, Wanted};
 
 /// How often flags of others are looked at.
 const GLANCE: Nanos = 20_000_000;
@@ -61,7 +61,7 @@ pub(super) struct Loop<'a, E, S> {
     pool: BufferPool,
     stream: S,
     data: Box<dyn Fill>,
-    recorder: Option<Recorder>,
+    recorder: Option<LogRecorder>,
 
     ticker: Ticker,
     /// The last reading.
@@ -69,7 +69,7 @@ pub(super) struct Loop<'a, E, S> {
     /// When there is housekeeping to be done.
     due: Nanos,
     begun: Nanos,
-    part: Part,
+    part: LoadPart,
     measured_from: Nanos,
     counter: Counter,
     before: Usage,
@@ -78,7 +78,7 @@ pub(super) struct Loop<'a, E, S> {
     free: Vec<u32>,
     fresh: Vec<u32>,
     resumed: Vec<u32>,
-    ended: Vec<Ended>,
+    ended: Vec<CompletedRequest>,
     under_way: u32,
     depth: u32,
     filling: bool,
@@ -127,13 +127,13 @@ pub(super) struct Loop<'a, E, S> {
 pub(super) struct Made<S> {
     pub(super) files: Arc<Files>,
     pub(super) pool: BufferPool,
-    pub(super) parts: Parts<S>,
+    pub(super) parts: WorkerParts<S>,
     pub(super) depth: u32,
     pub(super) notes: Vec<String>,
 }
 
 /// What a worker has come to.
-pub(super) struct Course {
+pub(super) struct LoopEnd {
     pub(super) begun: Nanos,
     pub(super) ended: Nanos,
     pub(super) usage: Usage,
@@ -143,15 +143,15 @@ pub(super) struct Course {
     pub(super) notes: Vec<String>,
 }
 
-impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
+impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
     pub(super) fn new(shared: &'a Shared, plan: &'a WorkerPlan, engine: E, made: Made<S>) -> Self {
         let Made { files, pool, parts, depth, notes } = made;
         let job = Arc::clone(&plan.job);
         let ticker = Ticker::new(&shared.clock);
         let synchronous = engine.is_synchronous();
-        let Parts { stream, fill, check } = parts;
+        let WorkerParts { stream, fill, check } = parts;
         let share = shared.flow.join(plan.number);
-        let recorder = Recorder::new(&job, plan.clone);
+        let recorder = LogRecorder::new(&job, plan.clone);
         let response = job.is_open_loop();
         let now = ticker.now();
         let pacer = Pacer::new(&job.rate, plan.seed, now);
@@ -177,7 +177,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         };
         let batch = Batch::new(&job.depth, depth, synchronous);
         let (ramp, apart) = (job.course.ramp > 0, search.as_ref().is_some_and(Search::is_apart));
-        let part = if ramp || apart { Part::RampUp } else { Part::Measured };
+        let part = if ramp || apart { LoadPart::RampUp } else { LoadPart::Measured };
         let counter = Counter::new(plan.number, files.len(), &job.report, response, synchronous, now);
         let current = search.as_ref().map_or(depth, Search::depth);
         let quota = Quota::new(&job, &plan.targets);
@@ -243,7 +243,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     }
 
     /// From the first I/O to the last.
-    pub(super) fn run(mut self) -> Course {
+    pub(super) fn run(mut self) -> LoopEnd {
         for buffer in 0..self.pool.count() as u32 {
             let size = self.pool.size();
             self.data.prepare(self.pool.bytes(buffer, size));
@@ -256,11 +256,11 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
         self.looking_since = self.begun;
         self.start_again(self.begun);
         let state = match (self.source, self.part) {
-            (Source::Verify, _) => State::Verifying,
-            (_, Part::RampUp) => State::RampUp,
-            _ => State::Running,
+            (Source::Verify, _) => WorkerState::Verifying,
+            (_, LoadPart::RampUp) => WorkerState::RampUp,
+            _ => WorkerState::Running,
         };
-        self.say(state);
+        self.send_state(state);
         loop {
             match self.step() {
                 Ok(true) => {}
@@ -301,7 +301,7 @@ impl<'a, E: Engine, S: Stream> Loop<'a, E, S> {
     #[inline]
     fn step(&mut self) -> Result<bool, Halt> {
         if self.now >= self.due {
-            self.keep_house()?;
+            self.do_housekeeping()?;
         }
         if self.filling && self.blocked == Blocked::No || !self.resumed.is_empty() {
             let again = self.fill()?;

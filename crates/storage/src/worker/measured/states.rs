@@ -24,12 +24,12 @@ pub(super) enum Blocked {
     /// Not before one that is under way has ended.
     One,
     /// Not before all that is under way has ended; then what is named.
-    Drain(Then),
+    Drain(AfterDrain),
 }
 
 /// What comes when nothing is under way any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum AfterDrain {
     GoOn,
     Think,
     NextPass,

@@ -4,14 +4,14 @@
 use std::io;
 
 use super::super::halt::Halt;
-use super::super::parts::Stream;
+use super::super::parts::IoStream;
 use super::{ANY_TIME, Call, Flight, Loop};
-use crate::engine::Engine;
+use crate::engine::IoEngine;
 use crate::tick::Failures;
 use crate::{Direction, Io, SyncCall};
 use kelvin_measure::Nanos;
 
-impl<E: Engine, S: Stream> Loop<'_, E, S> {
+impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// Puts the sync that is due into the batch, where the engine can carry it. Whether it did.
     #[cold]
     pub(super) fn carry_sync(&mut self, begin: Nanos) -> bool {

@@ -8,22 +8,22 @@ use kelvin_measure::Stop;
 use super::super::testing::{run_engine, run_engine_with};
 use super::{MIB, MS, in_order};
 use crate::engine::testing::{job, writing};
-use crate::engine::{Ended, Engine, Request, Wait};
+use crate::engine::{CompletedRequest, IoEngine, Request, Wait};
 use crate::job::*;
-use crate::{Io, Next, SyncCall};
+use crate::{Io, NextIo, SyncCall};
 
 /// Tells for each I/O what becomes of it: from its number to its result.
 struct Fate<F> {
     decide: F,
     asked: u64,
-    waiting: Vec<Ended>,
+    waiting: Vec<CompletedRequest>,
     seen: Vec<Io>,
     /// It takes syncs along, which end after so many further I/Os.
     syncs: Option<u64>,
     carried: Vec<(u32, u64)>,
     /// The first I/O ends when so many have been handed over.
     holds: Option<u64>,
-    held: Option<Ended>,
+    held: Option<CompletedRequest>,
 }
 
 impl<F: FnMut(u64, &Request) -> Option<i64>> Fate<F> {
@@ -41,7 +41,7 @@ impl<F: FnMut(u64, &Request) -> Option<i64>> Fate<F> {
     }
 }
 
-impl<F: FnMut(u64, &Request) -> Option<i64>> Engine for Fate<F> {
+impl<F: FnMut(u64, &Request) -> Option<i64>> IoEngine for Fate<F> {
     fn is_synchronous(&self) -> bool {
         false
     }
@@ -50,7 +50,7 @@ impl<F: FnMut(u64, &Request) -> Option<i64>> Engine for Fate<F> {
         let Request { direction, target, offset, length, .. } = request;
         self.seen.push(Io { direction, target, offset, length });
         if let Some(result) = (self.decide)(self.asked, &request) {
-            let ended = Ended { slot: request.slot, result };
+            let ended = CompletedRequest { slot: request.slot, result };
             if self.asked == 0 && self.holds.is_some() {
                 self.held = Some(ended);
             } else {
@@ -65,7 +65,7 @@ impl<F: FnMut(u64, &Request) -> Option<i64>> Engine for Fate<F> {
         let waiting = &mut self.waiting;
         self.carried.retain(|(slot, at)| {
             if *at == asked {
-                waiting.push(Ended { slot: *slot, result: 0 });
+                waiting.push(CompletedRequest { slot: *slot, result: 0 });
             }
             *at > asked
         });
@@ -77,11 +77,17 @@ impl<F: FnMut(u64, &Request) -> Option<i64>> Engine for Fate<F> {
         true
     }
 
-    fn commit(&mut self, _ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn commit(&mut self, _ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         Ok(())
     }
 
-    fn reap(&mut self, _least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn reap(
+        &mut self,
+        _least: u32,
+        most: u32,
+        wait: Wait,
+        ended: &mut Vec<CompletedRequest>,
+    ) -> io::Result<()> {
         if self.waiting.is_empty()
             && let Wait::AtMost(nanos) = wait
         {
@@ -185,7 +191,7 @@ fn ios_that_overlap_wait_for_each_other() {
 
 #[test]
 fn what_is_under_way_goes_on_over_a_sync() {
-    let sync = Next::Sync { target: 0, how: SyncCall::Fsync };
+    let sync = NextIo::Sync { target: 0, how: SyncCall::Fsync };
     for syncs in [None, Some(3)] {
         let mut engine = Fate::new(|_, request: &Request| Some(i64::from(request.length)));
         // The first write is under way until the last has been handed over: whoever waited for it would wait forever.
@@ -205,7 +211,7 @@ fn what_is_under_way_goes_on_over_a_sync() {
 #[test]
 fn a_sync_that_fails_is_told() {
     struct Fails(Fate<fn(u64, &Request) -> Option<i64>>);
-    impl Engine for Fails {
+    impl IoEngine for Fails {
         fn is_synchronous(&self) -> bool {
             false
         }
@@ -213,13 +219,19 @@ fn a_sync_that_fails_is_told() {
             self.0.queue(request);
         }
         fn queue_sync(&mut self, slot: u32, _target: u32, _how: SyncCall, _range: (u64, u64)) -> bool {
-            self.0.waiting.push(Ended { slot, result: -i64::from(libc::EIO) });
+            self.0.waiting.push(CompletedRequest { slot, result: -i64::from(libc::EIO) });
             true
         }
-        fn commit(&mut self, ended: &mut Vec<Ended>) -> io::Result<()> {
+        fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
             self.0.commit(ended)
         }
-        fn reap(&mut self, least: u32, most: u32, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
+        fn reap(
+            &mut self,
+            least: u32,
+            most: u32,
+            wait: Wait,
+            ended: &mut Vec<CompletedRequest>,
+        ) -> io::Result<()> {
             self.0.reap(least, most, wait, ended)
         }
     }
@@ -228,7 +240,7 @@ fn a_sync_that_fails_is_told() {
     for go_on in [false, true] {
         wanted.errors.go_on_write = go_on;
         let sent = run_engine_with(&wanted, Fails(Fate::new(whole)), MIB, &Stop::new(), |stream| {
-            stream.also = vec![(10, Next::Sync { target: 0, how: SyncCall::Fdatasync })];
+            stream.also = vec![(10, NextIo::Sync { target: 0, how: SyncCall::Fdatasync })];
         });
         let error = sent.end.error.clone();
         assert_eq!(error.as_ref().map(|error| error.0), (!go_on).then_some(libc::EIO));

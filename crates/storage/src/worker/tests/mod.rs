@@ -10,12 +10,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use kelvin_measure::Stop;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use super::testing::{Looks, run, run_on};
 use crate::engine::testing::{file, job, writing};
 use crate::job::*;
-use crate::{Direction, Next, PerDirection, SyncCall};
+use crate::{Direction, NextIo, PerDirection, SyncCall};
 
 const MIB: u64 = 1 << 20;
 const MS: u64 = 1_000_000;
@@ -153,9 +153,9 @@ fn ticks_add_up_and_the_ramp_up_is_apart() {
     let sent = run(&job, Path::new("/nowhere"), MIB);
     assert_eq!(sent.end.error, None);
     assert!(sent.ramp[Direction::Read].ios > 0 && sent.read().ios > 0);
-    let parts: Vec<Part> = sent.ticks.iter().map(|tick| tick.part).collect();
-    assert_eq!(parts[0], Part::RampUp);
-    assert!(parts.len() >= 3 && parts[1..].iter().all(|part| *part == Part::Measured), "{parts:?}");
+    let parts: Vec<LoadPart> = sent.ticks.iter().map(|tick| tick.part).collect();
+    assert_eq!(parts[0], LoadPart::RampUp);
+    assert!(parts.len() >= 3 && parts[1..].iter().all(|part| *part == LoadPart::Measured), "{parts:?}");
     assert_eq!(sent.ticks[0].from, sent.end.course.0);
     assert!(sent.ticks[0].to >= sent.end.course.0 + 60 * MS);
     let last = sent.ticks.last().unwrap();
@@ -218,11 +218,11 @@ fn syncs_drains_and_times_of_a_stream_are_kept() {
     for name in [EngineName::IoUring, EngineName::Psync, EngineName::Mmap] {
         let sent = run_on(&writing(job(name, 8)), file(&path, MIB), &Stop::new(), |parts| {
             parts.stream.also = vec![
-                (10, Next::Sync { target: 0, how: SyncCall::Fsync }),
-                (20, Next::Sync { target: 0, how: SyncCall::Fdatasync }),
-                (30, Next::Sync { target: 0, how: SyncCall::Range(7) }),
-                (40, Next::Drain),
-                (50, Next::NotBefore(20 * MS)),
+                (10, NextIo::Sync { target: 0, how: SyncCall::Fsync }),
+                (20, NextIo::Sync { target: 0, how: SyncCall::Fdatasync }),
+                (30, NextIo::Sync { target: 0, how: SyncCall::Range(7) }),
+                (40, NextIo::Drain),
+                (50, NextIo::NotBefore(20 * MS)),
             ];
         });
         assert_eq!(sent.end.error, None);

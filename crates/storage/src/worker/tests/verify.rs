@@ -3,7 +3,7 @@
 use std::fs;
 
 use kelvin_measure::Stop;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use super::super::testing::{Looks, Sent, plan, run, run_on};
 use super::{MIB, in_order, written_in_order};
@@ -26,7 +26,7 @@ fn what_was_written_is_looked_at_in_between_and_afterwards() {
         assert_eq!((sent.written().ios, sent.read().ios), (256, 0), "reads that verify are in no figure");
         let verified = sent.end.verified.unwrap();
         assert_eq!((verified[Direction::Read].ios, verified[Direction::Read].bytes), (256, MIB));
-        assert_eq!(sent.ticks.last().unwrap().part, Part::Tail);
+        assert_eq!(sent.ticks.last().unwrap().part, LoadPart::Tail);
     }
     // One wrong byte.
     let mut data = fs::read(&path).unwrap();

@@ -9,7 +9,7 @@ mod sql;
 use std::fmt;
 
 pub(crate) use command::{Command, Duration, Step, Store, Word};
-pub(crate) use sql::{Part, Sql};
+pub(crate) use sql::{Sql, SqlPart};
 
 use super::variables::Slots;
 

@@ -9,7 +9,7 @@ const MOST_PARAMETERS: usize = 255;
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {
     /// For the simple mode: the text in pieces, variables replaced wherever they stand.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<SqlPart>,
     /// For the extended modes: the text with $1, $2, …, and the slots of these.
     pub(crate) numbered: String,
     pub(crate) parameters: Vec<u32>,
@@ -17,7 +17,7 @@ pub(crate) struct Sql {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum SqlPart {
     Text(String),
     /// The slot, and the text to leave as it is while the variable is undefined.
     Variable(u32, String),
@@ -59,9 +59,9 @@ impl Sql {
             let written = &text[colon..at];
             let slot = names.slot(&written[1..]);
             if !literal.is_empty() {
-                sql.parts.push(Part::Text(std::mem::take(&mut literal)));
+                sql.parts.push(SqlPart::Text(std::mem::take(&mut literal)));
             }
-            sql.parts.push(Part::Variable(slot, written.to_owned()));
+            sql.parts.push(SqlPart::Variable(slot, written.to_owned()));
             while quoted.next_if(|&&(_, end)| end <= colon).is_some() {}
             if quoted.peek().is_some_and(|&&(start, _)| start <= colon) {
                 sql.numbered.push_str(written);
@@ -74,7 +74,7 @@ impl Sql {
         sql.numbered.push_str(&text[at..]);
         literal.push_str(&text[at..]);
         if !literal.is_empty() {
-            sql.parts.push(Part::Text(literal));
+            sql.parts.push(SqlPart::Text(literal));
         }
         if sql.parameters.len() > MOST_PARAMETERS {
             return Err(format!(

@@ -52,7 +52,7 @@ fn variables_become_parameters_outside_quotes_and_text_everywhere() {
     let Command::Sql(sql) = &script.steps[0].command else { panic!() };
     assert_eq!(sql.numbered, "select $1::int, ':a', '12:30:00', $2[1:2], :a, x[$3::int]");
     assert_eq!(sql.parameters, [0, 0, 1]);
-    assert!(sql.parts.contains(&Part::Text("', '12:30:00', ".into())), "{:?}", sql.parts);
+    assert!(sql.parts.contains(&SqlPart::Text("', '12:30:00', ".into())), "{:?}", sql.parts);
 }
 
 #[test]

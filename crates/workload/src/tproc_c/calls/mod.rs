@@ -15,8 +15,10 @@ mod routines;
 pub(crate) mod sql;
 mod statements;
 
-use kelvin_database::{Capabilities, Control, EngineKind, Error, ErrorClass, Result, Rows, Session};
-use kelvin_measure::Outcome;
+use kelvin_database::{
+    Capabilities, EngineKind, Error, ErrorClass, Result, Rows, Session, TransactionControl,
+};
+use kelvin_measure::TransactionOutcome;
 
 use super::dialect::Dialect;
 use super::hammerdb;
@@ -27,7 +29,7 @@ pub(crate) use statements::OneByOne;
 
 /// What a transaction found out, for the audit and for comparing the ways of executing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct TransactionDetails {
     /// Customers of the last name that was looked for; none when the look-up was by number or its result
     /// stayed in the server.
     pub(crate) matched: Option<u64>,
@@ -48,26 +50,36 @@ pub(crate) struct Done {
 pub(crate) trait Execute: Send {
     /// Prepares the statements; called again on a new connection.
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()>;
-    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome>;
-    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome>;
+    fn new_order(
+        &mut self,
+        session: &mut dyn Session,
+        order: &NewOrder,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome>;
+    fn payment(
+        &mut self,
+        session: &mut dyn Session,
+        payment: &Payment,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome>;
     fn delivery(
         &mut self,
         session: &mut dyn Session,
         delivery: &Delivery,
-        done: &mut Done,
-    ) -> Result<Outcome>;
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome>;
     fn stock_level(
         &mut self,
         session: &mut dyn Session,
         level: &StockLevel,
-        done: &mut Done,
-    ) -> Result<Outcome>;
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome>;
     fn order_status(
         &mut self,
         session: &mut dyn Session,
         status: &OrderStatus,
-        done: &mut Done,
-    ) -> Result<Outcome>;
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome>;
 
     /// Whether lines of orders are drawn by the server, so that the client knows only their number.
     fn server_draws_lines(&self) -> bool {
@@ -78,9 +90,9 @@ pub(crate) trait Execute: Send {
         &mut self,
         session: &mut dyn Session,
         transaction: &Transaction,
-        done: &mut Done,
-    ) -> Result<Outcome> {
-        *done = Done::default();
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
+        *done = TransactionDetails::default();
         match transaction {
             Transaction::NewOrder(order) => self.new_order(session, order, done),
             Transaction::Payment(payment) => self.payment(session, payment, done),
@@ -111,7 +123,7 @@ impl Driven {
 
 /// Decides how transactions are executed and says, in sentences for the result, what follows from it.
 /// Refuses what the engine does not have, and functions that are not in the database.
-pub(crate) fn choose(
+pub(crate) fn choose_calls(
     options: &Options,
     dialect: &'static dyn Dialect,
     capabilities: Capabilities,
@@ -182,30 +194,38 @@ fn batch_result(results: &[Rows], index: usize) -> Result<&Rows> {
 }
 
 /// Ends a transaction that was begun by [`Session::control`].
-fn end(session: &mut dyn Session, outcome: Outcome) -> Result<Outcome> {
-    session.control(if outcome == Outcome::Committed { Control::Commit } else { Control::Rollback })?;
+fn end(session: &mut dyn Session, outcome: TransactionOutcome) -> Result<TransactionOutcome> {
+    session.control(if outcome == TransactionOutcome::Committed {
+        TransactionControl::Commit
+    } else {
+        TransactionControl::Rollback
+    })?;
     Ok(outcome)
 }
 
 /// The end of a New-Order that could not find the item of a line: what its inputs meant, or a fault of the data.
-fn unused_item(order: &NewOrder) -> Result<Outcome> {
-    if order.rolls_back { Ok(Outcome::RolledBack) } else { Err(missing("an item, or its stock row,")) }
+fn unused_item(order: &NewOrder) -> Result<TransactionOutcome> {
+    if order.rolls_back {
+        Ok(TransactionOutcome::RolledBack)
+    } else {
+        Err(missing("an item, or its stock row,"))
+    }
 }
 
 /// The end of a Payment that was one statement. Its row: how many have the name (NULL by number), balance.
-fn paid(rows: &Rows, customer: Customer, done: &mut Done) -> Result<Outcome> {
+fn paid(rows: &Rows, customer: Customer, done: &mut TransactionDetails) -> Result<TransactionOutcome> {
     if customer.by_name() {
         let matched = customers_of_name(rows)?;
         done.matched = Some(matched);
         if matched == 0 {
-            return Ok(Outcome::RolledBack);
+            return Ok(TransactionOutcome::RolledBack);
         }
     }
     if rows.is_empty() || rows.is_null(0, 1)? {
         return Err(missing("the customer, district or warehouse of a payment"));
     }
     done.cents = rows.decimal(0, 1, 2)?;
-    Ok(Outcome::Committed)
+    Ok(TransactionOutcome::Committed)
 }
 
 fn customers_of_name(rows: &Rows) -> Result<u64> {
@@ -214,11 +234,15 @@ fn customers_of_name(rows: &Rows) -> Result<u64> {
 
 /// The end of an Order-Status that was one statement. Its rows, one a line or one when the customer has no
 /// order: how many have the name (NULL by number), balance, order, and what else there is to show.
-fn status_found(rows: &Rows, customer: Customer, done: &mut Done) -> Result<Outcome> {
+fn status_found(
+    rows: &Rows,
+    customer: Customer,
+    done: &mut TransactionDetails,
+) -> Result<TransactionOutcome> {
     if rows.is_empty() {
         if customer.by_name() {
             done.matched = Some(0);
-            return Ok(Outcome::RolledBack);
+            return Ok(TransactionOutcome::RolledBack);
         }
         return Err(missing("a customer"));
     }
@@ -230,7 +254,7 @@ fn status_found(rows: &Rows, customer: Customer, done: &mut Done) -> Result<Outc
         done.order = rows.int(0, 2)?;
         done.count = rows.len() as i64;
     }
-    Ok(Outcome::Committed)
+    Ok(TransactionOutcome::Committed)
 }
 
 /// A row that complete data must have is not there.

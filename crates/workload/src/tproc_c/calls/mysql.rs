@@ -6,13 +6,13 @@
 //!
 //! What a statement finds and the next needs stays in variables of the session.
 
-use kelvin_database::{Control, Decimal, Result, Rows, Session, Statement, Timestamp, Value};
-use kelvin_measure::Outcome;
+use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
+use kelvin_measure::TransactionOutcome;
 
 use super::sql::mysql as sql;
 use super::{
-    Done, Execute, batch_result, end, lines, missing, not_prepared, order_total, paid, status_found,
-    unused_item,
+    Execute, TransactionDetails, batch_result, end, lines, missing, not_prepared, order_total, paid,
+    status_found, unused_item,
 };
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
@@ -32,7 +32,7 @@ struct Transaction {
 }
 
 impl Transaction {
-    fn begin(&mut self, session: &mut dyn Session, control: Control) -> Result<()> {
+    fn begin(&mut self, session: &mut dyn Session, control: TransactionControl) -> Result<()> {
         if self.batch {
             return session.queue_control(control);
         }
@@ -158,13 +158,18 @@ impl Execute for ClientSql {
         Ok(())
     }
 
-    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome> {
+    fn new_order(
+        &mut self,
+        session: &mut dyn Session,
+        order: &NewOrder,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         lines::as_json(order, &mut self.lines);
         let (home, district, lines) =
             (order.warehouse.into(), order.district.into(), Value::Text(&self.lines));
         let customer = order.customer.into();
-        self.transaction.begin(session, Control::Begin)?;
+        self.transaction.begin(session, TransactionControl::Begin)?;
         self.transaction.add(session, prepared.next_order, &[home, district])?;
         self.transaction.add(session, prepared.terms, &[home, district, customer])?;
         let (now, count) = (Timestamp::now().into(), Value::Int(order.len as i64));
@@ -192,16 +197,22 @@ impl Execute for ClientSql {
         let (district_tax, discount, warehouse_tax) =
             (terms.decimal(0, 1, 4)?, terms.decimal(0, 2, 4)?, terms.decimal(0, 3, 4)?);
         done.cents = order_total(prices.decimal(0, 0, 2)?, discount, warehouse_tax, district_tax);
-        let outcome = if written < order.len as u64 { unused_item(order)? } else { Outcome::Committed };
+        let outcome =
+            if written < order.len as u64 { unused_item(order)? } else { TransactionOutcome::Committed };
         end(session, outcome)
     }
 
-    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome> {
+    fn payment(
+        &mut self,
+        session: &mut dyn Session,
+        payment: &Payment,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let theirs = [payment.customer_warehouse.into(), payment.customer_district.into()];
         let (home, district) = (payment.warehouse.into(), payment.district.into());
         let amount = Decimal::new(payment.amount, 2).into();
-        self.transaction.begin(session, Control::Begin)?;
+        self.transaction.begin(session, TransactionControl::Begin)?;
         self.transaction.add_customer(session, prepared, theirs, payment.customer)?;
         self.transaction.add(
             session,
@@ -219,7 +230,7 @@ impl Execute for ClientSql {
         self.transaction.add(session, prepared.pay_warehouse, &[home, amount])?;
         self.transaction.flush(session)?;
         let outcome = paid(self.transaction.result(3)?, payment.customer, done)?;
-        if outcome == Outcome::Committed && self.transaction.result(5)?.affected() == 0 {
+        if outcome == TransactionOutcome::Committed && self.transaction.result(5)?.affected() == 0 {
             return Err(missing("the district or warehouse of a payment"));
         }
         end(session, outcome)
@@ -229,12 +240,12 @@ impl Execute for ClientSql {
         &mut self,
         session: &mut dyn Session,
         delivery: &Delivery,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let (home, carrier, now) =
             (delivery.warehouse.into(), delivery.carrier.into(), Timestamp::now().into());
-        self.transaction.begin(session, Control::Begin)?;
+        self.transaction.begin(session, TransactionControl::Begin)?;
         for district in 1..=DISTRICTS {
             let district = district.into();
             self.transaction.add(session, prepared.find_oldest, &[home, district])?;
@@ -259,34 +270,34 @@ impl Execute for ClientSql {
             }
         }
         done.skipped = Some(skipped);
-        end(session, Outcome::Committed)
+        end(session, TransactionOutcome::Committed)
     }
 
     fn stock_level(
         &mut self,
         session: &mut dyn Session,
         level: &StockLevel,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let params = level.values();
-        self.transaction.begin(session, Control::BeginReadOnly)?;
+        self.transaction.begin(session, TransactionControl::BeginReadOnly)?;
         self.transaction.add(session, prepared.find_next, &params[..2])?;
         self.transaction.add(session, prepared.low_stock, &params)?;
         self.transaction.flush(session)?;
         done.count = self.transaction.result(2)?.int(0, 0)?;
-        end(session, Outcome::Committed)
+        end(session, TransactionOutcome::Committed)
     }
 
     fn order_status(
         &mut self,
         session: &mut dyn Session,
         status: &OrderStatus,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let home = [status.warehouse.into(), status.district.into()];
-        self.transaction.begin(session, Control::BeginReadOnly)?;
+        self.transaction.begin(session, TransactionControl::BeginReadOnly)?;
         self.transaction.add_customer(session, prepared, home, status.customer)?;
         self.transaction.add(session, prepared.find_newest, &home)?;
         self.transaction.add(session, prepared.status, &home)?;

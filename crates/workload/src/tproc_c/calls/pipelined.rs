@@ -6,11 +6,12 @@
 //!
 //! What is one statement, or one batch with one Sync, is a transaction without BEGIN and COMMIT around it.
 
-use kelvin_database::{Control, Decimal, Result, Rows, Session, Statement, Timestamp, Value};
-use kelvin_measure::Outcome;
+use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
+use kelvin_measure::TransactionOutcome;
 
 use super::{
-    Done, Execute, batch_result, missing, not_prepared, order_total, paid, sql, status_found, unused_item,
+    Execute, TransactionDetails, batch_result, missing, not_prepared, order_total, paid, sql, status_found,
+    unused_item,
 };
 use crate::tproc_c::inputs::{Customer, Delivery, MAX_LINES, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
@@ -62,9 +63,9 @@ impl Pipelined {
         session: &mut dyn Session,
         (orders, params): (Statement, &[Value<'_>; 3]),
         customer: Statement,
-        done: &mut Done,
-    ) -> Result<Outcome> {
-        session.queue_control(Control::Begin)?;
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
+        session.queue_control(TransactionControl::Begin)?;
         session.queue(orders, params)?;
         session.flush(&mut self.first)?;
         let found = batch_result(&self.first, 1)?;
@@ -77,13 +78,13 @@ impl Pipelined {
             session.queue(customer, &[params[0], district.into(), id.into(), amount.into()])?;
         }
         let count = found.len();
-        session.queue_control(Control::Commit)?;
+        session.queue_control(TransactionControl::Commit)?;
         session.flush(&mut self.second)?;
         if self.second.iter().take(count).any(|updated| updated.affected() == 0) {
             return Err(missing("the customer of an order"));
         }
         done.skipped = Some(DISTRICTS as u64 - super::count(count as i64, DISTRICTS, "orders to deliver")?);
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 }
 
@@ -119,10 +120,15 @@ impl Execute for Pipelined {
         Ok(())
     }
 
-    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome> {
+    fn new_order(
+        &mut self,
+        session: &mut dyn Session,
+        order: &NewOrder,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let (home, district) = (Value::Int(order.warehouse), Value::Int(order.district));
-        session.queue_control(Control::Begin)?;
+        session.queue_control(TransactionControl::Begin)?;
         session.queue(prepared.next_order, &[home, district, order.customer.into()])?;
         if let Some(OneByOne { line, .. }) = prepared.one_by_one {
             for at in 0..order.len {
@@ -191,16 +197,21 @@ impl Execute for Pipelined {
         ];
         session.queue(prepared.insert_order, &params)?;
         let (end, outcome) = if found == order.len {
-            (Control::Commit, Outcome::Committed)
+            (TransactionControl::Commit, TransactionOutcome::Committed)
         } else {
-            (Control::Rollback, Outcome::RolledBack)
+            (TransactionControl::Rollback, TransactionOutcome::RolledBack)
         };
         session.queue_control(end)?;
         session.flush(&mut self.second)?;
         Ok(outcome)
     }
 
-    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome> {
+    fn payment(
+        &mut self,
+        session: &mut dyn Session,
+        payment: &Payment,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let (statement, customer) = by(payment.customer, prepared.pay_by_number, prepared.pay_by_name);
         let params = [
@@ -220,8 +231,8 @@ impl Execute for Pipelined {
         &mut self,
         session: &mut dyn Session,
         delivery: &Delivery,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let params = [delivery.warehouse.into(), delivery.carrier.into(), Timestamp::now().into()];
         if let Some(OneByOne { orders, customer, .. }) = prepared.one_by_one {
@@ -233,26 +244,26 @@ impl Execute for Pipelined {
             return Err(missing("an order to deliver, its lines or its customer"));
         }
         done.skipped = Some((DISTRICTS - found) as u64);
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn stock_level(
         &mut self,
         session: &mut dyn Session,
         level: &StockLevel,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         session.execute(self.prepared()?.low_stock, &level.values(), &mut self.rows)?;
         done.count = self.rows.int(0, 0)?;
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn order_status(
         &mut self,
         session: &mut dyn Session,
         status: &OrderStatus,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let (statement, customer) = by(status.customer, prepared.status_by_number, prepared.status_by_name);
         let params = [status.warehouse.into(), status.district.into(), customer];

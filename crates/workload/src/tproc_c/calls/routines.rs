@@ -2,9 +2,9 @@
 //! [`functions`](super::functions) and [`procedures`](super::procedures).
 
 use kelvin_database::{Decimal, Error, ErrorClass, Result, Rows, Session, Statement, Value};
-use kelvin_measure::Outcome;
+use kelvin_measure::TransactionOutcome;
 
-use super::{Done, Execute, count, lines, not_prepared, paid, status_found, unused_item};
+use super::{Execute, TransactionDetails, count, lines, not_prepared, paid, status_found, unused_item};
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -97,7 +97,12 @@ impl Execute for Routines {
         Ok(())
     }
 
-    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome> {
+    fn new_order(
+        &mut self,
+        session: &mut dyn Session,
+        order: &NewOrder,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let statement = self.prepared()?.new_order;
         let (home, district, customer) =
             (order.warehouse.into(), order.district.into(), order.customer.into());
@@ -131,10 +136,15 @@ impl Execute for Routines {
         done.order = self.rows.int(0, 0)?;
         done.cents = self.rows.decimal(0, 1, 2)?;
         done.count = self.rows.int(0, 2)?;
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
-    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome> {
+    fn payment(
+        &mut self,
+        session: &mut dyn Session,
+        payment: &Payment,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let (id, name) = customer_values(payment.customer);
         let params = [
             payment.warehouse.into(),
@@ -153,31 +163,31 @@ impl Execute for Routines {
         &mut self,
         session: &mut dyn Session,
         delivery: &Delivery,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let params = [delivery.warehouse.into(), delivery.carrier.into()];
         session.execute(self.prepared()?.delivery, &params, &mut self.rows).map_err(classified)?;
         done.skipped = Some(DISTRICTS as u64 - count(self.rows.int(0, 0)?, DISTRICTS, "deliveries")?);
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn stock_level(
         &mut self,
         session: &mut dyn Session,
         level: &StockLevel,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         session.execute(self.prepared()?.stock_level, &level.values(), &mut self.rows)?;
         done.count = self.rows.int(0, 0)?;
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn order_status(
         &mut self,
         session: &mut dyn Session,
         status: &OrderStatus,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let (id, name) = customer_values(status.customer);
         let params = [status.warehouse.into(), status.district.into(), id, name];
         session.execute(self.prepared()?.order_status, &params, &mut self.rows)?;

@@ -1,9 +1,11 @@
 //! Client SQL, one statement a round trip, the same on every engine.
 
-use kelvin_database::{Control, Decimal, Result, Rows, Session, Statement, Timestamp, Value};
-use kelvin_measure::Outcome;
+use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
+use kelvin_measure::TransactionOutcome;
 
-use super::{Done, Execute, customer, end, missing, not_prepared, order_total, sql, unused_item};
+use super::{
+    Execute, TransactionDetails, customer, end, missing, not_prepared, order_total, sql, unused_item,
+};
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -97,7 +99,7 @@ impl OneByOne {
         session: &mut dyn Session,
         home: (i64, i64),
         customer: Customer,
-        done: &mut Done,
+        done: &mut TransactionDetails,
     ) -> Result<Option<(i64, usize)>> {
         let name = match customer {
             Customer::Id(id) => return Ok(Some((id, 0))),
@@ -193,10 +195,15 @@ impl Execute for OneByOne {
         Ok(())
     }
 
-    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome> {
+    fn new_order(
+        &mut self,
+        session: &mut dyn Session,
+        order: &NewOrder,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let (home, district) = (Value::Int(order.warehouse), Value::Int(order.district));
-        session.control(Control::Begin)?;
+        session.control(TransactionControl::Begin)?;
         prepared.next_order.execute(session, &[home, district], &mut self.rows)?;
         if self.rows.is_empty() {
             return Err(missing("the district of an order"));
@@ -227,7 +234,7 @@ impl Execute for OneByOne {
             session.execute(prepared.item, &[item], &mut self.rows)?;
             if self.rows.is_empty() {
                 unused_item(order)?;
-                return end(session, Outcome::RolledBack);
+                return end(session, TransactionOutcome::RolledBack);
             }
             let cents = order.quantity[line].saturating_mul(self.rows.decimal(0, 0, 2)?);
             let item_is_original = self.rows.text(0, 1)?.contains("ORIGINAL");
@@ -256,15 +263,20 @@ impl Execute for OneByOne {
             total = total.saturating_add(cents);
         }
         done.cents = order_total(total, discount, warehouse_tax, district_tax);
-        end(session, Outcome::Committed)
+        end(session, TransactionOutcome::Committed)
     }
 
-    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome> {
+    fn payment(
+        &mut self,
+        session: &mut dyn Session,
+        payment: &Payment,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
-        session.control(Control::Begin)?;
+        session.control(TransactionControl::Begin)?;
         let home = (payment.customer_warehouse, payment.customer_district);
         let Some((id, _)) = self.customer(session, home, payment.customer, done)? else {
-            return end(session, Outcome::RolledBack);
+            return end(session, TransactionOutcome::RolledBack);
         };
         customer::bad_credit_text(payment, id, &mut self.text);
         let amount = Value::Decimal(Decimal::new(payment.amount, 2));
@@ -295,34 +307,34 @@ impl Execute for OneByOne {
             self.text.as_str().into(),
         ];
         session.execute(prepared.insert_history, &params, &mut self.rows)?;
-        end(session, Outcome::Committed)
+        end(session, TransactionOutcome::Committed)
     }
 
     fn delivery(
         &mut self,
         session: &mut dyn Session,
         delivery: &Delivery,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let now = Timestamp::now();
         let mut skipped = 0;
-        session.control(Control::Begin)?;
+        session.control(TransactionControl::Begin)?;
         for district in 1..=DISTRICTS {
             skipped += u64::from(!self.deliver(session, delivery, district, now)?);
         }
         done.skipped = Some(skipped);
-        end(session, Outcome::Committed)
+        end(session, TransactionOutcome::Committed)
     }
 
     fn stock_level(
         &mut self,
         session: &mut dyn Session,
         level: &StockLevel,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let (home, district) = (Value::Int(level.warehouse), Value::Int(level.district));
-        session.control(Control::BeginReadOnly)?;
+        session.control(TransactionControl::BeginReadOnly)?;
         session.execute(prepared.next_number, &[home, district], &mut self.rows)?;
         if self.rows.is_empty() {
             return Err(missing("a district"));
@@ -334,20 +346,20 @@ impl Execute for OneByOne {
             &mut self.rows,
         )?;
         done.count = self.rows.int(0, 0)?;
-        end(session, Outcome::Committed)
+        end(session, TransactionOutcome::Committed)
     }
 
     fn order_status(
         &mut self,
         session: &mut dyn Session,
         status: &OrderStatus,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let prepared = self.prepared()?;
         let home = (status.warehouse, status.district);
-        session.control(Control::BeginReadOnly)?;
+        session.control(TransactionControl::BeginReadOnly)?;
         let Some((id, row)) = self.customer(session, home, status.customer, done)? else {
-            return end(session, Outcome::RolledBack);
+            return end(session, TransactionOutcome::RolledBack);
         };
         let params = [home.0.into(), home.1.into(), id.into()];
         if !status.customer.by_name() {
@@ -364,6 +376,6 @@ impl Execute for OneByOne {
             session.execute(prepared.order_lines, &params, &mut self.rows)?;
             done.count = self.rows.len() as i64;
         }
-        end(session, Outcome::Committed)
+        end(session, TransactionOutcome::Committed)
     }
 }

@@ -2,7 +2,7 @@
 
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, Rows, Session};
-use kelvin_measure::Outcome;
+use kelvin_measure::TransactionOutcome;
 
 use super::*;
 use crate::Stop;
@@ -38,8 +38,8 @@ impl Bench {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "each call makes its own")]
-    fn execute(&mut self, transaction: Transaction) -> (Outcome, Done) {
-        let mut done = Done::default();
+    fn execute(&mut self, transaction: Transaction) -> (TransactionOutcome, TransactionDetails) {
+        let mut done = TransactionDetails::default();
         let outcome = self.executor.execute(self.session.as_mut(), &transaction, &mut done).unwrap();
         assert!(!self.session.in_transaction(), "{:?} leaves nothing open", self.calls);
         (outcome, done)
@@ -111,7 +111,7 @@ fn new_order_with_a_repeated_item(bench: &mut Bench) {
     }
     let order = order_of(1, 4, 123, &lines);
     let (outcome, done) = bench.execute(Transaction::NewOrder(order));
-    assert_eq!((outcome, done.order), (Outcome::Committed, number));
+    assert_eq!((outcome, done.order), (TransactionOutcome::Committed, number));
     let customer = "from customer where c_w_id = 1 and c_d_id = 4 and c_id = 123";
     let discount = bench.decimal(&format!("select c_discount {customer}"), 4);
     let tax = bench.decimal("select w_tax from warehouse where w_id = 1", 4)
@@ -151,7 +151,7 @@ fn new_order_with_a_repeated_item(bench: &mut Bench) {
 fn new_order_that_rolls_back(bench: &mut Bench) {
     let before = support::sums(bench.session.as_mut());
     let order = order_of(1, 5, 9, &[(12, 1, 3), (13, 2, 5), (14, 1, 7), (12, 1, 2), (UNUSED_ITEM, 1, 1)]);
-    assert_eq!(bench.execute(Transaction::NewOrder(order)).0, Outcome::RolledBack);
+    assert_eq!(bench.execute(Transaction::NewOrder(order)).0, TransactionOutcome::RolledBack);
     assert_eq!(support::sums(bench.session.as_mut()), before, "{:?} left something", bench.calls);
 }
 
@@ -176,7 +176,7 @@ fn payment_by_number_with_bad_credit(bench: &mut Bench) {
             amount: 123_405,
         };
         let (outcome, done) = bench.execute(Transaction::Payment(payment));
-        assert_eq!((outcome, done.matched), (Outcome::Committed, None));
+        assert_eq!((outcome, done.matched), (TransactionOutcome::Committed, None));
         let new = bench.rows(&figures);
         assert_eq!(new.decimal(0, 0, 2).unwrap(), old.decimal(0, 0, 2).unwrap() - 123_405);
         assert_eq!(new.decimal(0, 0, 2).unwrap(), done.cents);
@@ -237,7 +237,7 @@ fn payment_by_name(bench: &mut Bench) {
         amount: 100,
     };
     let (outcome, done) = bench.execute(Transaction::Payment(payment));
-    assert_eq!((outcome, done.matched), (Outcome::Committed, Some(4)));
+    assert_eq!((outcome, done.matched), (TransactionOutcome::Committed, Some(4)));
     assert_eq!(counts(bench), expected, "{:?}: the second of four by first name pays", bench.calls);
 }
 
@@ -255,7 +255,7 @@ fn nobody_has_the_name(bench: &mut Bench) {
     let status = OrderStatus { warehouse: 1, district: 2, customer };
     for transaction in [Transaction::Payment(payment), Transaction::OrderStatus(status)] {
         let (outcome, done) = bench.execute(transaction);
-        assert_eq!((outcome, done.matched), (Outcome::RolledBack, Some(0)));
+        assert_eq!((outcome, done.matched), (TransactionOutcome::RolledBack, Some(0)));
     }
     assert_eq!(support::sums(bench.session.as_mut()), before);
 }
@@ -266,7 +266,7 @@ fn order_status(bench: &mut Bench) {
     for customer in [Customer::Id(second), Customer::Name(name)] {
         let status = OrderStatus { warehouse: 1, district: 2, customer };
         let (outcome, done) = bench.execute(Transaction::OrderStatus(status));
-        assert_eq!(outcome, Outcome::Committed);
+        assert_eq!(outcome, TransactionOutcome::Committed);
         assert_eq!(done.matched, customer.by_name().then_some(4));
         let of = format!("o_w_id = 1 and o_d_id = 2 and o_c_id = {second}");
         let newest = bench.rows(&format!("select o_id, o_ol_cnt from orders where {of} order by o_id desc"));
@@ -323,7 +323,7 @@ fn delivery(bench: &mut Bench) {
             expected.push((account, old.decimal(0, 0, 2).unwrap() + cents, old.int(0, 1).unwrap() + 1));
         }
         let (outcome, done) = bench.execute(Transaction::Delivery(Delivery { warehouse: 2, carrier: 9 }));
-        assert_eq!((outcome, done.skipped), (Outcome::Committed, Some(skipped)));
+        assert_eq!((outcome, done.skipped), (TransactionOutcome::Committed, Some(skipped)));
         for (account, cents, deliveries) in expected {
             let new = bench.rows(&account);
             assert_eq!((new.decimal(0, 0, 2).unwrap(), new.int(0, 1).unwrap()), (cents, deliveries));
@@ -359,7 +359,7 @@ fn missing_rows_are_errors(bench: &mut Bench) {
         Transaction::Payment(payment),
         Transaction::OrderStatus(OrderStatus { warehouse: 1, district: 2, customer: nobody }),
     ] {
-        let mut done = Done::default();
+        let mut done = TransactionDetails::default();
         let error = bench.executor.execute(bench.session.as_mut(), &transaction, &mut done).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Statement, "{error}");
         assert!(error.message().contains("missing"), "{error}");

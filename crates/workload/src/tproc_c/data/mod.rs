@@ -7,13 +7,13 @@
 mod customers;
 mod filler;
 mod orders;
-mod places;
 mod stock;
+mod warehouses;
 
 use kelvin_database::{Decimal, Error, Result, Timestamp, Value};
 use kelvin_measure::Random;
 
-use super::names::{NonUniform, push_last_name};
+use super::non_uniform::{NonUniform, push_last_name};
 use super::schema::Name;
 use filler::Filler;
 use orders::new_orders;
@@ -136,21 +136,21 @@ mod tests {
 
     #[test]
     fn rows_have_the_width_of_their_tables_and_texts_fit_their_columns() {
-        use crate::tproc_c::schema::Kind;
+        use crate::tproc_c::schema::ColumnKind;
         for table in &TABLES {
             each_row(table.id, u32::from(table.id != Name::Item), |row| {
                 assert_eq!(row.len(), table.columns.len());
                 for (value, column) in row.iter().zip(table.columns) {
                     let fits = match (value, column.kind) {
                         (Value::Null, _) => column.nullable,
-                        (Value::Int(n), Kind::Int4) => i32::try_from(*n).is_ok(),
-                        (Value::Int(n), Kind::Int2) => i16::try_from(*n).is_ok(),
-                        (Value::Text(text), Kind::VarChar(most)) => text.len() <= usize::from(most),
-                        (Value::Text(text), Kind::Char(length)) => text.len() == usize::from(length),
-                        (Value::Decimal(d), Kind::Decimal { precision, scale }) => {
+                        (Value::Int(n), ColumnKind::Int4) => i32::try_from(*n).is_ok(),
+                        (Value::Int(n), ColumnKind::Int2) => i16::try_from(*n).is_ok(),
+                        (Value::Text(text), ColumnKind::VarChar(most)) => text.len() <= usize::from(most),
+                        (Value::Text(text), ColumnKind::Char(length)) => text.len() == usize::from(length),
+                        (Value::Decimal(d), ColumnKind::Decimal { precision, scale }) => {
                             d.scale == scale && d.unscaled.abs() < 10_i64.pow(u32::from(precision))
                         }
-                        (Value::Timestamp(_), Kind::Timestamp) => true,
+                        (Value::Timestamp(_), ColumnKind::Timestamp) => true,
                         _ => false,
                     };
                     assert!(fits, "{}: {value:?}", column.name);

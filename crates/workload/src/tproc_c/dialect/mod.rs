@@ -15,7 +15,7 @@ use super::hammerdb::Routines;
 use super::schema::Table;
 use super::schema::metadata::Build;
 use super::{Calls, Options, Profile};
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 /// The dialect of an engine.
 ///
@@ -55,7 +55,7 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         &self,
         engine: &dyn Engine,
         options: &Options,
-        progress: &dyn Progress,
+        progress: &dyn BuildProgress,
         stop: &Stop,
     ) -> Result<()>;
 

@@ -8,7 +8,7 @@ use crate::tproc_c::calls::{Driven, Execute, procedures};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::{self, Table};
 use crate::tproc_c::{Calls, Options, Profile};
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 #[derive(Debug)]
 pub(super) struct Mysql;
@@ -42,7 +42,7 @@ impl Dialect for Mysql {
         &self,
         engine: &dyn Engine,
         options: &Options,
-        progress: &dyn Progress,
+        progress: &dyn BuildProgress,
         stop: &Stop,
     ) -> Result<()> {
         load::mysql::build(engine, self, options, progress, stop)

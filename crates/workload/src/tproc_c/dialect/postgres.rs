@@ -10,7 +10,7 @@ use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::Build;
 use crate::tproc_c::schema::{self, Table, item_first};
 use crate::tproc_c::{Calls, Options, Profile};
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 #[derive(Debug)]
 pub(super) struct Postgres;
@@ -47,7 +47,7 @@ impl Dialect for Postgres {
         &self,
         engine: &dyn Engine,
         options: &Options,
-        progress: &dyn Progress,
+        progress: &dyn BuildProgress,
         stop: &Stop,
     ) -> Result<()> {
         load::postgres::build(engine, self, options, progress, stop)

@@ -7,7 +7,7 @@ use crate::tproc_c::calls::{Driven, Execute, OneByOne, sql};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::{self, Table};
 use crate::tproc_c::{Options, Profile};
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 #[derive(Debug)]
 pub(super) struct Sqlite;
@@ -38,7 +38,7 @@ impl Dialect for Sqlite {
         &self,
         engine: &dyn Engine,
         options: &Options,
-        progress: &dyn Progress,
+        progress: &dyn BuildProgress,
         stop: &Stop,
     ) -> Result<()> {
         load::sqlite::build(engine, self, options, progress, stop)

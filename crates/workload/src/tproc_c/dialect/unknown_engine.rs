@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{
-    BulkLoad, BulkTable, Cancel, Capabilities, Control, Engine, EngineKind, Error, Fingerprint, Result, Rows,
-    ServerCounters, Session, Statement, Value,
+    BulkLoad, BulkTable, Cancel, Capabilities, Engine, EngineKind, Error, Fingerprint, Result, Rows,
+    ServerCounters, Session, Statement, TransactionControl, Value,
 };
 use kelvin_measure::{Clock, Counters};
 
@@ -17,9 +17,9 @@ use crate::tproc_c::calls::sql::for_update;
 use crate::tproc_c::calls::{Driven, Execute, OneByOne};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::COMPLETE;
-use crate::tproc_c::schema::{Kind, TABLES, Table};
+use crate::tproc_c::schema::{ColumnKind, TABLES, Table};
 use crate::tproc_c::{Calls, Options, Profile, TprocC};
-use crate::{Progress, Stop, Workload};
+use crate::{BuildProgress, Stop, Workload};
 
 const KIND: EngineKind = EngineKind::Other("Abacus");
 
@@ -85,11 +85,11 @@ impl Session for AbacusSession {
         KIND
     }
 
-    fn control(&mut self, control: Control) -> Result<()> {
+    fn control(&mut self, control: TransactionControl) -> Result<()> {
         self.0.control(control)
     }
 
-    fn queue_control(&mut self, _control: Control) -> Result<()> {
+    fn queue_control(&mut self, _control: TransactionControl) -> Result<()> {
         unreachable!("it has no batches")
     }
 
@@ -149,7 +149,7 @@ struct AbacusSql;
 impl Dialect for AbacusSql {
     fn create_table(&self, table: &Table, _options: &Options) -> Vec<String> {
         let kind = |kind| match kind {
-            Kind::VarChar(_) | Kind::Char(_) => "text",
+            ColumnKind::VarChar(_) | ColumnKind::Char(_) => "text",
             _ => "integer",
         };
         let columns: Vec<String> =
@@ -175,7 +175,7 @@ impl Dialect for AbacusSql {
         &self,
         engine: &dyn Engine,
         options: &Options,
-        progress: &dyn Progress,
+        progress: &dyn BuildProgress,
         stop: &Stop,
     ) -> Result<()> {
         let mut session = engine.connect()?;
@@ -226,10 +226,10 @@ fn an_engine_that_nobody_knows_runs_tproc_c() {
     let rows = SqliteEngine::open(directory.path().join("abacus.db")).unwrap();
     let engine = Abacus { rows, left: AtomicUsize::new(2) };
     let options = Options { warehouses: Some(1), data_seed: Some(7), ..Options::default() };
-    let refused = TprocC::new(options.clone()).unwrap().suits(&engine).unwrap_err();
+    let refused = TprocC::new(options.clone()).unwrap().check_engine(&engine).unwrap_err();
     assert!(refused.message().contains("no dialect for Abacus"), "{refused}");
     let mut workload = TprocC { dialect_of, ..TprocC::new(options).unwrap() };
-    workload.suits(&engine).unwrap();
+    workload.check_engine(&engine).unwrap();
 
     // The build is interrupted once the tables are described; the next goes on.
     let (quiet, stop) = (Quiet, Stop::default());
@@ -253,7 +253,7 @@ fn an_engine_that_nobody_knows_runs_tproc_c() {
         let kind = user.next().kind;
         let outcome = user.execute(session.as_mut()).unwrap();
         user.count(&counters);
-        orders += u64::from(kind == 0 && outcome == kelvin_measure::Outcome::Committed);
+        orders += u64::from(kind == 0 && outcome == kelvin_measure::TransactionOutcome::Committed);
     }
     assert!(orders > 100);
     assert_eq!(workload.headline_count(session.as_mut()).unwrap() - before, orders);

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use kelvin_database::{Decimal, Error, Result, Rows, Session, Statement, Timestamp, Value};
-use kelvin_measure::Outcome;
+use kelvin_measure::TransactionOutcome;
 
 use super::catalog::{Procedure, Routines, find};
-use crate::tproc_c::calls::{Done, Execute, count, not_prepared};
+use crate::tproc_c::calls::{Execute, TransactionDetails, count, not_prepared};
 use crate::tproc_c::inputs::{
     Customer, DELIVERY, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT, Payment,
     STOCK_LEVEL, StockLevel,
@@ -170,7 +170,12 @@ impl Execute for Driver {
     }
 
     /// Our own `neword` returns 0 for an order that it rolled back. HammerDB's never rolls one back.
-    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Done) -> Result<Outcome> {
+    fn new_order(
+        &mut self,
+        session: &mut dyn Session,
+        order: &NewOrder,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let values = [
             ("home", order.warehouse.into()),
             ("warehouses", self.warehouses.into()),
@@ -182,14 +187,19 @@ impl Execute for Driver {
         if ours {
             done.cents = self.rows.decimal(0, 0, 2)?;
             if done.cents == 0 {
-                return Ok(Outcome::RolledBack);
+                return Ok(TransactionOutcome::RolledBack);
             }
         }
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     /// Our own `payment` returns the customer, or null when nobody has the name.
-    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Done) -> Result<Outcome> {
+    fn payment(
+        &mut self,
+        session: &mut dyn Session,
+        payment: &Payment,
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let [customer, last, by_name] = customer_values(payment.customer);
         let values = [
             ("home", payment.warehouse.into()),
@@ -204,31 +214,31 @@ impl Execute for Driver {
         let (_, ours) = self.call(session, PAYMENT, &values)?;
         if ours && self.rows.is_null(0, 0)? {
             done.matched = Some(0);
-            return Ok(Outcome::RolledBack);
+            return Ok(TransactionOutcome::RolledBack);
         }
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn delivery(
         &mut self,
         session: &mut dyn Session,
         delivery: &Delivery,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let values = [("home", delivery.warehouse.into()), ("carrier", delivery.carrier.into())];
         let (_, ours) = self.call(session, DELIVERY, &values)?;
         if ours {
             done.skipped = Some(DISTRICTS as u64 - count(self.rows.int(0, 0)?, DISTRICTS, "deliveries")?);
         }
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn stock_level(
         &mut self,
         session: &mut dyn Session,
         level: &StockLevel,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let values = [
             ("home", level.warehouse.into()),
             ("district", level.district.into()),
@@ -238,15 +248,15 @@ impl Execute for Driver {
         if !self.rows.is_empty() && !self.rows.is_null(0, 0)? {
             done.count = self.rows.int(0, 0)?;
         }
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn order_status(
         &mut self,
         session: &mut dyn Session,
         status: &OrderStatus,
-        done: &mut Done,
-    ) -> Result<Outcome> {
+        done: &mut TransactionDetails,
+    ) -> Result<TransactionOutcome> {
         let [customer, last, by_name] = customer_values(status.customer);
         let values = [
             ("home", status.warehouse.into()),
@@ -259,7 +269,7 @@ impl Execute for Driver {
         if !procedures {
             done.count = self.rows.len() as i64;
         }
-        Ok(Outcome::Committed)
+        Ok(TransactionOutcome::Committed)
     }
 
     fn server_draws_lines(&self) -> bool {

@@ -7,14 +7,14 @@ pub(crate) mod postgres;
 pub(crate) mod sqlite;
 mod steps;
 
-use kelvin_database::{Control, Engine, Error, Result, Session};
+use kelvin_database::{Engine, Error, Result, Session, TransactionControl};
 
 use super::Options;
 use super::data;
 use super::dialect::Dialect;
 use super::schema::metadata::{Build, BuiltBy, begin_build, loaded_parts, present_tables};
 use super::schema::{self, Table};
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 pub(crate) use pool::stopped;
 use pool::{Job, Setup};
@@ -35,7 +35,7 @@ impl Missing {
         engine: &dyn Engine,
         (loaders, setup): (usize, &Setup),
         seed: u64,
-        (progress, stop): (&dyn Progress, &Stop),
+        (progress, stop): (&dyn BuildProgress, &Stop),
     ) -> Result<()> {
         let (items, warehouses) = self.parts.split_at(self.parts.iter().filter(|&&part| part == 0).count());
         for (what, before, loaders, parts) in
@@ -60,7 +60,7 @@ pub(crate) fn build(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
     options: &Options,
-    progress: &dyn Progress,
+    progress: &dyn BuildProgress,
     stop: &Stop,
 ) -> Result<()> {
     engine.capabilities().need_session_state("building the data")?;
@@ -164,11 +164,11 @@ fn in_transaction(
     session: &mut dyn Session,
     work: impl FnOnce(&mut dyn Session) -> Result<()>,
 ) -> Result<()> {
-    session.control(Control::Begin)?;
-    let outcome = work(session).and_then(|()| session.control(Control::Commit));
+    session.control(TransactionControl::Begin)?;
+    let outcome = work(session).and_then(|()| session.control(TransactionControl::Commit));
     if outcome.is_err() && session.in_transaction() && !session.is_broken() {
         // The error at hand says more than a failed rollback would.
-        let _ = session.control(Control::Rollback);
+        let _ = session.control(TransactionControl::Rollback);
     }
     outcome
 }

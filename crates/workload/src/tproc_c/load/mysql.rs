@@ -12,7 +12,7 @@ use crate::tproc_c::Options;
 use crate::tproc_c::calls::procedures;
 use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::{TABLES, Table, metadata, mysql as ddl, table};
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 /// Held by the one build that is under way in a database. Such locks are the server's: the name has the database's in it,
 /// in no more than the 64 characters that there may be.
@@ -25,7 +25,7 @@ pub(crate) fn build(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
     options: &Options,
-    progress: &dyn Progress,
+    progress: &dyn BuildProgress,
     stop: &Stop,
 ) -> Result<()> {
     if options.partitions.is_some() && options.foreign_keys {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 /// Progress is told this often.
 const TELL: Duration = Duration::from_millis(200);
@@ -50,7 +50,7 @@ pub(crate) struct Job<'a> {
     pub(crate) what: &'a str,
     /// Tasks that were done before.
     pub(crate) before: u64,
-    pub(crate) progress: &'a dyn Progress,
+    pub(crate) progress: &'a dyn BuildProgress,
     pub(crate) stop: &'a Stop,
 }
 

@@ -14,7 +14,7 @@ use crate::tproc_c::Options;
 use crate::tproc_c::calls::functions;
 use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::{TABLES, Table, item_first, metadata, postgres as ddl, table};
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 /// Held by the one build that is under way in a database.
 const LOCK: i64 = 0x006b_656c_7669_6e43;
@@ -26,7 +26,7 @@ pub(crate) fn build(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
     options: &Options,
-    progress: &dyn Progress,
+    progress: &dyn BuildProgress,
     stop: &Stop,
 ) -> Result<()> {
     let mut session = engine.connect()?;

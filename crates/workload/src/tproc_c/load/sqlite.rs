@@ -13,13 +13,13 @@ use super::prepare;
 use crate::tproc_c::Options;
 use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::{TABLES, metadata, sqlite as ddl};
-use crate::{Progress, Stop};
+use crate::{BuildProgress, Stop};
 
 pub(crate) fn build(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
     options: &Options,
-    progress: &dyn Progress,
+    progress: &dyn BuildProgress,
     stop: &Stop,
 ) -> Result<()> {
     if options.partitions.is_some() {

@@ -10,7 +10,7 @@ use kelvin_database::{Error, Result, Session};
 
 use super::TABLES;
 use crate::tproc_c::dialect::Dialect;
-use crate::tproc_c::names::NonUniform;
+use crate::tproc_c::non_uniform::NonUniform;
 use crate::tproc_c::{Options, Profile};
 
 /// Changes whenever data of an older build could no longer be driven or resumed.

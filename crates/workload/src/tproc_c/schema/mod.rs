@@ -36,7 +36,7 @@ pub(crate) enum Name {
 
 /// A column's type in the workload's own terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     /// A 32-bit integer: numbers of rows and counters, which a long run may bring over 32,767.
     Int4,
     /// A 16-bit integer: numbers that the rules bound.
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ColumnKind,
     pub(crate) nullable: bool,
     /// Random text that no query ever compares: statistics about it would only cost.
     pub(crate) filler: bool,
@@ -111,11 +111,11 @@ impl Table {
     /// Names and types as a bulk load wants them.
     pub(crate) fn bulk_columns(&self) -> Vec<(&'static str, ColumnType)> {
         let kind = |column: &Column| match column.kind {
-            Kind::Int4 => ColumnType::Int4,
-            Kind::Int2 => ColumnType::Int2,
-            Kind::Decimal { scale, .. } => ColumnType::Decimal(scale),
-            Kind::VarChar(_) | Kind::Char(_) => ColumnType::Text,
-            Kind::Timestamp => ColumnType::Timestamp,
+            ColumnKind::Int4 => ColumnType::Int4,
+            ColumnKind::Int2 => ColumnType::Int2,
+            ColumnKind::Decimal { scale, .. } => ColumnType::Decimal(scale),
+            ColumnKind::VarChar(_) | ColumnKind::Char(_) => ColumnType::Text,
+            ColumnKind::Timestamp => ColumnType::Timestamp,
         };
         self.columns.iter().map(|column| (column.name, kind(column))).collect()
     }
@@ -132,26 +132,26 @@ pub(crate) fn table(id: Name) -> &'static Table {
     &TABLES[id as usize]
 }
 
-const fn column(name: &'static str, kind: Kind) -> Column {
+const fn column(name: &'static str, kind: ColumnKind) -> Column {
     Column { name, kind, nullable: false, filler: false }
 }
 const fn int4(name: &'static str) -> Column {
-    column(name, Kind::Int4)
+    column(name, ColumnKind::Int4)
 }
 const fn int2(name: &'static str) -> Column {
-    column(name, Kind::Int2)
+    column(name, ColumnKind::Int2)
 }
 const fn time(name: &'static str) -> Column {
-    column(name, Kind::Timestamp)
+    column(name, ColumnKind::Timestamp)
 }
 const fn decimal(name: &'static str, precision: u8, scale: u8) -> Column {
-    column(name, Kind::Decimal { precision, scale })
+    column(name, ColumnKind::Decimal { precision, scale })
 }
 const fn varchar(name: &'static str, length: u16) -> Column {
-    column(name, Kind::VarChar(length))
+    column(name, ColumnKind::VarChar(length))
 }
 const fn chars(name: &'static str, length: u16) -> Column {
-    column(name, Kind::Char(length))
+    column(name, ColumnKind::Char(length))
 }
 const fn nullable(column: Column) -> Column {
     Column { nullable: true, ..column }

@@ -3,7 +3,7 @@
 //! InnoDB keeps a table as a tree of its primary key, so that the key is made with the table. Texts are compared byte by
 //! byte, as on the other engines. Times are UTC in `datetime(6)`, which knows no time zone.
 
-use super::{ForeignKey, Index, Kind, Name, Table};
+use super::{ColumnKind, ForeignKey, Index, Name, Table};
 
 /// Of every table and of every text in the routines: texts of other collations would not compare with them.
 pub(crate) const TEXTS: &str = "character set utf8mb4 collate utf8mb4_bin";
@@ -29,14 +29,14 @@ pub(crate) fn create_table(table: &Table, partitions: Option<u32>) -> String {
     format!("create table {} ({}) engine = InnoDB {TEXTS}{partitions}", table.name, parts.join(", "))
 }
 
-fn type_name(kind: Kind) -> String {
+fn type_name(kind: ColumnKind) -> String {
     match kind {
-        Kind::Int4 => "integer".into(),
-        Kind::Int2 => "smallint".into(),
-        Kind::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
-        Kind::VarChar(length) => format!("varchar({length})"),
-        Kind::Char(length) => format!("char({length})"),
-        Kind::Timestamp => "datetime(6)".into(),
+        ColumnKind::Int4 => "integer".into(),
+        ColumnKind::Int2 => "smallint".into(),
+        ColumnKind::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
+        ColumnKind::VarChar(length) => format!("varchar({length})"),
+        ColumnKind::Char(length) => format!("char({length})"),
+        ColumnKind::Timestamp => "datetime(6)".into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The schema in PostgreSQL's words.
 
-use super::{Kind, Name, Table};
+use super::{ColumnKind, Name, Table};
 
 /// Statements that make a table, without keys: those are faster made after the load (see `load`).
 pub(crate) fn create_table(table: &Table, partitions: Option<u32>) -> Vec<String> {
@@ -26,14 +26,14 @@ pub(crate) fn create_table(table: &Table, partitions: Option<u32>) -> Vec<String
     }
 }
 
-fn type_name(kind: Kind) -> String {
+fn type_name(kind: ColumnKind) -> String {
     match kind {
-        Kind::Int4 => "integer".into(),
-        Kind::Int2 => "smallint".into(),
-        Kind::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
-        Kind::VarChar(length) => format!("varchar({length})"),
-        Kind::Char(length) => format!("char({length})"),
-        Kind::Timestamp => "timestamptz".into(),
+        ColumnKind::Int4 => "integer".into(),
+        ColumnKind::Int2 => "smallint".into(),
+        ColumnKind::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
+        ColumnKind::VarChar(length) => format!("varchar({length})"),
+        ColumnKind::Char(length) => format!("char({length})"),
+        ColumnKind::Timestamp => "timestamptz".into(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! 1970. Tables with a primary key are WITHOUT ROWID: one B-tree clustered by the key instead of a table and
 //! an index, so that every access by key, and they all are, descends once.
 
-use super::{Kind, Table};
+use super::{ColumnKind, Table};
 
 /// The statement that makes a table. SQLite knows foreign keys only within `create table`.
 pub(crate) fn create_table(table: &Table, foreign_keys: bool) -> String {
@@ -13,8 +13,10 @@ pub(crate) fn create_table(table: &Table, foreign_keys: bool) -> String {
         .iter()
         .map(|column| {
             let kind = match column.kind {
-                Kind::Int4 | Kind::Int2 | Kind::Decimal { .. } | Kind::Timestamp => "integer",
-                Kind::VarChar(_) | Kind::Char(_) => "text",
+                ColumnKind::Int4 | ColumnKind::Int2 | ColumnKind::Decimal { .. } | ColumnKind::Timestamp => {
+                    "integer"
+                }
+                ColumnKind::VarChar(_) | ColumnKind::Char(_) => "text",
             };
             let not_null = if column.nullable { "" } else { " not null" };
             format!("{} {kind}{not_null}", column.name)

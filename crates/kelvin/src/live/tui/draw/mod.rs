@@ -1,10 +1,10 @@
 //! The picture of a [`Model`], in four bands of panels that share the height.
 
 mod charts;
+mod formatting;
+mod host_panels;
 mod ink;
 mod panels;
-mod surroundings;
-mod words;
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use ratatui::style::Style;
 
 use super::super::status::grouped;
 use super::model::{CLASSES, Model, NAMES, RECENT};
+use formatting::{line, short, wrap};
 pub(super) use ink::Ink;
-use words::{line, short, wrap};
 
 /// The smallest terminal that holds every panel.
 const NEEDS: (u16, u16) = (80, 24);
@@ -26,7 +26,7 @@ const WIDE: u16 = 140;
 
 /// What the keys have asked of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Asked {
+pub(super) struct ViewOptions {
     /// The picture stands still.
     pub(super) paused: bool,
     /// The keys are explained.
@@ -37,7 +37,7 @@ pub(super) struct Asked {
 type Panel = (&'static str, fn(&mut Buffer, Rect, &Model, Ink));
 
 /// Draws everything.
-pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: Asked, ink: Ink) {
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOptions, ink: Ink) {
     let body = header(buffer, area, model, ink);
     if asked.help {
         help(buffer, body, model, ink);
@@ -61,21 +61,21 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
     } else {
         &[(62, ("throughput", panels::throughput)), (38, ("latency", panels::latencies))]
     };
-    let causes: &[(u16, Panel)] = &[(62, ("waits", panels::waits)), (38, ("host", surroundings::host))];
+    let causes: &[(u16, Panel)] = &[(62, ("waits", panels::waits)), (38, ("host", host_panels::host))];
     let detail: &[(u16, Panel)] = if wide && model.is_io() {
-        &[(60, ("devices", surroundings::devices)), (40, ("transactions", panels::types))]
+        &[(60, ("devices", host_panels::devices)), (40, ("transactions", panels::types))]
     } else if wide {
         &[
-            (33, ("devices", surroundings::devices)),
+            (33, ("devices", host_panels::devices)),
             (42, ("top statements", panels::statements)),
             (25, ("transactions", panels::types)),
         ]
     } else {
-        &[(60, ("devices", surroundings::devices)), (40, ("top statements", panels::statements))]
+        &[(60, ("devices", host_panels::devices)), (40, ("top statements", panels::statements))]
     };
     let words: &[(u16, Panel)] = &[
-        (55, ("findings so far", surroundings::findings)),
-        (45, ("errors and notes", surroundings::errors_and_log)),
+        (55, ("findings so far", host_panels::findings)),
+        (45, ("errors and notes", host_panels::errors_and_log)),
     ];
     // Charts gain from height, tables soon have all of their lines.
     let height = u32::from(body.height);
@@ -142,7 +142,7 @@ fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
     let mut first = vec!["kelvin".to_owned(), stage(model)];
     if model.stage.users > 0 {
         let users = grouped(u64::from(model.stage.users));
-        first.push(format!("{users} {}", model.words().who.of(model.stage.users.into())));
+        first.push(format!("{users} {}", model.words().who.form_for(model.stage.users.into())));
     }
     match about.points {
         Some(points) if points > 1 && model.stage.users > 0 => {
@@ -173,11 +173,13 @@ fn stage(model: &Model) -> String {
     let Some(phase) = model.stage.phase else { return "getting ready".into() };
     let stopping = if model.stopping && phase != Phase::Stop { ", stopping" } else { "" };
     let clock = match model.left() {
-        Some(left) => format!(" {} left", words::time(left)),
-        None if model.elapsed() >= Duration::from_secs(1) => format!(" for {}", words::time(model.elapsed())),
+        Some(left) => format!(" {} left", formatting::time(left)),
+        None if model.elapsed() >= Duration::from_secs(1) => {
+            format!(" for {}", formatting::time(model.elapsed()))
+        }
         None => String::new(),
     };
-    format!("{}{clock}{stopping}", phase.words())
+    format!("{}{clock}{stopping}", phase.label())
 }
 
 /// The headline figures, or how far a long piece of work is.
@@ -227,7 +229,7 @@ fn progress(model: &Model, work: &super::model::Work) -> String {
     }
     if work.done > 0 && work.done < work.total && seconds >= 2.0 {
         let left = seconds / work.done as f64 * (work.total - work.done) as f64;
-        text.push_str(&format!(" · {} left", words::time(Duration::from_secs_f64(left))));
+        text.push_str(&format!(" · {} left", formatting::time(Duration::from_secs_f64(left))));
     }
     text
 }
@@ -288,7 +290,7 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
     }
 }
 
-fn footer(buffer: &mut Buffer, area: Rect, model: &Model, asked: Asked, ink: Ink) {
+fn footer(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOptions, ink: Ink) {
     if area.height < 3 {
         return;
     }

@@ -1,15 +1,15 @@
 //! The panels of the load and of the database's sessions.
 
 use kelvin_diagnose::metric;
-use kelvin_measure::event::{Part, Role, Series};
+use kelvin_measure::event::{LoadPart, Series, SeriesRole};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::super::model::{CLASSES, Column, Model, NAMES, RECENT};
 use super::charts::{self, round_up};
+use super::formatting::{self, figure, latency, line, short};
 use super::ink::Ink;
-use super::words::{self, figure, latency, line, short};
 
 /// Cells before a chart for the labels of its axis.
 const LABELS: u16 = 7;
@@ -30,13 +30,13 @@ pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
     for (x, (second, column)) in columns.into_iter().enumerate() {
         let x = x as u16;
         if let Some((part, rate)) = column.and_then(rate) {
-            let style = if part == Part::Measured { ink.load() } else { ink.faint() };
+            let style = if part == LoadPart::Measured { ink.load() } else { ink.faint() };
             charts::bar(buffer, plot, x, rate / top, style);
         }
         let errors = column.is_some_and(|column| column.errors > 0);
         let mark = model.mark(second, column).or(errors.then_some('e'));
         // The ramp-up is in no figure: told by a dot below it as well as by its colour.
-        let ramp = column.is_some_and(|column| column.part == Some(Part::RampUp)).then_some('.');
+        let ramp = column.is_some_and(|column| column.part == Some(LoadPart::RampUp)).then_some('.');
         if let Some(mark) = mark.or(ramp) {
             let style = if mark == 'e' { ink.red() } else { ink.faint() };
             buffer[(plot.x + x, chart.bottom())].set_char(mark).set_style(style);
@@ -100,11 +100,12 @@ fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     line(buffer, area, 0, &header, ink.faint());
     let load = &model.load;
     let response = |kind: usize| {
-        let of = |series: &Series| matches!(series.role, Role::Response { of } if usize::from(of) == kind);
+        let of =
+            |series: &Series| matches!(series.role, SeriesRole::Response { of } if usize::from(of) == kind);
         load.series.iter().position(of).and_then(|place| load.kinds.get(place))
     };
     let rows = load.series.iter().zip(&load.kinds).enumerate();
-    let rows = rows.filter(|(_, (series, _))| series.role == Role::Transaction);
+    let rows = rows.filter(|(_, (series, _))| series.role == SeriesRole::Transaction);
     for (row, (kind, (series, sum))) in (1..).zip(rows) {
         let (now, own) = sum.now();
         let of_rate = response(kind).map(|sum| sum.now().1).filter(|times| times[3].is_some());
@@ -136,7 +137,7 @@ pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
             },
             ToOwned::to_owned,
         );
-        for (row, text) in words::wrap(&why, usize::from(area.width)).iter().enumerate() {
+        for (row, text) in formatting::wrap(&why, usize::from(area.width)).iter().enumerate() {
             line(buffer, area, row as u16, text, ink.faint());
         }
         return;
@@ -204,7 +205,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
         } else {
             "no sessions that could be looked at"
         };
-        for (row, text) in (0..).zip(&words::wrap(why, usize::from(area.width))) {
+        for (row, text) in (0..).zip(&formatting::wrap(why, usize::from(area.width))) {
             line(buffer, area, row, text, ink.faint());
         }
         return;
@@ -214,7 +215,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
     let header = if narrow { "share mostly statement" } else { "sessions  share mostly       statement" };
     line(buffer, area, 0, header, ink.faint());
     for (row, statement) in (1..).zip(&top) {
-        let share = words::percent(statement.sessions / all);
+        let share = formatting::percent(statement.sessions / all);
         let (letter, name, short_name) = NAMES[statement.mostly];
         let (text, at) = if narrow {
             (format!("{share:>5} {letter} {short_name:<6}{}", statement.text), 6)
@@ -238,8 +239,8 @@ pub(super) fn types(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     let name = usize::from(area.width).saturating_sub(28).clamp(12, 24);
     let header = format!("{:<name$}{:>9}{:>11}{:>8}", "type", "a second", "p95", "failed");
     line(buffer, area, 0, &header, ink.faint());
-    let rows = load.top(|role| role == Role::Transaction);
-    let statements = load.top(|role| matches!(role, Role::Statement { .. }));
+    let rows = load.top(|role| role == SeriesRole::Transaction);
+    let statements = load.top(|role| matches!(role, SeriesRole::Statement { .. }));
     for (row, (kind, sum)) in (1..).zip(rows.into_iter().chain(statements)) {
         let rate = if seconds > 0.0 { figure(sum.good as f64 / seconds) } else { "–".into() };
         let shown: String = kind.chars().take(name - 1).collect();

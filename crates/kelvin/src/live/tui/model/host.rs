@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kelvin_measure::observation::{Absent, Observer, PlaceOf, Reading};
+use kelvin_measure::observation::{DatabaseDirectory, Observer, Reading, UnavailableMetrics};
 
 use super::timeline::MODES;
 
@@ -20,8 +20,8 @@ pub(crate) struct Host {
     readings: HashMap<u32, Vec<f32>>,
     /// Devices by the prefix of their metrics.
     devices: Vec<String>,
-    files: Vec<PlaceOf>,
-    absent: Vec<Absent>,
+    files: Vec<DatabaseDirectory>,
+    absent: Vec<UnavailableMetrics>,
 }
 
 /// A line of the devices' table. What is unknown is not a number.
@@ -58,7 +58,7 @@ impl Host {
     }
 
     /// What fell silent.
-    pub(super) fn lost(&mut self, absent: &Absent) {
+    pub(super) fn lost(&mut self, absent: &UnavailableMetrics) {
         self.absent.push(absent.clone());
     }
 
@@ -129,7 +129,7 @@ mod tests {
     fn the_databases_devices_come_first_and_unknown_is_not_zero() {
         let names = ["host.disk.a.r_s", "host.disk.a.w_s", "host.disk.b.r_s", "db1:9100/host.disk.c.r_s"];
         let metric = |name: &&str| Metric { name: (*name).into(), unit: "1/s".into(), help: String::new() };
-        let place = |role: &str| PlaceOf {
+        let place = |role: &str| DatabaseDirectory {
             role: role.into(),
             path: "/".into(),
             device: Some("b".into()),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kelvin_measure::event::{Arrivals, ErrorCount, Part, Role, Second, Series};
+use kelvin_measure::event::{Arrivals, ErrorCount, LoadPart, Second, Series, SeriesRole};
 use kelvin_measure::{Histogram, Nanos};
 
 use super::super::super::status::SLIVER;
@@ -105,7 +105,7 @@ impl Load {
     /// `by_second` of I/O jobs, whose series are those of all phases: whether a phase has a rate is seen when it runs.
     pub(super) fn new(series: Vec<Series>, by_second: bool) -> Self {
         let kinds = vec![KindSum::default(); series.len()];
-        let kept = series.iter().any(|series| matches!(series.role, Role::Response { .. }));
+        let kept = series.iter().any(|series| matches!(series.role, SeriesRole::Response { .. }));
         Self { series, kinds, by_second, open: kept && !by_second, ..Self::default() }
     }
 
@@ -124,9 +124,9 @@ impl Load {
         let (mut good, mut answered) = (0, 0);
         for (series, counts) in self.series.iter().zip(&second.kinds) {
             match series.role {
-                Role::Transaction => good += counts.good(),
-                Role::Response { .. } => answered += counts.latency.count(),
-                Role::Statement { .. } | Role::Lag => {}
+                SeriesRole::Transaction => good += counts.good(),
+                SeriesRole::Response { .. } => answered += counts.latency.count(),
+                SeriesRole::Statement { .. } | SeriesRole::Lag => {}
             }
         }
         answered > 0 && answered >= good
@@ -140,7 +140,7 @@ impl Load {
         let open = self.open;
         let from = second.second as f64;
         let width = match (second.part, self.length) {
-            (Part::Measured, Some(length)) => (length - from).clamp(0.0, 1.0),
+            (LoadPart::Measured, Some(length)) => (length - from).clamp(0.0, 1.0),
             _ => 1.0,
         };
         let (mut latency, mut headline) = (Histogram::new(), 0);
@@ -156,12 +156,12 @@ impl Load {
                 sum.newest(second.second, counts.good(), &counts.latency);
             }
             let shown = match series.role {
-                Role::Transaction => {
+                SeriesRole::Transaction => {
                     headline += if series.headline { counts.committed } else { 0 };
                     !open
                 }
-                Role::Response { .. } => open,
-                Role::Statement { .. } | Role::Lag => false,
+                SeriesRole::Response { .. } => open,
+                SeriesRole::Statement { .. } | SeriesRole::Lag => false,
             };
             if shown {
                 latency.add(&counts.latency);
@@ -171,7 +171,7 @@ impl Load {
                 }
             }
         }
-        if second.part == Part::Measured {
+        if second.part == LoadPart::Measured {
             self.seconds = self.seconds.max(from + width);
             self.headline += headline;
         }
@@ -191,10 +191,10 @@ impl Load {
         self.recent.iter().for_each(|(_, histogram)| recent.add(histogram));
         self.latency = [figures(&recent), figures(&self.window)];
         match self.newest {
-            Some(newest) if newest == second.second && second.part != Part::Tail => self.now += headline,
+            Some(newest) if newest == second.second && second.part != LoadPart::Tail => self.now += headline,
             Some(newest) if newest > second.second => {}
             // The newest second of the load stays when the users end.
-            _ if second.part == Part::Tail || width < SLIVER => {}
+            _ if second.part == LoadPart::Tail || width < SLIVER => {}
             _ => (self.newest, self.now) = (Some(second.second), headline),
         }
         Came { headline, latency: added }
@@ -228,7 +228,7 @@ impl Load {
     }
 
     /// The series of these roles with their sums, the most first.
-    pub(crate) fn top(&self, of: impl Fn(Role) -> bool) -> Vec<(&str, &KindSum)> {
+    pub(crate) fn top(&self, of: impl Fn(SeriesRole) -> bool) -> Vec<(&str, &KindSum)> {
         let mut top: Vec<_> = self
             .series
             .iter()

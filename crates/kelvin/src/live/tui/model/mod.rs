@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use kelvin_diagnose::{Context, Finding};
-use kelvin_measure::event::{Event, Per, Phase, Status};
+use kelvin_measure::event::{Event, Phase, RatePeriod, Status};
+use kelvin_measure::labels::{self, WorkloadLabels};
 use kelvin_measure::observation::{Observation, Occurrence};
-use kelvin_measure::words::{self, Words};
-use kelvin_measure::{Nanos, event::Part};
+use kelvin_measure::{Nanos, event::LoadPart};
 
 pub(super) use host::Host;
 pub(super) use load::{Load, RECENT};
@@ -27,11 +27,11 @@ const FOREVER: Duration = Duration::from_hours(24_000);
 
 /// What is known before the load begins.
 #[derive(Debug, Clone, Default)]
-pub(super) struct About {
+pub(super) struct ViewHeader {
     pub(super) workload: String,
     pub(super) target: String,
     pub(super) headline: String,
-    pub(super) per: Per,
+    pub(super) per: RatePeriod,
     /// Points of a sweep; none for a search, which makes its own.
     pub(super) points: Option<usize>,
 }
@@ -72,7 +72,7 @@ pub(super) enum Looked {
 /// Everything that the view shows.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    pub(super) about: About,
+    pub(super) about: ViewHeader,
     pub(super) stage: Stage,
     pub(super) work: Option<Work>,
     /// Consistency conditions checked, and those of them that do not hold.
@@ -95,23 +95,23 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(about: About) -> Self {
+    pub(super) fn new(about: ViewHeader) -> Self {
         Self { about, ..Self::default() }
     }
 
     /// What its users and their work are called.
-    pub(super) fn words(&self) -> &'static Words {
-        Words::of(&self.about.workload)
+    pub(super) fn words(&self) -> &'static WorkloadLabels {
+        WorkloadLabels::for_workload(&self.about.workload)
     }
 
     /// Whether it is a load of I/O jobs, which have devices and no sessions.
     pub(super) fn is_io(&self) -> bool {
-        self.about.workload == words::IO
+        self.about.workload == labels::IO
     }
 
     /// The load is about to start.
     pub(super) fn begin(&mut self, context: &Context, points: Option<usize>) {
-        self.about = About {
+        self.about = ViewHeader {
             workload: context.workload.clone(),
             target: context.target.clone(),
             headline: context.headline.clone(),
@@ -156,7 +156,7 @@ impl Model {
             }
             Event::Second(second) => {
                 let came = self.load.second(second);
-                if second.part != Part::Tail
+                if second.part != LoadPart::Tail
                     && let Some(column) = self.column(second.second)
                 {
                     column.part = Some(second.part);
@@ -201,7 +201,7 @@ impl Model {
                 self.load = Load::new(std::mem::take(&mut self.load.series), self.is_io());
                 self.sessions.restart();
                 self.opens = None;
-                self.timeline.at(at).begins = Some(point);
+                self.timeline.column_at(at).begins = Some(point);
             }
             Phase::RampUp => self.opens = planned.map(|planned| at + planned),
             Phase::Measure => self.opens = Some(at),
@@ -221,7 +221,7 @@ impl Model {
     /// The column of a second that is counted from the window's opening.
     fn column(&mut self, second: i64) -> Option<&mut Column> {
         let at = self.opens?.checked_add_signed(second.checked_mul(1_000_000_000)?)?;
-        Some(self.timeline.at(at))
+        Some(self.timeline.column_at(at))
     }
 
     fn observed(&mut self, observation: &Observation) {
@@ -229,14 +229,14 @@ impl Model {
             Observation::Observer(observer) => self.host.declare(observer),
             Observation::Reading(reading) => {
                 if let Some(cpu) = self.host.take(reading) {
-                    self.timeline.at(reading.at.saturating_sub(1)).read(cpu);
+                    self.timeline.column_at(reading.at.saturating_sub(1)).read(cpu);
                 }
             }
             Observation::WaitGroups { first, groups } => self.sessions.declare(*first, groups),
             Observation::Waits(waits) => {
                 let seen = self.sessions.take(waits);
                 // What was read at the end of a second is of that second.
-                self.timeline.at(waits.at.saturating_sub(1)).looked(waits.looks, &seen);
+                self.timeline.column_at(waits.at.saturating_sub(1)).looked(waits.looks, &seen);
             }
             Observation::Occurrence(occurrence) => {
                 if self.occurrences.len() >= MOST_KEPT && !self.occurrences.contains_key(&occurrence.id) {

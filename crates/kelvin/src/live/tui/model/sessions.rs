@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kelvin_diagnose::{Class, is_client};
-use kelvin_measure::observation::{WaitGroup, WaitKind, Waits};
+use kelvin_measure::observation::{WaitGroup, WaitKind, WaitSamples};
 
 /// Classes of waits that the view tells apart, in the order in which they are stacked.
 pub(crate) const CLASSES: usize = 9;
@@ -26,7 +26,7 @@ const MOST: usize = 100_000;
 
 /// The class of a state, as an index of [`NAMES`]; none for what is no session of the load.
 fn class(group: &WaitGroup) -> Option<usize> {
-    is_client(group).then(|| match Class::of(group) {
+    is_client(group).then(|| match Class::from_wait_group(group) {
         Some(Class::Cpu) => 0,
         Some(Class::Log) => 1,
         Some(Class::DataReads) => 2,
@@ -74,7 +74,7 @@ impl Sessions {
     }
 
     /// Takes looks and returns the sessions seen in each class, summed over them.
-    pub(super) fn take(&mut self, waits: &Waits) -> [f64; CLASSES] {
+    pub(super) fn take(&mut self, waits: &WaitSamples) -> [f64; CLASSES] {
         let mut seen = [0.0; CLASSES];
         self.looks += u64::from(waits.looks);
         for (group, count) in &waits.seen {
@@ -180,7 +180,7 @@ mod tests {
     fn averages_are_over_the_looks() {
         let mut sessions = Sessions::default();
         sessions.declare(1, &[group("client backend", "CPU", ""), group("client backend", "Lock", "tuple")]);
-        let waits = |looks, seen| Waits { looks, seen, ..Waits::default() };
+        let waits = |looks, seen| WaitSamples { looks, seen, ..WaitSamples::default() };
         assert_eq!(sessions.take(&waits(10, vec![(1, 15), (2, 30), (99, 5)]))[0], 15.0);
         sessions.take(&waits(10, vec![(1, 5)]));
         let average = sessions.average();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::event::Part;
+use kelvin_measure::event::LoadPart;
 
 use super::sessions::CLASSES;
 
@@ -17,7 +17,7 @@ pub(crate) const MODES: usize = 5;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Column {
     /// The part of the load; none where no second of the load fell on it.
-    pub(crate) part: Option<Part>,
+    pub(crate) part: Option<LoadPart>,
     /// Headline transactions that ended in it.
     pub(crate) headline: u64,
     /// Errors in it, mended ones included.
@@ -64,7 +64,7 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     /// The column of a moment.
-    pub(super) fn at(&mut self, at: Nanos) -> &mut Column {
+    pub(super) fn column_at(&mut self, at: Nanos) -> &mut Column {
         let second = at / 1_000_000_000;
         if self.columns.len() >= MOST && !self.columns.contains_key(&second) {
             self.columns.pop_first();

@@ -1,0 +1,136 @@
+//! A socket that can be waited for, by a thread or by a fiber.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
+
+use crate::WaitResult;
+use crate::context::{self, Context, Request, Signal};
+
+/// The loop's knowledge of one socket; to be kept beside it and dropped with it.
+///
+/// A fiber's loop hears of bytes that arrive, once, and not of bytes that are there still: whoever waits has to
+/// have taken everything first, that is, to have read less than it had room for.
+#[derive(Debug, Default)]
+pub struct SocketWatch {
+    /// The loop that watches the socket; 0 for none.
+    watched_by: u64,
+    /// Under which name.
+    token: u64,
+    /// Whether that loop has heard that the other end closed: no more news will come, and no wait may wait for it.
+    closed: bool,
+}
+
+impl SocketWatch {
+    /// A socket that nothing watches yet.
+    pub const fn new() -> Self {
+        Self { watched_by: 0, token: 0, closed: false }
+    }
+
+    /// Waits until bytes may be read. May end early: an attempt to read tells.
+    #[inline]
+    pub fn wait_readable(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<WaitResult> {
+        match context::current() {
+            None => poll_for(&socket, PollFlags::IN, limit).map(|found| found.0),
+            Some(context) => {
+                self.watch(&context, &socket)?;
+                if self.closed {
+                    return Ok(WaitResult::Ready);
+                }
+                let token = self.token;
+                let signal = context.take_unheard(token).unwrap_or_else(|| {
+                    let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+                    context.suspend(Request::Socket { token, until })
+                });
+                self.closed = signal == Signal::Closed;
+                Ok(if signal == Signal::TimedOut { WaitResult::TimedOut } else { WaitResult::Ready })
+            }
+        }
+    }
+
+    /// Waits until bytes may be written, or read; says which: (readable, writable). Both are false when the time
+    /// is over.
+    pub fn wait_any(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<(bool, bool)> {
+        let both = PollFlags::IN | PollFlags::OUT;
+        let Some(context) = context::current() else {
+            return poll_for(&socket, both, limit).map(|(_, events)| ready(events));
+        };
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            let (wait, events) = poll_for(&socket, both, Some(Duration::ZERO))?;
+            if wait == WaitResult::Ready {
+                return Ok(ready(events));
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok((false, false));
+            }
+            self.watch(&context, &socket)?;
+            let (fd, token) = (socket.as_fd(), self.token);
+            let data = epoll::EventData::new_u64(token);
+            epoll::modify(&context.epoll, fd, data, watched() | epoll::EventFlags::OUT)?;
+            context.suspend(Request::Socket { token, until });
+            // What is there to read already is told once more by this.
+            epoll::modify(&context.epoll, fd, data, watched())?;
+        }
+    }
+
+    /// Makes the loop of the running fiber watch the socket, once.
+    #[inline]
+    fn watch(&mut self, context: &Context, socket: &impl AsFd) -> io::Result<()> {
+        if self.watched_by == context.id {
+            return Ok(());
+        }
+        self.begin_watching(context, socket)
+    }
+
+    #[cold]
+    fn begin_watching(&mut self, context: &Context, socket: &impl AsFd) -> io::Result<()> {
+        let fd = socket.as_fd();
+        (self.token, self.closed) = (context.new_token(), false);
+        let data = epoll::EventData::new_u64(self.token);
+        match epoll::add(&context.epoll, fd, data, watched()) {
+            // Another `Source` was there for it, while it connected.
+            Err(Errno::EXIST) => epoll::modify(&context.epoll, fd, data, watched())?,
+            other => other?,
+        }
+        self.watched_by = context.id;
+        Ok(())
+    }
+}
+
+/// What a loop hears of: bytes that arrive, and the other end's closing. Errors are always told.
+fn watched() -> epoll::EventFlags {
+    epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET
+}
+
+fn ready(events: PollFlags) -> (bool, bool) {
+    let broken = events.intersects(PollFlags::ERR | PollFlags::HUP);
+    (events.intersects(PollFlags::IN), broken || events.intersects(PollFlags::OUT))
+}
+
+fn poll_for(
+    socket: &impl AsFd,
+    flags: PollFlags,
+    limit: Option<Duration>,
+) -> io::Result<(WaitResult, PollFlags)> {
+    let limit = limit.map(timespec);
+    let mut fds = [PollFd::new(socket, flags)];
+    loop {
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(0) => return Ok((WaitResult::TimedOut, PollFlags::empty())),
+            Ok(_) => return Ok((WaitResult::Ready, fds[0].revents())),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+pub(crate) fn timespec(length: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(length.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: length.subsec_nanos().into(),
+    }
+}

@@ -1,0 +1,125 @@
+//! The host's side of a cell: kernel settings, mounts, and where the server and Kelvin run.
+
+use std::path::{Path, PathBuf};
+
+use super::Applier;
+use crate::factor::access::Server;
+use crate::factor::memory::Cpusets;
+use crate::factor::{cpus, kernel, level, memory, mount};
+use crate::undo::{Process, ReversibleChange};
+
+impl Applier {
+    pub(super) fn kernel(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let file = level::kernel_path(key)?;
+        if kernel::same(&kernel::read(&file)?, value) {
+            return Ok(());
+        }
+        self.kernel_before(&file)?;
+        kernel::write(&file, value)?;
+        let now = kernel::read(&file)?;
+        if kernel::same(&now, value) {
+            Ok(())
+        } else {
+            Err(format!("{} says {}", file.display(), now.trim()))
+        }
+    }
+
+    /// What the file said before the first change, which is in the journal afterwards.
+    pub(super) fn kernel_before(&mut self, file: &Path) -> Result<String, String> {
+        let recorded = self.pending().find_map(|change| match change {
+            ReversibleChange::Kernel { file: other, before } if other == file => Some(before.clone()),
+            _ => None,
+        });
+        if let Some(before) = recorded {
+            return Ok(before);
+        }
+        let before = kernel::read(file)?;
+        self.record(ReversibleChange::Kernel { file: file.into(), before: before.clone() })?;
+        Ok(before)
+    }
+
+    pub(super) fn mount(&mut self, directory: &str, wanted: &str) -> Result<(), String> {
+        let now = mount::options(directory)?;
+        if mount::holds(&now, wanted) {
+            return Ok(());
+        }
+        let recorded = self.pending().any(
+            |change| matches!(change, ReversibleChange::Mount { directory: other, .. } if other == directory),
+        );
+        if !recorded {
+            self.record(ReversibleChange::Mount { directory: directory.into(), options: now })?;
+        }
+        mount::remount(directory, wanted)?;
+        let now = mount::options(directory)?;
+        if mount::holds(&now, wanted) { Ok(()) } else { Err(format!("{directory} is mounted with {now}")) }
+    }
+
+    pub(super) fn server_cpus(&mut self, server: &Server, wanted: &str) -> Result<(), String> {
+        let pid = server.process().map_err(|error| error.to_string())?;
+        if cpus::astray(pid, wanted)?.is_none() {
+            return Ok(());
+        }
+        let process = Process::of(pid).ok_or("the server is gone")?;
+        let recorded = self.pending().any(
+            |change| matches!(change, ReversibleChange::Affinity { process: other, .. } if *other == process),
+        );
+        if !recorded {
+            self.record(ReversibleChange::Affinity { process, cpus: cpus::allowed_cpus(Some(pid))? })?;
+        }
+        cpus::bind_tree(pid, wanted)?;
+        match cpus::astray(pid, wanted)? {
+            None => Ok(()),
+            Some((thread, where_it_is)) => {
+                Err(format!("process {thread} of the server runs on {where_it_is}"))
+            }
+        }
+    }
+
+    /// A server that was started anew by this process after a crash has this process's CPUs, which nobody asked for.
+    pub(super) fn unbind(&mut self, server: &Server) -> Result<(), String> {
+        let mine = cpus::allowed_cpus(None)?;
+        let pid = server.process().map_err(|error| error.to_string())?;
+        if mine != self.home && cpus::allowed_cpus(Some(pid))? == mine {
+            cpus::bind_tree(pid, &self.home)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn server_memory(&mut self, server: &Server, wanted: &str) -> Result<(), String> {
+        let pid = server.process().map_err(|error| error.to_string())?;
+        self.memory(pid, wanted).map(drop)
+    }
+
+    pub(super) fn client_memory(&mut self, wanted: &str) -> Result<(), String> {
+        if let Some(group) = self.memory(std::process::id(), wanted)? {
+            self.client_group = Some(group);
+        }
+        Ok(())
+    }
+
+    /// Binds a process and those that it made; the group and where they were before, when they had to be moved.
+    fn memory(&mut self, pid: u32, wanted: &str) -> Result<Option<(PathBuf, PathBuf)>, String> {
+        let nodes = cpus::list(level::numbers(wanted)?);
+        let pids = cpus::processes_of_tree(pid);
+        if pids.iter().filter_map(|pid| memory::allowed(*pid)).all(|now| now == nodes) {
+            return Ok(None);
+        }
+        let Cpusets { group: here, room } = Cpusets::of(pid)?;
+        let recorded = self.pending().find_map(|change| match change {
+            ReversibleChange::MemoryNodes { group, from } if *group == here => {
+                Some((group.clone(), from.clone()))
+            }
+            _ => None,
+        });
+        let (group, from) = if let Some(both) = recorded {
+            both
+        } else {
+            let group = room.join(format!("kelvin-{}-{pid}", std::process::id()));
+            self.record(ReversibleChange::MemoryNodes { group: group.clone(), from: here.clone() })?;
+            (group, here)
+        };
+        Cpusets::bind(&group, &from, &pids, wanted)?;
+        Ok(Some((group, from)))
+    }
+}

@@ -1,0 +1,273 @@
+//! Which way is the fastest that is possible here, and why.
+
+use kelvin_database::postgres::snapshot::Facts;
+use kelvin_database::snapshot::SnapshotMethod;
+
+use kelvin_run::spec::ResetMethod;
+
+/// What the choice depends on.
+#[derive(Debug, Clone, Default)]
+pub struct ResetOptions {
+    /// What PostgreSQL says; none on SQLite.
+    pub server: Option<Facts>,
+    /// Whether the server is kelvin's own.
+    pub managed: bool,
+    /// Whether the workload can build its data.
+    pub can_be_built: bool,
+    /// Whether `pg_dump` and `pg_restore` of the server's version are installed here.
+    pub dump: bool,
+    /// Tables in the database that are not the workload's.
+    pub foreign: Vec<String>,
+}
+
+/// How the data come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChosenReset {
+    /// From a snapshot of this kind.
+    Snapshot(SnapshotMethod),
+    /// By building them anew.
+    Reload,
+}
+
+impl ChosenReset {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Snapshot(way) => way.as_str(),
+            Self::Reload => "reload",
+        }
+    }
+}
+
+/// From how many bytes on the clones of a stopped server are faster than a copy by the running one, which takes a
+/// second for each half a gigabyte or so where a stop and a start take two or three.
+const LARGE: u64 = 8 << 30;
+
+/// The way, and why it. What was asked for by name is taken where it is possible at all.
+///
+/// # Errors
+/// In words, when it is not possible, with what to do.
+pub fn choose_method(asked: ResetMethod, ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
+    match asked {
+        ResetMethod::None => Err("no reset was asked for".into()),
+        ResetMethod::Auto => fastest(ground),
+        ResetMethod::Template => {
+            template(ground).map(|()| asked_for(ChosenReset::Snapshot(SnapshotMethod::Template)))
+        }
+        ResetMethod::Files => files(ground).map(|()| asked_for(ChosenReset::Snapshot(SnapshotMethod::Files))),
+        ResetMethod::Dump => dump(ground).map(|()| asked_for(ChosenReset::Snapshot(SnapshotMethod::Dump))),
+        ResetMethod::Reload => reload(ground).map(|()| asked_for(ChosenReset::Reload)),
+    }
+}
+
+fn asked_for(chosen: ChosenReset) -> (ChosenReset, String) {
+    (chosen, "as asked for".into())
+}
+
+fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
+    let Some(server) = &ground.server else {
+        if !ground.foreign.is_empty() {
+            return Err(format!(
+                "the file also holds tables that are not the workload's ({}), and a reset would put them back, too: give \
+                 the load a file of its own, or say that this is right (--reset files)",
+                shortened(&ground.foreign)
+            ));
+        }
+        return Ok((ChosenReset::Snapshot(SnapshotMethod::Files), "SQLite is one file".into()));
+    };
+    if !ground.managed && !ground.foreign.is_empty() {
+        return Err(format!(
+            "the database also holds tables that are not the workload's ({}), and a reset would put them back, too: give \
+             the load a database of its own, or name the way if that is right (--reset template, --reset dump), or \
+             build the workload's tables anew (--reset reload)",
+            shortened(&ground.foreign)
+        ));
+    }
+    if ground.managed && ground.clones() && server.version < 180_000 && server.bytes >= LARGE {
+        return Ok((
+            ChosenReset::Snapshot(SnapshotMethod::Files),
+            "the file system clones files, which costs nothing however large they are".into(),
+        ));
+    }
+    let no_template = match template(ground) {
+        Ok(()) => {
+            let why = "the server copies files, and neither its log nor its buffers see them";
+            return Ok((ChosenReset::Snapshot(SnapshotMethod::Template), why.into()));
+        }
+        Err(why) => why,
+    };
+    match dump(ground) {
+        Ok(()) => Ok((ChosenReset::Snapshot(SnapshotMethod::Dump), format!("no template: {no_template}"))),
+        Err(no_dump) => match reload(ground) {
+            Ok(()) => Ok((ChosenReset::Reload, format!("no template: {no_template}; no dump: {no_dump}"))),
+            Err(no_reload) => {
+                Err(format!("no template: {no_template}; no dump: {no_dump}; no reload: {no_reload}"))
+            }
+        },
+    }
+}
+
+impl ResetOptions {
+    fn clones(&self) -> bool {
+        self.server.as_ref().is_some_and(|server| server.clones)
+    }
+}
+
+fn template(ground: &ResetOptions) -> Result<(), String> {
+    let Some(server) = &ground.server else {
+        return Err("there are no templates without a server; the data are reset by files".into());
+    };
+    let refusals = [
+        (
+            !server.own_sessions,
+            "behind a pooler (prepared_statements=false) databases cannot be exchanged; give the server's own address",
+        ),
+        (
+            !server.may_create,
+            "the role may not make databases; a superuser can allow it: ALTER ROLE … CREATEDB",
+        ),
+        (
+            !server.owns,
+            "the role does not own the database; a superuser can change that: ALTER DATABASE … OWNER TO …",
+        ),
+        (
+            server.own_settings > 0,
+            "the database has settings or privileges of its own (ALTER DATABASE … SET, GRANT … ON DATABASE), a subscription or \
+             a replication slot, which a copy would not have",
+        ),
+    ];
+    match refusals.iter().find(|(refused, _)| *refused) {
+        Some((_, why)) => Err((*why).into()),
+        None => Ok(()),
+    }
+}
+
+fn files(ground: &ResetOptions) -> Result<(), String> {
+    if ground.server.is_some() && !ground.managed {
+        return Err(
+            "files are copied only of a stopped server that is kelvin's own, and of SQLite; choose template, dump \
+             or reload"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+fn dump(ground: &ResetOptions) -> Result<(), String> {
+    let Some(server) = &ground.server else {
+        return Err("a file needs no dump; it is reset by copies of itself (files)".into());
+    };
+    if ground.dump {
+        return Ok(());
+    }
+    let major = server.version / 10_000;
+    Err(format!(
+        "pg_dump and pg_restore of PostgreSQL {major} or newer are not installed here (Debian: apt-get install \
+         postgresql-client-{major})"
+    ))
+}
+
+fn reload(ground: &ResetOptions) -> Result<(), String> {
+    if ground.can_be_built {
+        return Ok(());
+    }
+    Err("kelvin did not build these data and cannot build them anew".into())
+}
+
+/// A few names, and how many more there are.
+fn shortened(names: &[String]) -> String {
+    let shown: Vec<&str> = names.iter().take(4).map(String::as_str).collect();
+    let more = names.len().saturating_sub(shown.len());
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> Facts {
+        Facts {
+            version: 150_018,
+            bytes: 1 << 30,
+            may_create: true,
+            owns: true,
+            own_sessions: true,
+            ..Facts::default()
+        }
+    }
+
+    fn ground(server: Facts) -> ResetOptions {
+        ResetOptions { server: Some(server), can_be_built: true, dump: true, ..ResetOptions::default() }
+    }
+
+    fn auto(ground: &ResetOptions) -> Result<ChosenReset, String> {
+        choose_method(ResetMethod::Auto, ground).map(|(chosen, _)| chosen)
+    }
+
+    #[test]
+    fn the_fastest_possible_way_is_taken() {
+        let snapshot = |way| Ok(ChosenReset::Snapshot(way));
+        assert_eq!(auto(&ResetOptions::default()), snapshot(SnapshotMethod::Files), "SQLite");
+        assert_eq!(auto(&ground(server())), snapshot(SnapshotMethod::Template));
+        let large = Facts { bytes: LARGE, clones: true, ..server() };
+        assert_eq!(
+            auto(&ResetOptions { managed: true, ..ground(large.clone()) }),
+            snapshot(SnapshotMethod::Files)
+        );
+        let newer = Facts { version: 180_001, ..large.clone() };
+        assert_eq!(
+            auto(&ResetOptions { managed: true, ..ground(newer) }),
+            snapshot(SnapshotMethod::Template),
+            "it clones itself"
+        );
+        assert_eq!(auto(&ground(large)), snapshot(SnapshotMethod::Template), "not ours to stop");
+        let bound = Facts { may_create: false, ..server() };
+        assert_eq!(auto(&ground(bound.clone())), snapshot(SnapshotMethod::Dump));
+        assert_eq!(auto(&ResetOptions { dump: false, ..ground(bound.clone()) }), Ok(ChosenReset::Reload));
+        let nothing = ResetOptions { dump: false, can_be_built: false, ..ground(bound) };
+        let error = auto(&nothing).unwrap_err();
+        assert!(
+            error.contains("CREATEDB") && error.contains("pg_dump") && error.contains("did not build"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_choice_has_its_reason() {
+        let pooler = Facts { own_sessions: false, ..server() };
+        let (_, why) = choose_method(ResetMethod::Auto, &ground(pooler)).unwrap();
+        assert!(why.starts_with("no template: behind a pooler"), "{why}");
+        let (chosen, why) = choose_method(ResetMethod::Reload, &ground(server())).unwrap();
+        assert_eq!((chosen, why.as_str()), (ChosenReset::Reload, "as asked for"));
+    }
+
+    #[test]
+    fn other_peoples_tables_are_put_back_only_when_somebody_says_so() {
+        let shared = ResetOptions { foreign: vec!["invoices".into()], ..ground(server()) };
+        assert!(auto(&shared).unwrap_err().contains("(invoices)"));
+        assert!(choose_method(ResetMethod::Template, &shared).is_ok());
+        assert_eq!(
+            auto(&ResetOptions { managed: true, ..shared }),
+            Ok(ChosenReset::Snapshot(SnapshotMethod::Template))
+        );
+        let names: Vec<String> = (0..6).map(|n| format!("t{n}")).collect();
+        let file = ResetOptions { foreign: vec!["invoices".into()], ..ResetOptions::default() };
+        assert!(auto(&file).unwrap_err().contains("(invoices)"));
+        assert!(choose_method(ResetMethod::Files, &file).is_ok());
+        assert_eq!(shortened(&names), "t0, t1, t2, t3 and 2 more");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_words() {
+        for (asked, ground, word) in [
+            (ResetMethod::Template, ResetOptions::default(), "no templates without a server"),
+            (ResetMethod::Dump, ResetOptions::default(), "a file needs no dump"),
+            (ResetMethod::Files, ground(server()), "kelvin's own"),
+            (ResetMethod::Template, ground(Facts { own_settings: 1, ..server() }), "settings or privileges"),
+            (ResetMethod::Reload, ResetOptions { can_be_built: false, ..ground(server()) }, "did not build"),
+        ] {
+            let error = choose_method(asked, &ground).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A rest until processors and disks are quiet: what the reset, or somebody else, has set going is not to end in the
+//! measured window.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use kelvin_host::Ticks;
+
+/// Readings lie this far apart.
+const STEP: Duration = Duration::from_millis(500);
+
+/// So many quiet readings in a row are quiet.
+const IN_A_ROW: u32 = 3;
+
+/// Of the processors' time; less than this is what any system does by itself.
+const BUSY: f64 = 0.10;
+
+/// Megabytes a second, read and written, on all disks together.
+const TRAFFIC: f64 = 2.0;
+
+/// What a rest came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct QuiesceResult {
+    /// How long it took.
+    pub(super) seconds: f64,
+    /// What was not quiet at the end, in words; none when all was.
+    pub(super) unquiet: Option<String>,
+}
+
+impl QuiesceResult {
+    /// As the result tells it.
+    pub(super) fn describe(&self) -> String {
+        match &self.unquiet {
+            None => format!("rested {:.1} s until processors and disks were quiet", self.seconds),
+            Some(what) => format!("rested {:.1} s, and the machine did not get quiet: {what}", self.seconds),
+        }
+    }
+}
+
+/// Counters of the machine since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counters {
+    busy: u64,
+    all: u64,
+    sectors: u64,
+}
+
+/// Rests until the machine is quiet, somebody asks to stop, or the limit is reached. A machine without these counters is
+/// given the whole time.
+pub(super) fn wait_until_quiet(
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+    each: &mut dyn FnMut(),
+) -> QuiesceResult {
+    let since = Instant::now();
+    let mut before = (Instant::now(), counters());
+    let (mut quiet, mut last) = (0, Some("its counters cannot be read".to_owned()));
+    while quiet < IN_A_ROW && since.elapsed() < limit && !stop() {
+        std::thread::sleep(STEP.min(limit.saturating_sub(since.elapsed())));
+        let now = (Instant::now(), counters());
+        if let (Some(old), Some(new)) = (before.1, now.1) {
+            last = unquiet(old, new, now.0.duration_since(before.0).as_secs_f64());
+            quiet = if last.is_none() { quiet + 1 } else { 0 };
+        }
+        before = now;
+        if last.is_some() {
+            each();
+        }
+    }
+    QuiesceResult { seconds: since.elapsed().as_secs_f64(), unquiet: last }
+}
+
+/// What was not quiet between two readings.
+fn unquiet(old: Counters, new: Counters, seconds: f64) -> Option<String> {
+    let all = new.all.saturating_sub(old.all).max(1) as f64;
+    let busy = new.busy.saturating_sub(old.busy) as f64 / all;
+    let megabytes = new.sectors.saturating_sub(old.sectors) as f64 * 512.0 / 1e6 / seconds.max(0.001);
+    let mut what = Vec::new();
+    if busy > BUSY {
+        what.push(format!("processors {:.0} % busy", busy * 100.0));
+    }
+    if megabytes > TRAFFIC {
+        what.push(format!("disks at {megabytes:.0} MB/s"));
+    }
+    (!what.is_empty()).then(|| what.join(", "))
+}
+
+fn counters() -> Option<Counters> {
+    let processors = Ticks::parse(&fs::read_to_string("/proc/stat").ok()?)?;
+    let whole = |name: &str| fs::metadata(format!("/sys/block/{name}")).is_ok();
+    // No table of disks, no traffic on them.
+    let sectors = disks(&fs::read_to_string("/proc/diskstats").unwrap_or_default(), &whole);
+    Some(Counters { busy: processors.taken(), all: processors.all, sectors })
+}
+
+/// Sectors read and written by whole disks; a partition's are its disk's, and a loop's or a mapping's those below it.
+fn disks(text: &str, whole: &dyn Fn(&str) -> bool) -> u64 {
+    let of = |line: &str| -> Option<u64> {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let name = *fields.get(2)?;
+        if ["loop", "ram", "dm-", "md", "zram"].iter().any(|kind| name.starts_with(kind)) || !whole(name) {
+            return None;
+        }
+        fields.get(5)?.parse::<u64>().ok()?.checked_add(fields.get(9)?.parse().ok()?)
+    };
+    text.lines().filter_map(of).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISKS: &str = "   8       0 sda 10 0 100 5 20 0 200 9 0 1 1\n   8       1 sda1 10 0 100 5 20 0 200 9 0 1 1\n \
+                         253       0 dm-0 10 0 100 5 20 0 200 9 0 1 1\n   7       0 loop0 1 0 7 1 1 0 7 1\nbroken\n";
+
+    #[test]
+    fn counters_are_read() {
+        assert_eq!(disks(DISKS, &|name| name != "sda1"), 300);
+        assert_eq!(disks("", &|_| true), 0);
+    }
+
+    #[test]
+    fn what_is_not_quiet_is_named() {
+        let old = Counters { busy: 0, all: 0, sectors: 0 };
+        assert_eq!(unquiet(old, Counters { busy: 5, all: 100, sectors: 1000 }, 0.5), None);
+        let loud = Counters { busy: 50, all: 100, sectors: 100_000 };
+        assert_eq!(unquiet(old, loud, 0.5).as_deref(), Some("processors 50 % busy, disks at 102 MB/s"));
+        // Counters that went back (a suspended machine) are no noise.
+        assert_eq!(unquiet(loud, old, 0.5), None);
+    }
+
+    #[test]
+    fn a_rest_ends_at_its_limit_or_when_asked() {
+        let mut told = 0;
+        let rested = wait_until_quiet(Duration::from_millis(60), &|| false, &mut || told += 1);
+        assert!(rested.seconds >= 0.06 && told < 10, "{rested:?}, told {told} times");
+        assert!(wait_until_quiet(Duration::from_hours(1), &|| true, &mut || ()).seconds < 60.0);
+        let words = QuiesceResult { seconds: 2.0, unquiet: None }.describe();
+        assert_eq!(words, "rested 2.0 s until processors and disks were quiet");
+        let words = QuiesceResult { seconds: 30.0, unquiet: Some("disks at 9 MB/s".into()) }.describe();
+        assert_eq!(words, "rested 30.0 s, and the machine did not get quiet: disks at 9 MB/s");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_them_panic(text in "(cpu )?([0-9]{1,20} ?){0,14}\\PC{0,9}", any in "\\PC{0,60}") {
+            let _ = (disks(&text, &|_| true), disks(&any, &|_| true));
+        }
+    }
+}

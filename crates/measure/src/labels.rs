@@ -1,0 +1,136 @@
+//! What a workload's users, their work and its times are called. Whoever tests a disk has workers that do I/Os and no
+//! virtual users with transactions; everything that is shown takes its words from here, so that no page mixes the two.
+
+use serde::Serialize;
+
+/// The name of the workload of I/O jobs.
+pub const IO: &str = "io";
+
+/// A countable thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Noun {
+    /// "user"
+    pub one: &'static str,
+    /// "users"
+    pub many: &'static str,
+}
+
+impl Noun {
+    /// The form for so many.
+    pub fn form_for(self, count: u64) -> &'static str {
+        if count == 1 { self.one } else { self.many }
+    }
+}
+
+/// The words of a kind of workload.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct WorkloadLabels {
+    /// Who works, in sentences.
+    pub user: Noun,
+    /// The same in a table or a status line.
+    pub who: Noun,
+    /// What they do.
+    pub unit: Noun,
+    /// One of them with its article.
+    pub a_unit: &'static str,
+    /// What tells the rows of a table of times apart.
+    pub kind: &'static str,
+    /// What stands in their place for what belongs to none of them.
+    pub no_kind: &'static str,
+    /// A measured part of a run of several.
+    pub point: Noun,
+    /// The time that the work itself takes, "service time".
+    pub time: &'static str,
+    /// The same in one word.
+    pub time_short: &'static str,
+    /// From when to when it counts.
+    pub time_is: &'static str,
+    /// From when to when the response time of an open loop counts.
+    pub response_is: &'static str,
+    /// What got no answer in an open loop: "so many … that".
+    pub unanswered: &'static str,
+    /// The same as a subject.
+    pub those_unanswered: &'static str,
+    /// What a closed loop cannot tell.
+    pub closed_loop: &'static str,
+    /// What is measured.
+    pub system: &'static str,
+    /// The side that makes the load.
+    pub client: &'static str,
+    /// Whose CPU time is told.
+    pub process: &'static str,
+}
+
+static DATABASE: WorkloadLabels = WorkloadLabels {
+    user: Noun { one: "virtual user", many: "virtual users" },
+    who: Noun { one: "user", many: "users" },
+    unit: Noun { one: "transaction", many: "transactions" },
+    a_unit: "a transaction",
+    kind: "transaction",
+    no_kind: "connection",
+    point: Noun { one: "point", many: "points" },
+    time: "service time",
+    time_short: "service",
+    time_is: "from when it started on the connection to its end",
+    response_is: "from when the transaction was to start",
+    unanswered: "arrivals had no answer",
+    those_unanswered: "arrivals without an answer (failed, refused, or not begun when the load ended)",
+    closed_loop: "closed loop: each user sends its next transaction when the last has ended. When the server stalls, the \
+        users wait and send nothing, so that few transactions meet the stall. How long one would have taken that came at \
+        its own time is not known (coordinated omission); --rate measures it",
+    system: "the database",
+    client: "client",
+    process: "the client's process",
+};
+
+static STORAGE: WorkloadLabels = WorkloadLabels {
+    user: Noun { one: "worker", many: "workers" },
+    who: Noun { one: "worker", many: "workers" },
+    unit: Noun { one: "I/O", many: "I/Os" },
+    a_unit: "an I/O",
+    kind: "direction",
+    no_kind: "sync",
+    point: Noun { one: "phase", many: "phases" },
+    time: "completion time",
+    time_short: "completion",
+    time_is: "from the end of handing over to the completion",
+    response_is: "from when the I/O was to start by its rate to its completion",
+    unanswered: "I/Os had no answer",
+    those_unanswered: "I/Os that failed or had not begun when the window closed",
+    closed_loop: "closed loop: a worker sends its next I/O when one under way has ended. While the device stalls, nothing \
+        is sent, so that few I/Os meet the stall (coordinated omission); a rate (rate_iops) measures what they would have \
+        waited",
+    system: "the storage",
+    client: "worker",
+    process: "the workers",
+};
+
+impl WorkloadLabels {
+    /// Of a workload by its name.
+    pub fn for_workload(workload: &str) -> &'static Self {
+        if workload == IO { &STORAGE } else { &DATABASE }
+    }
+
+    /// "1 virtual user", "8 workers"; `count` is written as the caller writes numbers.
+    pub fn users(&self, count: u32, written: &str) -> String {
+        format!("{written} {}", self.user.form_for(count.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn io_jobs_have_workers_and_databases_users() {
+        assert_eq!(WorkloadLabels::for_workload(IO).users(1, "1"), "1 worker");
+        assert_eq!(WorkloadLabels::for_workload("tproc-c").users(1200, "1,200"), "1,200 virtual users");
+        assert_eq!(
+            [
+                WorkloadLabels::for_workload(IO).unit.form_for(1),
+                WorkloadLabels::for_workload(IO).unit.form_for(0)
+            ],
+            ["I/O", "I/Os"]
+        );
+    }
+}

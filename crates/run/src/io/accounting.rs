@@ -1,0 +1,265 @@
+//! The books of a run of I/O jobs, closed at its end: windows, what must hold, what became of a rate, the jobs' lines.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use kelvin_measure::Nanos;
+use kelvin_measure::event::{ArrivalSchedule, Event, Window};
+use kelvin_measure::invariant::{Invariant, counts_agree};
+use kelvin_measure::storage::{JobLine, TargetLine};
+use kelvin_storage::Direction;
+use kelvin_storage::job::Job;
+use kelvin_storage::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
+
+use super::seconds::{Seconds, Sums};
+use super::{describe, plan};
+use crate::heartbeat::{Gap, check_generator_ran};
+use crate::run::{Sink, SinkError};
+
+/// What is known at the end of a run.
+pub(super) struct IoAccounting<'a> {
+    pub(super) outcome: &'a JobsOutcome,
+    pub(super) seconds: &'a Seconds,
+    /// By worker.
+    pub(super) points: &'a [u32],
+    /// By worker: I/Os that it may have under way.
+    pub(super) depths: &'a [u32],
+    /// When this process did not run.
+    pub(super) gaps: &'a [Gap],
+    pub(super) accept_noise: bool,
+}
+
+impl IoAccounting<'_> {
+    /// What is known of each point: counts, window, what must hold. Whether the counts agree.
+    pub(super) fn report_points(&self, sink: &mut dyn Sink) -> Result<bool, SinkError> {
+        let all: BTreeSet<u32> = self.points.iter().copied().collect();
+        let mut agree = true;
+        for point in all {
+            let sums = self.seconds.sums(point);
+            let Some((open, close)) = sums.window else { continue };
+            let elapsed = close - open;
+            let workers = self.workers(point);
+            let cpu = workers.iter().map(|(worker, _)| worker.cpu.0 + worker.cpu.1).sum();
+            let delay = workers.iter().filter_map(|(worker, _)| worker.run_delay).reduce(|a, b| a + b);
+            let ios: u64 = sums.kinds.iter().take(sums.bytes.len()).map(|kind| kind.committed).sum();
+            sink.event(&Event::Counters { point, values: sums.bytes.clone() })?;
+            sink.event(&Event::Window(Window {
+                point,
+                users: workers.len() as u32,
+                elapsed,
+                idle: 0,
+                client_headline: ios,
+                server_headline: None,
+                server_transactions: None,
+                client_cpu: cpu,
+                client_run_delay: delay,
+                schedule: schedule(self.outcome, point, &workers, ios, elapsed),
+            }))?;
+            for invariant in invariants(&sums, &workers, ios, elapsed) {
+                agree &= invariant.holds;
+                sink.event(&Event::Invariant { point, invariant })?;
+            }
+            // A run that was held up is void, and its counts are right all the same.
+            if elapsed > 0 {
+                let invariant = check_generator_ran(self.gaps, open, elapsed, self.accept_noise);
+                sink.event(&Event::Invariant { point, invariant })?;
+            }
+            for gap in self.gaps.iter().filter(|gap| gap.within(open, close).is_some()) {
+                sink.event(&gap.note(point, open))?;
+            }
+            sink.event(&Event::Audit { point, lines: Vec::new() })?;
+        }
+        Ok(agree)
+    }
+
+    /// The workers of a point, each with its depth.
+    fn workers(&self, point: u32) -> Vec<(&WorkerOutcome, u32)> {
+        let each = self.outcome.workers.iter().zip(self.points.iter().zip(self.depths));
+        each.filter(|(_, (of, _))| **of == point).map(|(worker, (_, depth))| (worker, *depth)).collect()
+    }
+}
+
+/// What must hold of a point.
+fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed: Nanos) -> Vec<Invariant> {
+    let directions =
+        workers.iter().flat_map(|(worker, _)| &worker.targets).flat_map(|target| &target.directions.0);
+    let (mut counted, mut bytes) = (0, 0);
+    for direction in directions {
+        counted += direction.ios;
+        bytes += direction.bytes;
+    }
+    let mut found = vec![
+        counts_agree(
+            "the seconds add up to the result: I/Os",
+            ("in the seconds", ios),
+            ("in the result", counted),
+            0,
+        ),
+        counts_agree(
+            "the seconds add up to the result: bytes",
+            ("in the seconds", sums.bytes.iter().sum()),
+            ("in the result", bytes),
+            0,
+        ),
+        counts_agree("every I/O has its time once", ("without or too many", sums.astray), ("allowed", 0), 0),
+    ];
+    let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
+    if sums.timed > 0 && elapsed > 0 {
+        // By Little's law the mean number under way is throughput × time; it cannot be more than was allowed. An I/O that
+        // began before the window is in it with its whole time.
+        let found_depth = sums.in_system as f64 / elapsed as f64;
+        let edge = f64::from(depth) * sums.longest as f64 / elapsed as f64;
+        found.push(Invariant::new(
+            "Little's law: throughput × time is no more than the depth",
+            found_depth <= f64::from(depth) * 1.02 + edge,
+            format!("{found_depth:.2} under way by throughput × time, {depth} allowed"),
+        ));
+    }
+    found
+}
+
+/// What became of the rate that was asked for in a window of `elapsed`. Each worker was to keep its rate for as long as it
+/// ran, and nothing was asked of it in the rest of the window.
+fn schedule(
+    outcome: &JobsOutcome,
+    point: u32,
+    workers: &[(&WorkerOutcome, u32)],
+    ios: u64,
+    elapsed: Nanos,
+) -> Option<ArrivalSchedule> {
+    let jobs = &outcome.jobs;
+    let clones: u32 = workers.len() as u32;
+    let (mut rate, mut due) = (0.0, 0.0);
+    for (worker, _) in workers {
+        let job = jobs.jobs.get(worker.job)?;
+        let own = plan::asked_of_job(job)? / f64::from(job.clones.max(1));
+        rate += own * covered(worker.measured, elapsed);
+        due += if !outcome.interrupted && ended_by_amount(worker, job) {
+            worker.targets.iter().flat_map(|target| &target.directions.0).map(|one| one.ios as f64).sum()
+        } else {
+            own * worker.measured as f64 / 1e9
+        };
+    }
+    let random = plan::is_random(jobs, point);
+    // Random gaps leave the count as uncertain as its root; even ones at most what is under way.
+    let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
+    let uncertain = if random { 4.0 * due.sqrt() } else { f64::from(depth + clones) };
+    let behind = (due - ios as f64 - uncertain).max(0.0);
+    let due = if behind > 0.0 { due as u64 } else { ios };
+    Some(ArrivalSchedule {
+        rate,
+        due,
+        refused: 0,
+        waiting: behind as u64,
+        longest: behind as u64,
+        ..ArrivalSchedule::default()
+    })
+}
+
+/// The share of a window that a worker ran for. Workers begin and end some milliseconds apart, and what that leaves is no part
+/// of the window in which nothing was asked.
+fn covered(measured: Nanos, elapsed: Nanos) -> f64 {
+    let apart = (elapsed / 50).max(100_000_000);
+    if measured + apart >= elapsed { 1.0 } else { measured as f64 / elapsed as f64 }
+}
+
+/// Whether a worker came to its end with all that it had to do, so that nothing was left that had not begun.
+fn ended_by_amount(worker: &WorkerOutcome, job: &Job) -> bool {
+    // The last I/O before the end of the time may have ended a moment earlier.
+    let in_time = |runtime: Nanos| worker.measured < runtime - runtime / 50;
+    worker.error.is_none() && job.course.runtime.is_none_or(in_time)
+}
+
+/// Each job on each of its targets.
+pub(super) fn lines(outcome: &JobsOutcome, points: &[u32], targets: &[usize]) -> Vec<JobLine> {
+    let mut found = Vec::new();
+    for (index, job) in outcome.jobs.jobs.iter().enumerate() {
+        let workers: Vec<&WorkerOutcome> =
+            outcome.workers.iter().filter(|worker| worker.job == index).collect();
+        let nanos = workers.iter().map(|worker| worker.measured).max().unwrap_or(0);
+        let seconds = nanos as f64 / 1e9;
+        let mut rows: Vec<(PathBuf, Option<String>, Direction, DirectionOutcome)> = Vec::new();
+        for target in workers.iter().flat_map(|worker| &worker.targets) {
+            for (direction, figures) in target.directions.iter().filter(|(_, f)| f.ios + f.failed > 0) {
+                match rows.iter_mut().find(|row| row.0 == target.path && row.2 == direction) {
+                    Some(row) => row.3.merge(figures),
+                    None => {
+                        rows.push((target.path.clone(), target.device.clone(), direction, figures.clone()));
+                    }
+                }
+            }
+        }
+        rows.sort_by(|a, b| (&a.0, a.2).cmp(&(&b.0, b.2)));
+        let targets_of_job: Vec<TargetLine> = rows
+            .iter()
+            .map(|(path, device, direction, figures)| line(path, device.clone(), *direction, figures, nanos))
+            .collect();
+        let ios: u64 = rows.iter().map(|row| row.3.ios).sum();
+        let cpu: u64 = workers.iter().map(|worker| worker.cpu.0 + worker.cpu.1).sum();
+        let depths: Option<f64> = targets_of_job.iter().map(|line| line.depth_reached).sum();
+        found.push(JobLine {
+            job: job.name.clone(),
+            point: points.get(index).copied().unwrap_or(0),
+            workers: workers.len() as u32,
+            how: describe::describe_job(job, targets.get(index).copied().unwrap_or(1)),
+            depth_asked: depth(job).saturating_mul(job.clones),
+            depth_reached: depths.filter(|_| !targets_of_job.is_empty()),
+            seconds,
+            cpu_us: (ios > 0).then(|| cpu as f64 / 1e3 / ios as f64),
+            targets: targets_of_job,
+        });
+    }
+    found
+}
+
+fn line(
+    path: &Path,
+    device: Option<String>,
+    direction: Direction,
+    figures: &DirectionOutcome,
+    nanos: Nanos,
+) -> TargetLine {
+    let seconds = nanos as f64 / 1e9;
+    let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    let percentile = |percent: f64| {
+        let beyond = figures.completion.count as f64 * (1.0 - percent / 100.0);
+        let known = figures.completion_bins.percentile(percent).filter(|_| beyond + 1e-9 >= 10.0);
+        known.map(|nanos| nanos as f64 / 1e3)
+    };
+    let whole = if figures.total.count > 0 { &figures.total } else { &figures.completion };
+    TargetLine {
+        path: path.display().to_string(),
+        device,
+        direction: direction.word().into(),
+        ios: figures.ios,
+        bytes: figures.bytes,
+        iops: rate(figures.ios),
+        bandwidth: rate(figures.bytes),
+        times_us: [
+            figures.completion.mean().map(|nanos| nanos / 1e3),
+            percentile(50.0),
+            percentile(95.0),
+            percentile(99.0),
+        ],
+        depth_reached: (whole.count > 0 && nanos > 0).then(|| whole.sum as f64 / nanos as f64),
+        failed: figures.failed,
+    }
+}
+
+/// I/Os that a worker of a job may have under way.
+pub(super) fn depth(job: &Job) -> u32 {
+    if job.engine.name.is_asynchronous() { job.depth.depth } else { 1 }
+}
+
+pub(super) fn failed(outcome: &JobsOutcome) -> u64 {
+    let directions = outcome.workers.iter().flat_map(|w| &w.targets).flat_map(|t| &t.directions.0);
+    directions.map(|direction| direction.failed).sum()
+}
+
+pub(super) fn error_of(outcome: &JobsOutcome) -> Option<String> {
+    outcome.workers.iter().find_map(|worker| {
+        let (_, words) = worker.error.as_ref()?;
+        let name = outcome.jobs.jobs.get(worker.job).map_or("?", |job| job.name.as_str());
+        Some(format!("job {name}: {words}"))
+    })
+}

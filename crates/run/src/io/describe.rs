@@ -1,0 +1,127 @@
+//! What a job does, in a sentence.
+
+use kelvin_storage::Direction;
+use kelvin_storage::job::{BlockSizes, Distribution, Job, RateProcess};
+
+/// "random reads of 4 KiB, direct, io_uring, depth 32 for each of 4 workers, closed loop". `targets` is the number of files
+/// and devices of a worker.
+pub(crate) fn describe_job(job: &Job, targets: usize) -> String {
+    // How long the I/Os of a trace are is the trace's.
+    let mut parts = match &job.replay {
+        Some(_) => vec!["I/Os of a trace".to_owned()],
+        None => vec![format!("{} of {}", pattern(job), sizes(job))],
+    };
+    parts.push(if job.sync.direct { "direct".into() } else { "through the page cache".to_owned() });
+    let given = &job.engine.given;
+    let word = job.engine.name.word();
+    parts.push(if given.is_empty() || given == word {
+        word.to_owned()
+    } else {
+        format!("{given} (as {word})")
+    });
+    parts.push(depth(job, targets));
+    parts.push(pace(job));
+    parts.join(", ")
+}
+
+fn pattern(job: &Job) -> String {
+    let of = &job.pattern;
+    let order = if !of.random {
+        "sequential"
+    } else if of.distribution.0.iter().any(|one| *one != Distribution::Uniform) {
+        "skewed random"
+    } else {
+        "random"
+    };
+    let names: Vec<&str> = Direction::ALL
+        .into_iter()
+        .filter(|direction| of.has(*direction))
+        .map(|direction| match direction {
+            Direction::Read => "reads",
+            Direction::Write => "writes",
+            Direction::Trim => "trims",
+        })
+        .collect();
+    let mix = if of.reads && of.writes { format!(" ({} % reads)", of.mix_read) } else { String::new() };
+    format!("{order} {}{mix}", names.join(" and "))
+}
+
+fn sizes(job: &Job) -> String {
+    let used = Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction));
+    let mut words: Vec<String> = Vec::new();
+    for direction in used {
+        let word = match &job.blocks.sizes[direction] {
+            BlockSizes::One(size) => bytes(u64::from(*size)),
+            sizes => {
+                format!("{} to {}", bytes(u64::from(sizes.smallest())), bytes(u64::from(sizes.largest())))
+            }
+        };
+        if words.last() != Some(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" and ")
+}
+
+fn depth(job: &Job, targets: usize) -> String {
+    let depth = if job.engine.name.is_asynchronous() { job.depth.depth } else { 1 };
+    let each = if job.clones > 1 { format!(" for each of {} workers", job.clones) } else { String::new() };
+    let shared = if targets > 1 && depth > 1 {
+        format!(" shared by {targets} targets ({:.1} each)", f64::from(depth) / targets as f64)
+    } else {
+        String::new()
+    };
+    format!("depth {depth}{shared}{each}")
+}
+
+fn pace(job: &Job) -> String {
+    if !job.rate.limits() {
+        if job.is_open_loop() {
+            return "open loop: at the times of the trace".into();
+        }
+        let think = if job.thinking.is_some() { " with think time" } else { "" };
+        return format!("closed loop{think}");
+    }
+    let process = match job.rate.process {
+        RateProcess::Linear => "evenly",
+        RateProcess::Poisson => "with random gaps",
+    };
+    let each = if job.clones > 1 { " for each worker" } else { "" };
+    let mut limits = Vec::new();
+    for direction in Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)) {
+        if let Some(ios) = job.rate.iops[direction] {
+            limits.push(format!("{ios} {direction}s/s"));
+        }
+        if let Some(rate) = job.rate.bytes[direction] {
+            limits.push(format!("{direction} {}/s", bytes(rate)));
+        }
+    }
+    format!("open loop: {}{each}, {process}", limits.join(" and "))
+}
+
+/// Bytes in the largest unit that divides them: "4 KiB", "1.5 MiB", "1000 B".
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    for (name, unit) in UNITS {
+        if bytes >= unit {
+            let tenths = (bytes as f64 / unit as f64 * 10.0).round() / 10.0;
+            return if bytes.is_multiple_of(unit) {
+                format!("{} {name}", bytes / unit)
+            } else {
+                format!("{tenths} {name}")
+            };
+        }
+    }
+    format!("{bytes} B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn amounts_have_their_unit() {
+        let words = [0, 512, 4096, 1 << 20, (1 << 20) + (1 << 19), 3 << 30].map(bytes);
+        assert_eq!(words, ["0 B", "512 B", "4 KiB", "1 MiB", "1.5 MiB", "3 GiB"]);
+    }
+}

@@ -1,0 +1,172 @@
+//! What is not done for each I/O: flags of others, ticks, the edges of the measured part.
+
+use super::super::depth_search::Step;
+use super::super::halt::Halt;
+use super::super::parts::IoStream;
+use super::super::usage::Usage;
+use super::{Blocked, Flight, GLANCE, Loop, PATIENCE, Source};
+use crate::engine::IoEngine;
+use crate::event::WorkerState;
+use crate::message::Message;
+use crate::stream::Quota;
+use crate::tick::TICK;
+use kelvin_measure::Nanos;
+use kelvin_measure::event::LoadPart;
+use std::time::Duration;
+
+/// How often a worker looks whether the others of its flow are there.
+const FLOW_PAUSE: Duration = Duration::from_micros(50);
+
+impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
+    /// The workers of a flow begin together: until all are there.
+    pub(super) fn wait_for_flow(&self) {
+        let Some(share) = &self.share else { return };
+        while !share.is_complete()
+            && !self.shared.stop.requested()
+            && !self.shared.is_to_end(self.plan.number)
+        {
+            std::thread::sleep(FLOW_PAUSE);
+        }
+    }
+
+    /// What is not done for each I/O: flags of others, ticks, the edges of the measured part.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn do_housekeeping(&mut self) -> Result<(), Halt> {
+        let now = self.now;
+        self.glance(now)?;
+        let course = &self.job.course;
+        let (ramp, runtime) = (course.ramp, course.runtime);
+        if self.source != Source::Verify {
+            if self.part == LoadPart::RampUp && now >= self.begun + ramp && !self.is_searching() {
+                self.begin_measured(now);
+            }
+            let over = self.part == LoadPart::Measured || self.is_searching();
+            let from = if self.is_searching() { self.begun + ramp } else { self.measured_from };
+            if over && runtime.is_some_and(|runtime| now >= from + runtime) && !self.ending {
+                self.end_work();
+            }
+            self.step_search(now);
+        }
+        if now >= self.counter.from() + TICK {
+            self.cut(now, self.part);
+        }
+        if let Some(minimum) = &self.minimum
+            && now >= minimum.next
+        {
+            self.cut(now, self.part);
+            if let Some(minimum) = &mut self.minimum
+                && let Some(below) = minimum.check(now, &self.counter.done)
+                && !self.ending
+            {
+                return Err(Halt { number: libc::EIO, message: below });
+            }
+        }
+        let mut due = (now + GLANCE).min(self.counter.from() + TICK);
+        if self.part == LoadPart::RampUp && !self.is_searching() {
+            due = due.min(self.begun + ramp);
+        } else if let Some(runtime) = runtime.filter(|_| !self.ending) {
+            due = due.min(self.measured_from + runtime);
+        }
+        if let Some(search) = &self.search {
+            due = due.min(search.next);
+        }
+        self.due = due.max(now + 1000);
+        Ok(())
+    }
+
+    /// Whether somebody wants an end.
+    pub(super) fn glance(&mut self, now: Nanos) -> Result<(), Halt> {
+        let stop = &self.shared.stop;
+        if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.ending {
+            self.end_work();
+            if self.source == Source::Verify && stop.requested() {
+                self.notes.push("the verifying pass was stopped: not everything was looked at".into());
+            }
+        }
+        let waits = matches!(self.blocked, Blocked::Drain(_)) && self.under_way > 0;
+        if waits && stop.is_immediate() {
+            self.gave_up = true;
+            let message = format!("gave up waiting for {}", self.what_is_under_way(now));
+            return Err(Halt { number: libc::ETIMEDOUT, message });
+        }
+        if waits && self.ending && !self.told_of_waiting {
+            let oldest = self.in_flight().map(|flight| flight.begin).min().unwrap_or(now);
+            if now.saturating_sub(oldest) > PATIENCE {
+                self.told_of_waiting = true;
+                let words = format!("waits for {}; a second Ctrl-C gives up", self.what_is_under_way(now));
+                let _ = self.shared.messages.send(Message::Note(self.plan.number, words));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = &Flight> {
+        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
+        let slots = self.flights.iter().enumerate();
+        slots.filter(move |(slot, _)| !free.contains(&(*slot as u32))).map(|(_, flight)| flight)
+    }
+
+    pub(super) fn what_is_under_way(&self, now: Nanos) -> String {
+        const SHOWN: usize = 4;
+        let mut all: Vec<&Flight> = self.in_flight().collect();
+        all.sort_by_key(|flight| (flight.begin, flight.io.target, flight.io.offset));
+        let each = all.into_iter().take(SHOWN).map(|Flight { io, begin, .. }| {
+            let seconds = now.saturating_sub(*begin) as f64 / 1e9;
+            format!(
+                "{} of {} bytes at {} of {} since {seconds:.1} s",
+                io.direction,
+                io.length,
+                io.offset,
+                self.files.name(io.target)
+            )
+        });
+        let each: Vec<String> = each.collect();
+        let more = if (self.under_way as usize) > SHOWN { ", …" } else { "" };
+        format!("{} I/Os under way: {}{more}", self.under_way, each.join(", "))
+    }
+
+    pub(super) fn begin_measured(&mut self, now: Nanos) {
+        self.cut(now, LoadPart::RampUp);
+        self.part = LoadPart::Measured;
+        self.measured_from = now;
+        self.before = Usage::now();
+        self.quota = Quota::new(&self.job, &self.plan.targets);
+        self.send_state(WorkerState::Running);
+    }
+
+    pub(super) fn is_searching(&self) -> bool {
+        self.search.as_ref().is_some_and(|search| search.is_apart() && search.result().is_none())
+    }
+
+    pub(super) fn step_search(&mut self, now: Nanos) {
+        let Some(search) = self.search.as_mut().filter(|search| now >= search.next) else { return };
+        match search.close(now) {
+            Step::Depth(depth, found) => {
+                self.depth = depth;
+                self.filling = true;
+                if found && self.part == LoadPart::RampUp {
+                    self.begin_measured(now);
+                }
+            }
+            Step::Over => self.end_work(),
+        }
+    }
+
+    /// Cuts the tick at `now` and sends it.
+    pub(super) fn cut(&mut self, now: Nanos, part: LoadPart) {
+        if let Some(said) = self.ticker.check() {
+            self.notes.push(said);
+        }
+        let tick = self.counter.cut(now, part, self.shared.spare.take());
+        // Nobody listens any more only when the run was given up.
+        let _ = self.shared.messages.send(Message::Tick(tick));
+        if let Some(chunk) = self.recorder.as_mut().and_then(|recorder| recorder.take(now)) {
+            let _ = self.shared.messages.send(Message::Log(self.plan.number, chunk));
+        }
+    }
+
+    pub(super) fn send_state(&self, state: WorkerState) {
+        let _ = self.shared.messages.send(Message::State(self.plan.number, state));
+    }
+}

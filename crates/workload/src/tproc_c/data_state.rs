@@ -1,0 +1,48 @@
+//! What decides the data, and whether a run has changed them since they were loaded.
+
+use kelvin_database::{Engine, Result, Session};
+
+use super::dialect::Dialect;
+use super::schema::TABLES;
+use super::schema::metadata::{Build, BuiltBy};
+use super::{Options, Profile};
+use crate::WorkloadData;
+
+/// The data that the options ask for, with the shape of what the database holds where they leave it open.
+pub(super) fn data(options: &Options, engine: &dyn Engine, dialect: &dyn Dialect) -> Result<WorkloadData> {
+    let build = Build::read(engine.connect()?.as_mut(), dialect)?;
+    let shape = build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
+    let by_hammerdb = build.as_ref().is_some_and(|build| build.metadata.built_by == BuiltBy::Hammerdb);
+    let warehouses = shape.warehouses_to_build();
+    let mut words = format!("{warehouses} warehouse{}", if warehouses == 1 { "" } else { "s" });
+    if by_hammerdb {
+        words.push_str(", built by HammerDB");
+    } else {
+        words.push_str(&format!(", seed {}", shape.seed_to_build()));
+    }
+    if options.profile == Profile::Hammerdb {
+        words.push_str(", HammerDB's schema");
+    }
+    if shape.foreign_keys {
+        words.push_str(", foreign keys");
+    }
+    if let Some(partitions) = shape.partitions {
+        words.push_str(&format!(", {partitions} partitions"));
+    }
+    let mut tables: Vec<&'static str> = TABLES.iter().map(|table| table.name).collect();
+    tables.extend(["kelvin_tproc_c", "kelvin_tproc_c_loaded"]);
+    Ok(WorkloadData { words, can_be_built: !by_hammerdb, tables })
+}
+
+/// A New-Order raises its district's next order, a Payment its district's takings, a Delivery takes from the new orders;
+/// the other transactions only read. One row a district is looked at, and an index.
+pub(super) fn is_fresh(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<bool> {
+    let takings = dialect.money(3_000_000);
+    let touched = format!("select count(*) from district where d_next_o_id <> 3001 or d_ytd <> {takings}");
+    if session.query(&touched)?.int(0, 0)? > 0 {
+        return Ok(false);
+    }
+    let undelivered =
+        session.query("select (select count(*) from new_order) - 900 * (select count(*) from district)")?;
+    Ok(undelivered.int(0, 0)? == 0)
+}

@@ -19,7 +19,7 @@ pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
         // There is no mark to be removed, but after a failure.
         Ok(_) => drop(std::fs::remove_file(mark)),
         Err(error) => {
-            std::fs::write(mark, format!("{error:#}\n")).context("cannot mark that there is no axe-core")?
+            std::fs::write(mark, format!("{error:#}\n")).context("cannot mark that there is no axe-core")?;
         }
     }
     fetched.map(drop)

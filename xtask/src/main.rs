@@ -5,6 +5,7 @@
 mod axe;
 mod bench;
 mod dist;
+mod documents;
 mod machine;
 mod packages;
 mod suite;
@@ -21,6 +22,8 @@ Usage: cargo xtask CHORE
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
   machine run the tests that judge the machine, too: on a quiet one, as root
+  documents
+          type every command line of the documents into a shell, beside a server of its own; takes minutes
   axe     fetch axe-core, with which the tests look for faults of accessibility in the pages
   bench   make the published figures: `bench driver`, `bench load`, `bench users`; `bench help` says more
   dist    make a release in target/dist: static executable, .deb, .rpm, container image, SBOM; `dist check` installs the
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
             println!("{}", axe::fetch(&top)?.display());
             Ok(ExitCode::SUCCESS)
         }),
+        ["documents"] => documents::run(),
         ["machine"] => machine::run(),
         ["bench", rest @ ..] => bench::run(rest).map(|()| ExitCode::SUCCESS),
         ["terminal", rest @ ..] => terminal::run(rest).map(|()| ExitCode::SUCCESS),

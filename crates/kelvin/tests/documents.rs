@@ -252,6 +252,7 @@ fn pages() -> Vec<Page> {
 }
 
 #[test]
+#[ignore = "takes minutes: cargo xtask documents"]
 fn every_command_line_of_the_documents_runs() {
     let pages = pages();
     let all: Vec<&String> = pages.iter().flat_map(|page| &page.lines).collect();

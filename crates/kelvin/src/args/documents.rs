@@ -71,9 +71,11 @@ fn words(line: &str) -> Option<Vec<String>> {
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in shell_lines(text) {
-        for part in [" && ", " | ", "; ", "\n"].iter().fold(vec![line.as_str()], |parts, end| {
-            parts.into_iter().flat_map(|part| part.split(end)).collect()
-        }) {
+        let command = line.split("  #").next().unwrap_or_default();
+        for part in [" && ", " | ", "; ", "\n"]
+            .iter()
+            .fold(vec![command], |parts, end| parts.into_iter().flat_map(|part| part.split(end)).collect())
+        {
             let part = part.trim().trim_start_matches("do ");
             let own = ["kelvin ", "./target/release/kelvin "];
             found.extend(own.iter().find_map(|own| part.strip_prefix(own)).map(str::to_owned));

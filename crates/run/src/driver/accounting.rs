@@ -283,8 +283,9 @@ impl PointAccounting<'_> {
         let Readings { open, close, .. } = self.readings?;
         let late: Nanos = [open, close].into_iter().flatten().map(|edge| edge.late).sum();
         let unknown = sums(self.books)[UserCounter::Unknown as usize];
-        // At twice the rate of the busiest second, since a burst may be shorter than a second.
-        let while_reading = (2.0 * self.busiest as f64 * late as f64 / 1e9).ceil() as u64;
+        // At twice the rate of the busiest second, since a burst may be shorter than a second; a window may be, too.
+        let mean = window.client_headline as f64 * 1e9 / window.elapsed.max(1) as f64;
+        let while_reading = (2.0 * mean.max(self.busiest as f64) * late as f64 / 1e9).ceil() as u64;
         Some(counts_agree(
             "in the window the server counted what the client did, within what was in flight at the edges",
             ("counted by the client", window.client_headline),

@@ -4,7 +4,7 @@
 //! better. It only tells: nothing can be started or changed through it. A run's events go into its [`MetricsSink`]:
 //!
 //! ```
-//! use kelvin_measure::event::{Event, Per, Phase, Series};
+//! use kelvin_measure::event::{Event, Phase, RatePeriod, Series};
 //! use kelvin_serve::{MetricsEndpoint, RunInfo};
 //!
 //! # fn main() -> std::io::Result<()> {
@@ -13,7 +13,7 @@
 //!     run: "20261121-a".into(),
 //!     workload: "tproc-c".into(),
 //!     headline: "NOPM".into(),
-//!     per: Per::Minute,
+//!     per: RatePeriod::Minute,
 //!     series: vec![Series::transaction("New-Order", true)],
 //! });
 //! sink.event(&Event::Phase { point: 0, phase: Phase::RampUp, at: 0, users: 4, planned: None });

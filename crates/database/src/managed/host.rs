@@ -20,6 +20,11 @@ pub struct HostResources {
 }
 
 impl HostResources {
+    /// A host for tests, with PostgreSQL's module.
+    #[cfg(test)]
+    pub(crate) const EXAMPLE: Self =
+        Self { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, huge_pages: 0, cpus: 4, statements: true };
+
     /// Looks at this host, its control group included. `data` is the data directory, or where it will be.
     pub fn look(data: &Path) -> Self {
         let information = rustix::system::sysinfo();

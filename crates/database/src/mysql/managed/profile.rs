@@ -201,14 +201,7 @@ fn steady(
 mod tests {
     use super::*;
 
-    const HOST: HostResources = HostResources {
-        memory: 16 << 30,
-        disk: 1 << 40,
-        shared: 1 << 30,
-        huge_pages: 0,
-        cpus: 4,
-        statements: false,
-    };
+    const HOST: HostResources = HostResources { statements: false, ..HostResources::EXAMPLE };
 
     fn value<'a>(profile: &'a Profile, name: &str) -> &'a str {
         &profile.lines.iter().find(|line| line.name == name).unwrap().value

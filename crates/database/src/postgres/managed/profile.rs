@@ -261,14 +261,7 @@ fn memory(host: HostResources) -> Vec<Line> {
 mod tests {
     use super::*;
 
-    const HOST: HostResources = HostResources {
-        memory: 16 << 30,
-        disk: 1 << 40,
-        shared: 1 << 30,
-        huge_pages: 0,
-        cpus: 4,
-        statements: true,
-    };
+    const HOST: HostResources = HostResources::EXAMPLE;
 
     fn value<'a>(profile: &'a Profile, name: &str) -> &'a str {
         &profile.lines.iter().find(|line| line.name == name).unwrap().value

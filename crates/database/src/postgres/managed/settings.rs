@@ -99,14 +99,7 @@ pub(crate) fn with_section(configuration: &str, section: &str) -> String {
 mod tests {
     use super::*;
 
-    const HOST: HostResources = HostResources {
-        memory: 16 << 30,
-        disk: 1 << 40,
-        shared: 1 << 30,
-        huge_pages: 0,
-        cpus: 4,
-        statements: true,
-    };
+    const HOST: HostResources = HostResources::EXAMPLE;
 
     fn of(host: HostResources, place: &str, extra: &[(&str, &str)]) -> Result<String> {
         section(15, host, Path::new(place), 5432, &Profile::standard(host), extra)

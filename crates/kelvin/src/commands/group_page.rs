@@ -6,13 +6,13 @@ use kelvin_lab::{ab, repeat};
 use kelvin_report::figure::significant;
 use kelvin_report::group::{Answer, GroupPage, GroupPageRun, Ratios};
 use kelvin_report::text::cut;
-use kelvin_store::{GroupKind, Store, StoredGroup};
+use kelvin_store::GroupKind;
 
-use super::groups::{describe_first_run, plan};
+use super::groups::{Group, describe_first_run, plan};
 
 /// What the runs of a group say; `text` is what is printed when it ends.
-pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Result<GroupPage> {
-    let rows = repeat::group_runs(store, group.id)?;
+pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
+    let (rows, group) = (shown.rows()?, shown.stored);
     let mut page = GroupPage {
         group: group.id.0,
         kind: match group.info.kind {
@@ -22,7 +22,7 @@ pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Resu
             GroupKind::Sweep => "sweep",
         },
         name: group.info.name.as_ref().map(|name| cut(name, 200)),
-        what: describe_first_run(store, group)?,
+        what: describe_first_run(shown.store, group)?,
         began: group.info.created.strftime("%Y-%m-%d %H:%M").to_string(),
         answers: Vec::new(),
         figure: None,
@@ -35,17 +35,17 @@ pub(super) fn describe(store: &Store, group: &StoredGroup, text: String) -> Resu
     match group.info.kind {
         GroupKind::Repeat => {
             let plan: repeat::RepeatPlan = plan(group)?;
-            let summary = repeat::RepeatSummary::of(&plan, &rows);
+            let summary = repeat::RepeatSummary::of(&plan, rows);
             judged = Some(summary.figure.id.clone());
             page.answers.push(super::repeat::for_page(&plan, &summary));
         }
         GroupKind::Ab => {
             let plan: ab::AbPlan = plan(group)?;
-            let summary = ab::AbSummary::of(&plan, &rows);
+            let summary = ab::AbSummary::of(&plan, rows);
             judged = Some(summary.figure.id.clone());
             (page.answers, page.ratios) = super::ab::for_page(&summary);
         }
-        GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_in_short(&rows))),
+        GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_in_short(rows))),
         GroupKind::Study => page.answers.push(sentence(
             "A study's answer is in its folder: kelvin study show, kelvin study analyze and kelvin study report",
         )),

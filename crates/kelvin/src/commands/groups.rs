@@ -22,11 +22,13 @@ pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     if let Some(group) = args.group {
         let store = Store::open_read_only(&path)?;
+        let stored = find(&store, &group.to_string())?;
+        let group = Group::new(&store, &stored);
         if let Some(file) = &args.html {
-            let page = for_page(&store, &find(&store, &group.to_string())?)?;
+            let page = for_page(&group)?;
             out::file(file, &kelvin_report::group::render(&page)?, global.quiet)?;
         }
-        return show(&store, &group.to_string(), args.format.format());
+        return print(&group, args.format.format());
     }
     let listed = if path.exists() { list(&Store::open_read_only(&path)?)? } else { Vec::new() };
     if listed.is_empty() && args.format.format() == Format::Text {
@@ -40,16 +42,19 @@ pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
 
 /// Prints a group as it was printed when it ended.
 pub(super) fn show(store: &Store, group: &str, format: Format) -> Result<Code> {
-    let group = find(store, group)?;
-    if group.info.kind == GroupKind::Study {
-        let name = group.info.name.as_deref().unwrap_or("DIR");
+    print(&Group::new(store, &find(store, group)?), format)
+}
+
+fn print(group: &Group<'_>, format: Format) -> Result<Code> {
+    if group.stored.info.kind == GroupKind::Study {
+        let name = group.stored.info.name.as_deref().unwrap_or("DIR");
         bail!(
             "group {} is of the study \"{name}\": see kelvin study show and kelvin study analyze, or kelvin show for \
              one of its runs",
-            group.id
+            group.stored.id
         )
     }
-    document::print(&Group::new(store, &group), format)?;
+    document::print(group, format)?;
     Ok(Code::Success)
 }
 
@@ -332,19 +337,19 @@ impl kelvin_serve::DescribeGroups for ForPage {
     }
 
     fn page(&self, store: &Store, group: i64) -> Result<kelvin_report::group::GroupPage, String> {
-        let page = || for_page(store, &find(store, &group.to_string())?);
+        let page = || for_page(&Group::new(store, &find(store, &group.to_string())?));
         page().map_err(|error| crate::exit::describe(&error))
     }
 }
 
 /// A group with everything that its page has.
-fn for_page(store: &Store, group: &StoredGroup) -> Result<kelvin_report::group::GroupPage> {
-    let text = match group.info.kind {
+fn for_page(group: &Group<'_>) -> Result<kelvin_report::group::GroupPage> {
+    let text = match group.stored.info.kind {
         GroupKind::Study => String::new(),
         // This may be a terminal, for which the text has colours.
-        _ => without_colours(&Group::new(store, group).text()?),
+        _ => without_colours(&group.text()?),
     };
-    super::group_page::describe(store, group, text.trim().to_owned())
+    super::group_page::describe(group, text.trim().to_owned())
 }
 
 /// Text without the sequences that colour it on a terminal.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use kelvin_analysis::effect_text::count;
 use kelvin_lab::study::{Folder, State, StudyPlan};
 use kelvin_report::table::Table;
 use kelvin_store::{Exporter, GroupId, GroupKind, ImportSource, ImportSummary, ImportedRun, Store};
@@ -42,9 +43,9 @@ pub(crate) fn export(args: &ExportArgs, global: &Global) -> Result<Code> {
     let runs = exporter.write(&store, &args.file)?;
     if !global.quiet {
         let bytes = std::fs::metadata(&args.file).map_or(0, |meta| meta.len());
-        let mut what = counted(runs.len(), "run");
+        let mut what = count(runs.len(), "run");
         if !exporter.groups.is_empty() {
-            what.push_str(&format!(" and {}", counted(exporter.groups.len(), "group")));
+            what.push_str(&format!(" and {}", count(exporter.groups.len(), "group")));
         }
         let file = args.file.display();
         out::line(&format!("{file}: {what}, {} KiB", bytes.div_ceil(1024)))?;
@@ -53,10 +54,6 @@ pub(crate) fn export(args: &ExportArgs, global: &Global) -> Result<Code> {
         ))?;
     }
     Ok(Code::Success)
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A study's folder, and where its runs are.
@@ -133,7 +130,7 @@ impl Document for Done<'_> {
         let (there, new): (Vec<ImportedRun>, Vec<ImportedRun>) =
             self.imported.runs.iter().partition(|run| run.was_there);
         let from = self.imported.host.as_ref().map_or(String::new(), |host| format!(" from {host}"));
-        let mut text = format!("{}: {} imported{from}\n", self.file.display(), counted(new.len(), "run"));
+        let mut text = format!("{}: {} imported{from}\n", self.file.display(), count(new.len(), "run"));
         for (runs, words) in [(&new, "is now"), (&there, "is here already as")] {
             for run in runs {
                 text.push_str(&format!("  run {} {words} run {}\n", run.number, run.run));

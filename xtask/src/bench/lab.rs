@@ -71,17 +71,17 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
         println!("## {row}\n");
         let since = Instant::now();
         match row {
-            "mm4" => simulated("kelvin-lab", "studies", &["mm4", RUNS])?,
-            "false-alarms" => simulated("kelvin-lab", "studies", &["false-alarms", RECORD, STUDIES])?,
+            "mm4" => simulated("studies", &["mm4", RUNS])?,
+            "false-alarms" => simulated("studies", &["false-alarms", RECORD, STUDIES])?,
             "power" => {
                 let words = ["power", RECORD, STUDIES, &PERCENT.to_string(), POWER];
-                simulated("kelvin-lab", "studies", &words)?;
+                simulated("studies", &words)?;
             }
-            "carry-over" | "dependence" => simulated("kelvin-lab", "studies", &[row, MANY, SEED])?,
-            "history" => simulated("kelvin-stats", "dependent", &["history", RECORD, SERIES])?,
-            "usl" => simulated("kelvin-stats", "dependent", &["usl", SWEEPS])?,
-            "within" => simulated("kelvin-stats", "dependent", &["within", SERIES])?,
-            "bounds" => simulated("kelvin-stats", "bounds", &[SERIES])?,
+            "carry-over" | "dependence" => simulated("studies", &[row, MANY, SEED])?,
+            "history" => simulated("dependent", &["history", RECORD, SERIES])?,
+            "usl" => simulated("dependent", &["usl", SWEEPS])?,
+            "within" => simulated("dependent", &["within", SERIES])?,
+            "bounds" => simulated("bounds", &[SERIES])?,
             "real-false-alarms" => real_false_alarms(options)?,
             "real-power" => real_power(options, PERCENT, &[])?,
             "real-power-cpu" => real_power(options, PERCENT, &["--measure", "cpu"])?,
@@ -95,9 +95,19 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Simulations, by the example of a crate.
-fn simulated(package: &str, example: &str, words: &[&str]) -> Result<()> {
-    let program = build(&["-p", package, "--example", example])?.join("release/examples").join(example);
+/// What only simulations need to be fast, so that the release leaves it as it is.
+const OPTIMISED: [&str; 4] = [
+    "--config",
+    "profile.release.package.kelvin-lab.opt-level=3",
+    "--config",
+    "profile.release.package.kelvin-analysis.opt-level=3",
+];
+
+/// Simulations, by the name of an example.
+fn simulated(example: &str, words: &[&str]) -> Result<()> {
+    let program = build(&[&["--workspace", "--example", example], &OPTIMISED[..]].concat())?
+        .join("release/examples")
+        .join(example);
     let program = program.canonicalize().with_context(|| format!("no example named {example}"))?;
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let ended = Command::new(program)

@@ -8,8 +8,8 @@ mod support;
 
 #[path = "one_answer/bounds.rs"]
 mod bounds;
-#[path = "one_answer/forms.rs"]
-mod forms;
+#[path = "one_answer/walk.rs"]
+mod walk;
 
 use std::process::Command;
 
@@ -19,10 +19,9 @@ use kelvin_diagnose::{Evidence, judge};
 use kelvin_measure::Event;
 use kelvin_measure::event::{KindCounts, LoadPart, Phase, Status, Window};
 use kelvin_measure::invariant::Invariant;
-use kelvin_report::compare::Run;
-use kelvin_report::{RunReport, html, json, text};
 use kelvin_store::{GroupKind, GroupSlot, NewGroup, NewRun, RunId, RunState, Store};
 use support::{Place, text as words};
+use walk::Lists;
 
 /// Runs in a store, each with the state that it must have; none where that depends on the machine.
 struct Made {
@@ -230,75 +229,6 @@ fn made() -> Made {
     made
 }
 
-/// What a page has between two texts.
-fn between<'a>(page: &'a str, from: &str, to: &str) -> Option<&'a str> {
-    page.split_once(from)?.1.split_once(to).map(|(found, _)| found)
-}
-
-/// One line of words, as one would read it aloud.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Holds the report of a run in its forms against each other; its state.
-fn walk(name: &str, report: &RunReport) -> String {
-    let rendered = text::render(report, text::Options { all: true, ..Default::default() });
-    let shown = flat(&rendered);
-    let told: serde_json::Value = serde_json::from_str(&json::render(report).unwrap()).unwrap();
-    let page = html::render(report).unwrap();
-    let state = told["state"].as_str().unwrap();
-    let counted = state == "counted";
-    assert_eq!(told["valid"], counted, "{name}");
-    let reasons: Vec<&str> =
-        told["reasons"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
-    assert_eq!(reasons.is_empty(), counted, "{name}: {reasons:?}");
-    let head = format!("<strong class=\"state {state}\">");
-    assert_eq!(between(&page, &head, "</strong>"), Some(state), "{name}");
-    assert_eq!(page.contains("<div class=\"tile good\">"), counted && report.best().is_some(), "{name}");
-    for word in ["counted", "void", "partial", "failed"] {
-        let of_it = word == state;
-        assert_eq!(shown.contains(&format!("UTC, {word} ")), of_it, "{name}: {word} in the text's head");
-        let at_the_end = rendered.lines().any(|line| line.starts_with(&format!("{word}:")));
-        assert_eq!(at_the_end, of_it, "{name}: {word} at the text's end\n{rendered}");
-        if report.best().is_some() {
-            let tile = format!("<span class=\"value\">{word}</span>");
-            assert_eq!(page.contains(&tile), of_it, "{name}: {word} on the page's tile");
-        }
-    }
-    for reason in &reasons {
-        assert!(shown.contains(&flat(reason)), "{name}: no {reason:?} in\n{shown}");
-        let marks = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;")];
-        let escaped = marks.iter().fold((*reason).to_owned(), |text, (mark, code)| text.replace(*mark, code));
-        assert!(page.contains(&escaped), "{name}: no {escaped:?} on the page");
-    }
-    for point in told["points"].as_array().unwrap() {
-        let of = point["state"].as_str().unwrap();
-        let Some(verdict) = point["verdict"].as_object() else { continue };
-        let void = verdict["outcome"]["outcome"] == "void";
-        assert!(!void || of != "counted", "{name}: a point without a verdict counts");
-        assert!(of != "counted" || !void, "{name}: {of}");
-    }
-    figures(name, report, &shown, &page);
-    state.into()
-}
-
-/// Headline and p99 of the best point, in the text and on the page.
-fn figures(name: &str, report: &RunReport, shown: &str, page: &str) {
-    let Some(best) = report.best() else { return };
-    if report.is_io() || best.headline(report.headline_per).is_none() {
-        return;
-    }
-    let tile = between(page, "<div class=\"tile big\"><span class=\"value\">", "</span>").unwrap();
-    assert!(
-        shown.contains(&format!("{tile} {}", report.headline))
-            || report.points.len() > 1 && shown.contains(tile),
-        "{name}: {tile} {} is not in\n{shown}",
-        report.headline
-    );
-    let title = between(page, "<title>", "</title>").unwrap();
-    assert!(title.contains(&format!("{tile} {}", report.headline)), "{name}: {title}");
-}
-
 /// The state and the headline of the list of runs, and the percentile of the key figures, are those of the reports.
 #[test]
 fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
@@ -310,50 +240,14 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
         let judged = judge(&stored, &Evidence::from_run(&stored).unwrap()).unwrap();
         made.store.keep_judgement(*run, &judged.run).unwrap();
     }
-    let listed: Vec<serde_json::Value> = made
-        .place
-        .expect(0, &["runs", "--json"])
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let table = made.place.expect(0, &["runs"]);
-    let mut compared = forms::Compared::default();
+    let mut lists = Lists::of(&made.place);
     for (name, run, expected) in &made.runs {
-        let loaded = Run::load(&made.store, *run, &[]).unwrap();
-        let report = &loaded.report;
-        let state = walk(name, report);
+        let report = lists.hold_together(name, &made.store, *run);
         if let Some(expected) = expected {
-            assert_eq!(state, expected.word(), "{name}: {:?}", report.judgement);
-        }
-        let line = listed.iter().find(|line| line["id"] == run.0).unwrap();
-        assert_eq!(
-            (line["state"].as_str(), &line["reasons"]),
-            (Some(&*state), &serde_json::json!(report.judgement.reasons)),
-            "{name}"
-        );
-        let row = table.lines().find(|line| line.trim_start().starts_with(&format!("{} ", run.0))).unwrap();
-        assert!(row.split_whitespace().any(|word| word == state), "{name}: {row}");
-        forms::walk(name, report, row, &mut compared);
-        if let Some(best) = report.best().filter(|best| best.closed && best.window_s > 0.0) {
-            let point = line["points"].as_array().unwrap().iter().find(|p| p["point"] == best.point).unwrap();
-            // That its two counts differ is what makes this one void.
-            if *name != "the window counts more than its seconds" {
-                // One of the two was written as text and read again: the last bit may differ.
-                let (listed, shown) = (point["per_second"].as_f64(), best.headline_per_second);
-                let same = match (listed, shown) {
-                    (Some(listed), Some(shown)) => (listed - shown).abs() <= shown * 1e-12,
-                    (listed, shown) => listed == shown,
-                };
-                assert!(same, "{name}: {listed:?} and {shown:?}");
-            }
-            let p99 = loaded.key[&best.point].iter().find(|figure| figure.id == "p99");
-            let p99 = p99.and_then(kelvin_diagnose::KeyFigure::bounded);
-            if let Some((key, shown)) = p99.zip(best.client_latency().p99_us) {
-                let same = (key.value - shown.value / 1e3).abs() < 1e-9 && key.at_least == shown.at_least;
-                assert!(same, "{name}: p99 {key:?} ms and {shown:?} µs");
-            }
+            assert_eq!(report.judgement.state, *expected, "{name}: {:?}", report.judgement);
         }
     }
+    let compared = lists.compared;
     // Each run has a headline but those that were ended before their window, and those that were watched a verdict.
     let runs = made.runs.len();
     assert!(compared.headlines + 4 >= runs && compared.verdicts >= 3, "{compared:?} of {runs} runs");

@@ -5,6 +5,8 @@
 
 #[path = "../../database/tests/mysql_support/mod.rs"]
 mod mysql_support;
+#[path = "one_answer/walk.rs"]
+mod one_answer;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -62,7 +64,9 @@ fn run(settings: &[&str], script: &str, users: &str) -> (Evidence, Vec<&'static 
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{}", text(&output.stderr));
     assert!(!text(&output.stderr).contains("could not be written"), "{}", text(&output.stderr));
     let store = Store::open_read_only(place.store()).unwrap();
-    let evidence = Evidence::from_run(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
+    let run = store.find("last").unwrap();
+    let evidence = Evidence::from_run(&store.load(run).unwrap()).unwrap();
+    one_answer::Lists::of(&place).hold_together("planted fault", &store, run);
     let red: Vec<_> = findings_for(&evidence)
         .into_iter()
         .filter(|one| one.severity == Severity::Red)

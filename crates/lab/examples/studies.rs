@@ -232,7 +232,7 @@ fn repeats(studies: u32, seed: u64) {
     println!("|---|---|---|---|---|---|---|");
     let spec = Spec::new(WorkloadName::TprocC);
     for phi in [0.0, 0.3, 0.5, 0.8] {
-        for earlier in [0, 1, 5] {
+        for earlier in [0, 1, 5, 10, 20] {
             let mut random = Resampler::new(seed);
             let (mut known, mut covered, mut before, mut still, mut covered_before) = (0, 0, 0, 0, 0);
             for _ in 0..studies {

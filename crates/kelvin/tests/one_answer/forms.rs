@@ -19,11 +19,11 @@ struct Forms {
 
 /// What was compared, so that a walk over runs can show that it compared anything.
 #[derive(Debug, Default)]
-pub(super) struct Compared {
-    pub(super) times: usize,
-    pub(super) bounds: usize,
-    pub(super) verdicts: usize,
-    pub(super) headlines: usize,
+pub(crate) struct Compared {
+    pub(crate) times: usize,
+    pub(crate) bounds: usize,
+    pub(crate) verdicts: usize,
+    pub(crate) headlines: usize,
 }
 
 /// Holds the forms of a report against each other. `row` is its line in the list of runs.

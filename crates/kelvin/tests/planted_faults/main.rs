@@ -11,6 +11,8 @@
     reason = "a test fails by panicking, and says what it saw"
 )]
 
+#[path = "../one_answer/walk.rs"]
+mod one_answer;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -23,6 +25,7 @@ use kelvin_database::Engine;
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_diagnose::{Evidence, Finding, Severity, findings_for, verdict};
 use kelvin_store::Store;
+use one_answer::Lists;
 use support::{Place, Server, text};
 
 /// What spoils a run without being a fault of the database's: other users of the machine, and a server that was just
@@ -109,7 +112,11 @@ impl Bench {
         let code = output.status.code();
         assert!(matches!(code, Some(0 | 1 | 3)), "{code:?} {}", text(&output.stderr));
         let store = Store::open_read_only(self.place.store()).unwrap();
-        let evidence = Evidence::from_run(&store.load(store.find("last").unwrap()).unwrap()).unwrap();
+        let run = store.find("last").unwrap();
+        let evidence = Evidence::from_run(&store.load(run).unwrap()).unwrap();
+        let mut lists = Lists::of(&self.place);
+        lists.hold_together("planted fault", &store, run);
+        assert!(lists.compared.headlines + lists.compared.verdicts == 2, "{:?}", lists.compared);
         let findings = findings_for(&evidence);
         Found { evidence, findings, shown: text(&output.stdout) }
     }

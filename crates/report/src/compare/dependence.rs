@@ -53,6 +53,17 @@ impl Dependence {
         let [of_a, of_b] = [self.worth.0, self.worth.1].map(significant);
         format!("{a} and {b} runs are worth {of_a} and {of_b} independent ones")
     }
+
+    /// "lag-1 correlation 0.12, p = 0.41, and -0.30, p = 0.90"; none where the runs of both sides are equal.
+    pub(crate) fn test_words(&self) -> Option<String> {
+        let sides = [(self.lag1.0, self.p.0), (self.lag1.1, self.p.1)];
+        let words = sides.map(|(lag1, p)| lag1.zip(p).map(|(lag1, p)| format!("{lag1:.2}, {}", chance(p))));
+        let [a, b] = match words {
+            [None, None] => return None,
+            words => words.map(|side| side.unwrap_or_else(|| "none, all runs equal".into())),
+        };
+        Some(format!("lag-1 correlation {a}, and {b}"))
+    }
 }
 
 #[cfg(test)]
@@ -93,9 +104,15 @@ mod tests {
             "{found:?}"
         );
         assert!(found.worth_words((6, 6)).starts_with("6 and 6 runs are worth "), "{found:?}");
+        let tested = found.test_words().unwrap();
+        assert!(
+            tested.starts_with("lag-1 correlation 0.") && tested.contains(", p = 0.0194, and -0."),
+            "{tested}"
+        );
         assert_eq!(figure(false, &climbs, &jumps).dependence(0.95), None, "measured in turn");
         assert_eq!(figure(true, &climbs[..3], &jumps).dependence(0.95), None, "too few");
         let equal = figure(true, &[100.0; 6], &jumps).dependence(0.95).unwrap();
         assert!(equal.lag1.0.is_none() && equal.words().contains("not known of A"), "{equal:?}");
+        assert!(equal.test_words().unwrap().contains("none, all runs equal, and -0."), "{equal:?}");
     }
 }

@@ -298,7 +298,8 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
         judged(figure, better, limit.most, confidence, point.runs);
     let dependence = ratio.and_then(|_| figure.dependence(confidence));
     if let Some(found) = dependence {
-        words = format!("{words}; {}", found.worth_words(point.runs));
+        let tested = found.test_words().map_or_else(String::new, |tested| format!(" ({tested})"));
+        words = format!("{words}; {}{tested}", found.worth_words(point.runs));
     }
     Ok(Row {
         measure: figure.id.clone(),

@@ -71,6 +71,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
         entries: Vec::new(),
         changes: Vec::new(),
         noise_phi: None,
+        noise_lag1: None,
         told,
     };
     let (mut read, total) = (0, runs.len());

@@ -12,6 +12,7 @@ mod text;
 
 use kelvin_diagnose::Better;
 use kelvin_stats::change_points::{self, Options};
+use kelvin_stats::dependence::independence;
 use serde::Serialize;
 
 pub use entries::{HistoryQuery, load};
@@ -94,6 +95,9 @@ pub struct History {
     /// How much entries resemble their neighbours around the levels: φ of an autoregressive process of first order, on the
     /// safe side ([`change_points::noise_phi`]). None where no change was looked for.
     pub noise_phi: Option<f64>,
+    /// Lag-1 autocorrelation of the entries around their levels, and how often chance alone makes it as large: of all
+    /// orders ([`independence`]). None where they are too few, or equal.
+    pub noise_lag1: Option<(f64, f64)>,
     /// What was left out, and what else is there.
     pub told: Vec<String>,
 }
@@ -118,6 +122,11 @@ impl History {
                 changed: self.changed_at(point.index),
             })
             .collect();
+        let around = self.levels().into_iter().flat_map(|(from, to, mean)| {
+            values.get(from..to).unwrap_or_default().iter().map(move |value| value - mean)
+        });
+        let found = independence(&around.collect::<Vec<_>>());
+        self.noise_lag1 = found.map(|found| (found.lag1, found.p_lag1));
     }
 
     /// What of an entry's facts is not what it was in the entry before.

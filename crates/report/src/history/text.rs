@@ -3,6 +3,7 @@
 use kelvin_stats::dependence::effective_count;
 
 use super::{History, HistoryEntry};
+use crate::compare::chance;
 use crate::figure::{AT_LEAST, significant};
 use crate::text::{AMBER, BOLD, GREEN, Options, RED, painted, printable, wrap_lines};
 
@@ -67,15 +68,18 @@ const WALK: f64 = 0.9;
 /// What the change points take for noise, in one sentence.
 pub(super) fn assumption(history: &History) -> Option<String> {
     let (phi, entries) = (history.noise_phi?, history.entries.len());
+    let tested = history.noise_lag1.map_or_else(String::new, |(lag1, p)| {
+        format!("; lag-1 correlation around the levels {lag1:.2}, {}", chance(p))
+    });
     Some(if phi > WALK {
         format!(
-            "the entries resemble their neighbours so much (φ = {phi:.2}) that a change of the level cannot be told from a \
-             drift"
+            "the entries resemble their neighbours so much (φ = {phi:.2}{tested}) that a change of the level cannot be \
+             distinguished from a drift"
         )
     } else {
         format!(
             "each entry may resemble the one before (allowed for: φ = {phi:.2}, at which the {entries} entries are worth {} \
-             independent ones); where nothing changed, such noise shows a change in at most 5 % of the histories of 100 \
+             independent ones{tested}); where nothing changed, such noise shows a change in at most 5 % of the histories of 100 \
              entries; a drift counts as a change",
             significant(effective_count(entries, phi))
         )

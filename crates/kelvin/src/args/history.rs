@@ -54,7 +54,7 @@ pub(crate) struct CompareArgs {
 pub(crate) struct HistoryArgs {
     /// The branch [default: that of the newest run]
     pub(crate) branch: Option<String>,
-    /// The measure [default: the headline]
+    /// The measure [default: the headline; in an open loop p99 of the response time]
     #[arg(long, short, value_name = "MEASURE")]
     pub(crate) measure: Option<String>,
     /// The testbed [default: that of the branch's newest run]

@@ -18,7 +18,8 @@ pub struct HistoryQuery {
     pub testbed: Option<String>,
     /// The workload; none for the one of the newest run.
     pub workload: Option<String>,
-    /// Id of the measure, such as "p99"; none for the headline.
+    /// Id of the measure, such as "p99"; none for the headline, or, where the newest run was asked for its throughput, p99 of
+    /// the response time.
     pub measure: Option<String>,
     /// Newest runs that are read, at most.
     pub newest: usize,
@@ -37,29 +38,11 @@ struct Bundle {
 pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize, usize)) -> Result<History> {
     let all = store.history()?;
     let (branch, testbed, mut told) = place(&all, asked)?;
-    let here = all.iter().filter(|(_, b, t)| *b == branch && *t == testbed);
-    let workloads: BTreeMap<RunId, String> =
-        store.runs()?.into_iter().map(|run| (run.id, run.workload)).collect();
-    let of: Vec<(RunId, &String)> = here.filter_map(|(run, ..)| Some((*run, workloads.get(run)?))).collect();
-    let workload = match &asked.workload {
-        Some(wanted) => wanted.clone(),
-        None => of.last().map(|(_, workload)| (*workload).clone()).unwrap_or_default(),
+    let (workload, runs) = runs_of_workload(store, asked, &all, (&branch, &testbed), &mut told)?;
+    let measure = match (&asked.measure, runs.last()) {
+        (None, Some(newest)) => default_measure(&store.load(*newest)?)?,
+        _ => asked.measure.clone(),
     };
-    let others: BTreeSet<&String> = of.iter().map(|(_, w)| *w).filter(|w| **w != workload).collect();
-    let mut runs: Vec<RunId> = of.iter().filter(|(_, w)| **w == workload).map(|(run, _)| *run).collect();
-    if runs.is_empty() {
-        return Err(Error::Compare(format!(
-            "branch {branch} has no run of {workload} on {testbed}; it has some of {}",
-            names(others)
-        )));
-    }
-    if !others.is_empty() {
-        told.push(format!("the branch has runs of {} as well: --workload shows them", names(others)));
-    }
-    if let Some(older) = runs.len().checked_sub(asked.newest).filter(|older| *older > 0) {
-        runs.drain(..older);
-        told.push(format!("{older} older runs are not shown: --last shows more"));
-    }
     let mut history = History {
         branch,
         testbed,
@@ -98,7 +81,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
             }
             let point = stored.best_point().unwrap_or(0);
             let figures = kelvin_diagnose::key_figures(&stored, &evidence, point, &metric(asked))?;
-            let Some(figure) = wanted(&figures, asked.measure.as_deref()) else {
+            let Some(figure) = wanted(&figures, measure.as_deref()) else {
                 no_such = Some(figures.into_iter().map(|figure| figure.id).collect());
                 continue;
             };
@@ -130,7 +113,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
         return Err(Error::Compare(match no_such {
             Some(known) => format!(
                 "the runs have no measure {:?}; they have {}",
-                asked.measure.as_deref().unwrap_or_default(),
+                measure.as_deref().unwrap_or_default(),
                 known.join(", ")
             ),
             None => format!("no run of branch {} counts: {}", history.branch, history.told.join("; ")),
@@ -141,6 +124,40 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
     history.told.extend(bounds_words(&history));
     history.find_changes();
     Ok(history)
+}
+
+/// The workload and the newest of its runs on this branch and testbed, the oldest first.
+fn runs_of_workload(
+    store: &Store,
+    asked: &HistoryQuery,
+    all: &[(RunId, String, String)],
+    (branch, testbed): (&str, &str),
+    told: &mut Vec<String>,
+) -> Result<(String, Vec<RunId>)> {
+    let here = all.iter().filter(|(_, b, t)| b == branch && t == testbed);
+    let workloads: BTreeMap<RunId, String> =
+        store.runs()?.into_iter().map(|run| (run.id, run.workload)).collect();
+    let of: Vec<(RunId, &String)> = here.filter_map(|(run, ..)| Some((*run, workloads.get(run)?))).collect();
+    let workload = match &asked.workload {
+        Some(wanted) => wanted.clone(),
+        None => of.last().map(|(_, workload)| (*workload).clone()).unwrap_or_default(),
+    };
+    let others: BTreeSet<&String> = of.iter().map(|(_, w)| *w).filter(|w| **w != workload).collect();
+    let mut runs: Vec<RunId> = of.iter().filter(|(_, w)| **w == workload).map(|(run, _)| *run).collect();
+    if runs.is_empty() {
+        return Err(Error::Compare(format!(
+            "branch {branch} has no run of {workload} on {testbed}; it has some of {}",
+            names(others)
+        )));
+    }
+    if !others.is_empty() {
+        told.push(format!("the branch has runs of {} as well: --workload shows them", names(others)));
+    }
+    if let Some(older) = runs.len().checked_sub(asked.newest).filter(|older| *older > 0) {
+        runs.drain(..older);
+        told.push(format!("{older} older runs are not shown: --last shows more"));
+    }
+    Ok((workload, runs))
 }
 
 /// What is to be known where percentiles lie among arrivals without an answer.
@@ -240,6 +257,12 @@ fn bundles(store: &Store, runs: &[RunId]) -> Result<Vec<Bundle>> {
         }
     }
     Ok(bundles)
+}
+
+/// A rate that was asked for and achieved is the same whatever became of the response times. None for the headline.
+fn default_measure(run: &StoredRun) -> Result<Option<String>> {
+    let open_loop = run.point_statistics(run.best_point().unwrap_or(0))?.open_loop;
+    Ok(open_loop.then(|| "p99".to_owned()))
 }
 
 /// A measure that is no key figure is asked for as a metric.

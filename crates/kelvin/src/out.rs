@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use kelvin_report::wrap::plain;
 
 /// Writes text; a reader that has gone away is no error.
 pub(crate) fn write(text: &str) -> Result<()> {
@@ -63,12 +64,12 @@ pub(crate) fn warning(text: &str) {
     let _ = writeln!(std::io::stderr(), "{on}{}{off}", clean(text));
 }
 
-/// Writes words in lines of at most `width` columns: the first one begins at `first`, those after at `rest`.
+/// Writes words, without marks, in lines of at most `width` columns: the first one begins at `first`, those after at `rest`.
 pub(crate) fn wrapped(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
     let mut column = first;
     text.push_str(&" ".repeat(first));
     // Runs of blanks are columns and stay.
-    for (index, word) in words.split_inclusive(' ').enumerate() {
+    for (index, word) in plain(words).split_inclusive(' ').enumerate() {
         let length = word.trim_end().chars().count();
         if index > 0 && column + length > width && length > 0 {
             while text.ends_with(' ') {

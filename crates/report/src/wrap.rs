@@ -1,5 +1,10 @@
 //! Sentences in lines of a width.
 
+/// A sentence without the marks of commands and names (`` ` ``), which are for pages.
+pub fn plain(text: &str) -> String {
+    text.replace('`', "")
+}
+
 /// Breaks a sentence between words; a word that is longer than a line has one of its own. Widths are in characters.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();

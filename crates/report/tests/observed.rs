@@ -33,13 +33,14 @@ fn a_run_with_findings_ends_on_one_screen() {
     let mut long = report.clone();
     for finding in &mut long.findings {
         finding.title = finding.title.repeat(4);
-        finding.next = finding.next.repeat(4);
+        finding.next = format!("Try `kelvin doctor`. {}", finding.next.repeat(4));
     }
     long.findings.extend(report.findings.clone());
     let full = text::brief(&long, text::Options::default());
     for text in [&shown, &full] {
         assert!(text.lines().count() <= 20, "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains('`'), "marks are for the page: {text}");
     }
     insta::assert_snapshot!(format!("{shown}\n## long\n{full}"));
 }

@@ -77,7 +77,7 @@ impl Page {
             };
             self.wrapped_in(colour(verdict), &lead, &verdict.sentence);
             if !verdict.next.is_empty() {
-                self.wrapped("  next: ", &plain(&verdict.next));
+                self.wrapped("  next: ", &verdict.next);
             }
         }
         self.line("");
@@ -155,11 +155,6 @@ pub fn findings(findings: &[Finding]) -> String {
     lines.fold(String::new(), |text, line| text + &line + "\n")
 }
 
-/// Without the marks of commands and names, which are for the page.
-fn plain(text: &str) -> String {
-    text.replace('`', "")
-}
-
 fn lead(finding: &Finding) -> String {
     format!("{:<7}", finding.severity.word())
 }
@@ -170,10 +165,10 @@ pub(crate) fn finding_lines(finding: &Finding, about: &str, most: usize) -> Vec<
     let mut lines = wrap_lines(&lead(finding), &format!("{}{about}", finding.title));
     lines.extend(wrap_lines("         ", &format!("effect: {}", effect(finding))));
     for fact in finding.evidence.iter().take(most) {
-        lines.extend(wrap_lines("         ", &plain(&format!("{}: {}", fact.what, fact.found))));
+        lines.extend(wrap_lines("         ", &format!("{}: {}", fact.what, fact.found)));
     }
     if !finding.next.is_empty() {
-        lines.extend(wrap_lines("       → ", &plain(&finding.next)));
+        lines.extend(wrap_lines("       → ", &finding.next));
     }
     lines
 }

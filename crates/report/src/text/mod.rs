@@ -22,6 +22,7 @@ pub(crate) use squeeze::{change, elasticity_interval, headline as squeezed, how}
 use kelvin_measure::event::Phase;
 
 use crate::figure::{bounds, whole};
+use crate::wrap::plain;
 use crate::{PointReport, RunReport};
 
 const WIDTH: usize = 80;
@@ -102,7 +103,7 @@ impl Page {
         painted(self.colour, colour, text)
     }
 
-    /// Words broken at the page's width, the following lines indented under the first.
+    /// Words without marks broken at the page's width, the following lines indented under the first.
     fn wrapped(&mut self, lead: &str, text: &str) {
         self.wrapped_in("", lead, text);
     }
@@ -265,14 +266,14 @@ pub fn cut(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Words broken at the page's width, the following lines indented under the first.
+/// Words without marks broken at the page's width, the following lines indented under the first.
 pub(crate) fn wrap_lines(lead: &str, text: &str) -> Vec<String> {
     broken_at(WIDTH, lead, text)
 }
 
 /// The same for a page of another width.
 pub(crate) fn broken_at(width: usize, lead: &str, text: &str) -> Vec<String> {
-    let text = &printable(text);
+    let text = &plain(&printable(text));
     let indent = lead.chars().count();
     let mut line = lead.to_owned();
     let mut used = indent;

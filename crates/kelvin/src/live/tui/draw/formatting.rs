@@ -1,13 +1,18 @@
 //! Figures and sentences as the panels write them.
 
-pub(super) use kelvin_report::wrap::wrap;
 use std::time::Duration;
 
+use kelvin_report::wrap;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::super::super::status::{grouped, milliseconds};
+
+/// A sentence without marks in lines of a width.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    wrap::wrap(&wrap::plain(text), width)
+}
 
 /// A latency, or a dash.
 pub(super) fn latency(nanos: Option<u64>) -> String {

@@ -1,5 +1,6 @@
 //! What a person, or a program, sees while something runs. Never on standard output, except `--json`.
 
+mod fields;
 mod json;
 mod status;
 mod terminal;

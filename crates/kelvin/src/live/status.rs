@@ -4,6 +4,8 @@ use kelvin_measure::event::{Arrivals, LoadPart, Phase, RatePeriod, Second, Serie
 use kelvin_measure::labels::WorkloadLabels;
 use kelvin_measure::{Histogram, Nanos};
 
+use super::fields::Fields;
+
 /// The part of a second below which its pace is noise.
 pub(super) const SLIVER: f64 = 0.2;
 
@@ -98,7 +100,7 @@ impl Status {
 
     /// The line for a second; none for what came after the window, nor for what is added to a second whose
     /// line was printed.
-    pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<String> {
+    pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<Fields> {
         let (mut now, mut width) = (0, 1.0);
         let (mut service, mut response) = (Histogram::new(), Histogram::new());
         for (series, kind) in self.series.iter().zip(&second.kinds) {
@@ -133,6 +135,7 @@ impl Status {
         let users = format!("{} {}", self.users, self.words.who.form_for(self.users.into()));
         let errors =
             if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
+        let good = self.errors == 0;
         let pace = |count: u64, seconds: f64| grouped((count as f64 * self.per.seconds() / seconds) as u64);
         let mean = match (second.part, self.measured_seconds) {
             (LoadPart::Measured, seconds) if seconds > 0.0 => pace(self.measured, seconds),
@@ -140,20 +143,25 @@ impl Status {
         };
         let now = if width >= SLIVER { pace(now, width) } else { "–".into() };
         let clock = total.map_or(format!("{at} s"), |total| format!("{} s left", total.saturating_sub(at)));
-        Some(format!(
-            "{name} {clock} · {} {} now {mean} mean · {what} {p95}{} · {errors} · {users}",
-            now,
-            self.headline,
-            self.arrivals.as_ref().map_or_else(String::new, queue),
-        ))
+        let mut fields = Fields::default();
+        fields.push(0, format!("{name} {clock}"));
+        fields.push(0, format!("{now} {} now {mean} mean", self.headline));
+        fields.push(2, format!("{what} {p95}"));
+        if let Some(arrivals) = &self.arrivals {
+            fields.push(4, format!("{} due", grouped(arrivals.due)));
+            fields.push(3, queue(arrivals));
+        }
+        fields.push(if good { 5 } else { 1 }, errors);
+        fields.push(6, users);
+        Some(fields)
     }
 }
 
-/// What an open loop adds to the line.
+/// Arrivals of an open loop that have not begun.
 fn queue(arrivals: &Arrivals) -> String {
     let refused =
         if arrivals.refused > 0 { format!(", {} refused", grouped(arrivals.refused)) } else { String::new() };
-    format!(" · {} due, {} waiting{refused}", grouped(arrivals.due), grouped(arrivals.waiting.unwrap_or(0)))
+    format!("{} waiting{refused}", grouped(arrivals.waiting.unwrap_or(0)))
 }
 
 /// A latency in milliseconds with a precision that fits its size; a short one, as of an I/O, in microseconds.
@@ -204,12 +212,12 @@ mod tests {
         let mut status =
             Status::new("tproc-c", "NOPM", RatePeriod::Minute, vec![Series::transaction("New-Order", true)]);
         status.phase(Phase::RampUp, 0, 4, Some(5_000_000_000));
-        let line = status.second(&second(-5, LoadPart::RampUp, 100), 5).unwrap();
+        let line = status.second(&second(-5, LoadPart::RampUp, 100), 5).unwrap().join();
         assert_eq!(line, "ramp-up 4 s left · 6,000 NOPM now – mean · p95 – · 0 errors · 4 users");
         status.phase(Phase::Measure, 5_000_000_000, 4, Some(20_000_000_000));
         status.second(&second(0, LoadPart::Measured, 1000), 5);
         status.errors(3);
-        let line = status.second(&second(1, LoadPart::Measured, 500), 5).unwrap();
+        let line = status.second(&second(1, LoadPart::Measured, 500), 5).unwrap().join();
         assert_eq!(
             line,
             "measure 18 s left · 30,000 NOPM now 45,000 mean · p95 1.50 ms · 3 errors · 4 users"
@@ -231,10 +239,15 @@ mod tests {
         both.kinds.push(slow);
         status.arrivals(&Arrivals { due: 410, refused: 2, waiting: Some(8), ..Arrivals::default() });
         status.arrivals(&Arrivals { due: 420, refused: 3, waiting: Some(7), ..Arrivals::default() });
+        let line = status.second(&both, 0).unwrap();
         assert_eq!(
-            status.second(&both, 0).unwrap(),
-            "measure 1 s · 400 tps now 400 mean · response p95 9.00 ms · 420 due, 7 waiting, 5 refused · 0 errors · \
+            line.join(),
+            "measure 1 s · 400 tps now 400 mean · response p95 9.00 ms · 420 due · 7 waiting, 5 refused · 0 errors · \
              1 user"
+        );
+        assert_eq!(
+            line.fit(80),
+            "measure 1 s · 400 tps now 400 mean · response p95 9.00 ms · 7 waiting, 5 refused"
         );
     }
 
@@ -245,7 +258,7 @@ mod tests {
         status.phase(Phase::Measure, 5_000_000_000, 2, Some(1_000_000_000));
         status.second(&second(0, LoadPart::Measured, 1000), 0);
         status.phase(Phase::Stop, 6_001_000_000, 2, None);
-        let line = status.second(&second(1, LoadPart::Measured, 1), 0).unwrap();
+        let line = status.second(&second(1, LoadPart::Measured, 1), 0).unwrap().join();
         assert_eq!(line, "measure 0 s left · – IOPS now 1,000 mean · p95 – · 0 errors · 2 workers");
     }
 

@@ -9,6 +9,7 @@ use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
 use super::Live;
+use super::fields::Fields;
 use super::status::{Status, grouped};
 use crate::out;
 
@@ -61,6 +62,16 @@ impl Terminal {
         }
     }
 
+    fn fields(&mut self, fields: Fields) {
+        let columns =
+            self.interactive.then(|| rustix::termios::tcgetwinsize(std::io::stderr()).ok()).flatten();
+        let columns = columns.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        self.line(match columns {
+            Some(columns) => fields.fit(columns),
+            None => fields.join(),
+        });
+    }
+
     fn progress(&mut self, what: &str, done: u64, total: u64, rows: u64) {
         if self.what != what {
             self.what = what.into();
@@ -72,8 +83,8 @@ impl Terminal {
             return;
         }
         self.printed = Some(Instant::now());
-        let text = progress_line(what, done, total, rows, self.since.elapsed());
-        self.line(text);
+        let fields = progress_fields(what, done, total, rows, self.since.elapsed());
+        self.fields(fields);
     }
 }
 
@@ -99,8 +110,8 @@ impl Live for Terminal {
             Event::Arrivals(arrivals) => self.status.arrivals(arrivals),
             Event::Errors(errors) => self.status.errors(errors.count),
             Event::Second(second) => {
-                if let Some(line) = self.status.second(second, self.ramp_up) {
-                    self.line(line);
+                if let Some(fields) = self.status.second(second, self.ramp_up) {
+                    self.fields(fields);
                 }
             }
             Event::Note { text, .. } => self.message(text),
@@ -124,20 +135,21 @@ impl Live for Terminal {
 }
 
 /// "warehouses loaded 3/10 · 1,234,567 rows · 456,789 rows/s · 12 s left".
-fn progress_line(what: &str, done: u64, total: u64, rows: u64, elapsed: Duration) -> String {
+fn progress_fields(what: &str, done: u64, total: u64, rows: u64, elapsed: Duration) -> Fields {
     let seconds = elapsed.as_secs_f64();
-    let mut text = format!("{what} {}/{}", grouped(done), grouped(total));
+    let mut fields = Fields::default();
+    fields.push(0, format!("{what} {}/{}", grouped(done), grouped(total)));
     if rows > 0 {
-        text.push_str(&format!(" · {} rows", grouped(rows)));
+        fields.push(3, format!("{} rows", grouped(rows)));
         if seconds >= 1.0 {
-            text.push_str(&format!(" · {} rows/s", grouped((rows as f64 / seconds) as u64)));
+            fields.push(2, format!("{} rows/s", grouped((rows as f64 / seconds) as u64)));
         }
     }
     if done > 0 && done < total && seconds >= 2.0 {
         let left = seconds / done as f64 * (total - done) as f64;
-        text.push_str(&format!(" · {} s left", grouped(left.ceil() as u64)));
+        fields.push(1, format!("{} s left", grouped(left.ceil() as u64)));
     }
-    text
+    fields
 }
 
 #[cfg(test)]
@@ -146,8 +158,8 @@ mod tests {
 
     #[test]
     fn progress_has_rate_and_time_left_once_they_can_be_known() {
-        let line = progress_line("warehouses loaded", 2, 10, 1_000_000, Duration::from_secs(4));
-        assert_eq!(line, "warehouses loaded 2/10 · 1,000,000 rows · 250,000 rows/s · 16 s left");
-        assert_eq!(progress_line("indexes", 0, 2, 0, Duration::ZERO), "indexes 0/2");
+        let fields = progress_fields("warehouses loaded", 2, 10, 1_000_000, Duration::from_secs(4));
+        assert_eq!(fields.join(), "warehouses loaded 2/10 · 1,000,000 rows · 250,000 rows/s · 16 s left");
+        assert_eq!(progress_fields("indexes", 0, 2, 0, Duration::ZERO).join(), "indexes 0/2");
     }
 }

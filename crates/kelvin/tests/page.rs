@@ -41,11 +41,15 @@ impl Served {
 
     /// The status of a request with these lines.
     fn status(&self, request: &str) -> u16 {
+        self.answer(request).split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    fn answer(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.address.strip_prefix("http://").unwrap()).unwrap();
         write!(stream, "{request}\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        answer.split(' ').nth(1).unwrap().parse().unwrap()
+        answer
     }
 }
 
@@ -193,6 +197,29 @@ fn a_run_is_found_opened_compared_started_and_watched() {
         })
         .collect();
     assert!(outside.is_empty() && browser.requests.len() > 20, "{outside:?}");
+}
+
+#[test]
+fn an_imported_run_says_where_it_comes_from() {
+    let place = Place::new();
+    place.write("own.sql", "select 1;\n");
+    let run = ["run", "script", "own.sql", "--target", "sqlite:own.db", "-u", "1", "--transactions", "9"];
+    place.expect(0, &[&run[..], &["--no-observe"]].concat());
+    place.expect(0, &["export", "last", "one.kelvin"]);
+    for _ in 0..2 {
+        place.run(&[&run[..], &["--no-observe", "--store", "team.db"]].concat());
+    }
+    place.expect(0, &["import", "one.kelvin", "--store", "team.db"]);
+    let served = Served::start(&place, &["--store", "team.db"]);
+    let host = served.address.strip_prefix("http://").unwrap().to_owned();
+    let get = |path: &str| served.answer(&format!("GET {path} HTTP/1.1\r\nHost: {host}"));
+    let list = get("/");
+    assert!(list.contains("imported from</th>") && list.contains("kelvin.db on "), "{list}");
+    let own = get("/?q=kelvin.db");
+    assert_eq!(own.matches("name=\"run\"").count(), 1, "found by the store that it comes from: {own}");
+    assert!(get("/run/0/3").contains("imported: run 1 of kelvin.db on "));
+    assert!(!get("/run/0/1").contains("imported: "));
+    assert!(!get("/?q=nothing").contains("imported from"), "the column is there for imported runs only");
 }
 
 #[test]

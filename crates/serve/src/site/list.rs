@@ -1,10 +1,11 @@
 //! The list of runs of all stores, kept in memory so that ten thousand are searched at once.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use kelvin_report::figure::significant;
-use kelvin_store::{Liveness, RunSummary, Store};
+use kelvin_store::{Liveness, Origin, RunId, RunSummary, Store};
 use serde::Serialize;
 
 use super::query::Query;
@@ -20,6 +21,7 @@ struct Listed {
     store: Option<Store>,
     version: i64,
     runs: Vec<RunSummary>,
+    origins: BTreeMap<RunId, Origin>,
 }
 
 /// A line of the list.
@@ -41,6 +43,8 @@ pub(super) struct Line {
     points: usize,
     failed: u64,
     squeezed: bool,
+    /// The store that it was imported from.
+    origin: Option<String>,
 }
 
 /// A page of the list, and what it can be filtered by.
@@ -55,12 +59,20 @@ pub(super) struct Page {
     labels: Vec<String>,
     targets: Vec<String>,
     states: [&'static str; 5],
+    /// Whether some of its lines were imported.
+    imported: bool,
 }
 
 impl Lists {
     pub(super) fn new(stores: &[PathBuf]) -> Self {
         let listed = |path: &PathBuf| {
-            Mutex::new(Listed { path: path.clone(), store: None, version: 0, runs: Vec::new() })
+            Mutex::new(Listed {
+                path: path.clone(),
+                store: None,
+                version: 0,
+                runs: Vec::new(),
+                origins: BTreeMap::new(),
+            })
         };
         Self(stores.iter().map(listed).collect())
     }
@@ -71,7 +83,7 @@ impl Lists {
         for (place, listed) in self.0.iter().enumerate() {
             let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
             listed.refresh()?;
-            lines.extend(listed.runs.iter().map(|run| line(place, run)));
+            lines.extend(listed.runs.iter().map(|run| line(place, run, listed.origins.get(&run.id))));
         }
         let total = lines.len();
         let names = |pick: fn(&Line) -> Option<&str>| -> Vec<String> {
@@ -87,9 +99,10 @@ impl Lists {
         lines.sort_by_key(|line| std::cmp::Reverse((line.since, line.store, line.id)));
         let (matching, pages) = (lines.len(), lines.len().div_ceil(PAGE).max(1));
         let number = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(1_usize).clamp(1, pages);
-        let lines = lines.into_iter().skip((number - 1) * PAGE).take(PAGE).collect();
+        let lines: Vec<Line> = lines.into_iter().skip((number - 1) * PAGE).take(PAGE).collect();
+        let imported = lines.iter().any(|line| line.origin.is_some());
         let states = ["counted", "void", "partial", "failed", "running"];
-        Ok(Page { lines, matching, total, number, pages, workloads, labels, targets, states })
+        Ok(Page { lines, matching, total, number, pages, workloads, labels, targets, states, imported })
     }
 }
 
@@ -105,13 +118,14 @@ impl Listed {
         let is_running = self.runs.iter().any(|run| run.liveness == Liveness::Running);
         if version != self.version || is_running || self.runs.is_empty() {
             self.runs = store.runs_after(&self.runs)?;
+            self.origins = store.origins()?;
             self.version = version;
         }
         Ok(())
     }
 }
 
-fn line(store: usize, run: &RunSummary) -> Line {
+fn line(store: usize, run: &RunSummary, origin: Option<&Origin>) -> Line {
     let best = run.best();
     let judgement = run.judgement.as_ref();
     Line {
@@ -133,6 +147,7 @@ fn line(store: usize, run: &RunSummary) -> Line {
         points: run.points.len(),
         failed: run.failed,
         squeezed: run.squeezed,
+        origin: origin.map(Origin::describe),
     }
 }
 
@@ -152,13 +167,14 @@ impl Line {
     fn matches(&self, query: &Query) -> bool {
         let is = |name: &str, value: &str| query.get(name).is_none_or(|wanted| wanted == value);
         let text = format!(
-            "{} {} {} {} {} {}",
+            "{} {} {} {} {} {} {}",
             self.id,
             self.label.as_deref().unwrap_or_default(),
             self.workload,
             self.target,
             self.state,
-            self.started
+            self.started,
+            self.origin.as_deref().unwrap_or_default()
         )
         .to_lowercase();
         let has = |word: &str| text.contains(&word.to_lowercase());

@@ -103,6 +103,9 @@ impl Shared {
         let id = store.find(run)?;
         let report = RunReport::load(&store, id)?;
         let mut frame = frame(self, "/");
+        frame.origin = store
+            .origin(id)?
+            .map(|origin| format!("imported: run {} of {}", origin.number, origin.describe()));
         let link = |address: String, text: &str| Link { address, text: text.into(), current: false };
         let at = format!("{place}/{id}");
         if report.liveness == Liveness::Running {

@@ -5,6 +5,8 @@ mod content;
 mod export;
 mod import;
 
+use std::collections::BTreeMap;
+
 use rusqlite::{OptionalExtension, Row};
 use serde::Serialize;
 
@@ -81,5 +83,14 @@ impl Store {
             .query_row("SELECT host, store, number FROM origin WHERE run = ?", [run.0], Origin::read)
             .optional()
             .map_err(|e| Error::sqlite(self.path(), e))
+    }
+
+    /// Where each imported run of the store comes from.
+    pub fn origins(&self) -> Result<BTreeMap<RunId, Origin>> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let mut statement =
+            self.connection().prepare("SELECT host, store, number, run FROM origin").map_err(to)?;
+        let rows = statement.query_map([], |row| Ok((RunId(row.get(3)?), Origin::read(row)?))).map_err(to)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(to)
     }
 }

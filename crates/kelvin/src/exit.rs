@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use kelvin_store::{RunId, RunState};
+use kelvin_lab::store_bench::StoreBenchError;
+use kelvin_store::RunState;
 
 /// What the exit code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,27 +47,26 @@ impl Code {
     /// The code for an error that reached `main`.
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
         use kelvin_run::RunError;
-        match error.downcast_ref::<RunError>() {
-            Some(RunError::Interrupted) => Self::Interrupted,
-            Some(RunError::Sink(_)) => Self::Aborted,
-            _ if error.downcast_ref::<Kept>().is_some() => Self::Aborted,
-            // It is in the store, and failed there.
-            _ if error.downcast_ref::<EndedEarly>().is_some() => Self::Aborted,
-            _ if error.downcast_ref::<Stopped>().is_some() => Self::Interrupted,
+        let made = error.downcast_ref::<StoreBenchError>();
+        match made.and_then(StoreBenchError::run_error).or_else(|| error.downcast_ref::<RunError>()) {
+            Some(RunError::Interrupted) => return Self::Interrupted,
+            Some(RunError::Sink(_)) => return Self::Aborted,
+            _ => {}
+        }
+        match made {
+            // It is in the store: measured, or failed there.
+            Some(StoreBenchError::Kept(_) | StoreBenchError::EndedEarly(..)) => Self::Aborted,
+            _ if is_stop(error) => Self::Interrupted,
             _ => Self::BadInput,
         }
     }
 }
 
-/// Something went wrong after the measurement, which is kept.
-#[derive(Debug, thiserror::Error)]
-#[error("the run was measured and is stored, but cannot be shown")]
-pub(crate) struct Kept;
-
-/// A run that was begun, and is kept, was ended by an error.
-#[derive(Debug, thiserror::Error)]
-#[error("run {0} ended early")]
-pub(crate) struct EndedEarly(pub(crate) RunId);
+/// Whether somebody asked to stop while nothing was being measured.
+pub(crate) fn is_stop(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Stopped>().is_some()
+        || matches!(error.downcast_ref(), Some(StoreBenchError::Stopped(_)))
+}
 
 /// Somebody asked to stop while nothing was being measured.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,6 @@ mod document;
 mod exit;
 mod live;
 mod measure;
-mod open;
 mod out;
 mod paths;
 mod signal;

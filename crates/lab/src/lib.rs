@@ -1,15 +1,20 @@
 //! Many runs with one answer: runs that repeat ([`repeat`]), A against B ([`ab`]), studies of factors ([`study`],
 //! [`factor`]), what is put back before and after ([`reset`], [`undo`]), and less of the machine than there
-//! is ([`squeeze`]). One run is [`kelvin_run`]'s.
+//! is ([`squeeze`]). One run is [`kelvin_run`]'s; [`store_bench`] opens its target, prepares its data and keeps it.
 
 pub mod ab;
 pub mod bench;
 pub mod conditions;
+pub mod directories;
 pub mod factor;
+pub mod live;
+pub mod open;
 pub mod repeat;
 pub mod reset;
+pub mod selected_workload;
 pub mod simulated;
 pub mod squeeze;
+pub mod store_bench;
 pub mod study;
 pub mod undo;
 

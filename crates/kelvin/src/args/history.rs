@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use kelvin_lab::store_bench::HistoryKey;
 use kelvin_report::gate::Limit;
 use kelvin_store::history_name;
 
@@ -152,15 +153,6 @@ pub(crate) struct HistoryPlaceArgs {
     /// The machine by the name that the history has for it [env: KELVIN_TESTBED] [default: from host name and CPU model]
     #[arg(long, value_name = "NAME", value_parser = name)]
     testbed: Option<String>,
-}
-
-/// Where a run is kept in the history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HistoryKey {
-    /// The branch.
-    pub(crate) branch: String,
-    /// The testbed; none for the one that the surroundings tell.
-    pub(crate) testbed: Option<String>,
 }
 
 impl HistoryPlaceArgs {

@@ -10,11 +10,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::ValueHint;
 use clap::{Args, Command, CommandFactory, Subcommand};
 use kelvin_lab::repeat::RepeatPlan;
+use kelvin_lab::store_bench::HistoryKey;
 use kelvin_run::spec::{Setting, WorkloadName};
 use kelvin_run::{Spec, io};
 
 use super::load::LoadArgs;
-use super::{Cli, Flags, HistoryKey};
+use super::{Cli, Flags};
 
 /// `kelvin io`.
 #[derive(Debug, Args)]

@@ -41,7 +41,7 @@ use kelvin_run::Spec;
 pub(crate) use ab::AbArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
-pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryKey};
+pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs};
 pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;

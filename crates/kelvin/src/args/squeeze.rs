@@ -85,21 +85,6 @@ impl SqueezeArgs {
         }
         Ok(options)
     }
-
-    /// Refuses a run that cannot be squeezed.
-    pub(crate) fn suits(spec: &Spec) -> Result<()> {
-        if spec.workload == WorkloadName::Io {
-            bail!("a squeeze cuts what a database has; I/O jobs have none");
-        }
-        let load = &spec.load;
-        if load.is_open_loop() || load.transactions.is_some() || load.points().len() != 1 {
-            bail!(
-                "a squeeze needs one number of users that work without a pause for as long as it takes: no --rate, \
-                 --find-max, --transactions or --sweep"
-            );
-        }
-        Ok(())
-    }
 }
 
 impl TakesFile for SqueezeArgs {

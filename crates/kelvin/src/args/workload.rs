@@ -10,11 +10,12 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use kelvin_lab::repeat::RepeatPlan;
+use kelvin_lab::store_bench::HistoryKey;
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
 use super::load::LoadArgs;
-use super::{Flags, HistoryKey, OutputArgs, io, pgbench, script, tproc_c};
+use super::{Flags, OutputArgs, io, pgbench, script, tproc_c};
 
 /// `kelvin run`.
 #[derive(Debug, Args)]

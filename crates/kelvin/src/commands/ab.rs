@@ -26,7 +26,7 @@ use super::repeat::{
 use crate::args::{AbArgs, Format, Global};
 use crate::document;
 use crate::exit::Code;
-use crate::measure::StoreBench;
+use crate::measure::bench;
 use crate::{live, out, paths, signal};
 
 /// Runs the comparison and prints what came of it.
@@ -53,7 +53,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     };
     live.message(&format!("group {group}: {pilot}{} blocks, {runs} runs; {load}{reset}", plan.blocks));
     let words = |progress: &AbEvent<'_>| told(progress, &plan);
-    let mut bench = StoreBench::new(&store, &mut *live, &stop, None).destroying(&args.i_know_it_destroys);
+    let mut bench = bench(&store, &mut *live, &stop).destroying(&args.i_know_it_destroys);
     let ran = ab::run(&plan, &specs, group, &mut bench, &words);
     drop(bench);
     let ended = ended(ran.map(|ran| ran.ended))?;

@@ -1,17 +1,16 @@
 //! `kelvin check`: the consistency conditions.
 
-use anyhow::{Result, bail};
-use kelvin_database::Engine;
+use anyhow::Result;
+use kelvin_lab::live::Unkept;
+use kelvin_lab::open::Purpose;
+use kelvin_lab::selected_workload::{SelectedWorkload, must_be_built};
+use kelvin_measure::Clock;
 use kelvin_measure::event::Phase;
-use kelvin_measure::{Clock, Event};
-use kelvin_run::{Sink, SinkError};
-use kelvin_workload::{Stop, Workload};
 
-use super::workload::SelectedWorkload;
 use crate::args::{CheckArgs, Global};
 use crate::exit::{Code, Stopped};
-use crate::live::{self, Live};
-use crate::open::{self, Purpose};
+use crate::live;
+use crate::measure::open;
 use crate::out;
 use crate::signal;
 
@@ -22,10 +21,10 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
     spec.pgbench.scripts.clear();
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
-    let opened = open::open(&spec.target, Purpose::Existing, &mut |text| live.message(text))?;
+    let opened = open(&spec.target, Purpose::Existing, &mut |text| live.message(text))?;
     let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
-    super::must_be_built(chosen.get(), &*opened.engine)?;
-    let mut sink = Heard(&mut *live);
+    must_be_built(chosen.get(), &*opened.engine)?;
+    let mut sink = Unkept(&mut *live);
     let lines = kelvin_run::run::check_consistency(
         &*opened.engine,
         chosen.get(),
@@ -80,48 +79,4 @@ fn detail(line: &kelvin_measure::event::CheckLine) -> String {
     }
     let why = line.exempt.as_ref().map_or(String::new(), |why| format!("\n            {why}"));
     format!("{why}\n            {}", line.detail)
-}
-
-/// Checks freshly loaded data; a condition that does not hold right after the load is an error.
-pub(crate) fn check_data(
-    engine: &dyn Engine,
-    workload: &dyn Workload,
-    live: &mut dyn Live,
-    stop: &Stop,
-) -> Result<()> {
-    let mut sink = Heard(&mut *live);
-    let lines = kelvin_run::run::check_consistency(
-        engine,
-        workload,
-        &Clock::real(),
-        stop,
-        Phase::CheckBefore,
-        &mut sink,
-    )?;
-    live.end();
-    if stop.requested() {
-        return Err(Stopped("interrupted in the check after the build; the data is complete".into()).into());
-    }
-    if let Some(line) = lines.iter().find(|line| line.fails()) {
-        bail!(
-            "consistency condition {} ({}) does not hold after the load: {}",
-            line.number,
-            line.name,
-            line.detail
-        );
-    }
-    if !lines.is_empty() {
-        live.message(&format!("all {} consistency conditions hold after the load", lines.len()));
-    }
-    Ok(())
-}
-
-/// Events of work that belongs to no run are shown and not kept.
-struct Heard<'a>(&'a mut dyn Live);
-
-impl Sink for Heard<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.0.event(event);
-        Ok(())
-    }
 }

@@ -6,13 +6,15 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 
 use anyhow::{Context, Result, anyhow};
+use kelvin_lab::directories;
+use kelvin_lab::open::Purpose;
 use kelvin_observe::baseline::{self, Baseline, Comparison, Options};
 use kelvin_store::{Store, StoredBaseline};
 use serde::Serialize;
 
 use crate::args::{DoctorArgs, Global};
 use crate::exit::{Code, Stopped};
-use crate::open::{self, Purpose};
+use crate::measure::open;
 use crate::{out, paths, signal};
 
 /// What is printed.
@@ -46,10 +48,10 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     let before = before(&store, args, &host)?;
     let progress = Progress::new(global.quiet);
     let opened = match &args.target {
-        Some(target) => Some(open::open(target, Purpose::Run, &mut |text| progress.say(text))?),
+        Some(target) => Some(open(target, Purpose::Run, &mut |text| progress.say(text))?),
         None => None,
     };
-    let scratch = paths::scratch()?;
+    let scratch = directories::scratch()?;
     let options = Options {
         directory: Some(args.disk.clone().unwrap_or_else(|| scratch.path().to_owned())),
         disk: args.disk.clone(),

@@ -1,18 +1,19 @@
 //! `kelvin drop`: remove a workload's tables.
 
 use anyhow::Result;
+use kelvin_lab::open::Purpose;
+use kelvin_lab::selected_workload::SelectedWorkload;
 
-use super::workload::SelectedWorkload;
 use crate::args::{DropArgs, Global};
 use crate::exit::Code;
-use crate::open::{self, Purpose};
+use crate::measure::open;
 
 /// Asks, then removes.
 pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     let mut spec = args.spec()?;
     // What goes does not depend on the scale, which would be looked for in tables of whatever shape.
     spec.pgbench.scale.get_or_insert(1);
-    let opened = open::open(&spec.target, Purpose::Existing, &mut |_| {})?;
+    let opened = open(&spec.target, Purpose::Existing, &mut |_| {})?;
     let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     let workload = chosen.get();
     if !args.yes {

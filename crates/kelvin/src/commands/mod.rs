@@ -1,8 +1,8 @@
 //! One file a subcommand.
 
 mod ab;
-pub(crate) mod build;
-pub(crate) mod check;
+mod build;
+mod check;
 mod compare;
 mod completions;
 mod doctor;
@@ -25,21 +25,16 @@ mod select;
 mod serve;
 mod server;
 mod show;
-pub(crate) mod snapshot;
-pub(crate) mod squeeze;
+mod snapshot;
+mod squeeze;
 mod study;
 mod transfer;
 mod vioperf;
-mod workload;
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use kelvin_database::Engine;
-use kelvin_workload::Workload;
-
-pub(crate) use workload::{SelectedWorkload, while_doing};
 
 use crate::args::{Cli, Command};
 use crate::exit::Stopped;
@@ -79,17 +74,6 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Man { directory } => completions::man(&directory),
     }?;
     Ok(code.into())
-}
-
-/// Refuses a database that does not hold the workload's complete data.
-pub(crate) fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()> {
-    if !workload.is_built(engine)? {
-        let (target, name) = (engine.describe(), workload.name());
-        bail!(
-            "{target} holds no complete {name} data of this kind; make it with `kelvin build`, or leave --no-build out"
-        );
-    }
-    Ok(())
 }
 
 /// Asks the person at the terminal whether to do what `doing` says; anything but yes is an error.

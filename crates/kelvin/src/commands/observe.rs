@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use kelvin_lab::open::Purpose;
 use kelvin_measure::observation::Observation;
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::watch::Watch;
@@ -17,7 +18,7 @@ use kelvin_run::spec::{Observe, TargetName};
 
 use crate::args::{Global, ObserveArgs};
 use crate::exit::Code;
-use crate::open::{self, Purpose};
+use crate::measure::open;
 use crate::{out, signal};
 use summary::Summary;
 
@@ -30,7 +31,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
     plan.validate().and_then(|()| kelvin_run::observation::probe(&plan)).map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
     let opened = match &args.target {
-        Some(target) => Some(open::open(target, Purpose::Existing, &mut |text| {
+        Some(target) => Some(open(target, Purpose::Existing, &mut |text| {
             if !global.quiet {
                 out::note(text);
             }

@@ -12,6 +12,7 @@ use kelvin_lab::repeat::{
     self, Dependence, Drift, GroupRun, MissingEvidence, RepeatAnswer, RepeatEnd, RepeatEvent, RepeatMetric,
     RepeatPlan, RepeatSummary, RunNoise, Spread,
 };
+use kelvin_lab::store_bench::HistoryKey;
 use kelvin_lab::study::duration;
 use kelvin_measure::Bounded;
 use kelvin_report::figure::{bounded, significant};
@@ -21,10 +22,10 @@ use kelvin_store::{GroupKind, NewGroup, Store};
 use serde_json::{Value, json};
 
 use super::groups;
-use crate::args::{Format, Global, HistoryKey};
+use crate::args::{Format, Global};
 use crate::document;
 use crate::exit::{self, Code, Stopped};
-use crate::measure::{Metrics, StoreBench};
+use crate::measure::{WithMetrics, bench};
 use crate::{live, out, paths, signal};
 
 /// What the flags say of runs that are repeated.
@@ -47,8 +48,8 @@ pub(super) fn repeat(
     global: &Global,
 ) -> Result<Code> {
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, often.format == Format::Jsonl);
-    let metrics = often.metrics.map(Metrics::start).transpose()?;
+    let live = live::for_run(global.quiet, often.format == Format::Jsonl);
+    let mut live = WithMetrics::around(live, often.metrics)?;
     let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let plan = &RepeatPlan { earlier: repeat::earlier_groups(&store, plan)?, ..plan.clone() };
@@ -60,9 +61,7 @@ pub(super) fn repeat(
     })?;
     live.message(&planned(plan, spec, group.0));
     let words = |progress: &RepeatEvent<'_>| told(progress, plan);
-    let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics)
-        .in_history(often.history)
-        .destroying(often.destroys);
+    let mut bench = bench(&store, &mut *live, &stop).in_history(often.history).destroying(often.destroys);
     let ran = repeat::run(plan, spec, group, &mut bench, &words);
     drop(bench);
     let ended = ended(ran.map(|ran| ran.ended))?;

@@ -5,6 +5,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use kelvin_lab::live::Live;
+use kelvin_lab::squeeze;
+use kelvin_lab::store_bench::{CompletedRun, StoreBenchError};
 use kelvin_measure::transaction_log::COLUMNS;
 use kelvin_report::RunReport;
 use kelvin_run::spec::LogFile;
@@ -13,9 +16,9 @@ use kelvin_workload::pgbench::Pgbench;
 
 use crate::args::{Format, Global, RunArgs, SqueezeArgs};
 use crate::document::{self, RunDocument};
-use crate::exit::{Code, Kept};
-use crate::live::{self, Live, Tui};
-use crate::measure::{CompletedRun, Metrics, StoreBench};
+use crate::exit::Code;
+use crate::live::{self, Tui};
+use crate::measure::{WithMetrics, bench};
 use crate::{out, paths, signal};
 
 /// Puts the load on and reports.
@@ -41,9 +44,13 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     args.refuse_shell_of_a_file(&spec)?;
     // The figures of a squeezed database are no part of its history.
     let history = if squeeze.is_some() { args.refuse_history()? } else { args.history()? };
-    if squeeze.is_some() {
-        SqueezeArgs::suits(&spec)?;
-    }
+    let squeeze = match squeeze {
+        Some(args) => {
+            squeeze::suits(&spec).map_err(anyhow::Error::msg)?;
+            Some(args.options()?)
+        }
+        None => None,
+    };
     kelvin_run::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.repeat(&spec)? {
         if squeeze.is_some() {
@@ -63,21 +70,20 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         begin_log(log)?;
     }
     let stop = signal::listen()?;
-    let mut live: Box<dyn Live> = if args.tui() {
+    let live: Box<dyn Live> = if args.tui() {
         Box::new(Tui::new(&spec, global.quiet, &stop)?)
     } else {
         live::for_run(global.quiet, args.output().events())
     };
-    let metrics = args.metrics().map(Metrics::start).transpose()?;
+    let mut live = WithMetrics::around(live, args.metrics())?;
     let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
-    let mut bench =
-        StoreBench::new(&store, &mut *live, &stop, metrics).in_history(history).destroying(args.destroys());
+    let mut bench = bench(&store, &mut *live, &stop).in_history(history).destroying(args.destroys());
     let done = bench.run(&mut spec, args.notes(), squeeze, None)?;
     drop(bench);
 
     let code = Code::of_run(done.judged.run.state, done.stored.failed());
-    show(&store, &store_path, done, args).context(Kept)?;
+    show(&store, &store_path, done, args).map_err(StoreBenchError::kept)?;
     Ok(code)
 }
 

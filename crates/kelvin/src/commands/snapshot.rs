@@ -1,82 +1,22 @@
-//! `kelvin snapshot`, and the reset before a run, which saves and restores snapshots by itself.
+//! `kelvin snapshot`: what resets save and restore by themselves, by hand.
 
 use anyhow::{Result, anyhow, bail};
 use kelvin_database::snapshot::{SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore};
 use kelvin_database::{Engine, Home};
-use kelvin_lab::reset::{self, DataLocation, OtherError, ResetContext, ResetError, Task};
+use kelvin_lab::live::Live;
+use kelvin_lab::open::{Opened, Purpose};
+use kelvin_lab::reset::{self, DataLocation};
+use kelvin_lab::selected_workload::SelectedWorkload;
 use kelvin_measure::Event;
 use kelvin_run::Spec;
 use kelvin_run::spec::{ResetMethod, WorkloadName};
 use kelvin_workload::Stop;
 
-use super::SelectedWorkload;
 use crate::args::{Global, SnapshotCommand, SnapshotTarget};
 use crate::exit::{Code, Stopped};
-use crate::live::{self, Live};
-use crate::open::{self, Opened, Purpose};
+use crate::live;
+use crate::measure::open;
 use crate::{out, signal};
-
-/// Brings the database into the state that every run begins with; the notes belong into the result.
-pub(crate) fn reset(
-    spec: &Spec,
-    opened: &Opened,
-    chosen: &SelectedWorkload,
-    live: &mut dyn Live,
-    stop: &Stop,
-) -> Result<Vec<String>> {
-    let task = Task {
-        engine: &*opened.engine,
-        place: &opened.place,
-        workload: chosen.get(),
-        reset: &spec.reset,
-        build: spec.build,
-        stop,
-    };
-    let mut around = BuildEnvironment { opened, chosen, live, stop };
-    reset::reset(&task, &mut around).map_err(|error| match error {
-        ResetError::Interrupted(state) => Stopped(format!("interrupted in the reset: {state}")).into(),
-        // It may say that somebody interrupted it, which the exit code is to tell.
-        ResetError::Build(inner) => match inner.downcast::<BuildError>() {
-            Ok(error) => error.0,
-            Err(other) => anyhow!(other),
-        },
-        other => anyhow!(other),
-    })
-}
-
-/// What the lab may not know: how data are built and who watches.
-struct BuildEnvironment<'a> {
-    opened: &'a Opened,
-    chosen: &'a SelectedWorkload,
-    live: &'a mut dyn Live,
-    stop: &'a Stop,
-}
-
-/// An error on its way through the lab.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct BuildError(anyhow::Error);
-
-impl ResetContext for BuildEnvironment<'_> {
-    fn report(&mut self, text: &str) {
-        self.live.message(text);
-    }
-
-    fn progress(&mut self, what: &str, done: u64, total: u64) {
-        show(self.live, what, done, total);
-    }
-
-    fn end(&mut self) {
-        self.live.end();
-    }
-
-    fn build(&mut self) -> Result<(), OtherError> {
-        let engine = &*self.opened.engine;
-        super::build::build_data(engine, self.chosen, self.live, self.stop)
-            .and_then(|()| super::check::check_data(engine, self.chosen.get(), self.live, self.stop))
-            .map_err(|error| BuildError(error).into())
-    }
-}
 
 fn show(live: &mut dyn Live, what: &str, done: u64, total: u64) {
     live.event(&Event::Progress { what: what.into(), done, total, rows: 0 });
@@ -200,7 +140,7 @@ fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global
 }
 
 fn opened(target: &SnapshotTarget, live: &mut dyn Live) -> Result<Opened> {
-    open::open(&target.target, Purpose::Existing, &mut |text| live.message(text))
+    open(&target.target, Purpose::Existing, &mut |text| live.message(text))
 }
 
 fn keeper(place: &DataLocation, way: SnapshotMethod) -> Result<Box<dyn SnapshotStore>> {

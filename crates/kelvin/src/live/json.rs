@@ -7,14 +7,14 @@ use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 use serde::Serialize;
 
-use super::{Live, Summary};
+use kelvin_lab::live::{Live, RunSummary};
 
 /// The line after a run's last event.
 #[derive(Serialize)]
 struct Last<'a> {
     event: &'static str,
     #[serde(flatten)]
-    summary: &'a Summary<'a>,
+    summary: &'a RunSummary<'a>,
 }
 
 fn line(what: &impl Serialize) {
@@ -38,7 +38,7 @@ impl Live for Json {
         line(event);
     }
 
-    fn judged(&mut self, summary: &Summary<'_>) {
+    fn judged(&mut self, summary: &RunSummary<'_>) {
         line(&Last { event: "summary", summary });
     }
 

@@ -10,50 +10,13 @@ use std::io::IsTerminal;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
+use kelvin_lab::live::Live;
 pub(crate) use status::grouped;
 pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
-use kelvin_diagnose::KeyFigure;
 use kelvin_measure::Event;
 use kelvin_run::Spec;
-use kelvin_store::{Judgement, NewRun, RunId};
-use serde::Serialize;
-
-/// What is said of a run at its end.
-#[derive(Debug, Serialize)]
-pub(crate) struct Summary<'a> {
-    /// Its number in the store.
-    pub(crate) run: i64,
-    /// Whether it counts (`state`), and why not (`reasons`).
-    #[serde(flatten)]
-    pub(crate) judgement: &'a Judgement,
-    /// Whether it counts: `state` is "counted".
-    pub(crate) valid: bool,
-    /// Transactions that failed for good.
-    pub(crate) failed: u64,
-    /// The point by which the run is known; none while no window has closed.
-    pub(crate) point: Option<u32>,
-    /// The key figures of that point, its headline first.
-    pub(crate) figures: Vec<KeyFigure>,
-}
-
-/// A view of what is going on.
-pub(crate) trait Live {
-    /// The load is about to start: what is known before it, and the plan.
-    fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec);
-
-    /// Something happened.
-    fn event(&mut self, event: &Event);
-
-    /// A sentence for the person at the terminal.
-    fn message(&mut self, text: &str);
-
-    /// A run has ended: what it is good for, and what it is known by.
-    fn judged(&mut self, _summary: &Summary<'_>) {}
-
-    /// A piece of work is over: bars and status lines give way to the lines after them.
-    fn end(&mut self);
-}
+use kelvin_store::{NewRun, RunId};
 
 /// The view for what the flags ask and standard error can show.
 pub(crate) fn for_run(quiet: bool, json: bool) -> Box<dyn Live> {

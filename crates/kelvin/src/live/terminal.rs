@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kelvin_lab::live::Live;
 use kelvin_measure::Event;
 use kelvin_measure::event::Phase;
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
-use super::Live;
 use super::fields::Fields;
 use super::status::{Status, grouped};
 use crate::out;

@@ -32,7 +32,9 @@ use kelvin_observe::sample::{BackingDevice, Source};
 
 use control::{SqueezeRecord, SqueezedResource, Valves, work};
 use group::{Controller, Group};
+use kelvin_run::Spec;
 use kelvin_run::run::{Sink, SinkError};
+use kelvin_run::spec::WorkloadName;
 use plan::Slice;
 pub use throttle::Means;
 use throttle::Throttle;
@@ -63,6 +65,22 @@ impl Default for Options {
     fn default() -> Self {
         Self { cut: 0.2, pairs: 10, slice: 3, pilot: 6, means: None }
     }
+}
+
+/// Refuses a run that cannot be squeezed.
+pub fn suits(spec: &Spec) -> Result<(), String> {
+    if spec.workload == WorkloadName::Io {
+        return Err("a squeeze cuts what a database has; I/O jobs have none".into());
+    }
+    let load = &spec.load;
+    if load.is_open_loop() || load.transactions.is_some() || load.points().len() != 1 {
+        return Err(
+            "a squeeze needs one number of users that work without a pause for as long as it takes: no --rate, \
+             --find-max, --transactions or --sweep"
+                .into(),
+        );
+    }
+    Ok(())
 }
 
 /// Resources that can be cut, and those that cannot.

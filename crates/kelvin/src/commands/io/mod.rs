@@ -10,7 +10,7 @@ pub(super) use sweep::{in_short as sweep_in_short, json as sweep_json, text as s
 
 use crate::args::Global;
 use crate::args::io::{IoArgs, IoCommand};
-use crate::exit::{self, Stopped};
+use crate::exit;
 
 /// fio's exit code for what cannot be run.
 pub(crate) const USAGE: u8 = 1;
@@ -30,7 +30,7 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
         match &args.command {
             // fio has neither: the codes are those of kelvin's other commands.
             Some(IoCommand::Plot(_) | IoCommand::Explain(_)) => exit::Code::of_error(&error).into(),
-            _ if error.downcast_ref::<Stopped>().is_some() => ExitCode::from(INTERRUPTED),
+            _ if exit::is_stop(&error) => ExitCode::from(INTERRUPTED),
             _ => ExitCode::from(USAGE),
         }
     })

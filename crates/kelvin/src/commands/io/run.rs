@@ -7,10 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use kelvin_diagnose::{Finding, Severity, io_findings};
+use kelvin_lab::live::{Live, Unkept};
+use kelvin_lab::store_bench::io_run;
 use kelvin_measure::event::Status;
-use kelvin_measure::{Clock, Event, Stop};
+use kelvin_measure::{Clock, Stop};
+use kelvin_run::Spec;
 use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher, jobfile_text};
-use kelvin_run::{Sink, SinkError, Spec};
 use kelvin_storage::control;
 use kelvin_storage::error::Location;
 use kelvin_storage::event::{IoEvent, IoWatcher};
@@ -27,8 +29,8 @@ use crate::args::Global;
 use crate::args::io::{IoArgs, IoFlags, WORKLOAD, texts};
 use crate::commands::repeat::{self, RepeatOptions};
 use crate::exit::Stopped;
-use crate::live::{self, Live, Tui};
-use crate::measure::{Metrics, StoreBench, io_run};
+use crate::live::{self, Tui};
+use crate::measure::{WithMetrics, bench};
 use crate::{out, paths, signal};
 
 /// Runs the jobs that the words name.
@@ -154,7 +156,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
         write(file.as_mut(), &seeds(&run))?;
     }
     let clock = Clock::real();
-    let mut live: Box<dyn Live> = if flags.load.tui {
+    let live: Box<dyn Live> = if flags.load.tui {
         Box::new(Tui::new(spec, global.quiet, &stop)?)
     } else {
         live::for_run(!flags.load.output.events(), flags.load.output.events())
@@ -164,13 +166,13 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
     // On the screen of --tui there is no place for sentences; they come with those after the run.
     let bandwidth = words.bandwidth_log.then(BandwidthLog::default);
     let mut view = StatusView { line, tell: voice.heard && !global.quiet && !flags.load.tui, bandwidth };
-    let metrics = flags.load.metrics.map(Metrics::start).transpose()?;
+    let mut live = WithMetrics::around(live, flags.load.metrics)?;
 
     let (kept, done) = if args.no_store {
         (None, unkept(spec, run, &mut *live, &stop, &clock, &mut view)?)
     } else {
         let store = Store::open(paths::store(global.store.as_deref())?)?;
-        let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics).in_history(flags.history()?);
+        let mut bench = bench(&store, &mut *live, &stop).in_history(flags.history()?);
         let (kept, done) = bench.run_io(spec, run, None, &clock, &mut view)?;
         (Some(kept), done)
     };
@@ -377,12 +379,5 @@ fn unkept(
     clock: &Clock,
     view: &mut StatusView,
 ) -> Result<IoRunOutcome> {
-    struct Shown<'a>(&'a mut dyn Live);
-    impl Sink for Shown<'_> {
-        fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-            self.0.event(event);
-            Ok(())
-        }
-    }
-    Ok(run.execute(spec, clock, stop, &mut Shown(live), view)?)
+    Ok(run.execute(spec, clock, stop, &mut Unkept(live), view)?)
 }

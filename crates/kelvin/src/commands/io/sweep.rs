@@ -29,7 +29,7 @@ use crate::args::io::{SweepArgs, texts};
 use crate::args::{Format, Global};
 use crate::commands::groups;
 use crate::exit::Stopped;
-use crate::measure::{Metrics, StoreBench};
+use crate::measure::{self, WithMetrics};
 use crate::{live, out, paths, signal};
 
 /// Combinations beyond these are a mistake in the lists.
@@ -94,8 +94,8 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, args.flags.load.output.events());
-    let metrics = args.flags.load.metrics.map(Metrics::start).transpose()?;
+    let live = live::for_run(global.quiet, args.flags.load.output.events());
+    let mut live = WithMetrics::around(live, args.flags.load.metrics)?;
     let store = Store::open(paths::store(global.store.as_deref())?)?;
     let group = store.begin_group(&NewGroup {
         kind: GroupKind::Sweep,
@@ -111,7 +111,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
         format!("about {} at most", duration(planned.as_secs_f64()))
     });
     live.message(&format!("group {group}: {}; {takes}", count(runs, "run")));
-    let mut bench = StoreBench::new(&store, &mut *live, &stop, metrics)
+    let mut bench = measure::bench(&store, &mut *live, &stop)
         .in_history(args.flags.history()?)
         .destroying(&args.flags.i_know_it_destroys);
     let ended = make(&plan, &base, cells, group, &mut bench);
@@ -146,7 +146,7 @@ fn make(
     base: &Spec,
     cells: Vec<Cell>,
     group: GroupId,
-    bench: &mut StoreBench<'_>,
+    bench: &mut dyn Bench,
 ) -> Result<usize, BenchError> {
     let began = Instant::now();
     let total = plan.runs();

@@ -8,15 +8,16 @@ use kelvin_database::postgres::settings::{self, Difference};
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::target::Target;
 use kelvin_database::{Engine, Error, Session};
+use kelvin_lab::directories;
 use kelvin_lab::factor::{Access, recover};
+use kelvin_lab::open;
 use kelvin_lab::undo::{Journal, ReversibleChange};
 use kelvin_run::spec::TargetName;
 
 use super::{profile, shown};
 use crate::args::{Global, ProfileArgs};
-use crate::open;
+use crate::measure::prompt;
 use crate::out;
-use crate::paths;
 
 /// Shows what differs.
 pub(super) fn diff(
@@ -110,8 +111,9 @@ pub(super) fn restore(
         },
         None => all_journals()?,
     };
-    let access = Access::new(manager.clone())
-        .with_login(|config| open::with_password(config).map_err(|error| Error::usage(format!("{error:#}"))));
+    let access = Access::new(manager.clone()).with_login(|config| {
+        open::with_password(config, prompt).map_err(|error| Error::usage(format!("{error:#}")))
+    });
     let mut nothing = true;
     for journal in journals.iter().filter(|journal| journal.exists()) {
         nothing = false;
@@ -152,7 +154,7 @@ impl Reached {
                 bail!("{target} has no server with settings; give postgres://user@host/database")
             }
         };
-        let engine = PostgresEngine::new(open::with_password(config)?);
+        let engine = PostgresEngine::new(open::with_password(config, prompt)?);
         let session = engine.connect().with_context(|| format!("cannot use {}", engine.describe()))?;
         Ok(Self { config: engine.config().clone(), engine, session })
     }
@@ -175,7 +177,7 @@ impl Reached {
 
 /// The directory of the journals, which is made if need be.
 fn journals() -> Result<PathBuf> {
-    let directory = paths::data_directory()?.join("settings");
+    let directory = directories::data()?.join("settings");
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     Ok(directory)
 }

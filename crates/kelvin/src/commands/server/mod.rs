@@ -10,15 +10,15 @@ use kelvin_database::Engine;
 use kelvin_database::managed::{Manager, Profile};
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::postgres::settings::differences;
+use kelvin_lab::directories;
 
 use crate::args::{Global, ProfileArgs, ServerCommand, ServerEngine};
 use crate::exit::Code;
 use crate::out;
-use crate::paths;
 
 /// Starts, stops, describes or changes it.
 pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
-    let manager = Manager::new(paths::servers()?);
+    let manager = Manager::new(directories::servers()?);
     let mut tell = |text: &str| {
         if !global.quiet {
             out::note(text);

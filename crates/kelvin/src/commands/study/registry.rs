@@ -5,15 +5,14 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use kelvin_lab::directories;
 use kelvin_lab::study::Folder;
-
-use crate::paths;
 
 /// Folders that are remembered; the oldest go first.
 const MOST: usize = 1000;
 
 fn file() -> Result<PathBuf> {
-    Ok(paths::data_directory()?.join("studies.json"))
+    Ok(directories::data()?.join("studies.json"))
 }
 
 /// The folders, the newest last. One that is there no more is left out.

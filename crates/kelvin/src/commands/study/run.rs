@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use kelvin_lab::BenchError;
+use kelvin_lab::open::Purpose;
 use kelvin_lab::study::{
     EnvironmentFacts, Execution, Folder, Ledger, Opening, State, StudyEnd, StudyEnvironment, StudyError,
     begin, duration, execute, facts, notebook::NotebookPart,
@@ -20,8 +21,7 @@ use super::{StudyStatus, find, plan, registry, show};
 use crate::args::{Global, StudyRunArgs};
 use crate::exit::Code;
 use crate::live;
-use crate::measure::StoreBench;
-use crate::open::{self, Purpose};
+use crate::measure::{bench, open};
 use crate::{out, paths, signal};
 
 /// A server that crashed may have much to recover; after this long it is not coming back.
@@ -65,7 +65,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
 
     let mut conditions = study_factors::make_applier(&situation, args, global.quiet)?;
     let mut database = Database { spec: &situation.study.run, store: &store, stop: stop.clone() };
-    let mut bench = StoreBench::new(&store, &mut *live, &stop, None).destroying(&args.i_know_it_destroys);
+    let mut bench = bench(&store, &mut *live, &stop).destroying(&args.i_know_it_destroys);
     let execution = Execution {
         study: &situation.study,
         plan: &situation.plan,
@@ -171,7 +171,7 @@ fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<EnvironmentFa
     if spec.workload == WorkloadName::Io {
         return Ok(facts);
     }
-    let opened = open::open(&spec.target, Purpose::Run, tell)?;
+    let opened = open(&spec.target, Purpose::Run, tell)?;
     let mut session = opened.engine.connect()?;
     facts.insert("database".into(), opened.engine.fingerprint(&mut *session)?.version);
     Ok(facts)
@@ -241,7 +241,7 @@ impl StudyEnvironment for Database<'_> {
             let there = match self.spec.workload {
                 // The jobs name their files: each run finds them again, and says what is wrong with them.
                 WorkloadName::Io => return Ok(()),
-                _ => open::open(&self.spec.target, Purpose::Run, &mut |_| {}).map(drop),
+                _ => open(&self.spec.target, Purpose::Run, &mut |_| {}).map(drop),
             };
             match there {
                 Ok(()) => return Ok(()),

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use kelvin_database::managed::Manager;
+use kelvin_lab::directories;
 use kelvin_lab::factor::{Access, Applier, Consent, recover as put_back};
 
 use super::StudyStatus;
 use crate::args::StudyRunArgs;
-use crate::paths;
 
 /// Ready to put on the first cell; nothing is changed yet.
 pub(super) fn make_applier(situation: &StudyStatus, args: &StudyRunArgs, quiet: bool) -> Result<Applier> {
@@ -26,5 +26,5 @@ pub(super) fn recover(journal: &Path) -> Result<Vec<String>> {
 }
 
 fn access() -> Result<Access> {
-    Ok(Access::new(Manager::new(paths::servers()?)))
+    Ok(Access::new(Manager::new(directories::servers()?)))
 }

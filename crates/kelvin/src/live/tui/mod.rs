@@ -16,13 +16,13 @@ use std::thread::JoinHandle;
 
 use anyhow::{Result, bail};
 use kelvin_diagnose::Context;
+use kelvin_lab::live::Live;
 use kelvin_measure::Event;
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 use kelvin_store::{NewRun, RunId};
 use kelvin_workload::Stop;
 
-use super::Live;
 use super::terminal::Terminal;
 use model::ViewHeader;
 use screen::Screen;

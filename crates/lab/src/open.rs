@@ -1,9 +1,9 @@
 //! From a target to a database that can be connected to.
 
-use std::io::IsTerminal;
+use std::fmt::Display;
+use std::io;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
 use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
 use kelvin_database::mysql::{self, MysqlEngine};
@@ -11,24 +11,31 @@ use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::target::Target;
-use kelvin_lab::reset::DataLocation;
 use kelvin_run::spec::TargetName;
 
-use crate::paths;
+use crate::directories;
+use crate::reset::DataLocation;
+use crate::store_bench::StoreBenchError;
+use crate::store_bench::error::Doing;
+
+type Result<T> = std::result::Result<T, StoreBenchError>;
+
+/// Asks the person who waits for the password of a server, which is named; none where nobody can be asked.
+pub type PasswordPrompt = fn(server: &dyn Display) -> io::Result<Option<Password>>;
 
 /// An opened database.
-pub(crate) struct Opened {
+pub struct Opened {
     /// The engine.
-    pub(crate) engine: Arc<dyn Engine>,
+    pub engine: Arc<dyn Engine>,
     /// Where it is, as far as its snapshots are concerned.
-    pub(crate) place: DataLocation,
+    pub place: DataLocation,
     /// The directory of a database that ends with this process; removed when dropped.
     _scratch: Option<tempfile::TempDir>,
 }
 
 /// What the caller wants to do with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Run a load; a temporary database will do.
     Run,
     /// Make data that stays after this process.
@@ -37,11 +44,17 @@ pub(crate) enum Purpose {
     Existing,
 }
 
-/// Opens the target and makes sure that it answers, asking for a password if it wants one.
-pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&str)) -> Result<Opened> {
+/// Opens the target and makes sure that it answers. A password that it wants and no file has is asked for by `prompt`; what
+/// takes its time, such as starting a managed server, is said by `tell`.
+pub fn open(
+    target: &TargetName,
+    purpose: Purpose,
+    prompt: PasswordPrompt,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Opened> {
     let (engine, place, scratch): (Arc<dyn Engine>, _, _) = match target.target()? {
         Target::Sqlite { path: Some(path) } if purpose == Purpose::Existing && !path.exists() => {
-            bail!("there is no file {}", path.display())
+            return Err(StoreBenchError::Refused(format!("there is no file {}", path.display())));
         }
         Target::Sqlite { path: Some(path) } => {
             let engine = SqliteEngine::open(path)?;
@@ -49,49 +62,59 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
             (Arc::new(engine), place, None)
         }
         Target::Sqlite { path: None } if purpose != Purpose::Run => {
-            bail!("without a file, SQLite's data ends with this command; give one with --target sqlite:FILE")
+            return Err(StoreBenchError::Refused(
+                "without a file, SQLite's data ends with this command; give one with --target sqlite:FILE"
+                    .into(),
+            ));
         }
         Target::Sqlite { path: None } => {
-            let scratch = paths::scratch()?;
+            let scratch = directories::scratch()?;
             let engine = SqliteEngine::open(scratch.path().join("temporary.db"))?;
             (Arc::new(engine), DataLocation::Temporary, Some(scratch))
         }
         Target::Postgres(config) => {
-            let config = with_password(*config)?;
+            let config = with_password(*config, prompt)?;
             // Found by its address, too, so that a study may name the server either way.
             let managed = managed_by_address(&config);
-            let place =
-                DataLocation::Postgres { config: Box::new(config.clone()), managed, dumps: paths::dumps()? };
+            let place = DataLocation::Postgres {
+                config: Box::new(config.clone()),
+                managed,
+                dumps: directories::dumps()?,
+            };
             (Arc::new(PostgresEngine::new(config)), place, None)
         }
         Target::Mysql(config) => {
-            let engine = MysqlEngine::new(with_mysql_password(*config)?);
+            let engine = MysqlEngine::new(with_mysql_password(*config, prompt)?);
             (Arc::new(engine), DataLocation::Mysql, None)
         }
         Target::ManagedMysql { product } => {
-            let instance =
-                kelvin_database::mysql::managed::up(&Manager::new(paths::servers()?), product, None, tell)?;
+            let instance = kelvin_database::mysql::managed::up(
+                &Manager::new(directories::servers()?),
+                product,
+                None,
+                tell,
+            )?;
             (Arc::new(MysqlEngine::new(instance.config)), DataLocation::Mysql, None)
         }
         Target::ManagedPostgres { version } => {
-            let manager = Manager::new(paths::servers()?);
+            let manager = Manager::new(directories::servers()?);
             let instance = manager.up(version, tell)?;
             let place = DataLocation::Postgres {
                 config: Box::new(instance.config()),
                 managed: Some((manager, instance.major())),
-                dumps: paths::dumps()?,
+                dumps: directories::dumps()?,
             };
             (Arc::new(PostgresEngine::new(instance.config())), place, None)
         }
     };
-    engine.connect().with_context(|| format!("cannot use {}", engine.describe()))?;
+    engine.connect().doing(format!("cannot use {}", engine.describe()))?;
     Ok(Opened { engine, place, _scratch: scratch })
 }
 
 /// The managed server whose socket this is, if it is one's.
 fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     let Host::Unix(directory) = &config.host else { return None };
-    let manager = Manager::new(paths::servers().ok()?);
+    let manager = Manager::new(directories::servers().ok()?);
     // Looking at every server of ours takes time, which nobody else's needs to cost.
     if !directory.starts_with(manager.base_dir()) && !directory.starts_with("/tmp") {
         return None;
@@ -104,9 +127,9 @@ fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
 }
 
 /// When the server wants a password that nobody has told us, looks where libpq does, then asks the person at
-/// the terminal. A server that wants none is entered without a look: nothing wrong with a file of passwords is
+/// the terminal by `prompt`. A server that wants none is entered without a look: nothing wrong with a file of passwords is
 /// to stop that.
-pub(crate) fn with_password(mut config: Config) -> Result<Config> {
+pub fn with_password(mut config: Config, prompt: PasswordPrompt) -> Result<Config> {
     let Err(error) = PostgresEngine::new(config.clone()).connect() else { return Ok(config) };
     // Any other failure is reported by the caller, who connects again.
     if !password::is_missing(&error) {
@@ -114,29 +137,20 @@ pub(crate) fn with_password(mut config: Config) -> Result<Config> {
     }
     config.password = password::find(&config, &|name| std::env::var(name).ok())?;
     if config.password.is_none() {
-        config.password = asked(&config)?;
+        config.password = prompt(&config).doing("cannot read a password")?;
     }
     Ok(config)
 }
 
 /// [`with_password`] for MySQL and MariaDB, by the places where their clients look.
-fn with_mysql_password(mut config: mysql::Config) -> Result<mysql::Config> {
+fn with_mysql_password(mut config: mysql::Config, prompt: PasswordPrompt) -> Result<mysql::Config> {
     let Err(error) = MysqlEngine::new(config.clone()).connect() else { return Ok(config) };
     if !password::is_missing(&error) {
         return Ok(config);
     }
     config.password = mysql::password::find(&|name| std::env::var(name).ok())?;
     if config.password.is_none() {
-        config.password = asked(&config)?;
+        config.password = prompt(&config).doing("cannot read a password")?;
     }
     Ok(config)
-}
-
-/// The password that the person at the terminal types, if there is one.
-fn asked(server: &dyn std::fmt::Display) -> Result<Option<Password>> {
-    if !std::io::stdin().is_terminal() {
-        return Ok(None);
-    }
-    let prompt = format!("Password for {server}: ");
-    Ok(Some(Password::new(rpassword::prompt_password(prompt).context("cannot read a password")?)))
 }

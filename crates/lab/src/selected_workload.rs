@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
 use kelvin_database::{Engine, Error, ErrorClass};
 use kelvin_observe::host::Host;
 use kelvin_run::Spec;
@@ -11,6 +10,10 @@ use kelvin_workload::Workload;
 use kelvin_workload::pgbench::{self, Pgbench};
 use kelvin_workload::tproc_c::TprocC;
 
+use crate::store_bench::StoreBenchError;
+
+type Result<T> = std::result::Result<T, StoreBenchError>;
+
 /// Says what was being done when the database failed. What the user got wrong says so itself.
 pub(crate) fn while_doing(what: &'static str) -> impl Fn(Error) -> Error {
     move |error| if error.class() == ErrorClass::Usage { error } else { error.context(what) }
@@ -18,8 +21,10 @@ pub(crate) fn while_doing(what: &'static str) -> impl Fn(Error) -> Error {
 
 /// A workload, and what only its own kind can tell.
 #[derive(Debug)]
-pub(crate) enum SelectedWorkload {
+pub enum SelectedWorkload {
+    /// TPROC-C.
     TprocC(TprocC),
+    /// pgbench, and scripts of the user's in its language.
     Pgbench(Pgbench),
 }
 
@@ -29,13 +34,16 @@ impl SelectedWorkload {
             WorkloadName::TprocC => Self::TprocC(TprocC::new(spec.tproc_c.clone())?),
             WorkloadName::Pgbench => Self::Pgbench(Pgbench::new(spec.pgbench.clone())?),
             WorkloadName::Script => Self::Pgbench(Pgbench::script(spec.script.clone().into())?),
-            WorkloadName::Io => bail!("I/O jobs run on files and devices, not on a database"),
+            WorkloadName::Io => {
+                let why = "I/O jobs run on files and devices, not on a database";
+                return Err(StoreBenchError::Refused(why.into()));
+            }
         })
     }
 
     /// The workload, when this engine can carry it. What nobody said of pgbench's tables (scale factor, fillfactor,
     /// foreign keys, unlogged tables) becomes what the database holds, and stands in `spec` from then on.
-    pub(crate) fn for_engine(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
+    pub fn for_engine(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
         let chosen = Self::new(spec)?;
         chosen.get().check_engine(engine)?;
         if spec.workload == WorkloadName::Pgbench {
@@ -61,7 +69,7 @@ impl SelectedWorkload {
     }
 
     /// As every command sees it.
-    pub(crate) fn get(&self) -> &dyn Workload {
+    pub fn get(&self) -> &dyn Workload {
         match self {
             Self::TprocC(workload) => workload,
             Self::Pgbench(workload) => workload,
@@ -69,7 +77,7 @@ impl SelectedWorkload {
     }
 
     /// Looks at the data; see [`Workload::inspect`].
-    pub(crate) fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
+    pub fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let notes = match self {
             Self::TprocC(workload) => workload.inspect(engine),
             Self::Pgbench(workload) => workload.inspect(engine),
@@ -78,7 +86,7 @@ impl SelectedWorkload {
     }
 
     /// For the driver.
-    pub(crate) fn shared(self) -> Arc<dyn Workload> {
+    pub fn shared(self) -> Arc<dyn Workload> {
         match self {
             Self::TprocC(workload) => Arc::new(workload),
             Self::Pgbench(workload) => Arc::new(workload),
@@ -86,7 +94,7 @@ impl SelectedWorkload {
     }
 
     /// The size of the data against the server's cache and memory, for workloads whose reader thinks in them.
-    pub(crate) fn working_set(&self, engine: &dyn Engine) -> Result<Option<String>> {
+    pub fn working_set(&self, engine: &dyn Engine) -> Result<Option<String>> {
         let Self::Pgbench(pgbench) = self else { return Ok(None) };
         if !pgbench.uses_tables() {
             return Ok(None);
@@ -99,7 +107,7 @@ impl SelectedWorkload {
     }
 
     /// What is left after an interrupted build.
-    pub(crate) fn unfinished(&self) -> &'static str {
+    pub fn unfinished(&self) -> &'static str {
         match self {
             Self::TprocC(_) => {
                 "the warehouses that are complete stay, and the same command goes on from there"
@@ -107,4 +115,15 @@ impl SelectedWorkload {
             Self::Pgbench(_) => "the tables are not complete, and the same command makes them anew",
         }
     }
+}
+
+/// Refuses a database that does not hold the workload's complete data.
+pub fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()> {
+    if !workload.is_built(engine)? {
+        let (target, name) = (engine.describe(), workload.name());
+        return Err(StoreBenchError::Refused(format!(
+            "{target} holds no complete {name} data of this kind; make it with `kelvin build`, or leave --no-build out"
+        )));
+    }
+    Ok(())
 }

@@ -1,0 +1,53 @@
+//! Who watches while runs are made: a terminal, a page, nobody.
+
+use kelvin_diagnose::KeyFigure;
+use kelvin_measure::Event;
+use kelvin_run::{Sink, SinkError, Spec};
+use kelvin_store::{Judgement, NewRun, RunId};
+use serde::Serialize;
+
+/// What is said of a run at its end.
+#[derive(Debug, Serialize)]
+pub struct RunSummary<'a> {
+    /// Its number in the store.
+    pub run: i64,
+    /// Whether it counts (`state`), and why not (`reasons`).
+    #[serde(flatten)]
+    pub judgement: &'a Judgement,
+    /// Whether it counts: `state` is "counted".
+    pub valid: bool,
+    /// Transactions that failed for good.
+    pub failed: u64,
+    /// The point by which the run is known; none while no window has closed.
+    pub point: Option<u32>,
+    /// The key figures of that point, its headline first.
+    pub figures: Vec<KeyFigure>,
+}
+
+/// A view of what is going on.
+pub trait Live {
+    /// The load is about to start: what is known before it, and the plan.
+    fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec);
+
+    /// Something happened.
+    fn event(&mut self, event: &Event);
+
+    /// A sentence for the person who waits.
+    fn message(&mut self, text: &str);
+
+    /// A run has ended: what it is good for, and what it is known by.
+    fn judged(&mut self, _summary: &RunSummary<'_>) {}
+
+    /// A piece of work is over: bars and status lines give way to the lines after them.
+    fn end(&mut self);
+}
+
+/// Shows events that are not kept: those of work that belongs to no run.
+pub struct Unkept<'a>(pub &'a mut dyn Live);
+
+impl Sink for Unkept<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.0.event(event);
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Why there is no run, or none that can be shown.
+
+use kelvin_run::RunError;
+use kelvin_store::RunId;
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a run was not made, or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreBenchError {
+    /// Something else failed before the run began; nothing was measured.
+    #[error(transparent)]
+    Failed(Cause),
+    /// The same, and what was being done.
+    #[error("{what}")]
+    FailedWhile {
+        /// What was being done, such as "cannot use sqlite:x.db".
+        what: String,
+        /// What failed.
+        source: Cause,
+    },
+    /// What was asked for cannot be done; nothing was measured.
+    #[error("{0}")]
+    Refused(String),
+    /// The check of freshly built data could not be done.
+    #[error(transparent)]
+    Check(RunError),
+    /// Somebody asked to stop; in words, what that left behind.
+    #[error("{0}")]
+    Stopped(String),
+    /// A run that was begun, and is kept, was ended by an error.
+    #[error("run {0} ended early")]
+    EndedEarly(RunId, #[source] RunError),
+    /// Something went wrong after the measurement, which is kept.
+    #[error("the run was measured and is stored, but cannot be shown")]
+    Kept(#[source] Cause),
+}
+
+impl StoreBenchError {
+    /// An error after the measurement.
+    pub fn kept(cause: impl Into<Cause>) -> Self {
+        Self::Kept(cause.into())
+    }
+
+    /// The error of the run, or of a check of its data, if it is one.
+    pub fn run_error(&self) -> Option<&RunError> {
+        match self {
+            Self::Check(error) | Self::EndedEarly(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Adds what was being done to an error.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: impl Into<String>) -> Result<T, StoreBenchError>;
+}
+
+impl<T, E: Into<Cause>> Doing<T> for Result<T, E> {
+    fn doing(self, what: impl Into<String>) -> Result<T, StoreBenchError> {
+        self.map_err(|error| StoreBenchError::FailedWhile { what: what.into(), source: error.into() })
+    }
+}
+
+macro_rules! failed {
+    ($($error:ty),*) => { $(
+        impl From<$error> for StoreBenchError {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.into())
+            }
+        }
+    )* };
+}
+
+failed!(
+    kelvin_database::Error,
+    kelvin_storage::Error,
+    kelvin_store::Error,
+    crate::reset::ResetError,
+    serde_json::Error
+);

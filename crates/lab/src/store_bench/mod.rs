@@ -1,0 +1,346 @@
+//! Runs on the opened target, kept in the store: one, or one after another for those that plan several. What has no terminal,
+//! such as a page or an agent, makes runs with it as the command does.
+
+pub(crate) mod error;
+mod prepare;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kelvin_database::Engine;
+use kelvin_diagnose::{Evidence, RunJudgements, judge};
+use kelvin_measure::event::{RatePeriod, Status};
+use kelvin_measure::{Clock, Event};
+use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher};
+use kelvin_run::spec::WorkloadName;
+use kelvin_run::{Environment, Run, RunError, Sink, SinkError, Spec};
+use kelvin_storage::control::RunOptions;
+use kelvin_storage::event::{IoEvent, IoWatcher};
+use kelvin_storage::probe::StorageFacts;
+use kelvin_store::{GroupId, GroupSlot, Judgement, NewRun, RunId, RunState, RunWriter, Store, StoredRun};
+use kelvin_workload::{Stop, Workload};
+
+use crate::bench::{Bench, BenchError, Measured, Planned};
+use crate::live::{Live, RunSummary};
+use crate::open::{self, PasswordPrompt, Purpose};
+use crate::squeeze;
+
+use error::Doing;
+pub use error::StoreBenchError;
+pub use prepare::{build_data, check_data};
+
+type Result<T> = std::result::Result<T, StoreBenchError>;
+
+/// Makes runs and keeps them in a store.
+pub struct StoreBench<'a> {
+    store: &'a Store,
+    live: &'a mut dyn Live,
+    stop: &'a Stop,
+    origin: RunOrigin,
+    history: Option<HistoryKey>,
+    destroys: Vec<PathBuf>,
+}
+
+/// Who makes the runs.
+#[derive(Debug, Clone)]
+pub struct RunOrigin {
+    /// The command line that repeats the run, quoted for a shell; empty where there is none. It is kept with the run.
+    pub command: String,
+    /// Whom to ask for a password.
+    pub prompt: PasswordPrompt,
+}
+
+/// Where a run is kept in the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryKey {
+    /// The branch.
+    pub branch: String,
+    /// The testbed; none for the one that the surroundings tell.
+    pub testbed: Option<String>,
+}
+
+/// A run that was made.
+pub struct CompletedRun {
+    /// As it was stored.
+    pub stored: StoredRun,
+    /// What was seen of it.
+    pub evidence: Evidence,
+    /// Whether it counts.
+    pub judged: RunJudgements,
+}
+
+impl<'a> StoreBench<'a> {
+    /// Runs are kept in `store`, seen in `live`, ended early by `stop`.
+    pub fn new(store: &'a Store, live: &'a mut dyn Live, stop: &'a Stop, origin: RunOrigin) -> Self {
+        Self { store, live, stop, origin, history: None, destroys: Vec::new() }
+    }
+
+    /// The same, whose I/O jobs may write to these block devices whatever they hold.
+    #[must_use]
+    pub fn destroying(mut self, devices: &[PathBuf]) -> Self {
+        self.destroys = devices.to_vec();
+        self
+    }
+
+    /// The same, which keeps its runs in the history as well.
+    #[must_use]
+    pub fn in_history(mut self, history: Option<HistoryKey>) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// Opens the target, makes missing data, and runs; with a `squeeze`, resources are cut in turn, and the window takes as
+    /// long as that needs. `notes` are kept with the run. `spec` says afterwards what the run took from the database.
+    pub fn run(
+        &mut self,
+        spec: &mut Spec,
+        mut notes: Vec<String>,
+        squeeze: Option<squeeze::Options>,
+        member: Option<(GroupId, &GroupSlot)>,
+    ) -> Result<CompletedRun> {
+        if spec.workload == WorkloadName::Io {
+            let run = io_run(spec, &self.destroys, None)?;
+            return Ok(self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?.0);
+        }
+        let opened =
+            open::open(&spec.target, Purpose::Run, self.origin.prompt, &mut |text| self.live.message(text))?;
+        let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)
+            .doing("reading the version and the settings of the database")?;
+        prepare::warn_of_faults(spec, &environment, self.live, &mut notes);
+        let workload = prepare::prepare(spec, &opened, self.live, self.stop, &mut notes)?;
+        let squeeze = squeeze
+            .map(|options| prepare::squeeze(options, spec, &*opened.engine, &mut notes))
+            .transpose()?;
+
+        // Again: what was made meanwhile has a size.
+        let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
+        let info = self.new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
+        let writer = self.begin(&info, &environment, member, spec)?;
+        let id = writer.id();
+
+        let run = Run {
+            engine: Arc::clone(&opened.engine),
+            workload,
+            spec,
+            clock: Clock::real(),
+            stop: self.stop.clone(),
+        };
+        let mut sinks = Sinks { writer, live: &mut *self.live };
+        let outcome = match squeeze {
+            Some(squeeze) => {
+                let series = kelvin_run::series(run.workload.kinds(), false);
+                run.execute(&mut squeeze.around(&mut sinks, &series, &run.clock))
+            }
+            None => run.execute(&mut sinks),
+        };
+        let mut points = (0..).zip(outcome.iter().flat_map(|outcome| &outcome.points));
+        let summed = points.try_for_each(|(point, result)| sinks.writer.set_totals(point, &result.totals));
+        drop(sinks);
+        self.live.end();
+        let done = self.ended(id, outcome.map(drop))?;
+        summed.map(|()| done).map_err(StoreBenchError::kept)
+    }
+
+    /// Judges a run that has ended by what was stored of it, and keeps that for the lists; also of one whose error is told
+    /// and has nothing to show.
+    fn ended(&mut self, id: RunId, ended: std::result::Result<(), RunError>) -> Result<CompletedRun> {
+        let judged = self.judged(id, ended.as_ref().err());
+        ended.map_err(|error| StoreBenchError::EndedEarly(id, error))?;
+        judged.map_err(StoreBenchError::kept)
+    }
+
+    fn judged(&mut self, id: RunId, error: Option<&RunError>) -> Result<CompletedRun> {
+        let stored = self.store.load(id)?;
+        let evidence = Evidence::from_run(&stored)?;
+        let mut judged = judge(&stored, &evidence)?;
+        if let (Some(error), RunState::Partial) = (error, judged.run.state) {
+            // The store could not take the run's end.
+            judged.run = Judgement {
+                state: RunState::Failed,
+                reasons: vec![format!("it was ended by an error: {error}")],
+            };
+        }
+        let kept = self.store.keep_judgement(id, &judged.run);
+        let point = stored.best_point();
+        let figures =
+            point.map(|point| kelvin_diagnose::key_figures(&stored, &evidence, point, &[])).transpose()?;
+        self.live.judged(&RunSummary {
+            run: id.0,
+            valid: judged.run.counts(),
+            judgement: &judged.run,
+            failed: stored.failed(),
+            point,
+            figures: figures.unwrap_or_default(),
+        });
+        kept?;
+        Ok(CompletedRun { stored, evidence, judged })
+    }
+
+    /// Runs I/O jobs. What they tell goes to `view`, too.
+    pub fn run_io(
+        &mut self,
+        spec: &Spec,
+        run: IoRun,
+        member: Option<(GroupId, &GroupSlot)>,
+        clock: &Clock,
+        view: &mut dyn IoRunWatcher,
+    ) -> Result<(CompletedRun, IoRunOutcome)> {
+        let environment = Environment::of_files(run.target(), run.filesystem_path().as_deref());
+        let info = NewRun {
+            workload: spec.workload.as_str().into(),
+            target: run.target(),
+            label: spec.label.clone(),
+            spec_toml: spec.to_toml(),
+            command: self.origin.command.clone(),
+            seed: spec.load.seed,
+            random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
+            kelvin_version: env!("CARGO_PKG_VERSION").into(),
+            kinds: run.series(),
+            headline: "IOPS".into(),
+            headline_per: RatePeriod::Second,
+            counter_names: run.counters(),
+            notes: run.notes(),
+            environment: serde_json::to_value(&environment)?,
+            started: jiff::Timestamp::now(),
+        };
+        let writer = self.begin(&info, &environment, member, spec)?;
+        let id = writer.id();
+        let mut sinks = Sinks { writer, live: &mut *self.live };
+        let done = run.execute(spec, clock, self.stop, &mut sinks, view);
+        let mut points = done.iter().flat_map(|done| &done.totals);
+        let summed = points.try_for_each(|(point, totals)| sinks.writer.set_totals(*point, totals));
+        drop(sinks);
+        self.live.end();
+        let (done, ended) = match done {
+            Ok(done) => (Some(done), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let kept = self.ended(id, ended)?;
+        summed.map_err(StoreBenchError::kept)?;
+        let done = done.ok_or_else(|| StoreBenchError::Refused("the jobs ended without a result".into()))?;
+        Ok((kept, done))
+    }
+
+    /// Puts a run that is about to begin into the store, its group and the history.
+    fn begin(
+        &mut self,
+        info: &NewRun,
+        environment: &Environment,
+        member: Option<(GroupId, &GroupSlot)>,
+        spec: &Spec,
+    ) -> Result<RunWriter> {
+        let writer = self.store.begin_run(info)?;
+        let id = writer.id();
+        if let Some(HistoryKey { branch, testbed }) = &self.history {
+            let testbed = testbed.clone().unwrap_or_else(|| environment.client_host.testbed());
+            self.store.enter_history(id, branch, &testbed)?;
+        }
+        if let Some((group, slot)) = member {
+            self.store.enter_group(group, id, slot)?;
+        }
+        self.live.begin(id, info, spec);
+        Ok(writer)
+    }
+
+    /// What is known of a run of a workload before it begins.
+    fn new_run(
+        &self,
+        spec: &Spec,
+        engine: &dyn Engine,
+        workload: &dyn Workload,
+        notes: Vec<String>,
+        environment: &Environment,
+    ) -> Result<NewRun> {
+        Ok(NewRun {
+            workload: workload.name().into(),
+            target: engine.describe(),
+            label: spec.label.clone(),
+            spec_toml: spec.to_toml(),
+            command: self.origin.command.clone(),
+            seed: spec.load.seed,
+            random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
+            kelvin_version: env!("CARGO_PKG_VERSION").into(),
+            kinds: kelvin_run::series(workload.kinds(), spec.load.is_open_loop()),
+            headline: workload.headline().into(),
+            headline_per: workload.headline_per(),
+            counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
+            notes,
+            environment: serde_json::to_value(environment)?,
+            started: jiff::Timestamp::now(),
+        })
+    }
+
+    /// One run of a group, and what is to be known of it.
+    fn member(&mut self, planned: &Planned<'_>) -> Result<Measured> {
+        let began = Instant::now();
+        let mut spec = planned.spec.clone();
+        let done = self.run(&mut spec, Vec::new(), None, Some((planned.group, planned.slot)))?;
+        let (run, status) = (done.stored.id, done.stored.status);
+        if status == Status::Interrupted {
+            return Err(StoreBenchError::Stopped(format!(
+                "run {run} was interrupted; it is kept and does not count"
+            )));
+        }
+        let figures = kelvin_diagnose::key_figures(&done.stored, &done.evidence, 0, planned.metrics)?;
+        Ok(Measured { run, figures, judgement: done.judged.run, seconds: began.elapsed().as_secs_f64() })
+    }
+}
+
+impl Bench for StoreBench<'_> {
+    fn measure(&mut self, planned: &Planned<'_>) -> std::result::Result<Measured, BenchError> {
+        self.member(planned).map_err(|error| {
+            if self.stop.requested() {
+                return BenchError::Interrupted;
+            }
+            BenchError::Failed(error.into())
+        })
+    }
+
+    fn report(&mut self, text: &str) {
+        self.live.message(text);
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.requested()
+    }
+}
+
+/// The jobs of a specification with their targets found; nothing is written yet. States and dumps of `verify` go to `aux`.
+pub fn io_run(spec: &Spec, destroys: &[PathBuf], aux: Option<PathBuf>) -> Result<IoRun> {
+    let jobs = spec.io.jobs(spec.load.seed)?;
+    let options = RunOptions {
+        read_only: spec.io.read_only,
+        destroy: destroys.to_vec(),
+        prepare: spec.io.prepare,
+        aux_directory: aux,
+        ..RunOptions::default()
+    };
+    Ok(IoRun::prepare(jobs, options)?)
+}
+
+/// Nobody looks at what the jobs tell beside the run's events.
+pub struct Unseen;
+
+impl IoWatcher for Unseen {
+    fn event(&mut self, _event: &IoEvent<'_>) {}
+}
+
+impl IoRunWatcher for Unseen {
+    // The facts are kept with the run, and its findings are told with it.
+    fn looked(&mut self, _facts: &StorageFacts) {}
+}
+
+/// Every consumer of a run's events. The store comes first: what the live view shows is kept.
+struct Sinks<'a> {
+    writer: RunWriter,
+    live: &'a mut dyn Live,
+}
+
+impl Sink for Sinks<'_> {
+    fn event(&mut self, event: &Event) -> std::result::Result<(), SinkError> {
+        self.writer.consume(event)?;
+        self.live.event(event);
+        Ok(())
+    }
+}

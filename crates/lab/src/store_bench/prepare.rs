@@ -1,0 +1,250 @@
+//! What comes before a run: data that are missing or must be as they were, and what the reader of its result has to know.
+
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+
+use kelvin_database::{Engine, Home};
+use kelvin_measure::event::Phase;
+use kelvin_measure::{Clock, Event};
+use kelvin_run::spec::{Build, Span, WorkloadName};
+use kelvin_run::{Environment, Spec};
+use kelvin_workload::{BuildProgress, Stop, Workload};
+
+use super::error::Doing;
+use super::{Result, StoreBenchError};
+use crate::live::{Live, Unkept};
+use crate::open::Opened;
+use crate::reset::{self, OtherError, ResetContext, ResetError, Task};
+use crate::selected_workload::{SelectedWorkload, must_be_built, while_doing};
+use crate::squeeze::{self, Squeeze};
+
+/// Makes the data if it is not there and looks at it; what the result's reader has to know is added to `notes`.
+pub(super) fn prepare(
+    spec: &mut Spec,
+    opened: &Opened,
+    live: &mut dyn Live,
+    stop: &Stop,
+    notes: &mut Vec<String>,
+) -> Result<Arc<dyn Workload>> {
+    let engine = &*opened.engine;
+    let mut chosen = SelectedWorkload::for_engine(engine, spec)?;
+    if !spec.reset.is_nothing() {
+        notes.extend(restore(spec, opened, &chosen, live, stop)?);
+    } else if !chosen.get().is_built(engine).map_err(while_doing("looking for the workload's data"))? {
+        if spec.build == Build::Never {
+            must_be_built(chosen.get(), engine)?;
+        }
+        build_data(engine, &chosen, live, stop)?;
+        check_data(engine, chosen.get(), live, stop)?;
+    }
+    if let SelectedWorkload::Pgbench(pgbench) = &chosen {
+        pgbench.vacuum(engine).doing("cannot vacuum before the run; --no-vacuum leaves it out")?;
+        if spec.check && !pgbench.is_checked() {
+            notes
+                .push("--check: no condition tells whether these scripts did right; none was checked".into());
+        }
+    }
+    notes.extend(chosen.inspect(engine)?);
+    if let SelectedWorkload::TprocC(tproc_c) = &chosen {
+        spec.tproc_c.warehouses = tproc_c.options().warehouses;
+    }
+    notes.extend(chosen.working_set(engine)?);
+    notes.extend(cautions(spec, engine));
+    Ok(chosen.shared())
+}
+
+/// Names the faults that are known of the server's version, before anything is done there. A TPROC-C run on such a
+/// server is checked: a broken condition must not be overlooked.
+pub(super) fn warn_of_faults(
+    spec: &mut Spec,
+    environment: &Environment,
+    live: &mut dyn Live,
+    notes: &mut Vec<String>,
+) {
+    let faults = environment.database.iter().flat_map(|database| &database.faults);
+    let mut told: Vec<String> = faults
+        .map(|fault| format!("{}: {}. {} ({})", fault.versions, fault.what, fault.effect, fault.source))
+        .collect();
+    if !told.is_empty() && spec.workload == WorkloadName::TprocC && !spec.check {
+        spec.check = true;
+        told.push(
+            "the consistency conditions are checked after the run, because of the server's known fault"
+                .into(),
+        );
+    }
+    for text in told {
+        live.message(&format!("warning: {text}"));
+        notes.push(text);
+    }
+}
+
+/// What a reader of the figures has to know about how they came to be.
+fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
+    let mut cautions = Vec::new();
+    cautions.extend(engine.home().and_then(Home::caution).map(str::to_owned));
+    let long_enough = |span: Span| span >= Span::seconds(60);
+    if spec.workload == WorkloadName::TprocC
+        && spec.tproc_c.keying_and_thinking
+        && !(long_enough(spec.load.ramp_up) && long_enough(spec.load.duration))
+    {
+        cautions.push(
+            "with keying and thinking a New-Order takes 30 s on average before anything is sent: a ramp-up or a \
+             window under a minute sees the short transactions only"
+                .into(),
+        );
+    }
+    cautions
+}
+
+/// Brings the database into the state that every run begins with; the notes belong into the result.
+fn restore(
+    spec: &Spec,
+    opened: &Opened,
+    chosen: &SelectedWorkload,
+    live: &mut dyn Live,
+    stop: &Stop,
+) -> Result<Vec<String>> {
+    let task = Task {
+        engine: &*opened.engine,
+        place: &opened.place,
+        workload: chosen.get(),
+        reset: &spec.reset,
+        build: spec.build,
+        stop,
+    };
+    let mut around = BuildEnvironment { opened, chosen, live, stop };
+    reset::reset(&task, &mut around).map_err(|error| match error {
+        ResetError::Interrupted(state) => {
+            StoreBenchError::Stopped(format!("interrupted in the reset: {state}"))
+        }
+        // It may say that somebody interrupted it, which the exit code is to tell.
+        ResetError::Build(inner) => match inner.downcast::<StoreBenchError>() {
+            Ok(error) => *error,
+            Err(other) => StoreBenchError::Failed(other),
+        },
+        other => other.into(),
+    })
+}
+
+/// How data are built in a reset, and who watches.
+struct BuildEnvironment<'a> {
+    opened: &'a Opened,
+    chosen: &'a SelectedWorkload,
+    live: &'a mut dyn Live,
+    stop: &'a Stop,
+}
+
+impl ResetContext for BuildEnvironment<'_> {
+    fn report(&mut self, text: &str) {
+        self.live.message(text);
+    }
+
+    fn progress(&mut self, what: &str, done: u64, total: u64) {
+        self.live.event(&Event::Progress { what: what.into(), done, total, rows: 0 });
+    }
+
+    fn end(&mut self) {
+        self.live.end();
+    }
+
+    fn build(&mut self) -> std::result::Result<(), OtherError> {
+        let engine = &*self.opened.engine;
+        build_data(engine, self.chosen, self.live, self.stop)
+            .and_then(|()| check_data(engine, self.chosen.get(), self.live, self.stop))
+            .map_err(OtherError::from)
+    }
+}
+
+/// Builds the data of a workload; progress goes to `live`.
+pub fn build_data(
+    engine: &dyn Engine,
+    chosen: &SelectedWorkload,
+    live: &mut dyn Live,
+    stop: &Stop,
+) -> Result<()> {
+    let workload = chosen.get();
+    if let Some(size) = chosen.working_set(engine)? {
+        live.message(&size);
+    }
+    let since = Instant::now();
+    let (sender, receiver) = mpsc::channel();
+    let progress = Sender(sender);
+    let built = std::thread::scope(|scope| {
+        // The progress moves into the thread, so that the channel ends with the work.
+        let work = scope.spawn(move || workload.build(engine, &progress, stop));
+        for event in receiver {
+            live.event(&event);
+        }
+        work.join()
+    });
+    live.end();
+    match built {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) if stop.requested() => {
+            return Err(StoreBenchError::Stopped(format!("interrupted; {}", chosen.unfinished())));
+        }
+        Ok(Err(error)) => return Err(error).doing(format!("cannot build {}", workload.name())),
+        Err(_) => return Err(StoreBenchError::Refused("the loader panicked".into())),
+    }
+    live.message(&format!("built in {:.1} s", since.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+struct Sender(mpsc::Sender<Event>);
+
+impl BuildProgress for Sender {
+    fn update(&self, what: &str, done: u64, total: u64, rows: u64) {
+        // Nobody listens only when the command is ending.
+        let _ = self.0.send(Event::Progress { what: what.into(), done, total, rows });
+    }
+}
+
+/// Checks freshly loaded data; a condition that does not hold right after the load is an error.
+pub fn check_data(
+    engine: &dyn Engine,
+    workload: &dyn Workload,
+    live: &mut dyn Live,
+    stop: &Stop,
+) -> Result<()> {
+    let mut sink = Unkept(&mut *live);
+    let lines = kelvin_run::run::check_consistency(
+        engine,
+        workload,
+        &Clock::real(),
+        stop,
+        Phase::CheckBefore,
+        &mut sink,
+    )
+    .map_err(StoreBenchError::Check)?;
+    live.end();
+    if stop.requested() {
+        let text = "interrupted in the check after the build; the data is complete";
+        return Err(StoreBenchError::Stopped(text.into()));
+    }
+    if let Some(line) = lines.iter().find(|line| line.fails()) {
+        return Err(StoreBenchError::Refused(format!(
+            "consistency condition {} ({}) does not hold after the load: {}",
+            line.number, line.name, line.detail
+        )));
+    }
+    if !lines.is_empty() {
+        live.message(&format!("all {} consistency conditions hold after the load", lines.len()));
+    }
+    Ok(())
+}
+
+/// Takes the server in hand and gives the window the length that the slices need.
+pub(super) fn squeeze(
+    options: squeeze::Options,
+    spec: &mut Spec,
+    engine: &dyn Engine,
+    notes: &mut Vec<String>,
+) -> Result<Squeeze> {
+    squeeze::suits(spec).map_err(StoreBenchError::Refused)?;
+    let users = spec.load.points().first().map_or(1, |(users, _)| *users);
+    let squeeze =
+        Squeeze::prepare(options, engine, users, spec.load.seed).map_err(StoreBenchError::Refused)?;
+    spec.load.duration = Span::seconds(squeeze.seconds());
+    notes.push("resources were cut during this run: its figures are those of a squeezed database".into());
+    Ok(squeeze)
+}

@@ -33,6 +33,10 @@ struct Release {
     commit: String,
     /// The time of the commit in seconds since 1970: no file is younger, so that a second build gives the same bytes.
     epoch: String,
+    /// The same time as in mail, which is how Debian's changelogs have it.
+    date: String,
+    /// Who made the commit: name and address of the packages' maintainer.
+    maintainer: String,
 }
 
 impl Release {
@@ -47,6 +51,8 @@ impl Release {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: git(&["rev-parse", "--short=12", "HEAD"])?,
             epoch: git(&["show", "-s", "--format=%ct", "HEAD"])?,
+            date: git(&["show", "-s", "--format=%cD", "HEAD"])?,
+            maintainer: git(&["show", "-s", "--format=%cn <%ce>", "HEAD"])?,
             top,
         })
     }

@@ -26,6 +26,7 @@ pub(super) fn try_out(root: &Root, release: &Release, package: &Path, run: &[&st
         "usr/share/bash-completion/completions/kelvin",
         "usr/lib/systemd/user/kelvin-serve.service",
         "usr/share/doc/kelvin-bench/copyright",
+        "usr/share/doc/kelvin-bench/changelog.gz",
     ] {
         ensure!(root.path(file).is_file(), "the package has no /{file}");
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{PACKAGE, Release, quiet, stage, text};
 
@@ -22,11 +22,13 @@ pub(super) fn debian(release: &Release, root: &Path, compression: &str) -> Resul
     let kib = kib.split_whitespace().next().unwrap_or("0");
     let tree = release.directory.join("debian");
     quiet(Command::new("cp").arg("--archive").arg(root).arg(&tree))?;
+    papers(release, &tree)?;
     let control = format!(
-        "Package: {PACKAGE}\nVersion: {}\nArchitecture: amd64\nMaintainer: Kelvin's maintainers <nobody@localhost>\n\
+        "Package: {PACKAGE}\nVersion: {}\nArchitecture: amd64\nMaintainer: {}\n\
          Installed-Size: {kib}\nSection: database\nPriority: optional\nRecommends: ca-certificates\n\
          Suggests: postgresql, mariadb-server, librsvg2-bin\nDescription: {SUMMARY}\n {}\n",
         release.version,
+        release.maintainer,
         DESCRIPTION.join("\n ")
     );
     stage::write(&tree.join("DEBIAN/control"), &control)?;
@@ -40,6 +42,53 @@ pub(super) fn debian(release: &Release, root: &Path, compression: &str) -> Resul
     )?;
     std::fs::remove_dir_all(tree)?;
     Ok(())
+}
+
+/// What Debian's policy asks of every package: copyright, changelog, and why it is linked statically.
+fn papers(release: &Release, tree: &Path) -> Result<()> {
+    let documents = tree.join("usr/share/doc").join(PACKAGE);
+    // Debian has the text of the license in a place of its own.
+    std::fs::remove_file(documents.join("LICENSE"))?;
+    let charts = release.top.join("crates/report/vendor/uplot/LICENSE");
+    let charts = std::fs::read_to_string(&charts).with_context(|| charts.display().to_string())?;
+    stage::write(&documents.join("copyright"), &copyright(release, &charts)?)?;
+    let changelog = documents.join("changelog");
+    stage::write(
+        &changelog,
+        &format!(
+            "{PACKAGE} ({}) unstable; urgency=medium\n\n  * Commit {}; what is new is in CHANGELOG.md.\n\n -- {}  {}\n",
+            release.version, release.commit, release.maintainer, release.date
+        ),
+    )?;
+    quiet(Command::new("gzip").args(["--no-name", "--best"]).arg(&changelog))?;
+    stage::write(
+        &tree.join("usr/share/lintian/overrides").join(PACKAGE),
+        &format!(
+            "# It is linked statically: one executable for every distribution. As it is position-independent, too, lintian takes \
+             it for a library.\n{PACKAGE}: shared-library-lacks-prerequisites [usr/bin/kelvin]\n"
+        ),
+    )
+}
+
+/// Machine-readable, version 1.0. `charts` is the license of the charts' script, which is part of the executable.
+fn copyright(release: &Release, charts: &str) -> Result<String> {
+    let year = release.date.split_whitespace().nth(3).context("the commit has no year")?;
+    let (holder, terms) = charts
+        .split_once("Copyright (c) ")
+        .and_then(|(_, rest)| rest.split_once('\n'))
+        .context("the license of uPlot has no copyright notice")?;
+    let terms: Vec<&str> =
+        terms.trim().lines().map(|line| if line.is_empty() { "." } else { line }).collect();
+    Ok(format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: Kelvin\n\
+         Comment: The executable contains Rust packages with licenses of their own, which the release's\n \
+         {PACKAGE}-{}-x86_64.cdx.json lists.\n\n\
+         Files: *\nCopyright: {year} Kelvin's maintainers\nLicense: Apache-2.0\n\n\
+         Files: crates/report/vendor/uplot/*\nCopyright: {holder}\nLicense: MIT\n {}\n\n\
+         License: Apache-2.0\n The full text is in /usr/share/common-licenses/Apache-2.0.\n",
+        release.version,
+        terms.join("\n ")
+    ))
 }
 
 /// `.rpm`.

@@ -44,7 +44,7 @@ pub(super) fn fill(release: &Release) -> Result<PathBuf> {
     {
         install(page, &documents.join("docs").join(page.file_name().context("a page has no name")?), 0o644)?;
     }
-    install(&release.top.join("LICENSE"), &documents.join("copyright"), 0o644)?;
+    install(&release.top.join("LICENSE"), &documents.join("LICENSE"), 0o644)?;
     Ok(root)
 }
 

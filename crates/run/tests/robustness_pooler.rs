@@ -11,7 +11,7 @@ use kelvin_database::{Engine, ErrorClass, Rows, TransactionControl, Value};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::Calls;
-use kelvin_workload::{Stop, Workload};
+use kelvin_workload::{Stop, UserRange, Workload};
 use robustness_support::pooler::Pooler;
 use robustness_support::server::{Server, await_statement};
 use robustness_support::{assert_consistent, calling, load, run, run_workload, spec, try_run};
@@ -128,7 +128,7 @@ fn everything_a_session_does_works_without_named_statements() {
     let choice = ScriptChoice { name: "t".into(), weight: 1, text: Some(text.into()) };
     let options = Options { scripts: vec![choice], query_mode: QueryMode::Prepared, ..Options::default() };
     let workload = Pgbench::new(options).unwrap();
-    let mut users = workload.users(6, 1, &kelvin_measure::Clock::real());
+    let mut users = workload.users(UserRange::all(6), 1, &kelvin_measure::Clock::real());
     for (user, session) in users.iter_mut().zip(&mut sessions) {
         user.prepare(session.as_mut()).unwrap();
     }

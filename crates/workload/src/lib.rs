@@ -2,11 +2,12 @@
 //!
 //! A [`Workload`] builds, checks and drops its data, and makes [`VirtualUser`]s. A user first decides what to
 //! do next, from its seed alone ([`VirtualUser::next`]), then does it ([`VirtualUser::execute`]), as often as
-//! the driver has to repeat it. No workload reads a clock to measure: the driver in `lab` does.
+//! the driver has to repeat it. No workload reads a clock to measure: the driver in `run` does.
 
 pub mod pgbench;
 pub mod progress;
 pub mod tproc_c;
+mod user_range;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use kelvin_measure::{Clock, Counters, Nanos, TransactionOutcome};
 
 pub use kelvin_measure::event::RatePeriod;
 pub use progress::{BuildProgress, Stop};
+pub use user_range::UserRange;
 
 /// One transaction type, or one statement whose time is taken by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,9 +141,9 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// Makes the virtual users, whose random values come from `seed` alone. `clock` is for the times of their
-    /// statements. [`Workload::inspect`] came before.
-    fn users(&self, users: u32, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>>;
+    /// Makes the virtual users of `range`, in its order. Their random values come from `seed` and their numbers alone. `clock` is
+    /// for the times of their statements. [`Workload::inspect`] came before.
+    fn users(&self, range: UserRange, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>>;
 
     /// Judges the sums of the counters of `users` users over the measured window.
     fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine>;

@@ -8,7 +8,7 @@ use kelvin_database::{Engine, Session};
 use kelvin_measure::{Counters, TransactionOutcome};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Calls, Options, Profile, TprocC};
-use kelvin_workload::{Stop, Workload};
+use kelvin_workload::{Stop, UserRange, Workload};
 use transactions_support::Server;
 
 fn options(calls: Option<Calls>) -> Options {
@@ -22,7 +22,7 @@ fn run(engine: &dyn Engine, calls: Option<Calls>, transactions: u32) -> (Vec<Str
     let mut session = engine.connect().unwrap();
     let before = workload.headline_count(session.as_mut()).unwrap();
     let counters = Counters::new(Workload::counters(&workload).len());
-    let mut user = workload.users(1, 3, &kelvin_measure::Clock::real()).remove(0);
+    let mut user = workload.users(UserRange::all(1), 3, &kelvin_measure::Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     let (mut orders, mut rolled_back) = (0, 0);
     for _ in 0..transactions {

@@ -11,7 +11,7 @@ use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::{Stop, Workload};
+use kelvin_workload::{Stop, UserRange, Workload};
 use pgbench_support::{Server, binaries, pgbench};
 
 fn seconds(work: impl FnOnce()) -> f64 {
@@ -93,7 +93,7 @@ fn client() {
     };
     let count: u32 = count.parse().unwrap();
     let workload = Pgbench::new(options).unwrap();
-    let users = workload.users(clients.parse().unwrap(), 1, &kelvin_measure::Clock::real());
+    let users = workload.users(UserRange::all(clients.parse().unwrap()), 1, &kelvin_measure::Clock::real());
     let ready: Vec<_> = users
         .into_iter()
         .map(|mut user| {

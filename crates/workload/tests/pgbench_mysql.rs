@@ -8,7 +8,7 @@ use kelvin_database::{Engine, Session};
 use kelvin_measure::Clock;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::{BuildProgress, Stop, Workload};
+use kelvin_workload::{BuildProgress, Stop, UserRange, Workload};
 use mysql_databases::{database, start};
 
 const MODES: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
@@ -23,7 +23,7 @@ fn builtin(name: &str, query_mode: QueryMode) -> Pgbench {
 }
 
 fn run(workload: &Pgbench, session: &mut dyn Session, transactions: usize) {
-    let mut user = workload.users(1, 1, &Clock::real()).remove(0);
+    let mut user = workload.users(UserRange::all(1), 1, &Clock::real()).remove(0);
     user.prepare(session).unwrap();
     for _ in 0..transactions {
         user.next();

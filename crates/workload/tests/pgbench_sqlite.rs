@@ -9,7 +9,7 @@ use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, ErrorClass, Session, TransactionControl};
 use kelvin_measure::Clock;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
-use kelvin_workload::{VirtualUser, Workload};
+use kelvin_workload::{UserRange, VirtualUser, Workload};
 
 const MODES: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
 
@@ -28,7 +28,7 @@ fn workload(text: &str, query_mode: QueryMode) -> Pgbench {
 }
 
 fn user(workload: &Pgbench, session: &mut dyn Session) -> Box<dyn VirtualUser> {
-    let mut user = workload.users(1, 1, &Clock::real()).remove(0);
+    let mut user = workload.users(UserRange::all(1), 1, &Clock::real()).remove(0);
     user.prepare(session).unwrap();
     user
 }
@@ -130,12 +130,41 @@ fn rows_that_nobody_reads_may_hold_anything() {
     }
 }
 
+#[test]
+fn a_user_draws_the_same_whichever_generator_drives_it() {
+    let (_directory, engine) = engine();
+    let mut session = engine.connect().unwrap();
+    let workload = workload(
+        "\\set value random(1, 1000000000)\ninsert into drawn values (:client_id, :value)",
+        QueryMode::Prepared,
+    );
+    let mut drawn = |ranges: &[std::ops::Range<u32>]| {
+        session.run("drop table if exists drawn; create table drawn(client int, value int)").unwrap();
+        for range in ranges {
+            let range = UserRange::part(range.clone(), 8).unwrap();
+            for mut user in workload.users(range, 42, &Clock::real()) {
+                user.prepare(session.as_mut()).unwrap();
+                for _ in 0..20 {
+                    user.next();
+                    user.execute(session.as_mut()).unwrap();
+                }
+            }
+        }
+        let rows = session.query("select client, value from drawn order by client, rowid").unwrap();
+        (0..160).map(|row| (rows.int(row, 0).unwrap(), rows.int(row, 1).unwrap())).collect::<Vec<_>>()
+    };
+    let whole = drawn(&[0..8]);
+    assert_eq!(drawn(&[0..4, 4..8]), whole);
+    assert_eq!(drawn(&[5..8, 0..1, 1..5]), whole);
+    assert_eq!((whole[0].0, whole[159].0), (0, 7));
+}
+
 /// Drives `text` with eight users of `count` transactions each, repeating as the driver does; returns the
 /// number of repetitions.
 fn drive(engine: &Arc<SqliteEngine>, text: &str, mode: QueryMode, count: usize) -> u64 {
     let workload = workload(text, mode);
     let threads: Vec<_> = workload
-        .users(8, 5, &Clock::real())
+        .users(UserRange::all(8), 5, &Clock::real())
         .into_iter()
         .map(|mut user| {
             let engine = Arc::clone(engine);

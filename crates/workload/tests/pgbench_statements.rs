@@ -10,7 +10,7 @@ use kelvin_database::{Engine, Rows, Session, TransactionControl, Value};
 use kelvin_measure::Clock;
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::{Stop, Workload};
+use kelvin_workload::{Stop, UserRange, Workload};
 use pgbench_support::{Server, pgbench};
 
 fn choice(name: &str, text: &str) -> ScriptChoice {
@@ -80,7 +80,7 @@ fn statement_times_are_those_of_the_last_success() {
         session.run("truncate t").unwrap();
         let clock = Clock::real();
         let workload = timed(text, mode);
-        let mut user = workload.users(1, 1, &clock).remove(0);
+        let mut user = workload.users(UserRange::all(1), 1, &clock).remove(0);
         user.prepare(session.as_mut()).unwrap();
         assert!(user.statement_times().is_empty());
         user.next();
@@ -106,7 +106,7 @@ fn statement_times_are_those_of_the_last_success() {
     session.run("truncate t").unwrap();
     let clock = Clock::mock();
     clock.advance(Duration::from_secs(3));
-    let mut user = timed(text, QueryMode::Prepared).users(1, 1, &clock).remove(0);
+    let mut user = timed(text, QueryMode::Prepared).users(UserRange::all(1), 1, &clock).remove(0);
     user.prepare(session.as_mut()).unwrap();
     user.next();
     user.execute(session.as_mut()).unwrap();
@@ -119,7 +119,7 @@ fn the_time_of_a_pipeline_belongs_to_its_end() {
     let mut session = server.unix().connect().unwrap();
     let text =
         "\\startpipeline\nselect pg_sleep(0.01);\n\\syncpipeline\nselect pg_sleep(0.01);\n\\endpipeline";
-    let mut user = timed(text, QueryMode::Prepared).users(1, 1, &Clock::real()).remove(0);
+    let mut user = timed(text, QueryMode::Prepared).users(UserRange::all(1), 1, &Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     user.next();
     user.execute(session.as_mut()).unwrap();
@@ -139,7 +139,7 @@ fn a_pipeline_that_is_given_up_sends_nothing_later() {
         define: [("n".to_owned(), "1".to_owned())].into(),
         ..Options::default()
     };
-    let mut user = Pgbench::new(options).unwrap().users(1, 1, &Clock::real()).remove(0);
+    let mut user = Pgbench::new(options).unwrap().users(UserRange::all(1), 1, &Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     user.next();
     let error = user.execute(session.as_mut()).unwrap_err().to_string();
@@ -151,7 +151,7 @@ fn a_pipeline_that_is_given_up_sends_nothing_later() {
     let text = "create temp table if not exists own(v int);\n\\startpipeline\ninsert into own values (1);\ninsert into own values (2);\n\\endpipeline";
     let scripts = vec![choice("t.sql", text)];
     let options = Options { scripts, query_mode: QueryMode::Prepared, ..Options::default() };
-    let mut user = Pgbench::new(options).unwrap().users(1, 1, &Clock::real()).remove(0);
+    let mut user = Pgbench::new(options).unwrap().users(UserRange::all(1), 1, &Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     for _ in 0..2 {
         user.next();
@@ -175,7 +175,7 @@ fn a_statement_without_rows_has_none_for_gset() {
     let scripts = vec![choice("t.sql", text)];
     let mut user = Pgbench::new(Options { scripts, ..Options::default() })
         .unwrap()
-        .users(1, 1, &Clock::real())
+        .users(UserRange::all(1), 1, &Clock::real())
         .remove(0);
     user.prepare(session.as_mut()).unwrap();
     user.next();
@@ -191,7 +191,8 @@ fn trial_b9_a_row_without_columns_is_a_row_for_gset() {
         for (text, refused) in [("select \\gset", false), ("select from generate_series(1, 3) \\gset", true)]
         {
             let options = Options { scripts: vec![choice("t.sql", text)], query_mode, ..Options::default() };
-            let mut user = Pgbench::new(options).unwrap().users(1, 1, &Clock::real()).remove(0);
+            let mut user =
+                Pgbench::new(options).unwrap().users(UserRange::all(1), 1, &Clock::real()).remove(0);
             user.prepare(session.as_mut()).unwrap();
             user.next();
             let outcome = user.execute(session.as_mut()).map_err(|error| error.to_string());

@@ -7,7 +7,7 @@ mod pgbench_support;
 use kelvin_database::{Engine, Session};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice, size_estimate};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::{BuildProgress, Stop, VirtualUser, Workload};
+use kelvin_workload::{BuildProgress, Stop, UserRange, VirtualUser, Workload};
 use pgbench_support::{Server, pgbench};
 
 const MODES: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
@@ -66,7 +66,7 @@ fn tables_are_those_of_pgbench_and_either_drives_them() {
         let mut ours = workload(options);
         assert!(ours.is_built(&engine).unwrap());
         ours.inspect(&engine).unwrap();
-        let mut user = ours.users(1, 1, &kelvin_measure::Clock::real()).remove(0);
+        let mut user = ours.users(UserRange::all(1), 1, &kelvin_measure::Clock::real()).remove(0);
         user.prepare(session.as_mut()).unwrap();
         run(user.as_mut(), session.as_mut(), 20);
 
@@ -212,7 +212,7 @@ fn every_mode_keeps_the_balances_and_reads_alike() {
         let mut ours = workload(Options { scripts, query_mode, ..Options::default() });
         ours.inspect(&engine).unwrap();
         let before = session.query("select count(*) from pgbench_history").unwrap().int(0, 0).unwrap();
-        let mut users = ours.users(2, 5, &kelvin_measure::Clock::real());
+        let mut users = ours.users(UserRange::all(2), 5, &kelvin_measure::Clock::real());
         for user in &mut users {
             user.prepare(session.as_mut()).unwrap();
             run(user.as_mut(), session.as_mut(), 50);
@@ -267,7 +267,7 @@ update t set c = :last where a = :last;
         // Where values become part of the text, quotes around texts are the script's affair.
         let quoted = text.replace(":got_two", "':got_two'").replace(":got_d)", "':got_d')");
         let ours = script(if mode == QueryMode::Simple { &quoted } else { text }, mode);
-        let mut user = ours.users(1, 1, &kelvin_measure::Clock::real()).remove(0);
+        let mut user = ours.users(UserRange::all(1), 1, &kelvin_measure::Clock::real()).remove(0);
         user.prepare(session.as_mut()).unwrap();
         run(user.as_mut(), session.as_mut(), 1);
         let rows = session.query("select a, b, c::text, d::text, f::text from t order by a").unwrap();
@@ -288,7 +288,8 @@ update t set c = :last where a = :last;
     ] {
         for mode in MODES {
             let mut session = engine.connect().unwrap();
-            let mut user = script(text, mode).users(1, 1, &kelvin_measure::Clock::real()).remove(0);
+            let mut user =
+                script(text, mode).users(UserRange::all(1), 1, &kelvin_measure::Clock::real()).remove(0);
             user.prepare(session.as_mut()).unwrap();
             user.next();
             let error = user.execute(session.as_mut()).unwrap_err().to_string();
@@ -303,13 +304,16 @@ fn combined_statements_and_tables_of_the_script_itself() {
     let mut session = server.unix().connect().unwrap();
     let text = "select 1 as a \\; select 2 as a, 3 as b \\gset\nselect 10 + :b as c \\; select 5 as d \\aset\n\
                 create temp table if not exists own(v int);\ninsert into own values (:a * 100 + :c + :d);";
-    let mut user = script(text, QueryMode::Simple).users(1, 1, &kelvin_measure::Clock::real()).remove(0);
+    let mut user =
+        script(text, QueryMode::Simple).users(UserRange::all(1), 1, &kelvin_measure::Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     run(user.as_mut(), session.as_mut(), 1);
     assert_eq!(session.query("select v from own").unwrap().int(0, 0).unwrap(), 218);
     session.run("drop table own").unwrap();
     let text = "create temp table if not exists own(v int);\n\\set v 9\ninsert into own values (:v);";
-    let mut user = script(text, QueryMode::Prepared).users(1, 1, &kelvin_measure::Clock::real()).remove(0);
+    let mut user = script(text, QueryMode::Prepared)
+        .users(UserRange::all(1), 1, &kelvin_measure::Clock::real())
+        .remove(0);
     user.prepare(session.as_mut()).unwrap();
     run(user.as_mut(), session.as_mut(), 2);
     assert_eq!(session.query("select sum(v)::int from own").unwrap().int(0, 0).unwrap(), 18);
@@ -324,7 +328,8 @@ fn pipelines_are_sent_as_one_and_synchronise_where_they_say() {
                 insert into t values (:k + 2);\n\\endpipeline\ninsert into t values (:k + 3);";
     for mode in [QueryMode::Extended, QueryMode::Prepared] {
         session.run("truncate t").unwrap();
-        let mut user = script(text, mode).users(1, 1, &kelvin_measure::Clock::real()).remove(0);
+        let mut user =
+            script(text, mode).users(UserRange::all(1), 1, &kelvin_measure::Clock::real()).remove(0);
         user.prepare(session.as_mut()).unwrap();
         run(user.as_mut(), session.as_mut(), 1);
         assert_eq!(session.query("select count(*) from t").unwrap().int(0, 0).unwrap(), 3, "{mode:?}");
@@ -358,7 +363,7 @@ fn a_repetition_draws_the_same_values() {
         query_mode: QueryMode::Prepared,
         ..Options::default()
     });
-    let mut user = ours.users(1, 3, &kelvin_measure::Clock::real()).remove(0);
+    let mut user = ours.users(UserRange::all(1), 3, &kelvin_measure::Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     user.next();
     for _ in 0..3 {
@@ -379,7 +384,7 @@ fn shell_commands_run_only_where_they_are_allowed() {
     let refused = Options { scripts: vec![choice], ..Options::default() };
     assert!(Pgbench::new(refused.clone()).unwrap_err().to_string().contains("refused"));
     let mut user = workload(Options { allow_shell: true, ..refused })
-        .users(1, 1, &kelvin_measure::Clock::real())
+        .users(UserRange::all(1), 1, &kelvin_measure::Clock::real())
         .remove(0);
     user.prepare(session.as_mut()).unwrap();
     run(user.as_mut(), session.as_mut(), 1);
@@ -424,7 +429,8 @@ SELECT 1/0;
 UPDATE pgbench_accounts SET abalance = 0 WHERE aid = :aid;
 \\endif
 ";
-    let mut user = script(text, QueryMode::Simple).users(1, 8, &kelvin_measure::Clock::real()).remove(0);
+    let mut user =
+        script(text, QueryMode::Simple).users(UserRange::all(1), 8, &kelvin_measure::Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     run(user.as_mut(), session.as_mut(), 5);
 }

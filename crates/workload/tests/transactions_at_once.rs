@@ -15,7 +15,7 @@ use kelvin_database::{Engine, TransactionControl};
 use kelvin_measure::{Counters, TransactionOutcome};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Calls, Mix, Options, TprocC};
-use kelvin_workload::{Stop, Workload};
+use kelvin_workload::{Stop, UserRange, Workload};
 use transactions_support::Server;
 
 const USERS: u32 = 8;
@@ -76,8 +76,11 @@ fn client_cpu_on(engine: &dyn Engine) {
     for calls in [Calls::Functions, Calls::Pipelined, Calls::Statements] {
         let mut workload = TprocC::new(options(Some(calls))).unwrap();
         workload.inspect(engine).unwrap();
-        let (orders, stop, users) =
-            (AtomicU64::new(0), AtomicBool::new(false), workload.users(4, 7, &kelvin_measure::Clock::real()));
+        let (orders, stop, users) = (
+            AtomicU64::new(0),
+            AtomicBool::new(false),
+            workload.users(UserRange::all(4), 7, &kelvin_measure::Clock::real()),
+        );
         let cpu = || {
             let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
             time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
@@ -120,8 +123,10 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
     let counters: Vec<Counters> =
         (0..USERS).map(|_| Counters::new(Workload::counters(&workload).len())).collect();
     std::thread::scope(|scope| {
-        for (mut user, counters) in
-            workload.users(USERS, 7, &kelvin_measure::Clock::real()).into_iter().zip(&counters)
+        for (mut user, counters) in workload
+            .users(UserRange::all(USERS), 7, &kelvin_measure::Clock::real())
+            .into_iter()
+            .zip(&counters)
         {
             let (orders, done, retried, stop) = (&orders, &done, &retried, &stop);
             let headline = workload.kinds()[0].headline;

@@ -25,7 +25,7 @@ use kelvin_measure::{
     Clock, Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, Totals, TransactionLog,
     recorder, second_from,
 };
-use kelvin_workload::{Stop, VirtualUser, Workload};
+use kelvin_workload::{Stop, UserRange, VirtualUser, Workload};
 
 use crate::arrivals::{Arrivals, Queue};
 use crate::heartbeat::Heartbeat;
@@ -200,7 +200,7 @@ impl Point<'_> {
         let mut connected = Vec::with_capacity(self.users as usize);
         let mut told = self.clock.now();
         for (index, mut user) in
-            workload.users(self.users, self.load.seed, self.clock).into_iter().enumerate()
+            workload.users(UserRange::all(self.users), self.load.seed, self.clock).into_iter().enumerate()
         {
             if self.stop.requested() {
                 return Err(RunError::Interrupted);

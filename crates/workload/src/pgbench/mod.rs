@@ -20,10 +20,12 @@ mod variables;
 use std::sync::Arc;
 
 use kelvin_database::{Engine, Error, Result, Session};
+use kelvin_measure::Clock;
 use kelvin_measure::event::{AuditLine, CheckLine};
-use kelvin_measure::{Clock, Random};
 
-use crate::{BuildProgress, RatePeriod, Stop, TransactionKind, VirtualUser, Workload, WorkloadData};
+use crate::{
+    BuildProgress, RatePeriod, Stop, TransactionKind, UserRange, VirtualUser, Workload, WorkloadData,
+};
 use builtin::Builtin;
 use expression::Names as _;
 pub use initialize::Shape;
@@ -328,9 +330,9 @@ impl Workload for Pgbench {
         self.options.allow_shell
     }
 
-    fn users(&self, users: u32, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
-        (0..users)
-            .zip(Random::users(seed))
+    fn users(&self, range: UserRange, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
+        range
+            .streams(seed)
             .map(|(index, random)| {
                 Box::new(user::User::new(Arc::clone(&self.plan), index, seed, random, clock))
                     as Box<dyn VirtualUser>

@@ -9,41 +9,37 @@ use super::inputs::{Inputs, Transaction};
 use super::non_uniform::NonUniform;
 use super::options::{Calls, Options, Profile};
 use super::schema::metadata::Metadata;
-use crate::{NextTransaction, VirtualUser};
+use crate::{NextTransaction, UserRange, VirtualUser};
 
 /// Domain of [`Random::part`] for the constants of a run, which all its users share (clause 2.1.6).
 const CONSTANTS_OF_RUN: u64 = 0x7072_6f63_5f72_756e;
 
-/// Makes the users of a run. Their homes are spread evenly over the warehouses; with HammerDB's routines each
+/// Makes the users of `range`. Their homes are spread evenly over the warehouses; with HammerDB's routines each
 /// draws its own, as HammerDB's users do.
-pub(crate) fn make(
-    options: &Options,
-    metadata: &Metadata,
+pub(crate) fn make<'a>(
+    options: &'a Options,
+    metadata: &'a Metadata,
     driven: Driven,
-    users: u32,
+    range: UserRange,
     seed: u64,
-) -> Vec<Box<dyn VirtualUser>> {
+) -> impl Iterator<Item = User> + 'a {
     let mut shared = Random::part(seed, CONSTANTS_OF_RUN, 0);
     let constants = NonUniform::for_run(&mut shared, metadata.c_last_of_load);
     let draws_home = options.profile == Profile::Hammerdb && driven.calls == Calls::Functions;
-    let mut made: Vec<Box<dyn VirtualUser>> = Vec::with_capacity(users as usize);
-    for (index, mut random) in (0..users).zip(Random::users(seed)) {
+    range.streams(seed).map(move |(number, mut random)| {
         let home = if draws_home {
             random.range(1, i64::from(metadata.warehouses))
         } else {
-            home(index, users, metadata.warehouses)
+            home(number, range.total(), metadata.warehouses)
         };
-        let inputs = Inputs::new(options, metadata.warehouses, random, constants, home);
-        let executor = calls::executor(options.profile, driven, metadata.warehouses);
-        made.push(Box::new(User {
-            inputs,
-            executor,
+        User {
+            inputs: Inputs::new(options, metadata.warehouses, random, constants, home),
+            executor: calls::executor(options.profile, driven, metadata.warehouses),
             current: None,
             done: TransactionDetails::default(),
             rolled_back: false,
-        }));
-    }
-    made
+        }
+    })
 }
 
 /// Home warehouse of user `index` of `users`.
@@ -51,7 +47,7 @@ fn home(index: u32, users: u32, warehouses: u32) -> i64 {
     (u64::from(index) * u64::from(warehouses) / u64::from(users)) as i64 + 1
 }
 
-struct User {
+pub(crate) struct User {
     inputs: Inputs,
     executor: Box<dyn Execute>,
     current: Option<(u16, Transaction)>,
@@ -92,7 +88,35 @@ impl VirtualUser for User {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use kelvin_database::EngineKind;
+
+    use super::super::dialect::of_engine;
+    use super::super::schema::metadata::BuiltBy;
     use super::*;
+
+    /// What the users of `range` draw first, with their keying and thinking times.
+    fn drawn(profile: Profile, range: UserRange) -> Vec<Vec<(u16, Transaction, Duration, Duration)>> {
+        let options = Options { profile, keying_and_thinking: true, ..Options::default() };
+        let metadata =
+            Metadata { profile, warehouses: 3, data_seed: 1, c_last_of_load: 7, built_by: BuiltBy::Kelvin };
+        let driven = Driven::new(of_engine(EngineKind::Postgres).unwrap(), Calls::Functions);
+        let users = make(&options, &metadata, driven, range, 42);
+        users.map(|mut user| (0..50).map(|_| user.inputs.draw()).collect()).collect()
+    }
+
+    #[test]
+    fn a_user_draws_the_same_whichever_generator_drives_it() {
+        for profile in [Profile::Spec, Profile::Hammerdb] {
+            let whole = drawn(profile, UserRange::all(8));
+            let part = |range| drawn(profile, UserRange::part(range, 8).unwrap());
+            assert_eq!([part(0..4), part(4..8)].concat(), whole);
+            assert_eq!(part(5..6), whole[5..6]);
+            assert_ne!(whole[0], whole[4]);
+        }
+        assert_eq!(UserRange::part(4..9, 8), None);
+    }
 
     #[test]
     fn homes_are_spread_evenly() {

@@ -6,7 +6,7 @@ use kelvin_measure::event::{AuditLine, CheckLine};
 
 use super::schema::metadata::missing_indexes;
 use super::{TprocC, audit, calls, data_state, user};
-use crate::{BuildProgress, Stop, TransactionKind, VirtualUser, Workload, WorkloadData};
+use crate::{BuildProgress, Stop, TransactionKind, UserRange, VirtualUser, Workload, WorkloadData};
 
 /// The transaction types, in the order of [`super::Mix`].
 pub(super) static KINDS: [TransactionKind; 5] = [
@@ -87,9 +87,12 @@ impl Workload for TprocC {
     }
 
     /// No users before [`Workload::inspect`] has found data that they can drive.
-    fn users(&self, users: u32, seed: u64, _clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
+    fn users(&self, range: UserRange, seed: u64, _clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         match (&self.metadata, self.driven) {
-            (Some(metadata), Some(driven)) => user::make(&self.options, metadata, driven, users, seed),
+            (Some(metadata), Some(driven)) => {
+                let users = user::make(&self.options, metadata, driven, range, seed);
+                users.map(|user| Box::new(user) as Box<dyn VirtualUser>).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -19,7 +19,7 @@ use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::COMPLETE;
 use crate::tproc_c::schema::{ColumnKind, TABLES, Table};
 use crate::tproc_c::{Calls, Options, Profile, TprocC};
-use crate::{BuildProgress, Stop, Workload};
+use crate::{BuildProgress, Stop, UserRange, Workload};
 
 const KIND: EngineKind = EngineKind::Other("Abacus");
 
@@ -247,7 +247,7 @@ fn an_engine_that_nobody_knows_runs_tproc_c() {
     let before = workload.headline_count(session.as_mut()).unwrap();
     let counters = Counters::new(workload.counters().len());
     let mut orders = 0;
-    let mut user = workload.users(1, 3, &Clock::real()).remove(0);
+    let mut user = workload.users(UserRange::all(1), 3, &Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     for _ in 0..400 {
         let kind = user.next().kind;

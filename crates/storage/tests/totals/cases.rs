@@ -124,39 +124,39 @@ impl Case {
             let cut = region.is_some_and(|region| !region.is_multiple_of(step));
             let elsewhere = several || self.is_moved() || self.is_larger() || self.has("file_append");
             if elsewhere || mixed || rw.contains(':') || !one_size || cut {
-                return Some("zones of a part of a file");
+                return Some("zones in part of a file");
             }
             if random {
-                return Some("zones at random");
+                return Some("random zones");
             }
         }
         if self.is_lfsr() && !one_size {
             return Some("lfsr with several lengths");
         }
         if self.is_lfsr() && (several || self.more("numjobs") || self.get("randrepeat") == Some("0")) {
-            return Some("lfsr from a seed without any draw");
+            return Some("lfsr seeded without a random draw");
         }
         let last = self.last_begin();
         let whole = self.number("filesize").or(self.there.filter(|_| !self.has("size")));
         let appended = self.has("file_append") && self.has("filesize") && self.has("filename");
         if self.has("numjobs") && whole.is_some_and(|whole| last >= whole) || self.more("numjobs") && appended
         {
-            return Some("clones behind the end");
+            return Some("clones beyond the end");
         }
         let drawn_size = self.get("filesize").is_some_and(|size| size.contains('-'));
         if drawn_size && self.is_moved() {
-            return Some("an offset in a file of drawn size");
+            return Some("offset in a file of random size");
         }
         // Other passes and clones find the file longer than the first did.
         let others =
             self.more("loops") || self.more("numjobs") || self.has("io_size") || self.draws_lengths();
         let grows = self.there.is_none_or(|there| region.is_some_and(|region| there <= region));
         if self.get("offset").is_some_and(|offset| offset.contains('%')) && grows && others {
-            return Some("an offset in percent of what grows");
+            return Some("percentage offset in a growing file");
         }
         let cut = !region.is_some_and(|region| self.fills(region));
         if cut && (self.is_larger() || self.is_lengthened(random)) {
-            return Some("an I/O behind the region");
+            return Some("an I/O beyond the region");
         }
         if self.has("fill_device") && (self.has("zonesize") || !self.has("size") && !self.has("filesize")) {
             return Some("fills the filesystem");
@@ -170,17 +170,17 @@ impl Case {
         }
         let blocks = region.unwrap_or(0) / self.number("nrfiles").unwrap_or(1) / least;
         if self.get("random_distribution").is_some_and(|how| how.starts_with("normal")) && blocks < 20 {
-            return Some("normal of few blocks");
+            return Some("normal over few blocks");
         }
         let ring = self.get("ioengine") == Some("io_uring") && self.more("iodepth");
         if ring && self.has("fsync") && self.has("number_ios") {
             return Some("number_ios counts syncs");
         }
         if self.is_asynchronous() && self.more("iodepth") && self.is_uneven() && !self.comes_again(random) {
-            return Some("zipf of files with several under way");
+            return Some("zipf of files with several in flight");
         }
         if self.passes_end_with_size(random) {
-            return Some("a pass with several under way");
+            return Some("a pass with several in flight");
         }
         let longer = self.has("filesize") || self.is_larger();
         let is_between = self.size().is_some_and(|size| size < self.largest_block());
@@ -229,7 +229,7 @@ impl Case {
         } else {
             holes && (self.draws_lengths() || mixed) || mixed && (more || rest)
         };
-        (drawn || self.has("file_append") && self.draws_lengths()).then_some("the end is drawn")
+        (drawn || self.has("file_append") && self.draws_lengths()).then_some("random end of a pass")
     }
 
     /// The same of verification.
@@ -238,7 +238,7 @@ impl Case {
             return None;
         }
         if self.has("io_size") || self.has("number_ios") {
-            return Some("bounds count verifying reads");
+            return Some("limits count verifying reads");
         }
         let random = rw.starts_with("rand");
         let marked_again = random && self.is_uneven() && !self.comes_again(random);
@@ -249,7 +249,7 @@ impl Case {
         }
         let closes = self.number("openfiles").is_some_and(|open| Some(open) < self.number("nrfiles"));
         if self.has("verify_backlog") && closes {
-            return Some("verify_backlog of files that are closed");
+            return Some("verify_backlog with closed files");
         }
         if self.more("numjobs") && self.has("filename") {
             return Some("clones verify one file");
@@ -260,7 +260,7 @@ impl Case {
         let again = self.more("loops") || self.comes_again(random) || self.get("randrepeat") == Some("0");
         let again = again || self.is_lfsr();
         let redrawn = again || self.is_part() || self.is_moved() || self.more("nrfiles");
-        (self.has("experimental_verify") && redrawn).then_some("experimental_verify of what comes again")
+        (self.has("experimental_verify") && redrawn).then_some("experimental_verify of repeated blocks")
     }
 
     pub(crate) fn is_lfsr(&self) -> bool {

@@ -1,6 +1,6 @@
--- What kelvin draws, as far as pgbench can: customer and items by NURand, one line in a hundred from another
--- warehouse. Ten lines, the mean of 5 to 15, since a script cannot repeat a command; no unused items, since an
--- error ends a client. The server brings the lines into the order of their locks, which kelvin does itself.
+-- The same random inputs as Kelvin, as far as pgbench allows: customer and items by NURand, one line in a hundred from
+-- another warehouse. Ten lines, the average of 5 to 15, because a script cannot repeat a command; no unused items,
+-- because an error ends a client. The server sorts the lines into locking order, which Kelvin does on the client.
 \set w random(1, :warehouses)
 \set d random(1, 10)
 \set c ((random(0, 1023) | random(1, 3000)) + 259) % 3000 + 1

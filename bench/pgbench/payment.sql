@@ -1,4 +1,4 @@
--- 60 in 100 by last name, whose syllables the server puts together; 15 in 100 of another warehouse's customer.
+-- 60 % by last name, whose syllables the server concatenates; 15 % for a customer of another warehouse.
 \set w random(1, :warehouses)
 \set d random(1, 10)
 \set remote random(1, 100) <= 15

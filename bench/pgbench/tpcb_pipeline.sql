@@ -1,4 +1,4 @@
--- pgbench's tpcb-like transaction, all of it in one pipeline: one round trip.
+-- pgbench's tpcb-like transaction in one pipeline: one round trip.
 \set aid random(1, 100000 * :scale)
 \set bid random(1, 1 * :scale)
 \set tid random(1, 10 * :scale)

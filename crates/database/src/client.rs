@@ -24,9 +24,8 @@ impl Host {
     /// The host of a URL or of the environment: what begins with a slash is a path.
     pub(crate) fn parse(text: String) -> Result<Self> {
         if text.contains(',') {
-            return Err(
-                Error::usage("more than one host is given").with_help("Kelvin measures one server at a time")
-            );
+            return Err(Error::usage("the URL names more than one host")
+                .with_help("Kelvin measures one server at a time"));
         }
         Ok(if text.starts_with('/') { Self::Unix(text.into()) } else { Self::Tcp(text) })
     }
@@ -137,7 +136,7 @@ pub(crate) fn must_be_flushed(queued: usize) -> Result<()> {
     if queued == 0 {
         Ok(())
     } else {
-        Err(Error::usage(format!("{queued} queued statements wait for their flush")))
+        Err(Error::usage(format!("{queued} queued statements have not been flushed")))
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn fit(mut value: i128, mut exponent: i32, mut scale: i32, negative: 
 
 #[cold]
 pub(crate) fn too_long() -> Error {
-    Error::protocol("a numeric has more digits than a decimal of 64 bits can hold")
+    Error::protocol("a numeric has more digits than a 64-bit decimal can hold")
         .with_help("round it or cast it to double precision in the statement")
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn from_text(text: &[u8]) -> Result<Cell> {
 }
 
 fn not_decimal(text: &[u8]) -> Error {
-    Error::protocol(format!("{:?} cannot be held as a decimal of 64 bits", printable(text)))
+    Error::protocol(format!("{:?} does not fit in a 64-bit decimal", printable(text)))
 }
 
 #[cfg(test)]

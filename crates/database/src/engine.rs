@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for EngineKind {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
         let known = Self::KNOWN.into_iter().find(|kind| kind.as_str() == word);
-        known.ok_or_else(|| serde::de::Error::custom(format!("there is no engine {word:?}")))
+        known.ok_or_else(|| serde::de::Error::custom(format!("unknown engine {word:?}")))
     }
 }
 
@@ -90,10 +90,11 @@ impl Capabilities {
             return Ok(());
         }
         Err(Error::usage(format!(
-            "{doing} needs sessions of its own, which a URL with prepared_statements=false does not promise: \
-             behind a pooler in transaction mode its settings and locks would stay with other clients' connections"
+            "{doing} needs its own sessions, which prepared_statements=false in the URL does not guarantee: \
+             behind a pooler in transaction mode, its settings and locks would end up on other clients' \
+             connections"
         ))
-        .with_help("give the server's own address for that, and the pooler's for the run"))
+        .with_help("use the server's own address for this, and the pooler's address for the run"))
     }
 }
 

@@ -136,7 +136,7 @@ impl Rows {
     pub fn cell(&self, row: usize, column: usize) -> Result<Cell> {
         if column >= self.columns || row >= self.len() {
             return Err(Error::protocol(format!(
-                "row {row}, column {column} was asked of a result with {} rows of {} columns",
+                "row {row}, column {column} was requested from a result of {} rows and {} columns",
                 self.len(),
                 self.columns
             )));
@@ -231,7 +231,7 @@ fn text_range(start: usize, length: usize) -> Option<Cell> {
 
 #[cold]
 fn too_much_text() -> Error {
-    Error::new(ErrorClass::Statement, "the texts of one result exceed 4 GiB")
+    Error::new(ErrorClass::Statement, "the text values of one result exceed 4 GiB")
         .with_help("read fewer rows at a time")
 }
 
@@ -239,7 +239,7 @@ fn too_much_text() -> Error {
 #[cold]
 fn mismatch(wanted: &str, found: Cell, row: usize, column: usize) -> Error {
     if found == Cell::Null {
-        let message = format!("row {row}, column {column} is NULL, where {wanted} must be");
+        let message = format!("row {row}, column {column} is NULL; expected {wanted}");
         return Error::new(ErrorClass::Statement, message);
     }
     Error::protocol(format!("row {row}, column {column}: expected {wanted}, found {found:?}"))
@@ -266,7 +266,7 @@ mod tests {
         rows.push(Cell::Float(1.5));
         let null = rows.decimal(0, 0, 2).unwrap_err();
         assert_eq!(null.class(), ErrorClass::Statement);
-        assert_eq!(null.message(), "row 0, column 0 is NULL, where a decimal must be");
+        assert_eq!(null.message(), "row 0, column 0 is NULL; expected a decimal");
         assert_eq!(rows.int(0, 0).unwrap_err().class(), ErrorClass::Statement);
         assert_eq!(rows.int(0, 1).unwrap_err().class(), ErrorClass::Protocol);
     }

@@ -139,7 +139,7 @@ pub trait Session: Send {
 
 #[cold]
 fn text_is_unknown(engine: EngineKind) -> Error {
-    Error::usage(format!("{engine} has no statements in text form, which this load needs"))
+    Error::usage(format!("{engine} does not support statements in text form, which this load needs"))
 }
 
 /// Interrupts a running statement from another thread.

@@ -33,13 +33,13 @@ pub enum Target {
 const NOT_YET: &[(&str, &str)] =
     &[("sqlserver", "SQL Server"), ("mssql", "SQL Server"), ("oracle", "Oracle"), ("db2", "Db2")];
 
-const ACCEPTED: &str = "accepted are:\n\
-    sqlite                            a file of kelvin's choosing\n\
+const ACCEPTED: &str = "valid targets are:\n\
+    sqlite                            a file that kelvin chooses\n\
     sqlite:PATH, PATH.db, PATH.sqlite an SQLite file\n\
-    postgres, postgres:16             a PostgreSQL server that kelvin makes and starts itself\n\
-    postgres://user@host:port/db      a PostgreSQL server that runs\n\
-    mariadb, mysql                    a MariaDB or MySQL server that kelvin makes and starts itself\n\
-    mariadb://user@host:port/db       a MariaDB or MySQL server that runs (also mysql://)";
+    postgres, postgres:16             a PostgreSQL server that kelvin creates and starts\n\
+    postgres://user@host:port/db      a running PostgreSQL server\n\
+    mariadb, mysql                    a MariaDB or MySQL server that kelvin creates and starts\n\
+    mariadb://user@host:port/db       a running MariaDB or MySQL server (also mysql://)";
 
 impl Target {
     /// Reads what the user wrote: `sqlite`, `sqlite:PATH`, `sqlite:///PATH`, a path that ends in `.db`,
@@ -64,7 +64,7 @@ impl Target {
             }
             ("mysql" | "mariadb", _) => Err(Error::usage(format!("{:?} names no server", shown(text)))
                 .with_help(format!(
-                    "write {scheme}, or {scheme}://user@host:port/database for a server that runs"
+                    "write {scheme}, or {scheme}://user@host:port/database for a running server"
                 ))),
             (other, _) => {
                 if let Some((_, name)) = NOT_YET.iter().find(|(known, _)| *known == other) {
@@ -98,7 +98,7 @@ fn sqlite(text: &str, rest: &str) -> Result<Target> {
         // As in a file URL: nothing between the second and the third slash, the path from the third on.
         Some(absolute) if absolute.starts_with('/') => absolute,
         Some(_) => {
-            return Err(Error::usage(format!("{:?} names a host, and SQLite has none", shown(text)))
+            return Err(Error::usage(format!("{:?} names a host, but SQLite uses a file", shown(text)))
                 .with_help("write sqlite:PATH, or sqlite:///PATH for an absolute path"));
         }
         None => rest,
@@ -107,8 +107,8 @@ fn sqlite(text: &str, rest: &str) -> Result<Target> {
         return Err(Error::usage(format!("{:?} names no file", shown(text))).with_help(ACCEPTED));
     }
     if path == ":memory:" {
-        return Err(Error::usage("an SQLite database in memory cannot be shared by virtual users")
-            .with_help("name a file; in /dev/shm it is in memory"));
+        return Err(Error::usage("virtual users cannot share an in-memory SQLite database")
+            .with_help("name a file; a file in /dev/shm is in memory"));
     }
     Ok(Target::Sqlite { path: Some(path.into()) })
 }
@@ -118,7 +118,7 @@ fn managed(version: &str) -> Result<Target> {
     match version.parse::<u32>() {
         Ok(version @ 10..=99) => Ok(Target::ManagedPostgres { version: Some(version) }),
         _ => Err(Error::usage(format!("{:?} is not a major version of PostgreSQL", shown(version)))
-            .with_help("write postgres:16, or postgres://user@host:port/db for a server that runs")),
+            .with_help("write postgres:16, or postgres://user@host:port/db for a running server")),
     }
 }
 

@@ -19,7 +19,7 @@ impl Split {
     /// Takes a URL apart. One that holds a password is refused without a word of it; `remedy` says where it belongs.
     pub(crate) fn of(rest: &str, remedy: &str) -> Result<Self> {
         if rest.contains('#') {
-            return Err(Error::usage("the URL holds a '#'").with_help("write it as %23"));
+            return Err(Error::usage("the URL contains a '#'").with_help("write it as %23"));
         }
         let (before_query, query) = rest.split_once('?').map_or((rest, None), |(a, b)| (a, Some(b)));
         let (authority, path) =
@@ -31,7 +31,7 @@ impl Split {
         let mut parts = Self::default();
         if let Some(userinfo) = userinfo {
             if userinfo.contains(':') {
-                return Err(Error::usage("the URL holds a password").with_help(remedy));
+                return Err(Error::usage("the URL contains a password").with_help(remedy));
             }
             parts.user = decode(userinfo, "the user name")?;
         }
@@ -40,13 +40,13 @@ impl Split {
         if path.is_some_and(|p| p.contains('@'))
             || (userinfo.is_none() && query.is_some_and(|q| q.contains('@')))
         {
-            return Err(Error::usage("the URL holds an '@' after the host")
-                .with_help(format!("write it as %40; if it belongs to a password, {remedy}")));
+            return Err(Error::usage("the URL contains an '@' after the host")
+                .with_help(format!("write it as %40; if it is part of a password, {remedy}")));
         }
         split_host(hostport, &mut parts)?;
         if let Some(path) = path {
             if path.contains('/') {
-                return Err(Error::usage("the database name holds a '/'").with_help("write it as %2F"));
+                return Err(Error::usage("the database name contains a '/'").with_help("write it as %2F"));
             }
             parts.database = decode(path, "the database name")?;
         }
@@ -57,7 +57,7 @@ impl Split {
             })?;
             let name = decode(name, "a parameter's name")?.unwrap_or_default();
             if ["password", "passfile", "passwd", "pwd"].contains(&name.as_str()) {
-                return Err(Error::usage(format!("the URL holds the parameter {name}")).with_help(remedy));
+                return Err(Error::usage(format!("the URL contains the parameter {name}")).with_help(remedy));
             }
             let value = decode(value, &format!("the parameter {name}"))?;
             parts.parameters.push((name, value));
@@ -77,12 +77,16 @@ fn split_host(hostport: &str, parts: &mut Split) -> Result<()> {
         match after.strip_prefix(':') {
             Some(port) => (address, Some(port)),
             None if after.is_empty() => (address, None),
-            None => return Err(Error::usage(format!("{after:?} follows the address instead of a port"))),
+            None => {
+                return Err(Error::usage(format!(
+                    "{after:?} follows the address, where a port was expected"
+                )));
+            }
         }
     } else {
         match hostport.split_once(':') {
             Some((_, port)) if port.contains(':') => {
-                return Err(Error::usage("the host in the URL holds more than one ':'")
+                return Err(Error::usage("the host in the URL contains more than one ':'")
                     .with_help("write an IPv6 address in brackets: [::1]"));
             }
             Some((host, port)) => (host, Some(port)),
@@ -108,13 +112,13 @@ fn decode(text: &str, part: &str) -> Result<Option<String>> {
         match value {
             None => {
                 return Err(Error::usage(format!(
-                    "{part} has a bad percent-encoding at its character {}",
+                    "{part} has an invalid percent-encoding at character {}",
                     at + 1
                 ))
-                .with_help("a % is followed by two hexadecimal digits; write % itself as %25"));
+                .with_help("two hexadecimal digits must follow a %; write % itself as %25"));
             }
             Some(0) => {
-                return Err(Error::usage(format!("{part} holds %00, which no server has a place for")));
+                return Err(Error::usage(format!("{part} contains %00, which servers do not accept")));
             }
             Some(value) => bytes.push(value as u8),
         }
@@ -122,7 +126,7 @@ fn decode(text: &str, part: &str) -> Result<Option<String>> {
     let text =
         String::from_utf8(bytes).map_err(|_| Error::usage(format!("{part} is not UTF-8 when decoded")))?;
     if text.contains('\0') {
-        return Err(Error::usage(format!("{part} holds a zero byte, which no server has a place for")));
+        return Err(Error::usage(format!("{part} contains a zero byte, which servers do not accept")));
     }
     Ok(Some(text).filter(|text| !text.is_empty()))
 }

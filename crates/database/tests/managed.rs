@@ -67,7 +67,7 @@ fn an_instance_is_made_reused_stopped_and_started_again() {
     let mut steps = Vec::new();
     let first = place.manager.up_with_settings(None, FAST, &mut |step| steps.push(step.to_owned())).unwrap();
     assert!(!first.was_running());
-    assert!(steps[0].starts_with("making a PostgreSQL ") && steps[1].starts_with("starting"), "{steps:?}");
+    assert!(steps[0].starts_with("creating a PostgreSQL ") && steps[1].starts_with("starting"), "{steps:?}");
     assert_eq!(ask(&first, "SELECT current_database() || ' ' || current_user"), "kelvin kelvin");
     assert_eq!(ask(&first, "SELECT current_setting('fsync') || current_setting('listen_addresses')"), "off");
     let loaded = "SELECT ((current_setting('shared_preload_libraries') = 'pg_stat_statements') = EXISTS (SELECT FROM \

@@ -27,7 +27,7 @@ fn a_server_is_made_used_again_given_profiles_and_stopped() {
     let mut steps = Vec::new();
     let first = mysql::up(&manager, Product::Mariadb, None, &mut |step| steps.push(step.to_owned())).unwrap();
     assert!(!first.was_running);
-    assert!(steps[0].starts_with("making a MariaDB ") && steps[1].starts_with("starting"), "{steps:?}");
+    assert!(steps[0].starts_with("creating a MariaDB ") && steps[1].starts_with("starting"), "{steps:?}");
     assert_eq!(ask(&first, "SELECT concat(current_user(), ' ', database())"), "kelvin@localhost kelvin");
     assert_eq!(ask(&first, "SELECT cast(@@innodb_flush_log_at_trx_commit AS CHAR)"), "1");
     MysqlEngine::new(first.config.clone()).connect().unwrap().run("CREATE TABLE kept (k INT)").unwrap();
@@ -56,7 +56,7 @@ fn a_server_is_made_used_again_given_profiles_and_stopped() {
     let mut other = MysqlEngine::new(first.config.clone()).connect().unwrap();
     other.run("DO 1").unwrap();
     let error = mysql::up(&manager, Product::Mariadb, Some(&of("steady")), &mut |_| ()).unwrap_err();
-    assert!(error.message().contains("others work on it"), "{error}");
+    assert!(error.message().contains("other sessions are active"), "{error}");
     drop(other);
     let steady = mysql::up(&manager, Product::Mariadb, Some(&of("steady")), &mut |_| ()).unwrap();
     assert!(!steady.was_running && steady.pid != first.pid);

@@ -217,7 +217,7 @@ fn what_is_not_mysql_is_found_out_in_time() {
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "HTTP/1.1 400"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "SSH-2.0"),
         (b"\x05\0\0\0\x09abcd", "not a MySQL or MariaDB server"),
-        (b"", "no answer"),
+        (b"", "no response"),
         (b"\x17\0\0\0\xff\x10\x04Too many connections", "Too many connections"),
     ] {
         let error = refused(at(listener(greeting)));
@@ -225,7 +225,7 @@ fn what_is_not_mysql_is_found_out_in_time() {
     }
     let postgres = support::Server::start();
     let error = refused(at(postgres.port));
-    assert!(error.message().contains("it is a PostgreSQL server"), "{error}");
+    assert!(error.message().contains("this is a PostgreSQL server"), "{error}");
     assert!(began.elapsed() < Duration::from_mins(1));
     // And the other way round.
     let mysql = Server::start();

@@ -58,7 +58,7 @@ fn passwords_open_the_door_and_wrong_ones_do_not() {
     }
     connect(as_user(server.unix(), "clear", Some("pä ss"))).unwrap();
     let error = refused(as_user(server.tcp(), "clear", Some("pä ss")));
-    assert!(error.message().contains("in clear"), "{error}");
+    assert!(error.message().contains("cleartext"), "{error}");
 
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pass");

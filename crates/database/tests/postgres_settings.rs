@@ -101,7 +101,7 @@ fn what_the_server_refuses_changes_nothing(instance: &Instance) {
     for (changes, expected) in [
         (&[("synchronous_commit", "off"), ("work_mem", "plenty")][..], "cannot set work_mem to \"plenty\""),
         (&[("no_such_setting", "1")], "the server has no setting no_such_setting"),
-        (&[("port", "1")], "port says where the server is"),
+        (&[("port", "1")], "port defines where the server is"),
         (&[("work_mem; x", "1")], "not the name of a PostgreSQL setting"),
         (&[("work_mem", "1\n2")], "control character"),
     ] {
@@ -128,7 +128,10 @@ fn what_does_not_start_is_put_back(manager: &Manager, major: u32) -> Instance {
     assert_eq!(change(&mut *session, &[("shared_buffers", "7TB")]).unwrap(), ["shared_buffers"]);
     drop(session);
     let error = manager.restart_or_put_back(major, &old, &mut |_| ()).unwrap_err();
-    assert!(error.message().contains("does not start with the new settings, which were put back"), "{error}");
+    assert!(
+        error.message().contains("does not start with the new settings; the old ones were restored"),
+        "{error}"
+    );
     assert!(error.help().unwrap().contains("shared memory"), "{error}");
     let instance = manager.running(major).unwrap();
     assert_eq!((show(&instance, "shared_buffers"), auto_conf(&instance)), ("24MB".into(), kept));
@@ -151,7 +154,7 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
     let text = "work_mem = 7MB\nmax_wal_senders = 3\n";
     let others = session(instance);
     let error = manager.up_with_profile(None, &small(text), &mut |_| ()).unwrap_err();
-    assert!(error.message().contains("others work on it"), "{error}");
+    assert!(error.message().contains("other sessions are active"), "{error}");
     drop(others);
     has("6MB");
     let again = manager.up_with_profile(None, &small(text), &mut |_| ()).unwrap();
@@ -161,9 +164,9 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
     manager.up_with_profile(None, &small("work_mem = 7MB"), &mut |_| ()).unwrap();
     assert_eq!(show(&has("7MB"), "max_wal_senders"), "10");
     for (bad, expected) in [
-        ("work_mem = plenty", "refuses the setting work_mem"),
-        ("no_such_setting = 1", "refuses the setting no_such_setting"),
-        ("max_wal_senders = 300", "does not start with the new settings, which were put back"),
+        ("work_mem = plenty", "rejects the setting work_mem"),
+        ("no_such_setting = 1", "rejects the setting no_such_setting"),
+        ("max_wal_senders = 300", "does not start with the new settings; the old ones were restored"),
     ] {
         // The last one is impossible together with a wal_level that knows no senders.
         let error = manager

@@ -43,7 +43,7 @@ fn what_is_no_target_is_refused_with_what_is() {
         ("sqlite:", "names no file"),
         ("sqlite://host/x.db", "names a host"),
         ("sqlite:///", "names no file"),
-        ("sqlite::memory:", "in memory"),
+        ("sqlite::memory:", "in-memory"),
         ("postgres:", "not a major version"),
         ("postgres:5432", "not a major version"),
         ("postgres:-1", "not a major version"),

@@ -81,7 +81,7 @@ fn a_branch_is_kept_shown_gated_and_compared() {
     // The candidate's own runs are not its base.
     let own = place.run(&["gate", "--against", "branch:main@rack 7", "--max-regression", "3%", "1..4"]);
     assert_eq!(own.status.code(), Some(2));
-    assert!(text(&own.stderr).contains("they stand on the other side"), "{}", text(&own.stderr));
+    assert!(text(&own.stderr).contains("they are on the other side"), "{}", text(&own.stderr));
 
     let compared =
         place.expect(0, &["compare", "branch:main@rack 7", "label:slow", "--html", "compare.html"]);
@@ -103,7 +103,7 @@ fn bad_names_and_limits_end_with_what_to_write() {
         ("compare 1", "2 values required"),
         ("compare 1 2..", "such as 12..17"),
         ("compare 1 7", "no run \"7\""),
-        ("compare 1 group:3", "no runs have been grouped yet"),
+        ("compare 1 group:3", "there are no groups yet"),
         ("compare 1 1", "run 1 is on both sides"),
         ("compare 1 last --noise 1", "such as 3%"),
         ("compare 1 2 3 --html x.html", "two sides"),
@@ -111,7 +111,7 @@ fn bad_names_and_limits_end_with_what_to_write() {
         ("history --measure p42", "they have tps"),
         ("history --last 0", "at least 1"),
         ("gate --against branch:main", "--max-regression"),
-        ("gate --against branch:dev --max-regression 3%", "there are main"),
+        ("gate --against branch:dev --max-regression 3%", "the branches are main"),
         ("gate --against 1 --max-regression 3", "such as 3%"),
         ("gate --against 1 --max-regression 100%", "allow everything"),
         ("gate --against 1 --max-regression 3% --measure tps --measure tps:4%", "stands twice"),

@@ -76,7 +76,7 @@ fn trial_b8_b12_what_the_tables_are_stands_in_the_result_and_a_failure_says_what
         let output = place.run(&[&run[..], asked].concat());
         assert_eq!(output.status.code(), Some(2), "{asked:?}");
         let told = text(&output.stderr);
-        assert!(told.contains("the database holds pgbench's tables of another shape"), "{told}");
+        assert!(told.contains("pgbench's tables in the database do not match the options"), "{told}");
     }
     place.expect(2, &["build", "pgbench", "--foreign-keys", "--target", &url]);
     place.expect(0, &run);
@@ -105,7 +105,7 @@ fn tables_that_are_not_complete_and_not_ours_are_kept() {
         let output = place.run(&[command, "pgbench", "--target", &url]);
         let told = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{command}: {told}");
-        assert!(told.contains("no primary key on pgbench_accounts") && told.contains("-I p"), "{told}");
+        assert!(told.contains("missing primary keys: pgbench_accounts") && told.contains("-I p"), "{told}");
     }
     pgbench(&server, &["-i", "-q", "-I", "p"]);
     let shown = place.expect(0, &["run", "pgbench", "-S", "-t", "5", "--verbose", "--target", &url]);
@@ -229,7 +229,7 @@ fn trial_b5_transactions_cut_off_while_being_repeated_have_not_failed() {
     let serialization = errors.iter().find(|error| error["code"] == "40001").unwrap();
     assert_eq!(serialization["count"], serialization["retried"], "none of them ended its transaction");
     let notes = run["points"][0]["timeline"].to_string();
-    assert!(notes.contains("cut off by the end while being repeated"), "{notes}");
+    assert!(notes.contains("cut off by the end during a retry"), "{notes}");
 
     // In an open loop such an arrival is told among those that were cut off; every arrival is in the books.
     let open =
@@ -331,7 +331,7 @@ fn trial_b11_pgbenchs_own_words_name_the_server_and_make_partitions() {
     place.write("gset.sql", "select 1 \\gset\n");
     run(3, &["-f", "gset.sql", "-t", "1", "-c", "1"]);
     let errors = place.report("last")["points"][0]["errors"].to_string();
-    assert!(errors.contains("no variable's name"), "{errors}");
+    assert!(errors.contains("not a valid variable name"), "{errors}");
     for refused in [&["-I", "tg", "-i"][..], &["-P", "0"], &["-h", "x", "--target", "postgres"]] {
         place.expect(2, &[&["run", "pgbench"], refused].concat());
     }

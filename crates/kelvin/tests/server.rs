@@ -105,7 +105,7 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
         place.write("bad.conf", "fsync = on\nwork_mem 4 MB\n");
         let (code, _, err) = run(&["server", "up", "--profile", "bad.conf"]);
         assert!(
-            code == Some(2) && err.contains("bad.conf: line 2: \"MB\" stands after the value of work_mem"),
+            code == Some(2) && err.contains("bad.conf: line 2: \"MB\" follows the value of work_mem"),
             "{err}"
         );
         assert!(expect(&["server", "status"]).contains("  profile  mine.conf\n"));

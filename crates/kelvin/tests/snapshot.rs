@@ -71,7 +71,7 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
             ["snapshot", "restore", "second", target],
             "there is no snapshot second of this database; there is first",
         ),
-        (["snapshot", "save", "../up", target], "cannot be the name of a snapshot"),
+        (["snapshot", "save", "../up", target], "is not a valid name for a snapshot"),
         (["snapshot", "list", "--target", "sqlite"], "give one with --target sqlite:FILE"),
     ] {
         let told = place.run(&args);
@@ -148,7 +148,11 @@ fn a_killed_save_leaves_no_snapshot_and_what_is_not_allowed_is_told() {
     holder.query("select pg_advisory_lock(x'006b656c76696e53'::bit(64)::bigint)::text").unwrap();
     let save = [&["snapshot", "save", "three"], &target[..]].concat();
     let told = place.run(&save);
-    assert!(text(&told.stderr).contains("another kelvin saves or restores"), "{}", text(&told.stderr));
+    assert!(
+        text(&told.stderr).contains("another kelvin process is saving or restoring"),
+        "{}",
+        text(&told.stderr)
+    );
     let leaving = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(800));
         drop(holder);

@@ -81,7 +81,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
     let child = start(&place, &run);
     wait_until("the command factor is on", LONG, || mark.exists());
     // One at a time, also while the other is at it.
-    assert!(text(&place.run(&run).stderr).contains("runs already"));
+    assert!(text(&place.run(&run).stderr).contains("already running"));
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
@@ -145,7 +145,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
         .collect();
     for run in runs {
         let shown = place.expect(0, &["show", &run]);
-        assert!(shown.contains("reset by files (SQLite is one file)"), "{shown}");
+        assert!(shown.contains("reset by files (SQLite uses a single file)"), "{shown}");
     }
 }
 
@@ -266,13 +266,13 @@ fn show_buffers(server: &Server) -> String {
 fn what_cannot_be_a_study_is_refused() {
     let place = Place::new();
     for (args, expected) in [
-        (&["study", "plan", "absent"][..], "absent is no study"),
-        (&["study", "run", "."], ". is no study"),
-        (&["study", "show", "kelvin.db"], "kelvin.db is no study"),
+        (&["study", "plan", "absent"][..], "absent is not a study"),
+        (&["study", "run", "."], ". is not a study"),
+        (&["study", "show", "kelvin.db"], "kelvin.db is not a study"),
         (&["study", "new", ".."], "no last part"),
-        (&["study", "recover", "absent"], "absent is no study"),
-        (&["study", "list", "absent"], "absent is no study"),
-        (&["study", "plan", "."], ". is no study"),
+        (&["study", "recover", "absent"], "absent is not a study"),
+        (&["study", "list", "absent"], "absent is not a study"),
+        (&["study", "plan", "."], ". is not a study"),
     ] {
         let output = place.run(args);
         let said = text(&output.stderr);
@@ -286,5 +286,5 @@ fn what_cannot_be_a_study_is_refused() {
     assert!(text(&place.run(&["study", "show", "s"]).stderr).contains("line 1"));
     std::fs::remove_file(place.path("s/ledger.jsonl")).unwrap();
     std::fs::write(place.path("s/lock.json"), "{}").unwrap();
-    assert!(text(&place.run(&["study", "plan", "s"]).stderr).contains("no lock of a study"));
+    assert!(text(&place.run(&["study", "plan", "s"]).stderr).contains("not the lock of a study"));
 }

@@ -115,12 +115,12 @@ fn what_cannot_be_analysed_says_why_and_ends_with_2() {
         assert_eq!(output.status.code(), Some(2), "{told}");
         assert!(told.contains(words), "{told}");
     };
-    fails(&["study", "analyze", "nowhere"], "is no study");
+    fails(&["study", "analyze", "nowhere"], "is not a study");
     place.expect(0, &["study", "new", "users"]);
     let text = place.expect(0, &["study", "analyze", "users"]);
     assert!(text.contains("nothing has been run yet"), "{text}");
     fails(&["study", "report", "users", "--with-runs"], "--store FILE");
     place.write("users/ledger.jsonl", "{\"at\":\"never\"}\n");
-    fails(&["study", "analyze", "users"], "line 1 is not one of a ledger");
-    fails(&["study", "report", "users"], "line 1 is not one of a ledger");
+    fails(&["study", "analyze", "users"], "line 1 is not a valid ledger entry");
+    fails(&["study", "report", "users"], "line 1 is not a valid ledger entry");
 }

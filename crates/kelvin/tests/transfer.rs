@@ -86,14 +86,14 @@ fn what_cannot_be_moved_is_refused_with_what_to_do() {
     place.write("flipped.kelvin", &flipped);
     place.write("text.kelvin", "no store");
     for (args, words) in [
-        (vec!["export", "last", "one.kelvin"], "one.kelvin is there already"),
+        (vec!["export", "last", "one.kelvin"], "one.kelvin already exists"),
         (vec!["export", "99", "new.kelvin"], "no run \"99\""),
         (vec!["export", "group:1", "new.kelvin"], "no group 1"),
         (vec!["export", "last", "none/new.kelvin"], "No such file or directory"),
         (vec!["export", "last"], "<FILE>"),
-        (vec!["import", "none.kelvin"], "there is no such file"),
-        (vec!["import", "cut.kelvin"], "it is damaged: it is cut short"),
-        (vec!["import", "flipped.kelvin"], "by its SHA-256; get the file again"),
+        (vec!["import", "none.kelvin"], "the file does not exist"),
+        (vec!["import", "cut.kelvin"], "it is damaged: it is truncated"),
+        (vec!["import", "flipped.kelvin"], "its SHA-256 checksum; obtain the file again"),
         (vec!["import", "text.kelvin"], "it is neither an export nor a store"),
         (vec!["import", "kelvin.db"], "it is the store itself"),
         (vec!["exprt", "last"], "export"),

@@ -228,7 +228,7 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     let mut another = Applier::new(commit, &second, place.access(), ALL).unwrap();
     let level = FactorSetting { factor: "commit".into(), level: "on".into() };
     let error = another.apply(&DesignCell(vec![level]), &mut spec()).unwrap_err().to_string();
-    assert!(error.contains("another kelvin has changed settings"), "{error}");
+    assert!(error.contains("another kelvin process has changed settings"), "{error}");
     drop(another);
     assert_eq!(place.show("work_mem"), "7MB");
     let pid = place.instance().pid();
@@ -264,8 +264,8 @@ fn failures_leave_nothing(place: &Place, all: &str) {
     let error = with(2, "wrong");
     assert!(error.contains("factor \"buffers\" at \"wrong\"") && error.contains("900TB"), "{error}");
     let error = with(2, "absurd");
-    assert!(error.contains("factor \"buffers\" at \"absurd\": restarted for shared_buffers"), "{error}");
-    assert!(error.contains("which were put back") && error.contains("shared memory"), "{error}");
+    assert!(error.contains("factor \"buffers\" at \"absurd\": restart to apply shared_buffers"), "{error}");
+    assert!(error.contains("the old ones were restored") && error.contains("shared memory"), "{error}");
     let error = with(3, "absent");
     assert!(error.contains("\"server\" at \"absent\"") && error.contains("only"), "{error}");
     let error = with(4, "never");
@@ -303,12 +303,12 @@ fn a_kill_is_recovered_from(place: &Place, one: &str, all: &str) {
     child.wait().unwrap();
     assert!(put_on, "the child put nothing on");
     let error = error.unwrap_err().to_string();
-    assert!(error.contains(&format!("still runs (process {})", child.id())), "{error}");
+    assert!(error.contains(&format!("still running (process {})", child.id())), "{error}");
     assert_eq!((place.show("shared_buffers"), place.server_cpus()), ("32MB".into(), vec![one.to_owned()]));
     assert!(place.marker().exists());
     let error =
         Applier::new(factors(place.directory.path()), &place.journal(), place.access(), ALL).err().unwrap();
-    assert!(error.to_string().contains("never put back"), "{error}");
+    assert!(error.to_string().contains("never reverted"), "{error}");
 
     let undone = recover(&place.journal(), &place.access(), &mut |_| ()).unwrap();
     assert_eq!((undone.changes.len(), undone.left.len()), (3, 0), "{undone:?}");
@@ -336,12 +336,12 @@ fn another_server_is_changed_with_consent_only(place: &Place, all: &str) {
     };
     let error =
         some(Consent::default()).apply(&cell("off", "small"), &mut of_others).unwrap_err().to_string();
-    assert!(error.contains("is not kelvin's own server") && error.contains("--allow-settings"), "{error}");
+    assert!(error.contains("which kelvin does not manage") && error.contains("--allow-settings"), "{error}");
     let mut applier = some(ALL);
     applier.apply(&cell("off", "small"), &mut of_others).unwrap();
     assert_eq!(place.show("synchronous_commit"), "off");
     let error = applier.apply(&cell("off", "large"), &mut of_others).unwrap_err().to_string();
-    assert!(error.contains("shared_buffers changes only when the server is restarted"), "{error}");
+    assert!(error.contains("shared_buffers takes effect only after a restart"), "{error}");
     place.is_as_before(all);
 }
 
@@ -380,7 +380,7 @@ fn the_kernels_part_is_given_back(place: &Place, all: &str) {
         Err(error) => {
             let error = error.to_string();
             assert!(
-                ["takes root", "huge pages: too little", "this kernel has no"]
+                ["requires root", "huge pages: free memory", "this kernel has no"]
                     .iter()
                     .any(|why| error.contains(why)),
                 "{error}"

@@ -102,12 +102,15 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
 
     let (notes, _, built) = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!((built, notes.len()), (1, 1));
-    assert!(notes[0].starts_with("reset by files (SQLite is one file)"), "{notes:?}");
+    assert!(notes[0].starts_with("reset by files (SQLite uses a single file)"), "{notes:?}");
     let loaded = tables(&engine);
     change(&engine);
     assert_ne!(tables(&engine), loaded);
     let error = done(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err().to_string();
-    assert!(error.contains("not the workload's (left_behind)") && has_left_behind(&engine), "{error}");
+    assert!(
+        error.contains("do not belong to the workload (left_behind)") && has_left_behind(&engine),
+        "{error}"
+    );
     let (_, _, built) = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap();
     assert_eq!((built, tables(&engine) == loaded, has_left_behind(&engine)), (0, true, false));
 
@@ -132,14 +135,14 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     std::fs::remove_file(&description).unwrap();
     let (_, told, built) = done(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap();
     assert_eq!((built, tables(&engine) == loaded), (1, true));
-    assert!(told.iter().any(|line| line.contains("they are built anew")), "{told:?}");
+    assert!(told.iter().any(|line| line.contains("rebuilding them")), "{told:?}");
 
     // A snapshot that somebody has changed, and one of other data.
     let changed =
         std::fs::OpenOptions::new().append(true).open(snapshots.join(format!("{name}.db"))).unwrap();
     changed.set_len(1 << 20).unwrap();
     let error = done(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap_err().to_string();
-    assert!(error.contains("is not what was saved"), "{error}");
+    assert!(error.contains("was changed"), "{error}");
     let other = text.replace("1 warehouse", "2 warehouses").replace(&name, "other");
     std::fs::write(snapshots.join("other.toml"), other).unwrap();
     let named = Reset { snapshot: Some("other".into()), ..by(ResetMethod::Auto) };

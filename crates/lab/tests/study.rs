@@ -379,7 +379,7 @@ fn a_study_is_run_by_one_at_a_time_and_a_damaged_ledger_is_not_gone_on_with() {
     let place = directory();
     let path = place.path().join("ledger.jsonl");
     let open = Ledger::open(&path).unwrap();
-    assert!(Ledger::open(&path).unwrap_err().to_string().contains("runs already"));
+    assert!(Ledger::open(&path).unwrap_err().to_string().contains("already running"));
     drop(open);
     let (mut ledger, _) = Ledger::open(&path).unwrap();
     ledger.append(LedgerEvent::Interrupted { place: None }).unwrap();

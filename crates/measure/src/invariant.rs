@@ -35,7 +35,7 @@ impl Invariant {
 }
 
 /// The name of the check by Little's law.
-const LITTLES_LAW: &str = "Little's law: users at work = throughput × mean latency";
+const LITTLES_LAW: &str = "Little's law: busy users = throughput × mean latency";
 
 /// What is not booked, or booked twice, where a user meets an edge of the window: a thread is woken so late on a busy host.
 const EDGE_SECONDS: f64 = 0.005;
@@ -56,7 +56,7 @@ pub fn littles_law(users: u32, busy: f64, in_system: f64, window: f64) -> Invari
         return Invariant::not_judged(
             LITTLES_LAW,
             format!(
-                "a window of {:.1} ms is shorter than the {:.0} ms in which its edges are within the tolerance",
+                "a window of {:.1} ms is shorter than {:.0} ms, too short for this check",
                 window * 1e3,
                 shortest * 1e3
             ),
@@ -66,7 +66,7 @@ pub fn littles_law(users: u32, busy: f64, in_system: f64, window: f64) -> Invari
     Invariant::new(
         LITTLES_LAW,
         (found - expected).abs() <= TOLERANCE * expected + 0.02 * f64::from(users).sqrt(),
-        format!("{expected:.3} users at work, {found:.3} by throughput × latency"),
+        format!("{expected:.3} busy users, {found:.3} by throughput × latency"),
     )
 }
 
@@ -101,7 +101,7 @@ mod tests {
         // As it was printed: ten failures in 7 ms, and pauses after the last of them booked as idle.
         let short = littles_law(1, -0.807, 0.0, 0.007);
         assert!(short.holds && short.evidence.is_empty(), "{short:?}");
-        assert!(short.not_judged.unwrap().contains("7.0 ms is shorter than the 100 ms"));
+        assert!(short.not_judged.unwrap().contains("7.0 ms is shorter than 100 ms"));
         assert!(littles_law(1, 1.0, 0.2, 0.2).not_judged.is_none());
     }
 

@@ -64,11 +64,11 @@ pub(crate) mod histogram {
             return if (sum, max, clamped) == (0, None, 0) {
                 Ok(Histogram::new())
             } else {
-                Err(D::Error::custom("a histogram with a sum and without its counts"))
+                Err(D::Error::custom("a histogram has a sum but no counts"))
             };
         };
         if text.len() > LONGEST {
-            return Err(D::Error::custom("a histogram of more than a megabyte"));
+            return Err(D::Error::custom("a histogram exceeds one megabyte"));
         }
         let bytes = STANDARD.decode(text).map_err(D::Error::custom)?;
         let max = max.ok_or_else(|| D::Error::missing_field("max"))?;

@@ -71,13 +71,13 @@ static DATABASE: WorkloadLabels = WorkloadLabels {
     point: Noun { one: "point", many: "points" },
     time: "service time",
     time_short: "service",
-    time_is: "from when it started on the connection to its end",
+    time_is: "from its start on the connection to its end",
     response_is: "from when the transaction was to start",
-    unanswered: "arrivals had no answer",
-    those_unanswered: "arrivals without an answer (failed, refused, or not begun when the load ended)",
-    closed_loop: "closed loop: each user sends its next transaction when the last has ended. When the server stalls, the \
-        users wait and send nothing, so that few transactions meet the stall. How long one would have taken that came at \
-        its own time is not known (coordinated omission); --rate measures it",
+    unanswered: "arrivals were not answered",
+    those_unanswered: "unanswered arrivals (failed, rejected, or not started when the load ended)",
+    closed_loop: "closed loop: each user starts its next transaction when the last one has ended. When the \
+        server stalls, the users wait and send nothing: few transactions meet the stall, and the response \
+        time of independent arrivals is unknown (coordinated omission); --rate measures it",
     system: "the database",
     client: "client",
     process: "the client's process",
@@ -93,13 +93,13 @@ static STORAGE: WorkloadLabels = WorkloadLabels {
     point: Noun { one: "phase", many: "phases" },
     time: "completion time",
     time_short: "completion",
-    time_is: "from the end of handing over to the completion",
-    response_is: "from when the I/O was to start by its rate to its completion",
-    unanswered: "I/Os had no answer",
-    those_unanswered: "I/Os that failed or had not begun when the window closed",
-    closed_loop: "closed loop: a worker sends its next I/O when one under way has ended. While the device stalls, nothing \
-        is sent, so that few I/Os meet the stall (coordinated omission); a rate (rate_iops) measures what they would have \
-        waited",
+    time_is: "from the end of submission to completion",
+    response_is: "from the I/O's scheduled start to its completion",
+    unanswered: "I/Os were not completed",
+    those_unanswered: "I/Os that failed or had not started when the window closed",
+    closed_loop: "closed loop: a worker submits its next I/O when one in flight completes. When the device \
+        stalls, nothing is submitted: few I/Os meet the stall (coordinated omission); a rate (rate_iops) \
+        measures how long they would have waited",
     system: "the storage",
     client: "worker",
     process: "the workers",

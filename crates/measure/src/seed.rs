@@ -55,11 +55,11 @@ impl Visitor<'_> for NumberOrText {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a seed from 0 to 18446744073709551615, as a number or a text")
+        f.write_str("a seed from 0 to 18446744073709551615, as a number or a string")
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
-        u64::try_from(number).map_err(|_| E::custom(format!("a seed of {number} is less than 0")))
+        u64::try_from(number).map_err(|_| E::custom(format!("the seed {number} is negative")))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {

@@ -181,7 +181,7 @@ fn what_was_refused_is_never_silent() {
         "service times are of what was served"
     );
     for page in [plain(&report).replace('\n', " "), html::render(&report).unwrap()] {
-        assert!(page.contains("≥ ") && page.contains("so many arrivals had no answer"), "{page}");
+        assert!(page.contains("≥ ") && page.contains("so many arrivals were not answered"), "{page}");
     }
     let summary = csv::summary(&report);
     let row = summary.lines().find(|l| l.contains(",response,")).unwrap();

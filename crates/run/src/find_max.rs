@@ -83,13 +83,13 @@ impl Search {
     /// `resolution_percent`, and makes at most `budget` trials. Rates are in arrivals a second.
     pub fn new(start: f64, resolution_percent: f64, budget: usize) -> Result<Self, String> {
         if !(start > 0.0 && start <= Rates::HIGHEST) {
-            return Err(format!("a search cannot start at {start} arrivals a second"));
+            return Err(format!("a search cannot start at {start} arrivals per second"));
         }
         if !(0.1..=100.0).contains(&resolution_percent) {
             return Err(format!("a resolution of {resolution_percent} % is not between 0.1 % and 100 %"));
         }
         if budget < 2 {
-            return Err("a search takes at least 2 trials: one to find, one to confirm".into());
+            return Err("a search needs at least 2 trials: one to find the rate and one to confirm it".into());
         }
         let resolution = 1.0 + resolution_percent / 100.0;
         Ok(Self { start, lowest: start / Self::DEPTH, resolution, budget, trials: Vec::new() })

@@ -47,10 +47,10 @@ impl HeldUp {
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Stopped => {
-                "was stopped (SIGSTOP, a debugger, a frozen control group, or a machine that was suspended)"
+                "was stopped (SIGSTOP, a debugger, a frozen control group, or a suspended machine)"
             }
             Self::Starved => {
-                "was ready and got no CPU (other processes had them, or a limit of CPU time was used up)"
+                "was ready to run but got no CPU (other processes used the CPUs, or a CPU limit was reached)"
             }
         }
     }
@@ -96,7 +96,7 @@ pub(crate) fn check_generator_ran(
     let counted = gaps.iter().filter(|gap| !(accept_noise && gap.why == HeldUp::Starved));
     let against: f64 = counted.map(|gap| gap.seconds()).sum();
     let evidence = match gaps.iter().max_by_key(|gap| gap.to - gap.from) {
-        None => "it woke up whenever it wanted to".into(),
+        None => "it always woke up on time".into(),
         Some(longest) => {
             let at = (longest.from - open) as f64 / 1e9;
             let times = if gaps.len() == 1 {
@@ -124,7 +124,7 @@ impl Heartbeat {
             .name("heartbeat".into())
             .spawn(move || beat(&clock, &asked))
             .map_err(|error| {
-                RunError::Start(format!("no thread for the load generator's heartbeat: {error}"))
+                RunError::Start(format!("cannot start the load generator's heartbeat thread: {error}"))
             })?;
         Ok(Self { stop, thread: Some(thread) })
     }
@@ -202,7 +202,11 @@ mod tests {
         assert!(!stopped.holds && !ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Stopped), true).holds);
         assert!(stopped.evidence.contains("2.00 of 8.0 s, at 3.0 s: it was stopped"), "{}", stopped.evidence);
         let starved = ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), false);
-        assert!(!starved.holds && starved.evidence.contains("ready and got no CPU"), "{}", starved.evidence);
+        assert!(
+            !starved.holds && starved.evidence.contains("ready to run but got no CPU"),
+            "{}",
+            starved.evidence
+        );
         assert!(ran(gap(4 * SECOND, 6 * SECOND, HeldUp::Starved), true).holds, "noise that was accepted");
         let short = gap(SECOND, SECOND + SECOND / 4, HeldUp::Stopped);
         assert!(super::check_generator_ran(&[short], SECOND, 60 * SECOND, false).holds, "0.4 % of a minute");

@@ -38,7 +38,7 @@ pub enum RunError {
     #[error("{0}")]
     Start(String),
     /// An event could not be kept.
-    #[error("a result could not be kept: {0}")]
+    #[error("a result could not be stored: {0}")]
     Sink(#[from] SinkError),
     /// Somebody asked to stop where nothing is being measured: while connecting, or in a check.
     #[error("interrupted")]

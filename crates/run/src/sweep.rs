@@ -22,7 +22,7 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
     let left_out = (!void.is_empty()).then(|| Event::Note {
         point: points.last().map_or(0, |last| last.window.point),
         second: 0,
-        text: format!("void points are not in the fit: {} users", void.join(", ")),
+        text: format!("void points are not included in the fit: {} users", void.join(", ")),
     });
     let fitted = Usl::fit(
         &measured
@@ -34,7 +34,7 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
         Ok(law) => law,
         Err(error) => {
             let point = points.last().map_or(0, |last| last.window.point);
-            let text = format!("no law was fitted to the sweep: {error}");
+            let text = format!("no scalability model was fitted to the sweep: {error}");
             return left_out.into_iter().chain([Event::Note { point, second: 0, text }]).collect();
         }
     };

@@ -31,7 +31,7 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
         .collect();
     let void: Vec<String> =
         point.invariants.iter().filter(|i| !i.holds).map(|invariant| invariant.name.clone()).collect();
-    verdicts.extend(void.iter().map(|name| format!("void: not true that {name}")));
+    verdicts.extend(void.iter().map(|name| format!("void: check failed: {name}")));
     let overloaded = schedule.is_some_and(|schedule| schedule.overloaded());
     if overloaded {
         verdicts.push("the queue was growing".into());
@@ -57,27 +57,27 @@ pub(crate) fn remarks(found: &MaxRateResult, trials: &[RateTrial]) -> Vec<String
     let mut remarks = Vec::new();
     let lowest = trials.iter().filter(|trial| Some(trial.rate) == found.lowest_failed && !trial.holds);
     if lowest.clone().any(|trial| !trial.void.is_empty()) {
-        remarks.push("what stopped the search is a void trial: the limit may not be the database's".into());
+        remarks.push("a void trial stopped the search: the limit may not be that of the database".into());
     }
     match found.ended {
         SearchEnd::Resolved => {}
-        SearchEnd::Underway => remarks.push("the search was interrupted before it had closed in".into()),
-        SearchEnd::Highest => remarks.push("the highest rate that can be tried still held".into()),
+        SearchEnd::Underway => remarks.push("the search was interrupted before it converged".into()),
+        SearchEnd::Highest => remarks.push("the highest rate that the search tries still held".into()),
         SearchEnd::NothingHolds => remarks.push(format!(
             "no rate held, down to {}/s, the lowest that the search tries",
             found.lowest_failed.unwrap_or_default()
         )),
         SearchEnd::OutOfTrials => {
-            remarks.push("the search used up its trials before it had closed in on the rate".into());
+            remarks.push("the search used up its trials before it converged".into());
         }
     }
     if found.highest.is_some() && !found.confirmed {
-        remarks.push("the highest rate that held was not tried a second time".into());
+        remarks.push("the highest rate that held was not confirmed by a second trial".into());
     }
     if !found.unstable.is_empty() {
         let rates: Vec<String> = found.unstable.iter().map(|rate| format!("{rate:.0}/s")).collect();
         remarks.push(format!(
-            "not steady: {} held once although a trial at or below it failed; take a longer duration",
+            "not steady: {} held once, although a trial at or below it failed; use a longer duration",
             rates.join(", ")
         ));
     }

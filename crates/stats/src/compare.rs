@@ -120,7 +120,7 @@ pub fn compare(sides: ComparedSamples<'_>, noise: f64, confidence: f64) -> Optio
         ComparedSamples::Paired { .. } => {
             let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
             let shift = rank::hodges_lehmann_paired(&ratios)?;
-            (sign_flip(&ratios)?, shift, "Student's t of the pairs' log ratios; p by flipping signs")
+            (sign_flip(&ratios)?, shift, "Student's t of the pairs' log ratios; p by sign flipping")
         }
         ComparedSamples::Independent { .. } => {
             let shift = rank::hodges_lehmann(&log_a, &log_b)?;
@@ -128,7 +128,7 @@ pub fn compare(sides: ComparedSamples<'_>, noise: f64, confidence: f64) -> Optio
         }
         ComparedSamples::Consecutive { .. } => {
             let shift = rank::hodges_lehmann(&log_a, &log_b)?;
-            (dependent?.p, shift, "Welch's t of logarithms, allowing for dependence of consecutive runs")
+            (dependent?.p, shift, "Welch's t of logarithms, adjusted for dependence of consecutive runs")
         }
     };
     let n = (a.len(), b.len());

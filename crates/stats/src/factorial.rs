@@ -39,17 +39,17 @@ pub struct Observation {
 pub enum FactorialError {
     /// No factors, or one without a choice.
     #[error(
-        "the design needs at least one factor, and each factor two levels or more; it has the levels {0:?}"
+        "the design needs at least one factor, and each factor needs at least two levels; it has the levels \
+        {0:?}"
     )]
     Levels(Vec<usize>),
     /// Too large.
-    #[error(
-        "the design has more than {MOST_CELLS} cells: leave out factors or levels, or take a fraction of it"
-    )]
+    #[error("the design has more than {MOST_CELLS} cells: use fewer factors or levels, or a fraction")]
     TooLarge,
     /// An observation outside the design.
     #[error(
-        "observation {index}: the cell {cell:?} is none of the design's, whose factors have the levels {levels:?}"
+        "observation {index}: the cell {cell:?} is not in the design, whose factors have the levels \
+        {levels:?}"
     )]
     NoSuchCell {
         /// Its place in the list.
@@ -69,12 +69,14 @@ pub enum FactorialError {
     },
     /// Cells without any run.
     #[error(
-        "no valid run in the cells {0:?} (levels counted from 0): run them, or their effects cannot be told apart"
+        "no valid run in the cells {0:?} (levels counted from 0): run them; without them the effects cannot \
+        be separated"
     )]
     EmptyCells(Vec<Vec<usize>>),
     /// Blocks that share no cells.
     #[error(
-        "the blocks have no cells in common that would tell their levels from the factors' effects: run complete blocks"
+        "the blocks have no cells in common, so block and factor effects cannot be separated: run complete \
+        blocks"
     )]
     Confounded,
     /// A confidence that is none.

@@ -19,12 +19,10 @@ pub enum FractionError {
     #[error("a fraction has 2 to {MOST_FACTORS} factors, not {0}")]
     Factors(usize),
     /// A generator that cannot be read.
-    #[error(
-        "generator {0:?} is not of the form D=ABC: a factor, =, and the factors whose product it follows"
-    )]
+    #[error("generator {0:?} does not have the form D=ABC: a factor, =, and the factors whose product it is")]
     Form(String),
     /// A letter that is no factor.
-    #[error("generator {generator:?}: {letter:?} is none of the factors {factors}")]
+    #[error("generator {generator:?}: {letter:?} is not one of the factors {factors}")]
     Letter {
         /// The generator.
         generator: String,
@@ -308,9 +306,9 @@ mod tests {
         assert!(error(1, &[]).contains("2 to 15"));
         assert!(error(16, &[]).contains("16"));
         for text in ["D", "=ABC", "DE=AB", "D=", "D=AAB", "D=-"] {
-            assert!(error(5, &[text]).contains("of the form"), "{text}");
+            assert!(error(5, &[text]).contains("the form D=ABC"), "{text}");
         }
-        assert!(error(4, &["D=AX"]).contains("'X' is none of the factors ABCD"));
+        assert!(error(4, &["D=AX"]).contains("'X' is not one of the factors ABCD"));
         assert!(error(4, &["d=AB"]).contains("'d'"));
         assert!(error(5, &["D=AB", "D=AC"]).contains("generated only once"));
         assert!(error(5, &["D=AB", "E=AD"]).contains("varied on its own"));

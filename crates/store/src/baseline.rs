@@ -61,10 +61,10 @@ impl Store {
         Ok(StoredBaseline {
             id: row.get("id").map_err(to)?,
             taken: jiff::Timestamp::from_millisecond(taken)
-                .map_err(|_| damaged("the time of a baseline is none"))?,
+                .map_err(|_| damaged("a baseline has an invalid time"))?,
             host: row.get("host").map_err(to)?,
             body: serde_json::from_str(&body)
-                .map_err(|e| damaged(&format!("a baseline is not JSON: {e}")))?,
+                .map_err(|e| damaged(&format!("a baseline is not valid JSON: {e}")))?,
         })
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn encode(histogram: &Histogram) -> Result<Option<Vec<u8>>, Histogram
 pub(crate) fn decode(blob: Option<&[u8]>, exact: Exact) -> Result<Histogram, HistogramError> {
     let Some(blob) = blob else { return Ok(Histogram::new()) };
     let Some(body) = blob.strip_prefix(&COMPRESSED) else { return Histogram::decode(blob, exact) };
-    let body = body.get(4..).ok_or_else(|| HistogramError::Decode("cut short".into()))?;
+    let body = body.get(4..).ok_or_else(|| HistogramError::Decode("truncated".into()))?;
     let mut plain = Vec::with_capacity(body.len() * 2);
     ZlibDecoder::new(body)
         .take(LONGEST)

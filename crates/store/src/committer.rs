@@ -142,7 +142,7 @@ impl Committer {
         let thread = std::thread::Builder::new()
             .name("store".into())
             .spawn(move || store.run(&receiver))
-            .map_err(|error| Error::io("start the thread that writes", path, error))?;
+            .map_err(|error| Error::io("start the writer thread", path, error))?;
         Ok(Self { sender: Some(sender), thread: Some(thread), waiting, failed })
     }
 
@@ -196,7 +196,7 @@ impl Drop for Committer {
 
 #[cold]
 fn ended() -> Error {
-    Error::Event("the thread that writes the store has ended".into())
+    Error::Event("the store's writer thread has ended".into())
 }
 
 /// The thread's own.
@@ -354,12 +354,13 @@ impl Committing {
 }
 
 fn deleted(id: RunId) -> Error {
-    Error::Event(format!("run {id} was deleted while it was written"))
+    Error::Event(format!("run {id} was deleted while it was being written"))
 }
 
 /// A moment as the store has it.
 pub(crate) fn nanos(at: kelvin_measure::Nanos) -> Result<i64> {
-    i64::try_from(at).map_err(|_| Error::Event(format!("an observation at {at} ns, in more than 292 years")))
+    i64::try_from(at)
+        .map_err(|_| Error::Event(format!("an observation at {at} ns, which is beyond 292 years")))
 }
 
 fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {

@@ -20,7 +20,8 @@ pub enum Error {
     },
     /// The file was written by a Kelvin of another version. It was not touched.
     #[error(
-        "{} is a store of version {found}, and this Kelvin reads and writes version {known}: use the Kelvin that made it, or another file (this one was not changed)",
+        "{} is a store of version {found}, but this Kelvin uses version {known}: use the Kelvin version that \
+        created it, or another file (this one was not changed)",
         path.display()
     )]
     OtherVersion {
@@ -32,7 +33,7 @@ pub enum Error {
         known: i64,
     },
     /// The file is truncated or damaged.
-    #[error("the store {} is damaged: {detail}; restore it from a copy, or name another file with --store", path.display())]
+    #[error("the store {} is damaged: {detail}; restore it from a backup, or name another file with --store", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -40,7 +41,7 @@ pub enum Error {
         detail: String,
     },
     /// There is no such file.
-    #[error("there is no store at {}: nothing has been run with it yet", path.display())]
+    #[error("there is no store at {}: no run has been stored there", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
@@ -58,7 +59,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The file that a run was written to is not there any more.
-    #[error("the store {} was {how} while it was written to; {rescued}", path.display())]
+    #[error("the store {} was {how} during the run; {rescued}", path.display())]
     Lost {
         /// Where it was.
         path: PathBuf,
@@ -82,7 +83,7 @@ pub enum Error {
         wanted: String,
     },
     /// A name of several runs that cannot be read, or stands for none.
-    #[error("cannot take {wanted:?} as runs: {why}")]
+    #[error("{wanted:?} does not select any runs: {why}")]
     Selection {
         /// What was asked for.
         wanted: String,
@@ -93,7 +94,7 @@ pub enum Error {
     #[error("run {0} is still running")]
     Running(i64),
     /// A file that is not written over.
-    #[error("{} is there already, and is not written over: name another file", path.display())]
+    #[error("{} already exists and is not overwritten: name another file", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -111,11 +112,12 @@ pub enum Error {
     },
     /// A label that could not be told from a run's number or another name of runs.
     #[error(
-        "the label {0:?} cannot be used: it would read as a run's number, \"last\", \"last-N\" or several runs"
+        "the label {0:?} is not allowed: it could be read as a run number, \"last\", \"last-N\" or several \
+        runs"
     )]
     Label(String),
     /// An event that does not fit the run it belongs to.
-    #[error("event refused: {0}")]
+    #[error("event rejected: {0}")]
     Event(String),
     /// The operating system refused something.
     #[error("cannot {doing} {}: {source}", path.display())]
@@ -160,9 +162,9 @@ impl Error {
     pub(crate) fn of_import(self, file: &Path) -> Self {
         let why = match self {
             Self::NotAStore { why, .. } => format!("it is neither an export nor a store: {why}"),
-            Self::Missing { .. } => "there is no such file, or nothing is in it".into(),
-            Self::Damaged { detail, .. } => format!("it is damaged: {detail}; get the file again"),
-            Self::Sqlite { source, .. } => format!("it is damaged: {source}; get the file again"),
+            Self::Missing { .. } => "the file does not exist or is empty".into(),
+            Self::Damaged { detail, .. } => format!("it is damaged: {detail}; obtain the file again"),
+            Self::Sqlite { source, .. } => format!("it is damaged: {source}; obtain the file again"),
             Self::Busy { .. } => "it is locked by another process".into(),
             Self::Io { doing, source, .. } => format!("cannot {doing} it: {source}"),
             other => return other,

@@ -99,8 +99,8 @@ impl LostStore {
 
     pub(crate) fn error(&self, path: &Path) -> Error {
         let rescued = match &self.copy {
-            Ok(copy) => format!("what it held is in {}", copy.display()),
-            Err(why) => format!("what it held could not be copied: {why}"),
+            Ok(copy) => format!("its content is in {}", copy.display()),
+            Err(why) => format!("its content could not be copied: {why}"),
         };
         Error::Lost { path: path.to_path_buf(), how: self.how, rescued }
     }

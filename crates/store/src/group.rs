@@ -217,11 +217,11 @@ impl Store {
         Ok(StoredGroup {
             id: GroupId(row.get(0).map_err(to)?),
             info: NewGroup {
-                kind: kind.ok_or_else(|| damaged("a group is of no known kind"))?,
+                kind: kind.ok_or_else(|| damaged("a group is of an unknown kind"))?,
                 name: row.get(2).map_err(to)?,
                 created: jiff::Timestamp::from_millisecond(row.get(3).map_err(to)?)
                     .map_err(|_| damaged("a group has no time"))?,
-                body: serde_json::from_str(&body).map_err(|_| damaged("a group's plan is not JSON"))?,
+                body: serde_json::from_str(&body).map_err(|_| damaged("a group's plan is not valid JSON"))?,
             },
         })
     }

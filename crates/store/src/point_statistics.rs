@@ -300,7 +300,7 @@ impl StoredRun {
                 && w.point == point
             {
                 found.push(counts_agree(
-                    "the stored seconds add up to the window's count",
+                    "the stored seconds add up to the count for the window",
                     ("in the seconds", figures.headline),
                     ("in the window", w.client_headline),
                     0,

@@ -113,7 +113,7 @@ fn inspect(path: &Path) -> Result<bool> {
     let pages = u64::from(word(28) as u32);
     // With a log beside it, pages may not have reached the file yet.
     if log == 0 && word(24) == word(92) && meta.len() < pages * page {
-        let detail = format!("it is cut short, {} of {} bytes", meta.len(), pages * page);
+        let detail = format!("it is truncated: {} of {} bytes", meta.len(), pages * page);
         return Err(Error::damaged(path, detail));
     }
     Ok(true)
@@ -137,7 +137,7 @@ fn has_store(path: &Path) -> Result<bool> {
 
 fn check_identity(path: &Path, application: i64, version: i64) -> Result<()> {
     if application != APPLICATION_ID {
-        let why = "it is a database of another program".into();
+        let why = "it is another program's database".into();
         return Err(Error::NotAStore { path: path.to_path_buf(), why });
     }
     if version < 1 {
@@ -218,7 +218,7 @@ fn make_file(path: &Path) -> Result<()> {
             .recursive(true)
             .mode(0o700)
             .create(parent)
-            .map_err(|e| Error::io("make the directory", parent, e))?;
+            .map_err(|e| Error::io("create the directory", parent, e))?;
     }
     // SQLite's own error for a missing permission is "unable to open": ask the system for the reason.
     // Results name hosts, users and statements. SQLite gives its log the file's own mode.

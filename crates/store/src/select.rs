@@ -72,10 +72,10 @@ pub fn history_name(name: &str) -> std::result::Result<(), String> {
         return Err("is empty".into());
     }
     if name.trim() != name {
-        return Err("begins or ends with a blank".into());
+        return Err("begins or ends with a space".into());
     }
     match name.chars().find(|c| matches!(c, '@' | '~' | ',') || c.is_control()) {
-        Some(refused) => Err(format!("has {refused:?} in it, which separates names from each other")),
+        Some(refused) => Err(format!("contains {refused:?}, which is a separator")),
         None => Ok(()),
     }
 }
@@ -91,23 +91,23 @@ fn parse(name: &str) -> std::result::Result<Vec<Term>, String> {
 
 fn term(part: &str) -> std::result::Result<Term, String> {
     if part.is_empty() {
-        return Err("a name is missing; give a run's number, several such as 12,13 or 12..17, label:NAME, group:N or \
-                    branch:NAME"
+        return Err("a name is missing; give a run number, several such as 12,13 or 12..17, label:NAME, \
+                    group:N or branch:NAME"
             .into());
     }
     if let Some(label) = part.strip_prefix("label:") {
         return match label.trim() {
-            "" => Err("label: needs the label, such as label:base".into()),
+            "" => Err("label: needs a label, such as label:base".into()),
             label => Ok(Term::Label(label.into())),
         };
     }
     if let Some(rest) = part.strip_prefix("group:") {
         let (id, treatment) = rest.split_once('/').map_or((rest, None), |(id, t)| (id, Some(t)));
         let id = id.parse().map_err(|_| {
-            format!("{id:?} is no group's number; give it as in group:4, or group:4/B for one treatment")
+            format!("{id:?} is not a group number; write group:4, or group:4/B for one treatment")
         })?;
         return match treatment {
-            Some("") => Err(format!("group:{id}/ needs the treatment, such as group:{id}/B")),
+            Some("") => Err(format!("group:{id}/ needs a treatment, such as group:{id}/B")),
             treatment => Ok(Term::Group(id, treatment.map(Into::into))),
         };
     }
@@ -126,7 +126,7 @@ fn term(part: &str) -> std::result::Result<Term, String> {
 fn range(part: &str, from: &str, to: &str) -> std::result::Result<Term, String> {
     match (from.parse::<i64>(), to.parse::<i64>()) {
         (Ok(from), Ok(to)) if from <= to => Ok(Term::Range(from, to)),
-        (Ok(_), Ok(_)) => Err(format!("{part} ends before it begins; give the lower number first")),
+        (Ok(_), Ok(_)) => Err(format!("{part} ends before it begins; write the lower number first")),
         _ => Err(format!("{part} needs a number at both ends, such as 12..17")),
     }
 }
@@ -134,7 +134,7 @@ fn range(part: &str, from: &str, to: &str) -> std::result::Result<Term, String> 
 fn branch(rest: &str) -> std::result::Result<Term, String> {
     let (rest, newest) = match rest.rsplit_once('~') {
         Some((rest, newest)) => {
-            let refused = || format!("{newest:?} is no number of runs; give it as in branch:main~20");
+            let refused = || format!("{newest:?} is not a number of runs; write for example branch:main~20");
             (rest, Some(newest.parse::<usize>().ok().filter(|n| *n > 0).ok_or_else(refused)?))
         }
         None => (rest, None),
@@ -196,16 +196,14 @@ impl Store {
                 }
             }
             if before == selection.runs.len() + selection.told.len() {
-                return Err(refused(format!(
-                    "{term} stands for no run; `kelvin runs` lists those there are"
-                )));
+                return Err(refused(format!("{term} matches no run; `kelvin runs` lists the runs")));
             }
         }
         let mut seen = BTreeSet::new();
         selection.runs.retain(|run| seen.insert(*run));
         if selection.runs.is_empty() {
             let why = selection.told.join("; ");
-            return Err(refused(if why.is_empty() { "it stands for no run".into() } else { why }));
+            return Err(refused(if why.is_empty() { "it matches no run".into() } else { why }));
         }
         Ok(selection)
     }
@@ -220,9 +218,9 @@ impl Store {
             let groups: Vec<String> =
                 self.groups()?.iter().map(|g| format!("{} ({})", g.id, g.info.kind.as_str())).collect();
             let there = if groups.is_empty() {
-                "no runs have been grouped yet".into()
+                "there are no groups yet".into()
             } else {
-                format!("there are {}", groups.join(", "))
+                format!("the groups are {}", groups.join(", "))
             };
             return Err(refused(format!("there is no group {id}; {there}")));
         }
@@ -233,7 +231,7 @@ impl Store {
         if of.is_empty() {
             let names: BTreeSet<&str> = members.iter().map(|m| m.slot.treatment.as_str()).collect();
             let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
-            let there = if names.is_empty() { "it has one only".into() } else { names.join(", ") };
+            let there = if names.is_empty() { "it has only one".into() } else { names.join(", ") };
             return Err(refused(format!("group {id} has no treatment {treatment:?}: {there}")));
         }
         Ok(of)
@@ -268,7 +266,7 @@ impl Store {
         }
         let names: Vec<String> = testbeds.iter().map(|on| format!("branch:{branch}@{on}")).collect();
         Err(format!(
-            "the newest runs of branch {branch} are of {} testbeds; name one: {}",
+            "the newest runs of branch {branch} are from {} testbeds; name one: {}",
             names.len(),
             names.join(" or ")
         ))
@@ -281,17 +279,14 @@ fn absent(history: &[(RunId, String, String)], name: &str, testbed: Option<&str>
         history.iter().filter(|(_, branch, _)| branch == name).map(|(.., on)| on.as_str()).collect();
     if let Some(testbed) = testbed.filter(|_| !testbeds.is_empty()) {
         let there: Vec<&str> = testbeds.into_iter().collect();
-        return format!(
-            "branch {name} has no run on the testbed {testbed:?}; it has some on {}",
-            there.join(", ")
-        );
+        return format!("branch {name} has no run on the testbed {testbed:?}, but on {}", there.join(", "));
     }
     let branches: BTreeSet<&str> = history.iter().map(|(_, branch, _)| branch.as_str()).collect();
     if branches.is_empty() {
-        return "no run stands on a branch yet; `kelvin run … --branch NAME` puts it there".into();
+        return "no run is on a branch yet; `kelvin run … --branch NAME` adds one".into();
     }
     let there: Vec<&str> = branches.into_iter().collect();
-    format!("there is no branch {name:?}; there are {}", there.join(", "))
+    format!("there is no branch {name:?}; the branches are {}", there.join(", "))
 }
 
 /// Takes those that count, at most the last `newest` of them; returns what was taken.
@@ -314,7 +309,7 @@ fn take(
             .and_then(|summary| summary.judgement.as_ref())
             .filter(|judged| !judged.counts())
         {
-            told.push(format!("run {run} is left out, {}", judged.describe()));
+            told.push(format!("run {run} is skipped, {}", judged.describe()));
         } else {
             taken.push(run);
         }
@@ -325,10 +320,10 @@ fn take(
     others.reverse();
     match others.as_slice() {
         [] => {}
-        [one] => selection.told.push(format!("run {one} is left out: it stands on the other side")),
+        [one] => selection.told.push(format!("run {one} is skipped: it is on the other side")),
         several => {
             let several = several.join(", ");
-            selection.told.push(format!("runs {several} are left out: they stand on the other side"));
+            selection.told.push(format!("runs {several} are skipped: they are on the other side"));
         }
     }
     taken

@@ -62,11 +62,11 @@ impl Judgement {
         let (state, reason) = match (status, liveness) {
             (Status::Complete, _) => return None,
             (Status::Interrupted, _) => {
-                (RunState::Partial, "it was interrupted; its figures cover the shorter window".to_owned())
+                (RunState::Partial, "it was interrupted; its results cover the shorter window".to_owned())
             }
             (Status::Failed, _) => {
                 let error = error.map_or(String::new(), |error| format!(": {error}"));
-                (RunState::Failed, format!("it was ended by an error{error}"))
+                (RunState::Failed, format!("it ended with an error{error}"))
             }
             (Status::Partial, Liveness::Running) => (RunState::Partial, "it is still running".to_owned()),
             (Status::Partial, _) => {
@@ -116,7 +116,7 @@ pub fn broken_invariant(invariant: &Invariant) -> Option<String> {
 /// Why a line of the self-audit voids its point; none when it holds.
 pub fn failed_audit(line: &AuditLine) -> Option<String> {
     let value = (line.value * 1e4).round() / 1e4;
-    (!line.valid).then(|| format!("the self-audit fails: {} is {value}{}", line.name, line.unit))
+    (!line.valid).then(|| format!("self-audit failed: {} is {value}{}", line.name, line.unit))
 }
 
 /// Why a consistency condition voids its run; none when it holds.
@@ -160,7 +160,7 @@ impl Store {
         while let Some(row) = rows.next().map_err(to)? {
             let (run, body): (i64, String) = (row.get(0).map_err(to)?, row.get(1).map_err(to)?);
             let judgement = serde_json::from_str(&body)
-                .map_err(|e| Error::damaged(self.path(), format!("the judgement of run {run}: {e}")))?;
+                .map_err(|e| Error::damaged(self.path(), format!("the stored state of run {run}: {e}")))?;
             found.insert(run, judgement);
         }
         Ok(found)
@@ -191,7 +191,7 @@ mod tests {
             (Status::Interrupted, Liveness::Ended, "partial: it was interrupted"),
             (Status::Partial, Liveness::Running, "partial: it is still running"),
             (Status::Partial, Liveness::Killed, "partial: it was killed"),
-            (Status::Failed, Liveness::Ended, "failed: it was ended by an error: disk full"),
+            (Status::Failed, Liveness::Ended, "failed: it ended with an error: disk full"),
         ] {
             assert!(of(status, liveness).unwrap().starts_with(words), "{words}");
         }

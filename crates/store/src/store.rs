@@ -239,7 +239,7 @@ impl Store {
             };
             if let Some(why) = damaged.get(id) {
                 let reasons =
-                    vec![format!("the store is damaged: an event of this run cannot be read ({why})")];
+                    vec![format!("the store is damaged: an event of this run is unreadable ({why})")];
                 run.judgement = Some(Judgement { state: RunState::Failed, reasons });
             }
         }
@@ -414,11 +414,11 @@ impl Store {
         [RatePeriod::Minute, RatePeriod::Second]
             .into_iter()
             .find(|per| per.word() == word)
-            .ok_or_else(|| Error::damaged(&self.path, format!("a figure counts over {word:?}")))
+            .ok_or_else(|| Error::damaged(&self.path, format!("a result has an unknown scope {word:?}")))
     }
 
     fn timestamp(&self, text: &str) -> Result<jiff::Timestamp> {
-        text.parse().map_err(|_| Error::damaged(&self.path, format!("{text:?} is not a time")))
+        text.parse().map_err(|_| Error::damaged(&self.path, format!("{text:?} is not a valid time")))
     }
 }
 

@@ -266,13 +266,15 @@ fn read_seconds(
         let count = |i| unsigned::<u64>(path, id, int(i)?);
         let (point, second, part_number) = (unsigned(path, id, int(0)?)?, int(1)?, int(2)?);
         if second.unsigned_abs() > LONGEST_SECONDS {
-            return Err(Error::damaged(path, format!("run {id} has a second number {second}")));
+            return Err(Error::damaged(path, format!("run {id} has an invalid second, {second}")));
         }
         let part = match part_number {
             0 => LoadPart::RampUp,
             1 => LoadPart::Measured,
             2 => LoadPart::Tail,
-            other => return Err(Error::damaged(path, format!("part {other} of a second of run {id}"))),
+            other => {
+                return Err(Error::damaged(path, format!("invalid part {other} of a second of run {id}")));
+            }
         };
         let entry = seconds.entry((point, second, part_number)).or_insert_with(|| StoredSecond {
             seq: i64::MAX,

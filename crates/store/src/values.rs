@@ -96,25 +96,25 @@ pub(crate) struct Unpacker {
 impl Unpacker {
     /// The values of a reading of the observer whose first metric is `first`.
     pub(crate) fn unpack(&mut self, first: u32, body: &[u8]) -> Result<Vec<f32>, String> {
-        let (head, rest) = body.split_at_checked(HEADER).ok_or("it is cut short")?;
+        let (head, rest) = body.split_at_checked(HEADER).ok_or("it is truncated")?;
         let (flags, count) = (head[0], u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize);
         if flags & !(KEY | COMPRESSED) != 0 || count > MOST {
-            return Err(format!("it claims {count} values of the sort {flags}"));
+            return Err(format!("it claims {count} values of type {flags}"));
         }
         let compressed = flags & COMPRESSED != 0;
         let values = if flags & KEY != 0 {
             read_values(rest, count, compressed)?
         } else {
             let mut values =
-                self.observers.get(&first).cloned().ok_or("no reading before it has all values")?;
+                self.observers.get(&first).cloned().ok_or("no earlier reading has all values")?;
             if values.len() != count {
-                return Err(format!("it has {count} values and the one before it {}", values.len()));
+                return Err(format!("it has {count} values, and the previous reading has {}", values.len()));
             }
-            let (bits, rest) = rest.split_at_checked(count.div_ceil(8)).ok_or("it is cut short")?;
+            let (bits, rest) = rest.split_at_checked(count.div_ceil(8)).ok_or("it is truncated")?;
             let changed: Vec<usize> =
                 (0..bits.len() * 8).filter(|place| bits[place / 8] >> (place % 8) & 1 == 1).collect();
             if changed.last().is_some_and(|place| *place >= count) {
-                return Err("it changes values that are not there".into());
+                return Err("it changes values that do not exist".into());
             }
             for (place, value) in changed.iter().zip(read_values(rest, changed.len(), compressed)?) {
                 values[*place] = value;
@@ -138,7 +138,7 @@ fn read_values(bytes: &[u8], count: usize, compressed: bool) -> Result<Vec<f32>,
     let limit = count as u64 * 4 + 1;
     DeflateDecoder::new(bytes).take(limit).read_to_end(&mut planes).map_err(|e| e.to_string())?;
     if planes.len() != count * 4 {
-        return Err(format!("its {count} values do not fill their place"));
+        return Err(format!("its {count} values do not match its size"));
     }
     let byte = |plane: usize, value: usize| planes[plane * count + value];
     Ok((0..count).map(|v| f32::from_le_bytes([byte(0, v), byte(1, v), byte(2, v), byte(3, v)])).collect())
@@ -233,6 +233,6 @@ mod tests {
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::best());
         deflate.write_all(&vec![0; 10 << 20]).unwrap();
         let bomb = [&[3, 1, 0, 0, 0][..], &deflate.finish().unwrap()].concat();
-        assert!(unpacker.unpack(0, &bomb).unwrap_err().contains("do not fill"));
+        assert!(unpacker.unpack(0, &bomb).unwrap_err().contains("do not match"));
     }
 }

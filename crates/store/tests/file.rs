@@ -46,7 +46,7 @@ fn a_store_of_another_version_is_refused_unharmed() {
         assert!(is_other(&refused(&path)));
         drop(conn);
         let error = refused(&path);
-        assert!(error.to_string().contains("use the Kelvin that made it"), "{error}");
+        assert!(error.to_string().contains("use the Kelvin version that created it"), "{error}");
     }
 }
 

@@ -101,7 +101,7 @@ fn the_list_of_runs_does_not_read_them_and_a_damaged_one_is_an_error() {
         ("UPDATE reading SET body = x'0102' WHERE rowid = 3", "a reading at"),
         ("UPDATE reading SET body = CAST(x'02ffffff00' || body AS BLOB) WHERE rowid = 3", "a reading at"),
         ("UPDATE reading SET body = substr(body, 1, length(body) - 3) WHERE rowid = 5", "a reading at"),
-        ("DELETE FROM reading WHERE rowid = 1", "no reading before"),
+        ("DELETE FROM reading WHERE rowid = 1", "no earlier reading"),
         ("UPDATE reading SET body = 'text' WHERE rowid = 3", ""),
         ("UPDATE reading SET at = -1 WHERE rowid = 3", "a count of -1"),
         ("UPDATE reading SET first = 5000000000 WHERE rowid = 3", "a count of 5000000000"),

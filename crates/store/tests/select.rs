@@ -117,14 +117,14 @@ fn a_group_is_its_members_that_count() {
         "it is taken, and shown with its state"
     );
     assert!(place.refused("group:1/C").contains("group 1 has no treatment \"C\": A, B"));
-    assert!(place.refused("group:7").contains("there is no group 7; there are 1 (ab)"));
+    assert!(place.refused("group:7").contains("there is no group 7; the groups are 1 (ab)"));
     assert_eq!(id, GroupId(1));
 }
 
 #[test]
 fn a_branch_is_its_newest_runs_on_one_testbed() {
     let place = Place::new();
-    assert!(place.refused("branch:main").contains("no run stands on a branch yet"));
+    assert!(place.refused("branch:main").contains("no run is on a branch yet"));
     for number in 0..10 {
         let run = if number == 8 { place.run(None, Status::Failed) } else { place.good() };
         place.store.enter_history(run, "main", "rack 7").unwrap();
@@ -142,10 +142,10 @@ fn a_branch_is_its_newest_runs_on_one_testbed() {
         [RunId(6), RunId(7), RunId(8)],
         "as many as asked for, without those of the other side"
     );
-    assert!(place.refused("branch:dev").contains("there is no branch \"dev\"; there are feature/x, main"));
     assert!(
-        place.refused("branch:main@x").contains("has no run on the testbed \"x\"; it has some on rack 7")
+        place.refused("branch:dev").contains("there is no branch \"dev\"; the branches are feature/x, main")
     );
+    assert!(place.refused("branch:main@x").contains("has no run on the testbed \"x\", but on rack 7"));
     // Two machines are no repetitions of each other.
     let elsewhere = place.good();
     place.store.enter_history(elsewhere, "main", "rack 8").unwrap();
@@ -162,19 +162,19 @@ fn what_cannot_be_read_is_refused_with_what_to_write() {
     for (name, help) in [
         ("", "a name is missing"),
         ("1,,2", "a name is missing"),
-        ("3..1", "give the lower number first"),
+        ("3..1", "write the lower number first"),
         ("1..", "such as 12..17"),
         ("..", "such as 12..17"),
         ("99999999999999999999..99999999999999999999", "such as 12..17"),
         ("label:", "label:base"),
-        ("label:none", "stands for no run"),
+        ("label:none", "matches no run"),
         ("group:x", "group:4"),
         ("group:1/", "group:1/B"),
         ("branch:", "is empty"),
         ("branch:a~0", "branch:main~20"),
         ("branch:a~x", "branch:main~20"),
         ("branch:a@b@c", "separates"),
-        ("7..9", "stands for no run"),
+        ("7..9", "matches no run"),
     ] {
         let refused = place.refused(name);
         assert!(refused.contains(help), "{name:?}: {refused}");

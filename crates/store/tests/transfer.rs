@@ -236,7 +236,7 @@ fn a_file_that_says_otherwise_than_the_store_is_refused() {
     refused(
         "UPDATE second SET failed = failed + 1 WHERE run = 2",
         "UPDATE second SET failed = failed - 1 WHERE run = 2",
-        "has other content",
+        "different content",
     );
     refused(
         "UPDATE run_group SET created_ms = 5",
@@ -245,9 +245,12 @@ fn a_file_that_says_otherwise_than_the_store_is_refused() {
     );
     refused("CREATE TABLE other (x); ", "DROP TABLE other", "its tables are not those");
     let error = ImportSource::open(&place.path("none.db")).unwrap_err().to_string();
-    assert!(error.contains("there is no such file"), "{error}");
+    assert!(error.contains("the file does not exist"), "{error}");
     assert!(
-        ImportSource::open(place.store("empty.db").path()).unwrap_err().to_string().contains("no run in it")
+        ImportSource::open(place.store("empty.db").path())
+            .unwrap_err()
+            .to_string()
+            .contains("it contains no run")
     );
 }
 

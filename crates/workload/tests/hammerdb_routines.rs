@@ -86,11 +86,11 @@ fn trial_b1_b3_b4_b7_b10_hammerdbs_routines_and_data_are_taken_for_what_they_are
         let (notes, rolled_back, wrong) = run(&engine, calls, 1500);
         let notes = notes.join("; ");
         // Data in disguise were not loaded with HammerDB's constant for last names, which the run avoids.
-        let wrong: Vec<_> = wrong.into_iter().filter(|line| line != "customers of a last name").collect();
+        let wrong: Vec<_> = wrong.into_iter().filter(|line| line != "customers per last name").collect();
         assert!(wrong.is_empty(), "{name}: {wrong:?}");
         match name {
             "own" => {
-                assert!(notes.contains("HammerDB's interface, made by kelvin"), "{notes}");
+                assert!(notes.contains("HammerDB's interface, created by kelvin"), "{notes}");
                 assert!(notes.contains("not reproducible"), "{notes}");
                 assert!(rolled_back > 0);
                 damage_is_found(&engine);
@@ -105,7 +105,7 @@ fn trial_b1_b3_b4_b7_b10_hammerdbs_routines_and_data_are_taken_for_what_they_are
                 assert_eq!(kinds.int(0, 0).unwrap(), 5);
             }
             "none" => {
-                assert!(notes.contains("runs pipelined client SQL instead"), "{notes}");
+                assert!(notes.contains("uses pipelined client SQL instead"), "{notes}");
                 conditions_that_hammerdb_does_not_keep_are_exempt(&engine);
             }
             _ => assert_eq!(notes, ""),

@@ -62,9 +62,9 @@ fn tables_of_others_are_neither_used_nor_removed() {
     engine.connect().unwrap().run("create table item (x); create table stock (x)").unwrap();
     let workload = TprocC::new(options(1)).unwrap();
     let error = workload.build(&engine, &Quiet, &Stop::new()).unwrap_err();
-    assert!(error.message().contains("did not make: item, stock"), "{error}");
+    assert!(error.message().contains("did not create: item, stock"), "{error}");
     let error = workload.drop_data(&engine).unwrap_err();
-    assert!(error.message().contains("not removed: item, stock"), "{error}");
+    assert!(error.message().contains("does not remove them: item, stock"), "{error}");
 }
 
 const CHILD: &str = "KELVIN_TEST_BUILD_HERE";

@@ -181,7 +181,7 @@ fn deep_nesting_is_refused_and_not_a_stack_overflow() {
     // Branches within branches take no stack either.
     let text = format!("{}select 1;\n{}", "\\if 1\n".repeat(DEEP), "\\endif\n".repeat(DEEP));
     compile(&text).unwrap();
-    assert!(compile(&"\\if 1\n".repeat(DEEP)).unwrap_err().contains("no \\endif"));
+    assert!(compile(&"\\if 1\n".repeat(DEEP)).unwrap_err().contains("no matching \\endif"));
 }
 
 /// A megabyte is the longest script that is taken from a file; whatever is in it, compiling is a matter of moments.

@@ -41,7 +41,7 @@ fn only_own_scripts_without_pipelines_are_taken() {
     assert!(error.contains("need PostgreSQL, MySQL or MariaDB, not SQLite"), "{error}");
     let pipeline = workload("\\startpipeline\nselect 1;\n\\endpipeline", QueryMode::Prepared);
     let error = pipeline.check_engine(&engine).unwrap_err().to_string();
-    assert!(error.contains("test.sql uses a pipeline, which SQLite does not have"), "{error}");
+    assert!(error.contains("test.sql uses a pipeline, which SQLite does not support"), "{error}");
 
     let mut own = workload("select 1;", QueryMode::Prepared);
     own.check_engine(&engine).unwrap();
@@ -105,7 +105,7 @@ fn what_is_wrong_is_told_as_on_postgresql() {
         ("select 1 where false \\gset", "expects one row, got 0"),
         ("\n\\set a :b + 1", "test.sql:2: undefined variable \"b\""),
         ("select 'x' as v \\gset\n\\set a :v + 1", "malformed variable \"v\" value: \"x\""),
-        ("begin;", "ended within a transaction"),
+        ("begin;", "ended inside a transaction"),
         ("select 1;\nselect no_such_column;", "test.sql:2: no such column: no_such_column"),
         ("\\set a 1\nselect :a::int;", "test.sql:2:"),
     ] {

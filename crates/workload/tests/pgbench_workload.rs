@@ -117,7 +117,7 @@ fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
     let mut session = engine.connect().unwrap();
     let ours = workload(Options { scale: Some(3), foreign_keys: true, ..Options::default() });
     // Each build begins with what the one before left.
-    let places = [("accounts loaded", 1), ("tables vacuumed", 2), ("keys made", 1), ("keys made", 5)];
+    let places = [("accounts loaded", 1), ("tables vacuumed", 2), ("keys created", 1), ("keys created", 5)];
     for (what, left) in places {
         let stop = Stop::new();
         let progress = StopsAt { stop: &stop, what, left: left.into() };
@@ -125,7 +125,7 @@ fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
         assert!(!ours.is_built(&engine).unwrap(), "{what} {left}");
         assert_eq!(Pgbench::shape_in(&engine).unwrap(), None);
         let error = workload(Options { scale: Some(3), ..Options::default() }).inspect(&engine).unwrap_err();
-        assert!(error.to_string().contains("no complete pgbench tables"), "{error}");
+        assert!(error.to_string().contains("no complete set of pgbench tables"), "{error}");
     }
     // As a crash leaves it that kept a part of the tables only.
     session.run("drop table pgbench_tellers").unwrap();
@@ -160,21 +160,21 @@ fn data_that_we_did_not_make_are_refused_and_untouched() {
     let engine = server.unix();
     let mut session = engine.connect().unwrap();
     for (steps, change, lack) in [
-        ("dtg", "", "no primary key on pgbench_accounts, pgbench_branches, pgbench_tellers"),
-        ("dtgp", "drop table pgbench_history", "there is no pgbench_history"),
-        ("dtgp", "drop table pgbench_history, pgbench_tellers", "no pgbench_history, no pgbench_tellers"),
+        ("dtg", "", "missing primary keys: pgbench_accounts, pgbench_branches, pgbench_tellers"),
+        ("dtgp", "drop table pgbench_history", "missing tables: pgbench_history"),
         (
             "dtgp",
-            "alter table pgbench_tellers drop constraint pgbench_tellers_pkey",
-            "key on pgbench_tellers",
+            "drop table pgbench_history, pgbench_tellers",
+            "missing tables: pgbench_history, pgbench_tellers",
         ),
-        ("dtgp", "delete from pgbench_accounts where aid > 99000", "ends at number 99000, and 1 rows in"),
-        ("dtgp", "insert into pgbench_accounts values (100001, 1, 0)", "need 100000"),
+        ("dtgp", "alter table pgbench_tellers drop constraint pgbench_tellers_pkey", "keys: pgbench_tellers"),
+        ("dtgp", "delete from pgbench_accounts where aid > 99000", "pgbench_accounts is 99000; 1 rows in"),
+        ("dtgp", "insert into pgbench_accounts values (100001, 1, 0)", "require 100000"),
         ("dtgp", "delete from pgbench_tellers where tid = 3", "pgbench_tellers has 9 rows"),
         ("dtp", "", "pgbench_branches is empty"),
         // One comment of ours, and tables of others beside it.
-        ("dtg", "comment on table pgbench_accounts is 'kelvin: being built'", "no primary key"),
-        ("dtg", "comment on table pgbench_accounts is 'the shop''s'", "no primary key"),
+        ("dtg", "comment on table pgbench_accounts is 'kelvin: being built'", "missing primary keys"),
+        ("dtg", "comment on table pgbench_accounts is 'the shop''s'", "missing primary keys"),
     ] {
         let output = pgbench(&server, &["-i", "-q", "-I", steps]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -283,7 +283,7 @@ update t set c = :last where a = :last;
         ("\n\\set a :b + 1", "test.sql:2: undefined variable \"b\""),
         ("select 'x' as v \\gset\n\\set a :v + 1", "malformed variable \"v\" value: \"x\""),
         ("\\set a 1 / 0", "division by zero"),
-        ("begin;", "ended within a transaction"),
+        ("begin;", "ended inside a transaction"),
         ("select 1;\nselect no_such_column;", "test.sql:2: column \"no_such_column\" does not exist"),
     ] {
         for mode in MODES {

@@ -103,7 +103,7 @@ fn sqlite_refuses_what_it_cannot_do() {
     for calls in [Calls::Pipelined, Calls::Functions] {
         let error = TprocC::new(options(1, Some(calls))).unwrap().inspect(&engine).unwrap_err();
         assert_eq!(error.class(), kelvin_database::ErrorClass::Usage);
-        assert!(error.to_string().contains("SQLite has no"), "{error}");
+        assert!(error.to_string().contains("SQLite does not support"), "{error}");
     }
     let _: Box<dyn Session> = engine.connect().unwrap();
 }

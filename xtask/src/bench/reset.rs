@@ -131,12 +131,12 @@ mod tests {
     #[test]
     fn seconds_are_read_out_of_the_notes() {
         let report = json!({ "notes": [
-            "reset by dump (as asked for): 84 MB by pg_restore with 2 jobs in 1.7 s from the snapshot x of tproc-c, 1 warehouse",
+            "reset by dump (as requested): 84 MB by pg_restore with 2 jobs in 1.7 s from the snapshot x of tproc-c, 1 warehouse",
             "before the run: vacuum and analyze 1.1 s, checkpoint 0.7 s",
         ] });
         let (all, copy) = told(&report).unwrap();
         assert!((all - 3.5).abs() < 1e-9 && (copy - 1.7).abs() < 1e-9);
-        let reload = json!({ "notes": ["reset by reload (as asked for): built anew in 3.4 s"] });
+        let reload = json!({ "notes": ["reset by reload (as requested): rebuilt in 3.4 s"] });
         assert_eq!(told(&reload), Some((3.4, 3.4)));
         assert_eq!(told(&json!({ "notes": [] })), None);
     }

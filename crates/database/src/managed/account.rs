@@ -32,10 +32,10 @@ impl Account {
         if let Ok(metadata) = std::fs::metadata(data) {
             if metadata.uid() == 0 {
                 return Err(Error::usage(format!(
-                    "{} belongs to root, as whom {server} refuses to run",
+                    "{} belongs to root, and {server} refuses to run as root",
                     data.display()
                 ))
-                .with_help("give it to an unprivileged user with chown -R, or remove it"));
+                .with_help("change its owner to an unprivileged user (chown -R), or remove it"));
             }
             if !switch && metadata.uid() != uid {
                 return Err(Error::usage(format!("{} belongs to another user", data.display()))
@@ -52,7 +52,7 @@ impl Account {
                 Err(Error::usage(format!(
                     "{server} refuses to run as root, and there is no user {user} or nobody"
                 ))
-                .with_help(format!("make one: useradd --system {user}")))
+                .with_help(format!("create one: useradd --system {user}")))
             },
             |(uid, gid)| Ok(Self { uid, gid, switch }),
         )
@@ -79,7 +79,7 @@ impl Account {
     /// Makes a directory that only this user can enter, or checks that an existing one is so.
     pub(crate) fn make_private_directory(&self, path: &Path) -> Result<()> {
         let failed =
-            |error: std::io::Error| Error::usage(format!("{} cannot be made: {error}", path.display()));
+            |error: std::io::Error| Error::usage(format!("{} cannot be created: {error}", path.display()));
         match std::fs::create_dir(path) {
             Ok(()) => {
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
@@ -96,7 +96,7 @@ impl Account {
                     return Ok(());
                 }
                 Err(Error::usage(format!(
-                    "{} is there and is not a private directory of ours",
+                    "{} exists and is not a private directory of this user",
                     path.display()
                 ))
                 .with_help("remove it, or choose another directory"))

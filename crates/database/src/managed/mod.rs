@@ -44,7 +44,7 @@ impl Manager {
     pub(crate) fn make_base(&self) -> Result<()> {
         let failed = |error: std::io::Error| {
             Error::usage(format!(
-                "the directory for managed servers, {}, cannot be made: {error}",
+                "the directory for managed servers, {}, cannot be created: {error}",
                 self.base.display()
             ))
         };
@@ -78,7 +78,7 @@ impl Manager {
             Ok(()) => Ok(file),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
                 ErrorClass::LockNotAvailable,
-                "another kelvin has changed settings for a study of its own, which it will put back",
+                "another kelvin process has changed settings for a study and will restore them",
             )
             .with_help("wait until that study has ended")),
             Err(error) => Err(failed(error.into())),
@@ -95,7 +95,7 @@ impl Manager {
                 Ok(()) => return Ok(file),
                 Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => {
                     if !told {
-                        progress("another kelvin is starting or stopping the server; waiting");
+                        progress("another kelvin process is starting or stopping the server; waiting");
                         told = true;
                     }
                     std::thread::sleep(Duration::from_millis(50));

@@ -53,8 +53,8 @@ pub(crate) fn can_work_in(account: &Account, program: &Path, server: &str, direc
             program.display()
         ))
         .with_help(format!(
-            "{server} does not run as root: every directory above must let that user through (chmod o+x), or choose \
-             another one"
+            "{server} does not run as root: this user needs search permission (chmod o+x) on every parent \
+             directory; grant it or choose another directory"
         ))),
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn run(mut command: Command, input: Option<&str>, doing: &str) -> Res
 
 pub(crate) fn log_tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    format!("the end of {}:\n{}", log.display(), last_lines(&text))
+    format!("the last lines of {}:\n{}", log.display(), last_lines(&text))
 }
 
 pub(crate) fn last_lines(text: &str) -> String {

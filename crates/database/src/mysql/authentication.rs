@@ -64,10 +64,10 @@ pub(crate) fn log_in(
             [0xfe] => return Err(unknown("mysql_old_password")),
             [0xfe, rest @ ..] => login.switch(rest)?,
             [1, data @ ..] => login.more(data)?,
-            _ => return Err(Error::protocol("the server sent something else than the answer to a login")),
+            _ => return Err(Error::protocol("the server sent an unexpected message during authentication")),
         }
     }
-    Err(Error::protocol("the server asks for the login again and again"))
+    Err(Error::protocol("the server keeps asking for authentication"))
 }
 
 /// Without a password this may be the server's way to ask for one.
@@ -121,7 +121,7 @@ impl Login<'_> {
             (CACHING_SHA2, [FAST]) => Ok(()),
             (CACHING_SHA2, [FULL]) => self.whole_password(),
             (plugin, _) => {
-                Err(Error::protocol(format!("the server goes on with {plugin} in an unknown way")))
+                Err(Error::protocol(format!("the server continued {plugin} with an unknown message")))
             }
         }
     }
@@ -141,7 +141,7 @@ impl Login<'_> {
         rustls::crypto::ring::default_provider()
             .secure_random
             .fill(&mut seed)
-            .map_err(|_| Error::protocol("the system gives no random bytes"))?;
+            .map_err(|_| Error::protocol("no random bytes are available from the system"))?;
         let encrypted = key.encrypt(&secret, seed).ok_or_else(|| {
             Error::usage("the password is too long for the server's public key")
                 .with_help("use sslmode=require")
@@ -163,11 +163,11 @@ impl Login<'_> {
         if !self.config.get_server_public_key {
             return Err(Error::new(
                 ErrorClass::Authentication,
-                "the server asks for the password itself over a connection without TLS",
+                "the server asks for the cleartext password over a connection without TLS",
             )
             .with_help(
-                "use sslmode=require; or name the server's public key with server_public_key=FILE; or, where nobody \
-                 can stand between, let the server give it: get_server_public_key=true",
+                "use sslmode=require; or name the server's public key with server_public_key=FILE; or, on a \
+                 trusted network, fetch the key from the server: get_server_public_key=true",
             ));
         }
         self.send(&[REQUEST])?;
@@ -175,7 +175,7 @@ impl Login<'_> {
         match self.inbox.body(packet) {
             [1, pem @ ..] => PublicKey::parse(pem).map_err(|e| e.context("the server's public key")),
             body @ [0xff, ..] => Err(error::from_packet(body).0),
-            _ => Err(Error::protocol("the server sent something else than its public key")),
+            _ => Err(Error::protocol("the server sent an unexpected message instead of its public key")),
         }
     }
 }
@@ -183,9 +183,9 @@ impl Login<'_> {
 fn unknown(plugin: &str) -> Error {
     let error = Error::new(
         ErrorClass::Authentication,
-        format!("the server asks for an authentication that Kelvin does not have: {plugin}"),
+        format!("the server requires an authentication method that Kelvin does not support: {plugin}"),
     );
-    error.with_help(format!("let this user log in by {CACHING_SHA2}, {NATIVE} or the unix socket"))
+    error.with_help(format!("let this user authenticate with {CACHING_SHA2}, {NATIVE} or the unix socket"))
 }
 
 #[cfg(test)]

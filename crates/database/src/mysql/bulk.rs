@@ -185,7 +185,7 @@ impl Load<'_> {
         let why = warning.and_then(|()| Ok((rows.int(0, 1)?, rows.text(0, 2)?.to_owned())));
         self.session.failed = true;
         let message = format!(
-            "the server took {} of {} rows with {} warnings",
+            "the server loaded {} of {} rows, with {} warnings",
             done.affected, self.rows, done.warnings
         );
         match why {
@@ -245,9 +245,9 @@ impl Load<'_> {
         if self.buffer.len() + 1 > most {
             return Err(Error::new(
                 ErrorClass::Statement,
-                format!("a row of {} bytes is more than the server's max_allowed_packet", self.buffer.len()),
+                format!("a row of {} bytes exceeds the server's max_allowed_packet", self.buffer.len()),
             )
-            .with_help("raise max_allowed_packet, or switch local_infile on"));
+            .with_help("raise max_allowed_packet, or enable local_infile"));
         }
         if self.buffer.len() > longest { self.send() } else { Ok(()) }
     }
@@ -257,13 +257,13 @@ impl BulkLoad for Load<'_> {
     fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
         if values.len() != self.columns {
             return Err(Error::usage(format!(
-                "a row of {} values was given for {} columns",
+                "a row has {} values for {} columns",
                 values.len(),
                 self.columns
             )));
         }
         if self.ended || self.session.broken {
-            return Err(Error::usage("the load has failed earlier"));
+            return Err(Error::usage("the load has already failed"));
         }
         self.rows += 1;
         if matches!(self.way, Way::Insert { .. }) {

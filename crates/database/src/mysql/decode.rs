@@ -36,7 +36,7 @@ pub(crate) mod kind {
 pub(crate) fn binary_row(body: &[u8], columns: &[Column], rows: &mut Rows) -> Result<()> {
     let mut fields = Fields(body);
     if fields.u8()? != 0 {
-        return Err(Error::protocol("the server sent a row that does not begin as one"));
+        return Err(Error::protocol("the server sent a row with an invalid first byte"));
     }
     let nulls = fields.take((columns.len() + 9) / 8)?;
     for (index, &column) in columns.iter().enumerate() {
@@ -96,7 +96,7 @@ fn date_time(fields: &mut Fields<'_>, of: u8, rows: &mut Rows) -> Result<()> {
     let [hour, minute, second] = if length >= 7 { parts.array()? } else { [0; 3] };
     let micros = if length == 11 { parts.u32()? } else { 0 };
     if month > 12 || day > 31 || hour > 23 || minute > 59 || second > 60 || micros > 999_999 {
-        return Err(Error::protocol("the server sent a date that is none"));
+        return Err(Error::protocol("the server sent an invalid date"));
     }
     if month == 0 || day == 0 {
         // MySQL's dates "0000-00-00" and "2024-00-00" are no points in time.
@@ -136,7 +136,7 @@ fn time(fields: &mut Fields<'_>, rows: &mut Rows) -> Result<()> {
 /// Up to 64 bits, the first the highest.
 fn bits(bytes: &[u8]) -> Result<Cell> {
     if bytes.len() > 8 {
-        return Err(Error::protocol("the server sent more than 64 bits for a bit field"));
+        return Err(Error::protocol("the server sent a bit field of more than 64 bits"));
     }
     let value = bytes.iter().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
     i64::try_from(value).map(Cell::Int).map_err(|_| beyond_64_bits(value))
@@ -219,7 +219,7 @@ fn beyond_64_bits(value: u64) -> Error {
 
 #[cold]
 fn too_large(text: &str) -> Error {
-    Error::new(ErrorClass::Statement, format!("the unsigned integer {text} is beyond 9223372036854775807"))
+    Error::new(ErrorClass::Statement, format!("the unsigned integer {text} exceeds 9223372036854775807"))
         .with_help("cast it in the statement: CAST(… AS CHAR)")
 }
 
@@ -227,7 +227,7 @@ fn too_large(text: &str) -> Error {
 pub(crate) fn put_decimal(out: &mut Vec<u8>, value: crate::Decimal) -> Result<()> {
     let Some(&unit) = POWERS.get(usize::from(value.scale)) else {
         return Err(Error::usage(format!(
-            "a decimal with {} digits after the point was given, more than 18",
+            "a decimal has {} digits after the point; at most 18 are supported",
             value.scale
         )));
     };

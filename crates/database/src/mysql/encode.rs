@@ -62,7 +62,7 @@ fn parts(at: Timestamp) -> Result<(u16, u8, u8, i64)> {
     let (year, month, day) = civil_from_days(at.0.div_euclid(DAY));
     match u16::try_from(year) {
         Ok(year @ 0..=9999) => Ok((year, month, day, at.0.rem_euclid(DAY))),
-        _ => Err(Error::new(ErrorClass::Statement, "a point in time is outside the years 0 to 9999")),
+        _ => Err(Error::new(ErrorClass::Statement, "a timestamp is outside the years 0 to 9999")),
     }
 }
 
@@ -70,12 +70,12 @@ fn finite(value: f64) -> Result<f64> {
     if value.is_finite() {
         return Ok(value);
     }
-    Err(Error::new(ErrorClass::Statement, format!("{value} is no number that MySQL has")))
+    Err(Error::new(ErrorClass::Statement, format!("MySQL cannot represent the number {value}")))
 }
 
 #[cold]
 fn no_arrays() -> Error {
-    Error::usage("MySQL and MariaDB have no arrays as parameters")
+    Error::usage("MySQL and MariaDB do not support array parameters")
 }
 
 /// How a text is written into a statement.

@@ -177,7 +177,7 @@ impl Engine for MysqlEngine {
             (0..rows.len())
                 .find(|&row| rows.text(row, 0).is_ok_and(|name| name.eq_ignore_ascii_case(wanted)))
                 .and_then(|row| rows.text(row, 1).ok()?.parse().ok())
-                .ok_or_else(|| Error::protocol(format!("the server does not count {wanted}")))
+                .ok_or_else(|| Error::protocol(format!("the server does not report {wanted}")))
         };
         Ok(Some(ServerCounters { commits: count("Com_commit")?, rollbacks: count("Com_rollback")? }))
     }
@@ -202,7 +202,7 @@ impl Engine for MysqlEngine {
                  FROM information_schema.tables WHERE table_schema = database()",
             )?,
         };
-        u64::try_from(rows.int(0, 0)?).map_err(|_| Error::protocol("the server tells a negative size"))
+        u64::try_from(rows.int(0, 0)?).map_err(|_| Error::protocol("the server reports a negative size"))
     }
 
     fn data_directory(&self, session: &mut dyn Session) -> Option<PathBuf> {

@@ -54,18 +54,19 @@ pub(crate) fn from_packet(body: &[u8]) -> (Error, u16) {
         "the server reported an error without a message".clone_into(&mut message);
     }
     let help = match number {
-        1045 => {
-            Some("check user and password: MYSQL_PWD, [client] in ~/.my.cnf, or what was typed at the prompt")
-        }
-        1698 => Some("this user logs in by the name of the system's user, through the unix socket only"),
+        1045 => Some(
+            "check user and password: MYSQL_PWD, [client] in ~/.my.cnf, or the password typed at the prompt",
+        ),
+        1698 => Some("this user authenticates as an operating-system user, through the unix socket only"),
         1049 => Some("create it first (CREATE DATABASE), or name another one in the URL"),
         1046 => Some("name one in the URL: mysql://user@host/database"),
         1040 | 1203 | 1226 => Some(
-            "use fewer users, raise max_connections, or leave the two connections of the watching free (--no-observe)",
+            "use fewer users, raise max_connections, or leave two connections free for monitoring \
+            (--no-observe needs none)",
         ),
-        1129 => Some("mysqladmin flush-hosts at the server lets this host in again"),
+        1129 => Some("to unblock this host, run mysqladmin flush-hosts on the server"),
         1153 => Some("raise max_allowed_packet, or send smaller statements"),
-        1205 => Some("innodb_lock_wait_timeout is how long the server waits"),
+        1205 => Some("innodb_lock_wait_timeout sets how long the server waits"),
         _ => None,
     };
     let code = if state.is_empty() { number.to_string() } else { format!("{number}/{state}") };

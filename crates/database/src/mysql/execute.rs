@@ -170,7 +170,7 @@ impl MysqlSession {
         if columns.len() != count {
             self.broken = true;
             return Err(Error::protocol(format!(
-                "the server sent a result of {count} columns and described {}",
+                "the server sent a result of {count} columns but described {}",
                 columns.len()
             )));
         }
@@ -298,6 +298,6 @@ fn of_parameter(error: Error, number: usize) -> Error {
 fn wrong_count(given: usize, expected: usize) -> Error {
     Error::new(
         ErrorClass::Statement,
-        format!("{given} parameters were given where the statement has {expected}"),
+        format!("{given} parameters were given, but the statement has {expected}"),
     )
 }

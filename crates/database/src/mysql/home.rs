@@ -76,7 +76,7 @@ impl Home for MysqlEngine {
                 session.query(&format!("SELECT COUNT(*) FROM {}", encode::name(table)))?;
             }
         }
-        Ok(format!("{} tables were read by their {} indexes", tables.len(), rows.len()))
+        Ok(format!("{} tables read through their {} indexes", tables.len(), rows.len()))
     }
 
     fn files_are_of_a_version(&self) -> bool {

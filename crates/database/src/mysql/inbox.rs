@@ -76,7 +76,7 @@ impl Inbox {
             total += length;
             if total > self.longest {
                 return Err(Error::protocol(format!(
-                    "the server announced a packet of {total} bytes, more than {} are taken",
+                    "the server announced a packet of {total} bytes; the limit is {}",
                     self.longest
                 )));
             }
@@ -124,7 +124,7 @@ fn header(bytes: &[u8]) -> Option<(usize, u8)> {
 
 #[cold]
 fn out_of_order(expected: u8, found: u8) -> Error {
-    Error::protocol(format!("the server sent packet number {found} where {expected} must follow"))
+    Error::protocol(format!("the server sent packet number {found}; expected {expected}"))
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ impl Column {
 
 #[cold]
 fn not_a_column() -> Error {
-    Error::protocol("the server described a column in a form that is not known")
+    Error::protocol("the server described a column in an unknown format")
 }
 
 /// The name in a column's description.

@@ -72,7 +72,7 @@ impl MysqlSession {
     ) -> Result<Statement> {
         self.check_usable(false)?;
         if sql.contains('\0') {
-            return Err(Error::usage("a statement cannot hold a zero byte"));
+            return Err(Error::usage("a statement cannot contain a zero byte"));
         }
         let found = Positional::of(sql);
         let parameters = found.parameters();
@@ -87,7 +87,7 @@ impl MysqlSession {
                 return Err(Error::new(
                     ErrorClass::Statement,
                     format!(
-                        "the server finds {} parameters in the statement, and {} are written $1, $2, …",
+                        "the server finds {} parameters in the statement, but {} are written as $1, $2, …",
                         head.parameters,
                         found.at.len()
                     ),
@@ -129,9 +129,7 @@ impl MysqlSession {
             }
             _ => {
                 self.broken = true;
-                return Err(Error::protocol(
-                    "the server answered the preparing of a statement with something else",
-                ));
+                return Err(Error::protocol("the server sent an unexpected response to a prepare"));
             }
         }
         let head = PrepareOk::parse(self.inbox.body(body));
@@ -180,6 +178,6 @@ impl MysqlSession {
             return Ok(());
         }
         self.broken = true;
-        Err(Error::protocol("the server sent something else where descriptions end"))
+        Err(Error::protocol("the server sent an unexpected message after the column descriptions"))
     }
 }

@@ -83,7 +83,7 @@ fn mask(data: &mut [u8], seed: &[u8]) {
 
 #[cold]
 fn not_a_key() -> Error {
-    Error::protocol("it is not an RSA public key in PEM form")
+    Error::protocol("not an RSA public key in PEM format")
 }
 
 #[cfg(test)]

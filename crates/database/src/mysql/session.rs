@@ -157,8 +157,8 @@ impl MysqlSession {
     #[cold]
     pub(crate) fn refuse_file(&mut self) -> Error {
         self.broken = true;
-        Error::protocol("the server asks for a file of this host, which no statement of ours has offered")
-            .with_help("nothing was sent; LOAD DATA LOCAL is not for scripts")
+        Error::protocol("the server requested a file from this host that no statement of Kelvin offered")
+            .with_help("nothing was sent; scripts cannot use LOAD DATA LOCAL")
     }
 
     /// Sends one command and its text.
@@ -188,7 +188,7 @@ impl MysqlSession {
 
 #[cold]
 pub(crate) fn has_failed() -> Error {
-    Error::new(ErrorClass::Server, "the transaction has failed earlier and can only be rolled back")
+    Error::new(ErrorClass::Server, "the transaction has already failed and can only be rolled back")
 }
 
 impl Session for MysqlSession {
@@ -206,7 +206,7 @@ impl Session for MysqlSession {
                 self.control(TransactionControl::Rollback)?;
                 return Err(Error::new(
                     ErrorClass::Server,
-                    "the transaction had failed earlier, and its commit was a rollback",
+                    "the transaction had already failed: its commit was a rollback",
                 ));
             }
             TransactionControl::Begin | TransactionControl::BeginReadOnly if self.in_transaction() => {
@@ -302,7 +302,7 @@ impl Session for MysqlSession {
 
 #[cold]
 pub(crate) fn is_open() -> Error {
-    Error::usage("a transaction is open, which the beginning of another would commit")
+    Error::usage("a transaction is open; beginning another would commit it")
 }
 
 impl MysqlSession {

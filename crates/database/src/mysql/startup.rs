@@ -66,8 +66,8 @@ pub(crate) fn start(
     if encrypts && greeting.capabilities & capability::SSL != 0 {
         encrypt(&mut stream, &mut inbox, config, wanted, negotiating)?;
     } else if encrypts && mode != SslMode::Prefer {
-        return Err(Error::usage(format!("the server has no TLS, which sslmode={} demands", mode.name()))
-            .with_help("give the server a certificate (ssl_cert, ssl_key), or use sslmode=prefer"));
+        return Err(Error::usage(format!("the server has no TLS, which sslmode={} requires", mode.name()))
+            .with_help("configure a certificate on the server (ssl_cert, ssl_key), or use sslmode=prefer"));
     }
     let encrypted = if stream.tls().is_some() { capability::SSL } else { 0 };
     respond(&mut stream, &mut inbox, config, &greeting, wanted | encrypted)?;
@@ -97,7 +97,7 @@ fn greet(stream: &mut Stream, inbox: &mut Inbox) -> Result<Greeting> {
             if greeting.capabilities & capability::PROTOCOL_41 == 0
                 || greeting.capabilities & capability::SECURE_CONNECTION == 0
             {
-                return Err(Error::protocol(format!("the server {} is too old", greeting.version)));
+                return Err(Error::protocol(format!("server version {} is too old", greeting.version)));
             }
             // Further bytes before we have said anything were not sent by a server.
             if !inbox.buffer.unread().is_empty() {
@@ -116,9 +116,9 @@ fn silent(stream: &mut Stream, inbox: &mut Inbox, error: Error) -> Error {
     let asked =
         stream.send(&POSTGRES_ASKS_FOR_TLS, &mut inbox.buffer).and_then(|()| stream.fill(&mut inbox.buffer));
     match (asked, inbox.buffer.unread()) {
-        (Ok(()), [b'S' | b'N']) => Error::protocol("it is a PostgreSQL server, not MySQL or MariaDB")
+        (Ok(()), [b'S' | b'N']) => Error::protocol("this is a PostgreSQL server, not MySQL or MariaDB")
             .with_help("check host and port, or begin the URL with postgres://"),
-        _ => error.with_help("a MySQL or MariaDB server greets whoever connects; check host and port"),
+        _ => error.with_help("a MySQL or MariaDB server sends a greeting first; check host and port"),
     }
 }
 
@@ -126,7 +126,7 @@ fn silent(stream: &mut Stream, inbox: &mut Inbox, error: Error) -> Error {
 fn not_mysql(bytes: &[u8]) -> Error {
     let shown: Vec<u8> = bytes.iter().copied().take(40).collect();
     Error::protocol(format!(
-        "it is not a MySQL or MariaDB server: it sent {:?}",
+        "this is not a MySQL or MariaDB server: it sent {:?}",
         String::from_utf8_lossy(&shown)
     ))
     .with_help("check host and port")
@@ -178,7 +178,9 @@ fn encrypt(
     wanted: u64,
     negotiating: &mut bool,
 ) -> Result<()> {
-    let Host::Tcp(host) = &config.host else { return Err(Error::protocol("TLS was begun on a unix socket")) };
+    let Host::Tcp(host) = &config.host else {
+        return Err(Error::protocol("TLS was requested on a unix socket"));
+    };
     let connection = tls::connection(host, config.ssl_mode, config.ssl_root_certificate.as_deref())?;
     *negotiating = true;
     let sequence = inbox.next_sequence();
@@ -206,7 +208,7 @@ fn respond(
     out.extend_from_slice(&head(capabilities));
     for text in [&config.user, &config.database] {
         if text.contains('\0') {
-            return Err(Error::usage("user and database cannot hold a zero byte"));
+            return Err(Error::usage("user and database cannot contain a zero byte"));
         }
     }
     out.extend_from_slice(config.user.as_bytes());

@@ -73,7 +73,7 @@ impl MysqlSession {
 
     fn send_query(&mut self, sql: &str) -> Result<()> {
         if sql.contains('\0') {
-            return Err(Error::usage("a statement cannot hold a zero byte"));
+            return Err(Error::usage("a statement cannot contain a zero byte"));
         }
         self.send_text(command::QUERY, sql.as_bytes())
     }

@@ -6,8 +6,8 @@ use super::{Config, Host, Product};
 use crate::url::{Split, port, seconds, system_user, yes_or_no};
 use crate::{Error, Result};
 
-const PASSWORD_REMEDY: &str = "leave it out of the URL, where others can read it, and give it in MYSQL_PWD, in \
-                               ~/.my.cnf under [client], or at the prompt";
+const PASSWORD_REMEDY: &str =
+    "leave it out of the URL, where others can read it; use MYSQL_PWD, [client] in ~/.my.cnf, or the prompt";
 
 /// Where distributions have the socket.
 const SOCKETS: [&str; 4] =
@@ -43,9 +43,9 @@ pub(crate) fn parse(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<C
             ("connect_timeout", Some(text)) => config.connect_timeout = seconds("connect_timeout", &text)?,
             ("get_server_public_key" | "connect_timeout", None) => {}
             _ => {
-                return Err(Error::usage(format!("the URL's parameter {name:?} is not known")).with_help(
-                    "known are user, host, port, database, socket, sslmode, sslrootcert, connect_timeout, \
-                     server_public_key and get_server_public_key",
+                return Err(Error::usage(format!("unknown URL parameter {name:?}")).with_help(
+                    "known parameters are user, host, port, database, socket, sslmode, sslrootcert, \
+                     connect_timeout, server_public_key and get_server_public_key",
                 ));
             }
         }
@@ -55,7 +55,7 @@ pub(crate) fn parse(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<C
     }
     config.host = host(found.host, socket, &env)?;
     config.user = found.user.or_else(system_user).or_else(|| env("USER")).ok_or_else(|| {
-        Error::usage("no user is named").with_help("write it in the URL: mysql://user@host/database")
+        Error::usage("the URL names no user").with_help("add it: mysql://user@host/database")
     })?;
     config.database = found.database.unwrap_or_default();
     (config.ssl_mode, config.ssl_root_certificate) = config.host.trust(mode, root)?;
@@ -65,7 +65,7 @@ pub(crate) fn parse(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<C
 fn host(named: Option<String>, socket: Option<String>, env: &dyn Fn(&str) -> Option<String>) -> Result<Host> {
     match (named, socket) {
         (Some(_), Some(_)) => Err(Error::usage("the URL names both a host and a socket").with_help(
-            "for the socket leave the host out: mysql://user@/database?socket=/run/mysqld/mysqld.sock",
+            "to use the socket, leave out the host: mysql://user@/database?socket=/run/mysqld/mysqld.sock",
         )),
         (_, Some(path)) => absolute(path),
         (Some(host), _) => Host::parse(host),

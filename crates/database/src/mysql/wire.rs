@@ -44,7 +44,7 @@ impl<'a> Fields<'a> {
             252 => self.u16().map(u64::from),
             253 => self.array::<3>().map(|[a, b, c]| u64::from(u32::from_le_bytes([a, b, c, 0]))),
             254 => self.array().map(u64::from_le_bytes),
-            _ => Err(Error::protocol("the server sent a length that means nothing")),
+            _ => Err(Error::protocol("the server sent an invalid length")),
         }
     }
 
@@ -71,12 +71,12 @@ impl<'a> Fields<'a> {
 
 #[cold]
 fn too_short() -> Error {
-    Error::protocol("the server sent a packet that is shorter than what it must hold")
+    Error::protocol("the server sent a packet that is too short")
 }
 
 #[cold]
 fn too_long(count: usize) -> Error {
-    Error::protocol(format!("the server sent a packet with {count} bytes too many"))
+    Error::protocol(format!("the server sent a packet that is {count} bytes too long"))
 }
 
 /// Appends an integer that says its own length.

@@ -77,12 +77,12 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
         let request = Request::parse(body)?;
         let sasl = matches!(request, Request::Sasl(_) | Request::SaslContinue(_) | Request::SaslFinal(_));
         if config.channel_binding == ChannelBinding::Require && !sasl && !bound {
-            return Err(unbound("the server asks for no SCRAM login"));
+            return Err(unbound("the server did not ask for SCRAM authentication"));
         }
         match request {
             Request::Ok if scram.is_some() && !verified => {
                 return Err(Error::protocol(
-                    "the server ended the login without proving that it knows the password",
+                    "the server completed the login without proving that it knows the password",
                 ));
             }
             Request::Ok => return Ok(()),
@@ -90,10 +90,10 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
                 if stream.tls().is_none() && !stream.is_unix() {
                     return Err(Error::new(
                         ErrorClass::Authentication,
-                        "the server asks for the password in clear over a connection without TLS",
+                        "the server asks for the cleartext password over a connection without TLS",
                     )
                     .with_help(
-                        "use sslmode=require, or have the server ask by scram-sha-256 (pg_hba.conf)",
+                        "use sslmode=require, or configure scram-sha-256 on the server (pg_hba.conf)",
                     ));
                 }
                 frontend::password_message(known()?, &mut answer).map_err(|e| unusable(&e))?;
@@ -131,7 +131,8 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
                 return Err(Error::new(
                     ErrorClass::Authentication,
                     format!(
-                        "the server asks for an authentication that Kelvin does not have: {name} ({number})"
+                        "the server requires an authentication method that Kelvin does not support: {name} \
+                        ({number})"
                     ),
                 )
                 .with_help("allow scram-sha-256 for this user in pg_hba.conf"));
@@ -150,25 +151,26 @@ fn choose(offered: &[&[u8]], stream: &Stream, mode: ChannelBinding) -> Result<(&
         _ if mode == ChannelBinding::Require => Err(unbound(match end_point {
             Some(_) => "the server does not offer it",
             None if stream.tls().is_some() => {
-                "the server's certificate is signed in a way that it has no form for"
+                "the server's certificate uses a signature algorithm without channel binding"
             }
             None => "the connection has no TLS",
         })),
         // Says that we could have bound the channel: a man in the middle who hid the offer is found out.
         Some(_) if plain => Ok((SCRAM_SHA_256, Binding::unrequested())),
         None if plain => Ok((SCRAM_SHA_256, Binding::unsupported())),
-        _ => {
-            Err(Error::new(ErrorClass::Authentication, "the server offers no SASL mechanism that Kelvin has")
-                .with_help("allow scram-sha-256 for this user in pg_hba.conf"))
-        }
+        _ => Err(Error::new(
+            ErrorClass::Authentication,
+            "the server offers no SASL mechanism that Kelvin supports",
+        )
+        .with_help("allow scram-sha-256 for this user in pg_hba.conf")),
     }
 }
 
 /// The login cannot be tied to the connection, which the user demands.
 fn unbound(why: &str) -> Error {
     Error::new(ErrorClass::Authentication, format!("channel_binding=require cannot be met: {why}")).with_help(
-        "it needs TLS (sslmode=require or stricter) and scram-sha-256 for this user in pg_hba.conf; or use \
-         channel_binding=prefer",
+        "it requires TLS (sslmode=require or stricter) and scram-sha-256 for this user in pg_hba.conf; or \
+         use channel_binding=prefer",
     )
 }
 
@@ -181,14 +183,14 @@ fn scram_failed(error: &std::io::Error) -> Error {
 }
 
 fn out_of_turn() -> Error {
-    Error::protocol("the server sent a part of the SCRAM exchange out of turn")
+    Error::protocol("the server sent a SCRAM message out of order")
 }
 
 /// The peer answered with something that PostgreSQL would not send here.
 pub(crate) fn not_postgres(bytes: &[u8]) -> Error {
     let shown: Vec<u8> = bytes.iter().copied().take(40).collect();
     Error::protocol(format!(
-        "it is not a PostgreSQL server: it answered {:?}",
+        "this is not a PostgreSQL server: it answered {:?}",
         String::from_utf8_lossy(&shown)
     ))
     .with_help("check host and port")

@@ -27,14 +27,14 @@ pub(crate) fn header(bytes: &[u8], longest: usize) -> Result<Option<(u8, usize)>
 #[cold]
 fn bad_length(tag: u8, length: usize) -> Error {
     Error::protocol(format!(
-        "the server sent a message of type {:?} with the impossible length {length}",
+        "the server sent a message of type {:?} with the invalid length {length}",
         char::from(tag)
     ))
 }
 
 #[cold]
 fn cut_short() -> Error {
-    Error::protocol("the server sent a message that ends too early")
+    Error::protocol("the server sent a truncated message")
 }
 
 /// Takes values from the front of a message's body.
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         if self.0.is_empty() {
             Ok(())
         } else {
-            Err(Error::protocol("the server sent a message with more content than its type has"))
+            Err(Error::protocol("the server sent a message with trailing bytes"))
         }
     }
 }

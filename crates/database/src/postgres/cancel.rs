@@ -23,7 +23,7 @@ impl Key {
         let process = fields.int4()?;
         // Four bytes in protocol 3.0, up to 256 since 3.2.
         if !(4..=256).contains(&fields.0.len()) {
-            return Err(Error::protocol("the server sent a cancel key of an impossible length"));
+            return Err(Error::protocol("the server sent a cancel key of invalid length"));
         }
         Ok(Self { process, secret: fields.0.to_vec() })
     }
@@ -48,7 +48,7 @@ impl PostgresCancel {
         let key = self
             .key
             .as_ref()
-            .ok_or_else(|| Error::new(ErrorClass::Server, "the server gave no cancel key"))?;
+            .ok_or_else(|| Error::new(ErrorClass::Server, "the server sent no cancel key"))?;
         let deadline = Instant::now() + self.config.connect_timeout;
         let socket = match self.peer {
             Some(address) => connect::open_address(&[address], deadline)?,

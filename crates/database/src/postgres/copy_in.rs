@@ -102,7 +102,7 @@ impl<'a> CopyIn<'a> {
                 .map_err(|e| e.context(&format!("column {name:?}")))?;
         }
         if self.buffer.len() > LONGEST {
-            return Err(Error::new(ErrorClass::Statement, "a row takes more than 1 GiB"));
+            return Err(Error::new(ErrorClass::Statement, "a row exceeds 1 GiB"));
         }
         Ok(())
     }
@@ -111,12 +111,12 @@ impl<'a> CopyIn<'a> {
 impl BulkLoad for CopyIn<'_> {
     fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
         if self.ended || self.session.broken {
-            return Err(Error::usage("the load has failed already"));
+            return Err(Error::usage("the load has already failed"));
         }
         if values.len() != self.columns.len() {
             return Err(Error::new(
                 ErrorClass::Statement,
-                format!("a row of {} values was given for {} columns", values.len(), self.columns.len()),
+                format!("a row has {} values for {} columns", values.len(), self.columns.len()),
             ));
         }
         let start = self.buffer.len();
@@ -129,7 +129,7 @@ impl BulkLoad for CopyIn<'_> {
 
     fn finish(mut self: Box<Self>) -> Result<u64> {
         if self.ended || self.session.broken {
-            return Err(Error::usage("the load has failed already"));
+            return Err(Error::usage("the load has already failed"));
         }
         self.buffer.extend_from_slice(&(-1_i16).to_be_bytes());
         self.close_message();

@@ -47,9 +47,7 @@ fn width(fields: &mut Fields<'_>, expected: usize) -> Result<()> {
     if usize::try_from(found) == Ok(expected) {
         Ok(())
     } else {
-        Err(Error::protocol(format!(
-            "the server sent a row of {found} fields where {expected} were announced"
-        )))
+        Err(Error::protocol(format!("the server sent a row of {found} fields, but announced {expected}")))
     }
 }
 
@@ -74,10 +72,10 @@ fn push(bytes: &[u8], kind: BinaryFormat, rows: &mut Rows) -> Result<()> {
         BinaryFormat::Float8 => Cell::Float(f64::from_be_bytes(fixed(bytes)?)),
         BinaryFormat::Void => Cell::Null,
         BinaryFormat::Array(_, element) => {
-            return Err(Error::protocol(format!("arrays of {} are not read", oid::name(element))));
+            return Err(Error::protocol(format!("arrays of {} are not supported", oid::name(element))));
         }
         BinaryFormat::Unsupported(unknown) => {
-            return Err(Error::protocol(format!("{} is not read", oid::name(unknown))));
+            return Err(Error::protocol(format!("{} is not supported", oid::name(unknown))));
         }
     };
     rows.push(cell);
@@ -91,7 +89,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
 
 #[cold]
 fn wrong_size(expected: usize, found: usize) -> Error {
-    Error::protocol(format!("the server sent a field of {found} bytes where its type has {expected}"))
+    Error::protocol(format!("the server sent a field of {found} bytes; its type has {expected}"))
 }
 
 #[inline]

@@ -22,7 +22,7 @@ pub(crate) fn value(out: &mut Vec<u8>, kind: BinaryFormat, value: Value<'_>) -> 
         (BinaryFormat::Int2 | BinaryFormat::Int4 | BinaryFormat::Int8, Value::Decimal(v)) => {
             let unit = POWERS.get(usize::from(v.scale)).map_or(0, |&p| p as i64);
             if unit == 0 || v.unscaled % unit != 0 {
-                return Err(refuse("a decimal with a fraction does not fit an integer"));
+                return Err(refuse("a decimal with a fraction does not fit in an integer"));
             }
             return self::value(out, kind, Value::Int(v.unscaled / unit));
         }
@@ -93,7 +93,7 @@ fn int8(out: &mut Vec<u8>, value: i64) {
 
 #[inline]
 fn text(out: &mut Vec<u8>, value: &str) -> Result<()> {
-    let length = i32::try_from(value.len()).map_err(|_| refuse("a text is longer than 2 GiB"))?;
+    let length = i32::try_from(value.len()).map_err(|_| refuse("a text value exceeds 2 GiB"))?;
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(value.as_bytes());
     Ok(())
@@ -132,7 +132,7 @@ fn array(out: &mut Vec<u8>, element: Element, element_oid: u32, value: Value<'_>
         (Element::Text, Value::TextArray(v)) => elements(out, element_oid, v, |out, &v| text(out, v)),
         (_, other) => return Err(mismatch(BinaryFormat::Array(element, element_oid), other)),
     }?;
-    let length = i32::try_from(out.len() - start - 4).map_err(|_| refuse("an array is longer than 2 GiB"))?;
+    let length = i32::try_from(out.len() - start - 4).map_err(|_| refuse("an array exceeds 2 GiB"))?;
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     Ok(())
 }
@@ -185,14 +185,14 @@ fn mismatch(kind: BinaryFormat, value: Value<'_>) -> Error {
         Value::Timestamp(_) => "a timestamp".to_owned(),
         Value::IntArray(_) => "an array of integers".to_owned(),
         Value::DecimalArray(_) => "an array of decimals".to_owned(),
-        Value::TextArray(_) => "an array of texts".to_owned(),
+        Value::TextArray(_) => "an array of text values".to_owned(),
     };
     let wanted = match kind {
         BinaryFormat::Array(_, element) => format!("an array of {}", oid::name(element)),
         BinaryFormat::Unsupported(unknown) => oid::name(unknown),
         kind => format!("{kind:?}").to_lowercase(),
     };
-    refuse(format!("{given} was given where the statement has {wanted}"))
+    refuse(format!("{given} was given, but the statement needs {wanted}"))
 }
 
 #[cfg(test)]

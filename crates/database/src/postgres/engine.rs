@@ -103,14 +103,14 @@ impl Engine for PostgresEngine {
         )?;
         let count = |column| {
             u64::try_from(rows.int(0, column)?)
-                .map_err(|_| Error::protocol("the server counts a negative number"))
+                .map_err(|_| Error::protocol("the server reports a negative count"))
         };
         Ok(Some(ServerCounters { commits: count(0)?, rollbacks: count(1)? }))
     }
 
     fn size(&self, session: &mut dyn Session) -> Result<u64> {
         let size = session.query("SELECT pg_database_size(current_database())")?.int(0, 0)?;
-        u64::try_from(size).map_err(|_| Error::protocol("the server tells a negative size"))
+        u64::try_from(size).map_err(|_| Error::protocol("the server reports a negative size"))
     }
 
     fn data_directory(&self, session: &mut dyn Session) -> Option<PathBuf> {

@@ -48,19 +48,20 @@ pub(crate) fn from_response(body: &[u8]) -> (Error, bool) {
         "the server reported an error without a message".clone_into(&mut message);
     }
     match code.as_str() {
-        "28P01" => help.push("check PGPASSWORD, ~/.pgpass, or what was typed at the prompt".to_owned()),
+        "28P01" => help.push("check PGPASSWORD, ~/.pgpass, or the password typed at the prompt".to_owned()),
         "3D000" => help.push("create it first (createdb), or name another one in the URL".to_owned()),
         "26000" | "42P05" => help.push(
-            "a pooler in transaction mode keeps no prepared statements for its clients: add \
+            "a pooler in transaction mode does not support prepared statements: add \
              prepared_statements=false to the URL"
                 .to_owned(),
         ),
         "08P01" if message.starts_with("unsupported startup parameter") => help.push(
-            "a pooler does not pass on what options= or PGOPTIONS sets: set it at the server, for the role or \
+            "a pooler does not pass on options= or PGOPTIONS: set the options on the server, for the role or \
              the database"
                 .to_owned(),
         ),
-        "53300" => help.push("use fewer users, raise max_connections, or leave the two connections of the watching free (--no-observe)".to_owned()),
+        "53300" => help.push("use fewer users, raise max_connections, or leave two connections free for \
+            monitoring (--no-observe needs none)".to_owned()),
         _ => {}
     }
     let mut error = Error::new(class(&code), message).with_code(code);

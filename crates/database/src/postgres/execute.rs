@@ -60,7 +60,7 @@ impl PostgresSession {
         let length = out.len() - bind - 1 + RESULTS;
         if length > LONGEST {
             out.truncate(start);
-            return Err(Error::new(ErrorClass::Statement, "the parameters take more than 1 GiB"));
+            return Err(Error::new(ErrorClass::Statement, "the parameters exceed 1 GiB"));
         }
         out[bind + 1..bind + 5].copy_from_slice(&(length as u32).to_be_bytes());
         out.extend_from_slice(if prepared.text { &TEXT_RESULTS_AND_EXECUTE } else { &RESULTS_AND_EXECUTE });
@@ -115,7 +115,7 @@ impl PostgresSession {
     #[cold]
     fn not_committed(&mut self, rolled_back: bool) -> Error {
         if rolled_back {
-            let message = "the transaction had failed earlier, and its commit was a rollback";
+            let message = "the transaction had already failed: its commit was a rollback";
             return Error::new(ErrorClass::Server, message).with_code("25P02");
         }
         self.broken = true;
@@ -127,7 +127,7 @@ impl PostgresSession {
     fn rows_lost(&mut self, rows: &Rows) -> Error {
         self.broken = true;
         Error::protocol(format!(
-            "{} rows came where the server says that it sent {}",
+            "{} rows arrived, but the server reports that it sent {}",
             rows.len(),
             rows.affected()
         ))
@@ -151,6 +151,6 @@ impl PostgresSession {
 fn wrong_count(given: usize, expected: usize) -> Error {
     Error::new(
         ErrorClass::Statement,
-        format!("{given} parameters were given where the statement has {expected}"),
+        format!("{given} parameters were given, but the statement has {expected}"),
     )
 }

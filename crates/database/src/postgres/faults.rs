@@ -41,10 +41,11 @@ const TABLE: [Entry; 2] = [
         since: 180_000,
         until: 180_002,
         versions: "PostgreSQL 18.0 and 18.1",
-        what: "an UPDATE, DELETE or MERGE that joins anything but tables (unnest, VALUES, a subquery, a CTE) silently \
-               leaves out rows that another session changes at the same time",
-        effect: "TPROC-C's own statements avoid such joins there; routines that HammerDB made, and scripts of your own, \
-                 may lose updates: a consistency condition that breaks may be the server's doing",
+        what: "an UPDATE, DELETE or MERGE that joins anything but tables (unnest, VALUES, a subquery, a CTE) \
+               silently skips rows that another session changes at the same time",
+        effect: "TPROC-C's own statements avoid such joins on these versions; HammerDB's routines and your \
+                 own scripts may lose updates: the server may be the cause of a consistency condition that \
+                 fails",
         source: "release notes of PostgreSQL 18.2, \"Fix incorrect pruning of rowmarks belonging to non-relation \
                  rangetable entries\" (commit f335457e8)",
     },
@@ -55,8 +56,8 @@ const TABLE: [Entry; 2] = [
         versions: "PostgreSQL 18.0",
         what: "an UPDATE or DELETE on a partitioned table can crash the server when another session changes the same \
                row at the same time",
-        effect: "scripts on partitioned tables may end in lost connections; TPROC-C's partitions (--partitions) have no \
-                 rows that two sessions change",
+        effect: "scripts on partitioned tables may lose their connections; TPROC-C's partitions \
+                 (--partitions) have no rows that two sessions change",
         source: "release notes of PostgreSQL 18.1, \"Fix crash during EvalPlanQual rechecks on partitioned tables\" \
                  (commit 1296dcf18)",
     },

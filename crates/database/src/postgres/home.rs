@@ -60,8 +60,8 @@ impl Home for PostgresEngine {
             session.run(&format!("SELECT count(*) FROM {table}"))?;
         }
         Ok(format!(
-            "pg_prewarm is not available: {} tables were read; those of more than a quarter of shared_buffers do not stay, \
-             and no index was read",
+            "pg_prewarm is not available: {} tables were read; tables larger than a quarter of \
+             shared_buffers do not stay cached, and no index was read",
             tables.len()
         ))
     }

@@ -9,7 +9,7 @@ const NEGATIVE: u16 = 0x4000;
 pub(crate) fn put(out: &mut Vec<u8>, value: Decimal) -> Result<()> {
     if value.scale > MAX_SCALE {
         return Err(Error::usage(format!(
-            "a decimal with {} digits after the point was given, more than 18",
+            "a decimal has {} digits after the point; at most 18 are supported",
             value.scale
         )));
     }
@@ -76,7 +76,7 @@ pub(crate) fn get(bytes: &[u8]) -> Result<(i64, u8)> {
             0xd000 | 0xf000 => "an infinity",
             _ => return Err(Error::protocol("the server sent a numeric with an unknown sign")),
         };
-        return Err(Error::protocol(format!("a numeric is {which}, which a decimal cannot hold")));
+        return Err(Error::protocol(format!("a numeric is {which}, which a decimal cannot represent")));
     }
     if !(0..=32).contains(&count) {
         return Err(too_long());
@@ -85,7 +85,7 @@ pub(crate) fn get(bytes: &[u8]) -> Result<(i64, u8)> {
     for _ in 0..count {
         let group = fields.int2()?;
         if !(0..10_000).contains(&group) {
-            return Err(Error::protocol("the server sent a numeric with an impossible digit"));
+            return Err(Error::protocol("the server sent a numeric with an invalid digit"));
         }
         value =
             value.checked_mul(10_000).and_then(|v| v.checked_add(i128::from(group))).ok_or_else(too_long)?;

@@ -126,13 +126,13 @@ fn parse(name: &str, sql: &str, types: Vec<u32>) -> Result<Vec<u8>> {
 }
 
 fn zero_byte(_: std::io::Error) -> Error {
-    Error::usage("a statement cannot hold a zero byte")
+    Error::usage("a statement cannot contain a zero byte")
 }
 
 fn unsupported(what: &str, oid: u32) -> Error {
     Error::new(
         ErrorClass::Statement,
-        format!("{what} has the type {}, which Kelvin does not handle", oid::name(oid)),
+        format!("{what} has the type {}, which Kelvin does not support", oid::name(oid)),
     )
     .with_help("cast it in the statement, for example to text")
 }

@@ -139,7 +139,7 @@ impl PostgresSession {
                 self.drain();
                 Err(error)
             }
-            other => Err(self.unexpected(other, "ending a request")),
+            other => Err(self.unexpected(other, "ending a query")),
         }
     }
 

@@ -47,7 +47,7 @@ impl PostgresSession {
     /// Sends `sql` as one Query message.
     pub(crate) fn send_query(&mut self, sql: &str) -> Result<()> {
         if sql.contains('\0') {
-            return Err(Error::usage("a statement cannot hold a zero byte"));
+            return Err(Error::usage("a statement cannot contain a zero byte"));
         }
         let length = u32::try_from(sql.len() + 5).ok().filter(|&n| n as usize <= backend::LONGEST);
         let length = length.ok_or_else(|| Error::usage("a statement is longer than 1 GiB"))?;

@@ -66,7 +66,11 @@ pub(crate) fn encrypt(
     let count = stream.receive(inbox.buffer.space()?)?;
     inbox.buffer.filled(count);
     match inbox.buffer.unread() {
-        [] => return Err(Error::connection_lost("the server closed the connection when asked for TLS")),
+        [] => {
+            return Err(Error::connection_lost(
+                "the server closed the connection in response to the TLS request",
+            ));
+        }
         [b'S'] => {}
         [b'N'] if mode == SslMode::Prefer => {
             inbox.buffer.clear();
@@ -74,10 +78,10 @@ pub(crate) fn encrypt(
         }
         [b'N'] => {
             return Err(Error::usage(format!(
-                "the server has no TLS, which sslmode={} demands",
+                "the server has no TLS, which sslmode={} requires",
                 mode.name()
             ))
-            .with_help("switch ssl on in postgresql.conf, or use sslmode=prefer"));
+            .with_help("enable ssl in postgresql.conf, or use sslmode=prefer"));
         }
         // Anything after the one byte was not encrypted and could have been slipped in (CVE-2021-23222).
         [b'S' | b'N', ..] => {
@@ -93,7 +97,9 @@ pub(crate) fn encrypt(
     }
     inbox.buffer.clear();
     *begun = true;
-    let Host::Tcp(host) = &config.host else { return Err(Error::protocol("TLS was begun on a unix socket")) };
+    let Host::Tcp(host) = &config.host else {
+        return Err(Error::protocol("TLS was requested on a unix socket"));
+    };
     stream.start_tls(tls::connection(host, config.ssl_mode, config.ssl_root_certificate.as_deref())?)
 }
 
@@ -109,8 +115,9 @@ fn start(mut stream: Stream, mut inbox: Inbox, config: &Config) -> Result<Postgr
     if let Some(options) = &config.options {
         parameters.push(("options", options));
     }
-    frontend::startup_message(parameters, &mut out)
-        .map_err(|_| Error::usage("user, database, application name and options cannot hold a zero byte"))?;
+    frontend::startup_message(parameters, &mut out).map_err(|_| {
+        Error::usage("user, database, application name and options cannot contain a zero byte")
+    })?;
     stream.send(&out, &mut inbox.buffer)?;
     authentication::log_in(&mut stream, &mut inbox, config).map_err(|e| explain(e, &inbox))?;
     inbox.trust();
@@ -146,7 +153,7 @@ fn await_ready(stream: &mut Stream, inbox: &mut Inbox) -> Result<Option<Key>> {
             b'Z' => return backend::ready(body).map(|_| key),
             other => {
                 return Err(Error::protocol(format!(
-                    "a message of type {:?} came after the login",
+                    "a message of type {:?} arrived after the login",
                     other as char
                 )));
             }

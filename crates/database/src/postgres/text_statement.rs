@@ -25,7 +25,7 @@ impl PostgresSession {
             self.named += 1;
             format!("k{}", self.named)
         };
-        let zero = |_| Error::usage("a statement cannot hold a zero byte");
+        let zero = |_| Error::usage("a statement cannot contain a zero byte");
         let mut out = BytesMut::new();
         frontend::parse(&name, sql, [], &mut out).map_err(zero)?;
         let parse_length = out.len();
@@ -177,7 +177,7 @@ fn data(body: &[u8], rows: &mut Rows) -> Result<()> {
     let found = usize::try_from(fields.int2()?).map_err(|_| negative())?;
     if found != rows.columns() {
         return Err(Error::protocol(format!(
-            "the server sent a row of {found} fields where {} were announced",
+            "the server sent a row of {found} fields, but announced {}",
             rows.columns()
         )));
     }

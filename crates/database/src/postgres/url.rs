@@ -8,8 +8,8 @@ use crate::{Error, Result};
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-const PASSWORD_REMEDY: &str = "leave it out of the URL, where others can read it, and give it in PGPASSWORD, in \
-                               ~/.pgpass, or at the prompt";
+const PASSWORD_REMEDY: &str =
+    "leave it out of the URL, where others can read it; use PGPASSWORD, ~/.pgpass, or the prompt";
 
 /// What the URL said, before the environment and the defaults fill the gaps.
 #[derive(Default)]
@@ -64,9 +64,9 @@ fn parameter(name: &str, value: Option<String>, parts: &mut Parts) -> Result<()>
         "application_name" => &mut parts.application_name,
         "options" => &mut parts.options,
         _ => {
-            return Err(Error::usage(format!("the URL's parameter {name:?} is not known")).with_help(
-                "known are user, host, port, dbname, sslmode, sslrootcert, channel_binding, connect_timeout, \
-                 application_name, options and prepared_statements",
+            return Err(Error::usage(format!("unknown URL parameter {name:?}")).with_help(
+                "known parameters are user, host, port, dbname, sslmode, sslrootcert, channel_binding, \
+                 connect_timeout, application_name, options and prepared_statements",
             ));
         }
     };
@@ -82,10 +82,7 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
         None => default_host(port),
     };
     let user = parts.user.or_else(|| env("PGUSER")).or_else(system_user).or_else(|| env("USER")).ok_or_else(
-        || {
-            Error::usage("no user is named")
-                .with_help("write it in the URL, postgres://user@host/db, or set PGUSER")
-        },
+        || Error::usage("the URL names no user").with_help("add it, postgres://user@host/db, or set PGUSER"),
     )?;
     let database = parts.database.or_else(|| env("PGDATABASE")).unwrap_or_else(|| user.clone());
     let mut config = Config::new(host, port, &user, &database);
@@ -94,8 +91,8 @@ fn resolve(parts: Parts, env: Env<'_>) -> Result<Config> {
         config.host.trust(parts.ssl_mode.or_else(|| env("PGSSLMODE")), root)?;
     if let Some(name) = parts.channel_binding.or_else(|| env("PGCHANNELBINDING")) {
         config.channel_binding = ChannelBinding::from_name(&name).ok_or_else(|| {
-            Error::usage(format!("channel_binding {name:?} is not known"))
-                .with_help("known are disable, prefer and require")
+            Error::usage(format!("unknown channel_binding {name:?}"))
+                .with_help("known values are disable, prefer and require")
         })?;
     }
     if let Some(text) = parts.prepared_statements {
@@ -276,7 +273,7 @@ mod tests {
             ("postgres://h:0/d", "port"),
             ("postgres://h:70000/d", "port"),
             ("postgres://h/d?port=x", "port"),
-            ("postgres://h/d%2", "database name has a bad percent-encoding at its character 2"),
+            ("postgres://h/d%2", "database name has an invalid percent-encoding at character 2"),
             ("postgres://%gg@h/d", "user name"),
             ("postgres://h/d%00", "%00"),
             ("postgres://h/d%ff", "UTF-8"),

@@ -109,7 +109,7 @@ fn copy_to(
     let (mut done, mut in_kernel, mut buffer) = (0_u64, true, Vec::new());
     loop {
         if stop() {
-            return Err(stopped("the copy was not finished and was removed"));
+            return Err(stopped("the copy was incomplete and was removed"));
         }
         let moved = if in_kernel {
             match rustix::fs::copy_file_range(&source, None, &target, None, CHUNK) {
@@ -136,7 +136,7 @@ fn copy_to(
     if done < total {
         return Err(Error::new(
             ErrorClass::Server,
-            format!("{} became shorter while it was copied", from.display()),
+            format!("{} shrank while it was being copied", from.display()),
         ));
     }
     // What is still to be written back would be written while the next run is measured.
@@ -148,19 +148,19 @@ fn copy_to(
 pub(crate) fn sync_directory(directory: &Path) -> Result<()> {
     File::open(directory)
         .and_then(|file| file.sync_all())
-        .map_err(|error| io_error("bring to the disk", directory, &error))
+        .map_err(|error| io_error("sync", directory, &error))
 }
 
 /// Brings a file to the disk.
 pub(crate) fn sync_file(path: &Path) -> Result<()> {
     let opened = OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path);
-    opened.and_then(|file| file.sync_all()).map_err(|error| io_error("bring to the disk", path, &error))
+    opened.and_then(|file| file.sync_all()).map_err(|error| io_error("sync", path, &error))
 }
 
 /// Brings every file below a directory to the disk, and no other: a call for the whole file system would wait for what
 /// everybody else on the machine has written.
 pub(crate) fn sync_tree(directory: &Path) -> Result<()> {
-    let failed = |error: io::Error| io_error("bring to the disk", directory, &error);
+    let failed = |error: io::Error| io_error("sync", directory, &error);
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let kind = entry.file_type().map_err(failed)?;

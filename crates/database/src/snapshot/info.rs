@@ -152,10 +152,13 @@ impl SnapshotInfo {
         match self.seal {
             Some(seal) if seal == found => Ok(()),
             _ => Err(Error::usage(format!(
-                "the snapshot {:?} is not what was saved: its files were changed since",
+                "the snapshot {:?} was changed: its files differ from the saved ones",
                 self.name
             ))
-            .with_help(format!("remove it, so that it is made anew: kelvin snapshot drop {}", self.name))),
+            .with_help(format!(
+                "remove it, and it will be created again: kelvin snapshot drop {}",
+                self.name
+            ))),
         }
     }
 }
@@ -203,7 +206,7 @@ pub(crate) mod tests {
         assert_eq!(SnapshotInfo::from_text(&about.to_text().unwrap()), Some(about.clone()));
         about.must_be_sealed(Seal { files: 1, bytes: 5, newest: 7 }).unwrap();
         let error = about.must_be_sealed(Seal { files: 1, bytes: 5, newest: 8 }).unwrap_err();
-        assert!(error.message().contains("changed since"), "{error}");
+        assert!(error.message().contains("was changed"), "{error}");
         let newer = about.to_text().unwrap().replace("format = 1", "format = 2");
         assert_eq!(SnapshotInfo::from_text(&newer), None);
     }

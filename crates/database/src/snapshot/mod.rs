@@ -75,7 +75,7 @@ pub trait SnapshotStore {
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.chars().all(plain) {
-        return Err(Error::usage(format!("{name:?} cannot be the name of a snapshot")).with_help(
+        return Err(Error::usage(format!("{name:?} is not a valid name for a snapshot")).with_help(
             "use up to 64 letters, digits, '-', '_' and '.', beginning with a letter or a digit",
         ));
     }
@@ -83,8 +83,8 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 }
 
 pub(crate) fn exists_already(name: &str) -> Error {
-    Error::usage(format!("there is a snapshot {name:?} already"))
-        .with_help(format!("give another name, or remove it first: kelvin snapshot drop {name}"))
+    Error::usage(format!("a snapshot {name:?} already exists"))
+        .with_help(format!("choose another name, or remove it first: kelvin snapshot drop {name}"))
 }
 
 pub(crate) fn stopped(state: &str) -> Error {
@@ -102,7 +102,7 @@ pub(crate) fn must_fit(needed: u64, free: Option<u64>, place: &str) -> Result<()
                 free as f64 / 1e6
             ),
         )
-        .with_help("make room; `kelvin snapshot list` shows what snapshots take")),
+        .with_help("free disk space; `kelvin snapshot list` shows the sizes of the snapshots")),
         _ => Ok(()),
     }
 }

@@ -61,7 +61,7 @@ impl<'a> SqliteLoad<'a> {
     }
 
     fn check_usable(&self) -> Result<()> {
-        if self.failed { Err(Error::usage("the load has failed already")) } else { Ok(()) }
+        if self.failed { Err(Error::usage("the load has already failed")) } else { Ok(()) }
     }
 
     /// Inserts the pending rows, which fill an INSERT.

@@ -93,7 +93,7 @@ impl SqliteEngine {
                 connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(translate)?;
             if mode != "wal" {
                 return Err(Error::usage(format!(
-                    "its file system allows no write-ahead log, only {mode} journals"
+                    "its file system does not support write-ahead logging, only {mode} journals"
                 )));
             }
             Ok(connection)
@@ -111,7 +111,7 @@ fn cannot_open(path: &Path, error: Error) -> Error {
     match error.code().0.as_str() {
         "SQLITE_NOTADB" => Error::usage(format!("{path} is not an SQLite database"))
             .with_code("SQLITE_NOTADB")
-            .with_help("name another file, or remove this one if nobody needs it"),
+            .with_help("name another file, or remove this one if it is no longer needed"),
         "SQLITE_READONLY" | "SQLITE_READONLY_DIRECTORY" | "SQLITE_PERM" => {
             Error::usage(format!("{path} cannot be written")).with_code("SQLITE_READONLY")
         }
@@ -140,14 +140,17 @@ fn look_inside(path: &Path) -> Result<()> {
     })()
     .map_err(|error| cannot_open(path, translate(error)))?;
     if application == RESULTS_STORE {
-        return Err(Error::usage(format!("{shown} holds results of kelvin, which a load would spoil"))
+        return Err(Error::usage(format!("{shown} contains kelvin's results, which a load would damage"))
             .with_help("name another file"));
     }
     if foreign && mode != "wal" {
         return Err(Error::usage(format!(
-            "{shown} is another program's database, and kelvin would change its journal from {mode} to wal"
+            "{shown} is another program's database, and kelvin would change its journal mode from {mode} to \
+            wal"
         ))
-        .with_help("name another file; if that change is right, make it: PRAGMA journal_mode = WAL"));
+        .with_help(
+            "name another file; if that change is acceptable, make it yourself: PRAGMA journal_mode = WAL",
+        ));
     }
     Ok(())
 }
@@ -163,7 +166,7 @@ fn look_at(path: &Path) -> Result<()> {
     }
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
         return Err(Error::usage(format!(
-            "{shown} cannot be made: there is no directory {}",
+            "{shown} cannot be created: directory {} does not exist",
             parent.display()
         )));
     }
@@ -256,7 +259,7 @@ impl Engine for SqliteEngine {
         }
         Err(Error::new(
             ErrorClass::LockNotAvailable,
-            "the checkpoint had to leave a part of the log: it is being read",
+            "the checkpoint is incomplete: another session is reading the log",
         )
         .with_code("SQLITE_BUSY"))
     }

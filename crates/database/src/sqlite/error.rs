@@ -22,9 +22,9 @@ pub(crate) fn translate(error: rusqlite::Error) -> Error {
             }
         }
         E::MultipleStatement => {
-            Error::new(ErrorClass::Statement, "more than one statement where one is meant")
+            Error::new(ErrorClass::Statement, "the text contains more than one statement")
         }
-        E::InvalidPath(path) => Error::usage(format!("{} is not a path SQLite can use", path.display())),
+        E::InvalidPath(path) => Error::usage(format!("{} is not a path that SQLite can use", path.display())),
         E::NulError(_) => Error::new(ErrorClass::Statement, "the text contains a zero byte"),
         other => Error::new(ErrorClass::Server, other.to_string()),
     }

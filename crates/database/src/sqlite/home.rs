@@ -35,7 +35,7 @@ impl Home for SqliteEngine {
         let bytes = std::fs::File::open(self.path())
             .and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()))
             .map_err(|error| Error::usage(format!("{} cannot be read: {error}", self.path().display())))?;
-        Ok(format!("read {:.0} MB into the system's cache", bytes as f64 / 1e6))
+        Ok(format!("read {:.0} MB into the page cache", bytes as f64 / 1e6))
     }
 
     fn files_are_of_a_version(&self) -> bool {
@@ -44,8 +44,8 @@ impl Home for SqliteEngine {
 
     fn caution(&self) -> Option<&'static str> {
         Some(
-            "SQLite runs in WAL mode with synchronous=NORMAL: a commit survives a crash of the process, not a power \
-             cut; PostgreSQL at its defaults waits for the disk",
+            "SQLite runs in WAL mode with synchronous=NORMAL: a commit survives a crash of the process, but \
+             not a power failure; PostgreSQL's defaults wait for the disk",
         )
     }
 }

@@ -82,14 +82,14 @@ fn sqlite_value<'a>(value: &Value<'a>) -> Result<ValueRef<'a>> {
         Value::Int(value) => ValueRef::Integer(value),
         // SQLite would store NaN as NULL without a word.
         Value::Float(value) if value.is_nan() => {
-            return Err(Error::usage("SQLite cannot store a float that is not a number"));
+            return Err(Error::usage("SQLite cannot store NaN"));
         }
         Value::Float(value) => ValueRef::Real(value),
         Value::Decimal(value) => ValueRef::Integer(value.unscaled),
         Value::Text(value) => ValueRef::Text(value.as_bytes()),
         Value::Timestamp(value) => ValueRef::Integer(value.0),
         Value::IntArray(_) | Value::DecimalArray(_) | Value::TextArray(_) => {
-            return Err(Error::usage("SQLite has no arrays as parameters"));
+            return Err(Error::usage("SQLite does not support array parameters"));
         }
     })
 }

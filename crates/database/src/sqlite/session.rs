@@ -251,21 +251,21 @@ fn fetch(compiled: &mut Compiled<'_>, rows: &mut Rows, fields: Fields) -> Result
 }
 
 fn unknown(statement: Statement) -> Error {
-    Error::usage(format!("statement {} was not prepared in this session", statement.0))
+    Error::usage(format!("statement {} was not prepared by this session", statement.0))
 }
 
 fn wrong_count(prepared: &Prepared, given: usize) -> Error {
     Error::usage(format!(
-        "{given} parameters were given to a statement that takes {}: {}",
+        "{given} parameters were given to a statement that has {}: {}",
         prepared.parameters, prepared.sql
     ))
 }
 
 #[cold]
 fn written_since() -> Error {
-    Error::new(ErrorClass::LockNotAvailable, "another session writes what this transaction has read before")
+    Error::new(ErrorClass::LockNotAvailable, "another session has written since this transaction read")
         .with_code("SQLITE_BUSY")
-        .with_help("a transaction that writes after it has read should begin with BEGIN IMMEDIATE")
+        .with_help("begin a transaction that reads before it writes with BEGIN IMMEDIATE")
 }
 
 fn cancelled() -> Error {
@@ -484,7 +484,7 @@ fn run_all(
 fn expect_one(connection: &Connection, sql: &str) -> Result<()> {
     let mut batch = Batch::new(connection, sql);
     if batch.next().map_err(translate)?.is_none() {
-        return Err(Error::new(ErrorClass::Statement, "there is no statement in the text"));
+        return Err(Error::new(ErrorClass::Statement, "the text contains no statement"));
     }
     if batch.next().map_err(translate)?.is_some() {
         return Err(translate(rusqlite::Error::MultipleStatement));

@@ -61,7 +61,7 @@ impl SqliteFiles {
         taken.map_err(|error| {
             let error = super::translate(error);
             if error.class() != ErrorClass::LockNotAvailable {
-                return error.context(&format!("cannot take {} for a copy", self.file.display()));
+                return error.context(&format!("cannot lock {} for a copy", self.file.display()));
             }
             let users = files::users_of(&self.file);
             let who = if users.is_empty() {
@@ -73,7 +73,7 @@ impl SqliteFiles {
                 ErrorClass::LockNotAvailable,
                 format!("{} is in use by {who}; nothing was changed", self.file.display()),
             )
-            .with_help("end it, then try again: kelvin ends nobody else's sessions")
+            .with_help("end it and try again: kelvin does not end other clients' sessions")
         })
     }
 

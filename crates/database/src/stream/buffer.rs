@@ -68,10 +68,8 @@ impl Buffer {
             } else {
                 let size = self.bytes.len() * 2;
                 if size > LARGEST_SIZE {
-                    return Err(Error::protocol(
-                        "the server sent more than 1 GiB that could not be read yet",
-                    )
-                    .with_help("read fewer or smaller rows at a time, or queue fewer statements"));
+                    return Err(Error::protocol("the server sent more than 1 GiB of unread data")
+                        .with_help("read fewer or smaller rows at a time, or queue fewer statements"));
                 }
                 self.bytes.resize(size, 0);
             }

@@ -14,7 +14,7 @@ use rustix::net::{
 use super::Socket;
 use crate::{Error, Result};
 
-const STARTED: &str = "is the server running, and does it listen there?";
+const STARTED: &str = "is the server running and listening there?";
 
 /// Looks a host up. The system's look-up blocks for seconds where a name server is away: a fiber has it done in a
 /// thread of its own.
@@ -28,13 +28,13 @@ fn addresses(name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
     while !thread.is_finished() {
         kelvin_fiber::sleep(Duration::from_millis(1));
     }
-    thread.join().unwrap_or_else(|_| Err(std::io::Error::other("the look-up failed")))
+    thread.join().unwrap_or_else(|_| Err(std::io::Error::other("the lookup failed")))
 }
 
 /// Opens a connection to this host and port.
 pub(crate) fn open_tcp(name: &str, port: u16, deadline: Instant) -> Result<Socket> {
-    let addresses = addresses(name, port)
-        .map_err(|e| Error::connection_lost(format!("the host name is not known: {e}")))?;
+    let addresses =
+        addresses(name, port).map_err(|e| Error::connection_lost(format!("unknown host name: {e}")))?;
     open_address(&addresses, deadline)
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn open_unix(path: &Path, deadline: Instant) -> Result<Socket> {
             Err(Errno::AGAIN) if Instant::now() < deadline => {
                 kelvin_fiber::sleep(Duration::from_millis(5));
             }
-            Err(Errno::AGAIN) => return Err(super::timeout("waiting for the server to take the connection")),
+            Err(Errno::AGAIN) => return Err(super::timeout("connecting to the server")),
             Err(e) => return Err(failed(e.into())),
         }
     }

@@ -23,5 +23,5 @@ pub(crate) fn from_io(error: &io::Error, doing: &str) -> Error {
 
 #[cold]
 pub(crate) fn timeout(doing: &str) -> Error {
-    Error::new(ErrorClass::Timeout, format!("{doing}: no answer from the server within the time-out"))
+    Error::new(ErrorClass::Timeout, format!("{doing}: timeout, no response from the server"))
 }

@@ -138,7 +138,7 @@ impl Stream {
     pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         // The system refuses zero; the shortest wait is as good.
         let timeout = timeout.map(|t| t.max(Duration::from_millis(1)));
-        self.socket.set_read_timeout(timeout).map_err(|e| from_io(&e, "setting the time-out"))?;
+        self.socket.set_read_timeout(timeout).map_err(|e| from_io(&e, "setting the timeout"))?;
         self.timeout = timeout;
         Ok(())
     }

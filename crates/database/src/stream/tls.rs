@@ -64,13 +64,14 @@ pub(crate) fn trust(mode: Option<String>, root: Option<String>) -> Result<(SslMo
         None if system => SslMode::VerifyFull,
         None => SslMode::default(),
         Some(name) => SslMode::from_name(&name).ok_or_else(|| {
-            Error::usage(format!("sslmode {name:?} is not known"))
-                .with_help("known are disable, prefer, require, verify-ca and verify-full")
+            Error::usage(format!("unknown sslmode {name:?}"))
+                .with_help("known values are disable, prefer, require, verify-ca and verify-full")
         })?,
     };
     if system && mode != SslMode::VerifyFull {
         return Err(Error::usage(format!(
-            "sslmode={} is too weak for sslrootcert=system: anyone can have a certificate of those roots",
+            "sslmode={} is too weak for sslrootcert=system: anyone can get a certificate from those \
+            authorities",
             mode.name()
         ))
         .with_help(
@@ -84,7 +85,7 @@ pub(crate) fn trust(mode: Option<String>, root: Option<String>) -> Result<(SslMo
 /// certificate passes.
 pub(crate) fn check_trust(mode: SslMode, root: Option<&Path>) -> Result<()> {
     if mode == SslMode::VerifyCa && root.is_none() {
-        return Err(Error::usage("sslmode=verify-ca needs to know which certificate authority to trust")
+        return Err(Error::usage("sslmode=verify-ca needs a certificate authority to trust")
             .with_help("name its PEM file with sslrootcert=FILE, or use sslmode=verify-full"));
     }
     Ok(())
@@ -112,7 +113,7 @@ pub(crate) fn connection(host: &str, mode: SslMode, root: Option<&Path>) -> Resu
     let name = match ServerName::try_from(host.to_owned()) {
         Ok(name) => name,
         Err(_) if mode == SslMode::VerifyFull => {
-            return Err(Error::usage(format!("{host:?} is not a name that a certificate can hold")));
+            return Err(Error::usage(format!("{host:?} is not a valid host name for a certificate")));
         }
         // A name such as "my_server" is no DNS name; nothing compares it here.
         Err(_) => {
@@ -238,8 +239,8 @@ pub(crate) fn failure(error: &rustls::Error) -> Error {
         rustls::Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => result.with_help(
-            "the certificate does not name this host as a subject alternative name; connect by a name it holds, \
-             or use sslmode=verify-ca",
+            "the certificate does not list this host as a subject alternative name; connect by a listed \
+             name, or use sslmode=verify-ca",
         ),
         rustls::Error::InvalidCertificate(_) => {
             result.with_help("name the certificate authority's PEM file with sslrootcert=")

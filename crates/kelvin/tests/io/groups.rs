@@ -93,7 +93,7 @@ fn all_of_a_trace_is_in_the_run() {
     assert_eq!((report["valid"].as_bool(), point["headline_count"].as_u64()), (Some(true), Some(4)));
     let shown = place.expect(0, &["show", "trace", "--all"]);
     let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unwrapped.contains("open loop: at the times of the trace"), "{shown}");
+    assert!(unwrapped.contains("open loop: at the times recorded in the trace"), "{shown}");
     // The first table is of the response times, and every I/O is in it.
     let rows: Vec<Vec<&str>> = shown
         .lines()

@@ -142,7 +142,7 @@ fn a_store_that_is_deleted_ends_the_run_and_is_rescued() {
     std::fs::remove_file(place.store()).unwrap();
     let output = child.wait_with_output().unwrap();
     let told = text(&output.stderr);
-    assert!(!output.status.success() && told.contains("was deleted while it was written to"), "{told}");
+    assert!(!output.status.success() && told.contains("was deleted during the run"), "{told}");
     let rescued = format!("{}.rescued", place.store().display());
     let listed = place.expect(0, &["--store", &rescued, "runs"]);
     assert!(listed.contains("partial"), "{listed}");

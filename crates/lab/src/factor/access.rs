@@ -65,7 +65,7 @@ impl Access {
                 Ok(Server { engine, managed: None, target: target.to_string() })
             }
             Target::Mysql(_) | Target::ManagedMysql { .. } => {
-                Err(Error::usage("the settings of MySQL and MariaDB cannot be factors of a study yet"))
+                Err(Error::usage("MySQL and MariaDB settings are not yet supported as factors of a study"))
             }
             Target::Sqlite { .. } => Err(Error::usage(format!("{target} has no server"))),
         }
@@ -82,7 +82,7 @@ impl Server {
         let mut session = self.session()?;
         let data = self.engine.data_directory(&mut *session).ok_or_else(|| {
             Error::usage(format!(
-                "{} does not run on this host, or does not tell where its data is",
+                "{} does not run on this host, or does not report its data directory",
                 self.target
             ))
         })?;
@@ -90,7 +90,7 @@ impl Server {
         let text = std::fs::read_to_string(&file)
             .map_err(|error| Error::usage(format!("{} cannot be read: {error}", file.display())))?;
         let pid: Option<u32> = text.lines().next().and_then(|line| line.trim().parse().ok());
-        pid.ok_or_else(|| Error::usage(format!("{} does not begin with a process's number", file.display())))
+        pid.ok_or_else(|| Error::usage(format!("{} does not begin with a process ID", file.display())))
     }
 }
 

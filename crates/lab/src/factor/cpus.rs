@@ -28,7 +28,7 @@ pub(crate) fn bind(thread: Option<u32>, cpus: &str) -> Result<(), String> {
     if got == list(wanted) {
         return Ok(());
     }
-    Err(format!("of the CPUs {cpus} only {got} can be used here"))
+    Err(format!("of the CPUs {cpus}, only {got} can be used here"))
 }
 
 /// Binds a process with its threads and all its descendants, those that are made meanwhile too.
@@ -47,7 +47,7 @@ fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<
     for _ in 0..100 {
         let new: Vec<u32> = threads(root).into_iter().filter(|thread| !done.contains(thread)).collect();
         if new.is_empty() {
-            return if done.is_empty() { Err(format!("process {root} is gone")) } else { Ok(()) };
+            return if done.is_empty() { Err(format!("process {root} has exited")) } else { Ok(()) };
         }
         for thread in new {
             match bind(Some(thread), cpus) {
@@ -59,7 +59,7 @@ fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<
             done.insert(thread);
         }
     }
-    Err(format!("process {root} makes threads faster than they can be bound"))
+    Err(format!("process {root} creates threads faster than they can be bound"))
 }
 
 /// The first thread of the tree that is not on exactly these CPUs, and where it is.
@@ -67,7 +67,7 @@ pub(crate) fn astray(root: u32, cpus: &str) -> Result<Option<(u32, String)>, Str
     let wanted = list(numbers(cpus)?);
     let threads = threads_of_tree(root);
     if threads.is_empty() {
-        return Err(format!("process {root} is gone"));
+        return Err(format!("process {root} has exited"));
     }
     let mut places =
         threads.into_iter().filter_map(|thread| Some((thread, allowed_cpus(Some(thread)).ok()?)));
@@ -123,7 +123,7 @@ fn parent(pid: u32) -> Option<u32> {
 fn pid(thread: Option<u32>) -> Result<Option<Pid>, String> {
     let Some(thread) = thread else { return Ok(None) };
     let number = i32::try_from(thread).ok().and_then(Pid::from_raw);
-    number.map(Some).ok_or_else(|| format!("{thread} is not the number of a process"))
+    number.map(Some).ok_or_else(|| format!("{thread} is not a valid process ID"))
 }
 
 fn told(thread: Option<u32>, error: rustix::io::Errno) -> String {

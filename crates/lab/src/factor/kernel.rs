@@ -13,7 +13,7 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
 /// Writes a kernel file; the kernel's words are compared without regard to blanks.
 pub(crate) fn write(file: &Path, value: &str) -> Result<(), String> {
     std::fs::write(file, value).map_err(|error| {
-        let help = if rustix::process::geteuid().is_root() { "" } else { "; that takes root" };
+        let help = if rustix::process::geteuid().is_root() { "" } else { "; this requires root" };
         format!("{value:?} cannot be written to {}: {error}{help}", file.display())
     })
 }
@@ -40,7 +40,7 @@ pub(crate) fn huge_pages(kilobytes: u64) -> PathBuf {
 pub(crate) fn reserve(file: &Path, pages: u64) -> Result<(), String> {
     let granted = || -> Result<u64, String> {
         let text = read(file)?;
-        text.trim().parse().map_err(|_| format!("{} says {text:?}", file.display()))
+        text.trim().parse().map_err(|_| format!("{} contains {text:?}", file.display()))
     };
     write(file, &pages.to_string())?;
     if granted()? >= pages {
@@ -52,7 +52,7 @@ pub(crate) fn reserve(file: &Path, pages: u64) -> Result<(), String> {
     match granted()? {
         enough if enough >= pages => Ok(()),
         few => Err(format!(
-            "the kernel reserved {few} of {pages} huge pages: too little memory is free in one piece"
+            "the kernel reserved only {few} of {pages} huge pages: free memory is too fragmented"
         )),
     }
 }

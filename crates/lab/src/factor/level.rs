@@ -87,28 +87,31 @@ impl Level {
         let command = matches!(self.value, LevelValue::Command(_));
         if command != (*how == FactorKind::Command) {
             return Err(if command {
-                "a command belongs to a factor with command = true".into()
+                "a command needs a factor with command = true".into()
             } else {
-                "a command's level is a table: { apply = \"…\", undo = \"…\" }, or { } for nothing".into()
+                "a level of a command factor is a table: { apply = \"…\", undo = \"…\" }, or { } for no \
+                command"
+                    .into()
             });
         }
         match (&self.value, how) {
             (LevelValue::Command(CommandPair { apply, undo }), _) => match (apply, undo) {
                 (Some(_), None) => {
-                    Err("a command without an undo; where nothing is to be undone, write undo = \"true\""
-                        .into())
+                    Err("the command has no undo; if there is nothing to undo, write undo = \"true\"".into())
                 }
-                (None, Some(_)) => Err("an undo without a command".into()),
+                (None, Some(_)) => Err("the undo has no command".into()),
                 _ => Ok(()),
             },
-            (LevelValue::Number(number), _) if !number.is_finite() => Err("that is not a number".into()),
+            (LevelValue::Number(number), _) if !number.is_finite() => Err("the value is not a finite \
+                number"
+                .into()),
             (value, FactorKind::Bind(_)) => numbers(&value.text()).map(drop),
             (value, FactorKind::HugePages) => HugePages::read(value).map(drop),
             (value, FactorKind::Mount(_)) => mount_options(&value.text()),
             (value, FactorKind::Kernel(_) | FactorKind::Setting(_))
                 if value.text().chars().any(char::is_control) =>
             {
-                Err("control characters cannot stand in a setting".into())
+                Err("a setting cannot contain control characters".into())
             }
             _ => Ok(()),
         }
@@ -146,7 +149,10 @@ impl Bound {
 
     pub(super) fn read(text: &str) -> Result<Self, String> {
         Self::ALL.iter().find(|(_, name, _)| *name == text).map(|(bound, ..)| *bound).ok_or_else(|| {
-            format!("{text:?} cannot be bound; server.cpus, server.memory, client.cpus and client.memory can")
+            format!(
+                "{text:?} cannot be bound; valid names are server.cpus, server.memory, client.cpus and \
+                client.memory"
+            )
         })
     }
 
@@ -166,7 +172,7 @@ impl HugePages {
             "off" => Ok(Self::Off),
             "2m" => Ok(Self::Of { kilobytes: 2 << 10 }),
             "1g" => Ok(Self::Of { kilobytes: 1 << 20 }),
-            _ => Err(format!("{text:?} is no size of huge pages; \"off\", \"2M\" and \"1G\" are")),
+            _ => Err(format!("{text:?} is not a valid huge page size; use \"off\", \"2M\" or \"1G\"")),
         }
     }
 }
@@ -192,7 +198,7 @@ const MOST: u32 = 1024;
 
 /// The numbers of a list in the kernel's form, such as `0-3,8`, ascending; at least one.
 pub(crate) fn numbers(text: &str) -> Result<Vec<usize>, String> {
-    let wrong = || format!("{text:?} is not a list of CPUs or memory nodes; write 0, 0-3 or 0-3,8");
+    let wrong = || format!("{text:?} is not a valid list of CPUs or memory nodes; write 0, 0-3 or 0-3,8");
     let found = kelvin_host::numbers(text).filter(|found| !found.is_empty()).ok_or_else(wrong)?;
     if found.iter().any(|number| *number >= MOST) {
         return Err(wrong());
@@ -218,11 +224,11 @@ pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
     let good =
         |segment: &&str| !segment.is_empty() && !segment.starts_with('.') && segment.chars().all(plain);
     if segments.len() < 2 || !segments.iter().all(good) {
-        return Err(format!("{key:?} is not the name of a kernel setting, such as vm.swappiness"));
+        return Err(format!("{key:?} is not a valid name of a kernel setting, such as vm.swappiness"));
     }
     if PROGRAMS.iter().any(|program| path == *program || path.starts_with(&format!("{program}/"))) {
         return Err(format!(
-            "{key} names a program that the kernel runs as root; that is no factor, but a command = true with its undo"
+            "{key} names a program that the kernel runs as root; use command = true with an undo instead"
         ));
     }
     Ok(std::path::Path::new("/proc/sys").join(path))
@@ -234,7 +240,7 @@ pub(super) fn spec_path(path: &str) -> Result<(), String> {
     if path.split('.').all(|key| !key.is_empty() && key.chars().all(plain)) {
         return Ok(());
     }
-    Err(format!("{path:?} is not the path of a value in a specification, such as load.users or target"))
+    Err(format!("{path:?} is not a valid path in a specification, such as load.users or target"))
 }
 
 /// A directory that can be given to `mount`, without a way around it.
@@ -255,5 +261,5 @@ pub(crate) fn mount_options(options: &str) -> Result<(), String> {
     if !options.is_empty() && options.split(',').all(|one| !one.is_empty() && one.chars().all(plain)) {
         return Ok(());
     }
-    Err(format!("{options:?} are not mount options, such as noatime,nobarrier"))
+    Err(format!("{options:?} are not valid mount options, such as noatime,nobarrier"))
 }

@@ -22,8 +22,8 @@ impl Cpusets {
         let mounts = read("/proc/self/mounts".into())?;
         let groups = read(format!("/proc/{pid}/cgroup"))?;
         find(&mounts, &groups).ok_or_else(|| {
-            "memory is bound by control groups of cpusets, which this host has not mounted; bind it from outside with \
-             numactl"
+            "binding memory needs the cpuset controller of control groups, which is not mounted on this \
+             host; bind it from outside with numactl"
                 .into()
         })
     }
@@ -34,7 +34,7 @@ impl Cpusets {
         let online = std::fs::read_to_string("/sys/devices/system/node/online").unwrap_or_default();
         let online = numbers(online.trim()).unwrap_or_else(|_| vec![0]);
         if let Some(absent) = numbers(nodes)?.iter().find(|node| !online.contains(node)) {
-            let there = if online.len() == 1 { "one memory node only".into() } else { cpus::list(online) };
+            let there = if online.len() == 1 { "only one memory node".into() } else { cpus::list(online) };
             return Err(format!("there is no memory node {absent}; this host has {there}"));
         }
         let above = group.parent().unwrap_or(from);
@@ -44,7 +44,7 @@ impl Cpusets {
         }
         if !group.is_dir() {
             std::fs::create_dir(group)
-                .map_err(|error| format!("{} cannot be made: {error}", group.display()))?;
+                .map_err(|error| format!("{} cannot be created: {error}", group.display()))?;
         }
         // Empty in a new group of version 1, in which nobody can be then.
         let cpus_of = |name: &str| std::fs::read_to_string(above.join(name)).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Cpusets {
             write(&group.join("cgroup.procs"), &pid.to_string())?;
         }
         match pids.iter().find_map(|pid| allowed(*pid).filter(|got| *got != wanted)) {
-            Some(got) => Err(format!("memory nodes {wanted} were asked for, and {got} are allowed")),
+            Some(got) => Err(format!("memory nodes {wanted} were requested, but {got} are allowed")),
             None => Ok(()),
         }
     }

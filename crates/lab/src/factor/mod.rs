@@ -148,7 +148,7 @@ impl Factor {
     /// two levels, the same twice, a value that is none of its kind.
     pub fn validate(&self) -> Result<(), FactorError> {
         self.check().map_err(|why| {
-            let name = if self.name.is_empty() { "(without a name)" } else { &self.name };
+            let name = if self.name.is_empty() { "(unnamed)" } else { &self.name };
             FactorError::Unusable(format!("factor {name:?}: {why}"))
         })
     }
@@ -156,7 +156,7 @@ impl Factor {
     fn check(&self) -> Result<(), String> {
         level::name(&self.name).map_err(|why| format!("its name {why}"))?;
         if self.levels.len() < 2 {
-            return Err("a factor has two levels or more".into());
+            return Err("a factor needs at least two levels".into());
         }
         for (index, one) in self.levels.iter().enumerate() {
             level::name(&one.name).map_err(|why| format!("the level {:?} {why}", one.name))?;

@@ -43,7 +43,7 @@ fn run_within(command: &str, limit: Duration) -> Result<(), String> {
                 }
                 let _ = child.wait();
                 return Err(format!(
-                    "{command:?} did not end within {} s; what is to go on belongs into the background: … &",
+                    "{command:?} did not finish within {} s; run longer commands in the background: … &",
                     limit.as_secs()
                 ));
             }
@@ -86,6 +86,6 @@ mod tests {
         run("true").unwrap();
         assert!(began.elapsed() < Duration::from_secs(20));
         let error = run_within("sleep 20", Duration::from_millis(50)).unwrap_err();
-        assert!(error.contains("did not end within"), "{error}");
+        assert!(error.contains("did not finish within"), "{error}");
     }
 }

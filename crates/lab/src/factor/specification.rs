@@ -14,7 +14,7 @@ pub(super) fn apply_level(
 ) -> Result<Spec, FactorError> {
     let refuse = |why: String| {
         FactorError::Unusable(format!(
-            "factor {:?} at {:?}: {path} cannot be that: {why}",
+            "factor {:?} at {:?}: {path} cannot have this value: {why}",
             factor.name, level.name
         ))
     };
@@ -25,7 +25,7 @@ pub(super) fn apply_level(
         LevelValue::Integer(value) => toml::Value::Integer(*value),
         LevelValue::Number(value) => toml::Value::Float(*value),
         LevelValue::Text(value) => toml::Value::String(value.clone()),
-        LevelValue::Command(_) => return Err(refuse("a command is no value".into())),
+        LevelValue::Command(_) => return Err(refuse("a command is not a value".into())),
     };
     let (tables, key) = path.rsplit_once('.').map_or((None, path), |(tables, key)| (Some(tables), key));
     let mut place = &mut table;
@@ -63,8 +63,8 @@ pub fn check_factors(factors: &[Factor], spec: &Spec) -> Result<(), FactorError>
     {
         // The factor is put on before the reset, and the server that is started by it is another process.
         return Err(FactorError::Unusable(format!(
-            "factor {:?} binds memory, and a reset by files starts the server anew, without that; choose how = \"template\" in \
-             [run.reset]",
+            "factor {:?} binds memory, but a reset by files restarts the server without that binding; use \
+             how = \"template\" in [run.reset]",
             factor.name
         )));
     }
@@ -73,7 +73,7 @@ pub fn check_factors(factors: &[Factor], spec: &Spec) -> Result<(), FactorError>
             let target = spec.target.target().map_err(|error| FactorError::Unusable(error.to_string()))?;
             if !target.has_server_settings() {
                 return Err(FactorError::Unusable(format!(
-                    "factor {:?} changes a PostgreSQL server, and the target is {target}",
+                    "factor {:?} changes a PostgreSQL server, but the target is {target}",
                     factor.name
                 )));
             }
@@ -106,9 +106,9 @@ mod tests {
         check_factors(&[users, houses], &spec).unwrap_err(); // Two of the same name.
         for (path, value, expected) in [
             ("load.userz", LevelValue::Integer(1), "unknown field `userz`"),
-            ("load.users", LevelValue::Integer(0), "0 users do nothing"),
+            ("load.users", LevelValue::Integer(0), "0 users generate no load"),
             ("load.users.x", LevelValue::Integer(1), "users is a value, not a table"),
-            ("load.duration", LevelValue::Text("soon".into()), "not a length of time"),
+            ("load.duration", LevelValue::Text("soon".into()), "not a valid duration"),
         ] {
             let wrong = factor(path, vec![value, LevelValue::Integer(7)]);
             let error = check_factors(&[wrong], &spec).unwrap_err().to_string();

@@ -54,7 +54,7 @@ impl TryFrom<Written> for Factor {
         .flatten()
         .collect();
         let [how] = <[FactorKind; 1]>::try_from(hows).map_err(|hows| {
-            let what = if hows.is_empty() { "nothing says" } else { "several keys say" };
+            let what = if hows.is_empty() { "no key defines" } else { "several keys define" };
             format!(
                 "factor {name:?}: {what} what it changes; give one of setting, bind, huge-pages, kernel, spec, mount, \
                  command"

@@ -192,12 +192,13 @@ impl<'a, B: Bench> Attempts<'a, B> {
             Some(percent) => {
                 let needed = (10.0 / (1.0 - percent / 100.0) - 1e-6).ceil();
                 format!(
-                    "its window had too few samples for it, which takes {needed:.0}: lengthen the window, or judge by another figure"
+                    "its window had too few samples; {needed:.0} are needed: use a longer window or another \
+                    figure"
                 )
             }
-            None => "it was not measured: judge by another figure, or leave the watching on".into(),
+            None => "it was not measured: use another figure, or do not disable observation".into(),
         };
-        Some(format!("run {} has no {id}, and the other runs would have none: {why}", first.run))
+        Some(format!("run {} has no {id}, and the other runs would not have it either: {why}", first.run))
     }
 
     /// The time that so many runs take.

@@ -22,16 +22,16 @@ impl FromStr for Until {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("\"{text}\" is no stop rule; write for example ci<1%");
+        let form = || format!("\"{text}\" is not a valid stop rule; write for example ci<1%");
         let squeezed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let bound = squeezed.strip_prefix("ci").ok_or_else(form)?;
         let bound = bound.strip_prefix("<=").or_else(|| bound.strip_prefix('<')).ok_or_else(form)?;
         let number = bound.strip_suffix('%').ok_or_else(|| {
-            format!("\"{text}\" lacks its %: the bound is a share of the mean; write for example ci<1%")
+            format!("\"{text}\" needs a %: the bound is a percentage of the mean; write for example ci<1%")
         })?;
         let percent: f64 = number.parse().map_err(|_| form())?;
         if !(CLOSEST..=50.0).contains(&percent) {
-            return Err(format!("\"{text}\": the bound lies between {CLOSEST}% and 50%"));
+            return Err(format!("\"{text}\": the bound must be between {CLOSEST}% and 50%"));
         }
         Ok(Self(percent / 100.0))
     }
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn refusals_say_what_to_write() {
         for (text, expected) in [
-            ("ci<1", "lacks its %"),
+            ("ci<1", "needs a %"),
             ("ci", "write for example ci<1%"),
             ("cv<1%", "write for example ci<1%"),
             ("ci<0%", "between"),

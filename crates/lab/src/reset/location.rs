@@ -104,5 +104,5 @@ impl DataLocation {
 pub(super) fn home(engine: &dyn Engine) -> Result<&dyn Home> {
     engine
         .home()
-        .ok_or_else(|| Error::usage(format!("{} cannot be reset or kept as a snapshot", engine.kind())))
+        .ok_or_else(|| Error::usage(format!("{} cannot be reset or saved as a snapshot", engine.kind())))
 }

@@ -49,7 +49,7 @@ const LARGE: u64 = 8 << 30;
 /// In words, when it is not possible, with what to do.
 pub fn choose_method(asked: ResetMethod, ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
     match asked {
-        ResetMethod::None => Err("no reset was asked for".into()),
+        ResetMethod::None => Err("no reset was requested".into()),
         ResetMethod::Auto => fastest(ground),
         ResetMethod::Template => {
             template(ground).map(|()| asked_for(ChosenReset::Snapshot(SnapshotMethod::Template)))
@@ -61,37 +61,38 @@ pub fn choose_method(asked: ResetMethod, ground: &ResetOptions) -> Result<(Chose
 }
 
 fn asked_for(chosen: ChosenReset) -> (ChosenReset, String) {
-    (chosen, "as asked for".into())
+    (chosen, "as requested".into())
 }
 
 fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
     let Some(server) = &ground.server else {
         if !ground.foreign.is_empty() {
             return Err(format!(
-                "the file also holds tables that are not the workload's ({}), and a reset would put them back, too: give \
-                 the load a file of its own, or say that this is right (--reset files)",
+                "the file also contains tables that do not belong to the workload ({}), and a reset would \
+                 restore them as well: use a separate file for the load, or confirm the reset with --reset \
+                 files",
                 shortened(&ground.foreign)
             ));
         }
-        return Ok((ChosenReset::Snapshot(SnapshotMethod::Files), "SQLite is one file".into()));
+        return Ok((ChosenReset::Snapshot(SnapshotMethod::Files), "SQLite uses a single file".into()));
     };
     if !ground.managed && !ground.foreign.is_empty() {
         return Err(format!(
-            "the database also holds tables that are not the workload's ({}), and a reset would put them back, too: give \
-             the load a database of its own, or name the way if that is right (--reset template, --reset dump), or \
-             build the workload's tables anew (--reset reload)",
+            "the database also contains tables that do not belong to the workload ({}), and a reset would \
+             restore them as well: use a separate database for the load, or confirm by naming the method \
+             (--reset template, --reset dump), or rebuild only the workload's tables (--reset reload)",
             shortened(&ground.foreign)
         ));
     }
     if ground.managed && ground.clones() && server.version < 180_000 && server.bytes >= LARGE {
         return Ok((
             ChosenReset::Snapshot(SnapshotMethod::Files),
-            "the file system clones files, which costs nothing however large they are".into(),
+            "the file system clones files, which costs nothing regardless of their size".into(),
         ));
     }
     let no_template = match template(ground) {
         Ok(()) => {
-            let why = "the server copies files, and neither its log nor its buffers see them";
+            let why = "the server copies files, bypassing WAL and shared buffers";
             return Ok((ChosenReset::Snapshot(SnapshotMethod::Template), why.into()));
         }
         Err(why) => why,
@@ -115,16 +116,17 @@ impl ResetOptions {
 
 fn template(ground: &ResetOptions) -> Result<(), String> {
     let Some(server) = &ground.server else {
-        return Err("there are no templates without a server; the data are reset by files".into());
+        return Err("templates need a server; SQLite data are reset by files".into());
     };
     let refusals = [
         (
             !server.own_sessions,
-            "behind a pooler (prepared_statements=false) databases cannot be exchanged; give the server's own address",
+            "databases cannot be swapped behind a pooler (prepared_statements=false); use the server's own \
+            address",
         ),
         (
             !server.may_create,
-            "the role may not make databases; a superuser can allow it: ALTER ROLE … CREATEDB",
+            "the role cannot create databases; a superuser can grant that: ALTER ROLE … CREATEDB",
         ),
         (
             !server.owns,
@@ -132,8 +134,8 @@ fn template(ground: &ResetOptions) -> Result<(), String> {
         ),
         (
             server.own_settings > 0,
-            "the database has settings or privileges of its own (ALTER DATABASE … SET, GRANT … ON DATABASE), a subscription or \
-             a replication slot, which a copy would not have",
+            "the database has its own settings or privileges (ALTER DATABASE … SET, GRANT … ON DATABASE), a \
+             subscription or a replication slot, which a copy would lack",
         ),
     ];
     match refusals.iter().find(|(refused, _)| *refused) {
@@ -145,8 +147,8 @@ fn template(ground: &ResetOptions) -> Result<(), String> {
 fn files(ground: &ResetOptions) -> Result<(), String> {
     if ground.server.is_some() && !ground.managed {
         return Err(
-            "files are copied only of a stopped server that is kelvin's own, and of SQLite; choose template, dump \
-             or reload"
+            "files can be copied only for SQLite and for servers that kelvin manages; use template, dump or \
+             reload"
                 .into(),
         );
     }
@@ -155,7 +157,7 @@ fn files(ground: &ResetOptions) -> Result<(), String> {
 
 fn dump(ground: &ResetOptions) -> Result<(), String> {
     let Some(server) = &ground.server else {
-        return Err("a file needs no dump; it is reset by copies of itself (files)".into());
+        return Err("an SQLite file needs no dump; it is reset by copying the file (files)".into());
     };
     if ground.dump {
         return Ok(());
@@ -171,7 +173,7 @@ fn reload(ground: &ResetOptions) -> Result<(), String> {
     if ground.can_be_built {
         return Ok(());
     }
-    Err("kelvin did not build these data and cannot build them anew".into())
+    Err("kelvin did not build these data and cannot rebuild them".into())
 }
 
 /// A few names, and how many more there are.
@@ -238,7 +240,7 @@ mod tests {
         let (_, why) = choose_method(ResetMethod::Auto, &ground(pooler)).unwrap();
         assert!(why.starts_with("no template: behind a pooler"), "{why}");
         let (chosen, why) = choose_method(ResetMethod::Reload, &ground(server())).unwrap();
-        assert_eq!((chosen, why.as_str()), (ChosenReset::Reload, "as asked for"));
+        assert_eq!((chosen, why.as_str()), (ChosenReset::Reload, "as requested"));
     }
 
     #[test]
@@ -260,9 +262,9 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_in_words() {
         for (asked, ground, word) in [
-            (ResetMethod::Template, ResetOptions::default(), "no templates without a server"),
-            (ResetMethod::Dump, ResetOptions::default(), "a file needs no dump"),
-            (ResetMethod::Files, ground(server()), "kelvin's own"),
+            (ResetMethod::Template, ResetOptions::default(), "templates need a server"),
+            (ResetMethod::Dump, ResetOptions::default(), "an SQLite file needs no dump"),
+            (ResetMethod::Files, ground(server()), "servers that kelvin manages"),
             (ResetMethod::Template, ground(Facts { own_settings: 1, ..server() }), "settings or privileges"),
             (ResetMethod::Reload, ResetOptions { can_be_built: false, ..ground(server()) }, "did not build"),
         ] {

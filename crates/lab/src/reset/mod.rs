@@ -55,7 +55,7 @@ pub enum ResetError {
     #[error(transparent)]
     Build(OtherError),
     /// Somebody asked to stop.
-    #[error("interrupted in the reset: {0}")]
+    #[error("interrupted during the reset: {0}")]
     Interrupted(String),
 }
 
@@ -88,7 +88,7 @@ pub fn reset(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<Vec<Strin
         }
         (_, DataLocation::Temporary) => {
             make_if_missing(task, around)?;
-            notes.push("reset: the data were built for this run; its file is temporary".into());
+            notes.push("reset: the data were built for this run in a temporary file".into());
             Needs::default()
         }
         _ => {
@@ -105,17 +105,17 @@ pub fn reset(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<Vec<Strin
     if !done.is_empty() {
         notes.push(format!("before the run: {}", done.join(", ")));
     }
-    go_on(task, "the database is ready to run")?;
+    go_on(task, "the database is ready for the run")?;
     if !task.reset.rest().is_zero() {
         let limit = task.reset.rest().duration();
         let since = Instant::now();
         let rested = quiesce::wait_until_quiet(limit, &|| task.stop.requested(), &mut || {
             let passed = since.elapsed().as_secs().min(limit.as_secs());
-            around.progress("seconds of rest, until the machine is quiet", passed, limit.as_secs());
+            around.progress("seconds of waiting for the machine to become quiet", passed, limit.as_secs());
         });
         around.end();
         notes.push(rested.describe());
-        go_on(task, "the database is ready to run")?;
+        go_on(task, "the database is ready for the run")?;
     }
     for note in &notes {
         around.report(note);
@@ -138,8 +138,8 @@ fn make_if_missing(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(),
 fn may_build(task: &Task<'_>) -> Result<(), ResetError> {
     if task.build == Build::Never {
         return Err(ResetError::Refused(format!(
-            "{} holds no {} data as they were built, there is no snapshot of them, and --no-build keeps them from being \
-             made; leave it out, or name a snapshot: --snapshot NAME",
+            "{} contains no unmodified {} data, there is no snapshot of them, and --no-build prevents a \
+             build; leave it out, or name a snapshot: --snapshot NAME",
             task.engine.describe(),
             task.workload.name()
         )));
@@ -154,9 +154,9 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
     let named = task.reset.snapshot.as_deref().filter(|_| task.reset.how == ResetMethod::Auto);
     if data.is_none() && named.is_none() && task.reset.how == ResetMethod::Auto && !task.place.is_managed() {
         return Err(ResetError::Refused(format!(
-            "the tables of {} are not kelvin's, and from the second run on a reset would take away all that anybody has \
-             written since the first; if that is right, keep them as they are to be (kelvin snapshot save NAME) and name \
-             that: --snapshot NAME, or name the way: --reset {}",
+            "kelvin did not create the tables of {}, and a reset before each later run would discard \
+             everything written since the first; to accept that, save the tables in the state you want \
+             (kelvin snapshot save NAME) and use --snapshot NAME, or name the method: --reset {}",
             task.engine.describe(),
             if ground.server.is_some() { "template" } else { "files" }
         )));
@@ -171,7 +171,7 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
         ChosenReset::Snapshot(way) => way,
     };
     let keeper = task.place.snapshot_store(way)?.ok_or_else(|| {
-        ResetError::Refused(format!("there is no way {way} for {}", task.engine.describe()))
+        ResetError::Refused(format!("reset method {way} is not available for {}", task.engine.describe()))
     })?;
     let keeper = keeper.as_ref();
     let wanted = wanted(task, data.as_ref())?;
@@ -183,11 +183,12 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
     let restored = with_job(task, around, |job| keeper.restore(&about, job))?;
     if data.is_some() && !task.workload.is_built(task.engine)? {
         return Err(ResetError::Refused(format!(
-            "the snapshot {:?} was restored, and the data in it are not what the run needs; remove it: kelvin snapshot drop {0}",
+            "the snapshot {:?} was restored, but its data are not what the run needs; remove it: kelvin \
+            snapshot drop {0}",
             about.name
         )));
     }
-    let first = if saved { ", which was saved for it," } else { "" };
+    let first = if saved { ", saved for this run," } else { "" };
     let note = format!(
         "reset by {way} ({why}): {:.0} MB by {} in {:.1} s from the snapshot {}{first} of {}",
         restored.bytes as f64 / 1e6,
@@ -203,7 +204,7 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
 
 /// "tproc-c, 10 warehouses, seed 1, as built".
 pub fn described(contents: &Contents) -> String {
-    let state = if contents.fresh { "as built" } else { "as they were when they were saved" };
+    let state = if contents.fresh { "as built" } else { "in their state when saved" };
     format!("{}, {}, {state}", contents.workload, contents.data)
 }
 
@@ -244,19 +245,22 @@ fn find(
         (Some(about), _) => match about.contents.difference(wanted) {
             None => Ok(Some(about.clone())),
             Some(other) => Err(ResetError::Refused(format!(
-                "the snapshot {name} holds other data than the run needs: {other}; choose another, or remove it: kelvin snapshot \
-                 drop {name}"
+                "the snapshot {name} contains other data than the run needs: {other}; choose another, or \
+                 remove it: kelvin snapshot drop {name}"
             ))),
         },
         (None, Some(_)) => Err(ResetError::Refused(format!(
-            "there is no snapshot {name} of the kind {}; `kelvin snapshot list` shows what there is",
+            "there is no snapshot {name} for reset method {}; `kelvin snapshot list` lists the snapshots",
             keeper.way()
         ))),
         (None, None) => {
             for other in all.iter().filter(|about| about.contents.workload == wanted.workload) {
-                let what =
-                    other.contents.difference(wanted).unwrap_or_else(|| "data that were run on".into());
-                around.report(&format!("the snapshot {} is not used: it holds {what}", other.name));
+                let what = other.contents.difference(wanted).unwrap_or_else(|| {
+                    "data that runs have \
+                        modified"
+                        .into()
+                });
+                around.report(&format!("the snapshot {} is not used: it contains {what}", other.name));
             }
             Ok(None)
         }
@@ -274,12 +278,13 @@ fn save(
     match data {
         Some(data) => make_fresh(task, data, around)?,
         None => around.report(
-            "there is no snapshot of these tables yet: they are kept as they are now, and later runs begin from that",
+            "there is no snapshot of these tables yet: they are saved in their current state, and later runs \
+            start from it",
         ),
     }
     go_on(task, "nothing was saved")?;
     around.report(&format!(
-        "saving the data as the snapshot {} ({})",
+        "saving the data as snapshot {} ({})",
         new_name(wanted, keeper.way()),
         keeper.way()
     ));
@@ -299,15 +304,15 @@ fn make_fresh(task: &Task<'_>, data: &WorkloadData, around: &mut dyn ResetContex
     }
     if !data.can_be_built {
         return Err(ResetError::Refused(format!(
-            "there is no snapshot of these data ({}), runs have changed them, and kelvin cannot build them anew; restore them \
-             yourself, or keep them as they are (kelvin snapshot save NAME) and begin from that (--snapshot NAME)",
+            "there is no snapshot of these data ({}), runs have changed them, and kelvin cannot rebuild \
+             them; restore them yourself, or save them in their current state (kelvin snapshot save NAME) \
+             and start from it (--snapshot NAME)",
             data.words
         )));
     }
     may_build(task)?;
     if built {
-        around
-            .report("runs have changed the data, and there is no snapshot of them yet: they are built anew");
+        around.report("runs have changed the data, and there is no snapshot of them yet: rebuilding them");
         task.workload.drop_data(task.engine)?;
     }
     around.build().map_err(ResetError::Build)
@@ -321,7 +326,7 @@ fn reload(task: &Task<'_>, around: &mut dyn ResetContext, why: &str) -> Result<(
         task.workload.drop_data(task.engine)?;
     }
     around.build().map_err(ResetError::Build)?;
-    let note = format!("reset by reload ({why}): built anew in {:.1} s", since.elapsed().as_secs_f64());
+    let note = format!("reset by reload ({why}): rebuilt in {:.1} s", since.elapsed().as_secs_f64());
     // The build has vacuumed and analyzed.
     Ok((Needs { checkpoint: true, ..Needs::default() }, note))
 }

@@ -31,8 +31,10 @@ impl QuiesceResult {
     /// As the result tells it.
     pub(super) fn describe(&self) -> String {
         match &self.unquiet {
-            None => format!("rested {:.1} s until processors and disks were quiet", self.seconds),
-            Some(what) => format!("rested {:.1} s, and the machine did not get quiet: {what}", self.seconds),
+            None => format!("waited {:.1} s until CPUs and disks were quiet", self.seconds),
+            Some(what) => {
+                format!("waited {:.1} s, but the machine did not become quiet: {what}", self.seconds)
+            }
         }
     }
 }
@@ -77,7 +79,7 @@ fn unquiet(old: Counters, new: Counters, seconds: f64) -> Option<String> {
     let megabytes = new.sectors.saturating_sub(old.sectors) as f64 * 512.0 / 1e6 / seconds.max(0.001);
     let mut what = Vec::new();
     if busy > BUSY {
-        what.push(format!("processors {:.0} % busy", busy * 100.0));
+        what.push(format!("CPUs {:.0} % busy", busy * 100.0));
     }
     if megabytes > TRAFFIC {
         what.push(format!("disks at {megabytes:.0} MB/s"));
@@ -136,9 +138,9 @@ mod tests {
         assert!(rested.seconds >= 0.06 && told < 10, "{rested:?}, told {told} times");
         assert!(wait_until_quiet(Duration::from_hours(1), &|| true, &mut || ()).seconds < 60.0);
         let words = QuiesceResult { seconds: 2.0, unquiet: None }.describe();
-        assert_eq!(words, "rested 2.0 s until processors and disks were quiet");
+        assert_eq!(words, "waited 2.0 s until CPUs and disks were quiet");
         let words = QuiesceResult { seconds: 30.0, unquiet: Some("disks at 9 MB/s".into()) }.describe();
-        assert_eq!(words, "rested 30.0 s, and the machine did not get quiet: disks at 9 MB/s");
+        assert_eq!(words, "waited 30.0 s, but the machine did not become quiet: disks at 9 MB/s");
     }
 
     proptest::proptest! {

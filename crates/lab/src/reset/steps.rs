@@ -56,7 +56,7 @@ pub(super) fn run(
 fn checkpoint(engine: &dyn Engine) -> Result<String> {
     const INSUFFICIENT_PRIVILEGE: &str = "42501";
     match engine.checkpoint(home(engine)?.unlimited()?.as_mut()) {
-        Err(error) if error.code().0 == INSUFFICIENT_PRIVILEGE => Ok(" (not allowed to this role)".into()),
+        Err(error) if error.code().0 == INSUFFICIENT_PRIVILEGE => Ok(" (not permitted for this role)".into()),
         other => other.map(|()| String::new()),
     }
 }

@@ -37,7 +37,7 @@ impl Noise {
             let (name, value) = line.split_once(',').ok_or_else(|| wrong("is not series,value"))?;
             let value: f64 = value.trim().parse().map_err(|_| wrong("has no number"))?;
             if !(value > 0.0 && value.is_finite()) {
-                return Err(wrong("has a value that is not above 0"));
+                return Err(wrong("has a value that is not positive"));
             }
             match series.last_mut().filter(|(of, _)| *of == name) {
                 Some((_, values)) => values.push(value),
@@ -92,7 +92,7 @@ mod tests {
         for (text, expected) in [
             ("a;1", "line 1 of the record is not series,value"),
             ("# x\na,one", "line 2 of the record has no number"),
-            ("a,0", "line 1 of the record has a value that is not above 0"),
+            ("a,0", "line 1 of the record has a value that is not positive"),
             ("a,1\na,2", "line 2 of the record ends a series of fewer than ten runs"),
             ("", "line 0 of the record ends a series of fewer than ten runs"),
         ] {

@@ -36,7 +36,7 @@ impl Affinity {
     pub(super) fn of(server: u32, embedded: bool, cut: f64) -> Result<Self, String> {
         let all = sched_getaffinity(pid(server)).map_err(|e| format!("its CPUs cannot be read: {e}"))?;
         let cpus = all.count();
-        let taken = taken(cpus, cut).ok_or("it has one CPU, of which affinity can take nothing away")?;
+        let taken = taken(cpus, cut).ok_or("it has only one CPU, so affinity cannot take any away")?;
         let mut fewer = all;
         // The last: what the system does on its own account is mostly on the first.
         cpus_of(&all).rev().take(taken as usize).for_each(|cpu| fewer.unset(cpu));
@@ -49,8 +49,7 @@ impl Affinity {
             let probe = guard::apart(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
             if !probe.is_ok_and(|status| status.success()) {
                 return Err(
-                    "taskset (util-linux), which would put its CPUs back if kelvin were killed, is not \
-                            installed"
+                    "taskset (util-linux) is not installed; it would restore the CPUs if kelvin were killed"
                         .into(),
                 );
             }

@@ -119,12 +119,12 @@ impl Cut {
 /// What a cut leaves of what the device could take.
 fn flow(capacity: &Capacity, rest: f64) -> Result<Flow, String> {
     let flow = capacity.flow.ok_or(
-        "what its device could take is not known: its counters cannot be read, or show requests of the server and no \
-         time in which the device was busy",
+        "the capacity of its device is not known: its counters cannot be read, or show requests of the \
+         server but no busy time of the device",
     )?;
     // To a control group four zeros are no bound.
     if flow.reads + flow.writes <= 0.0 {
-        return Err("the server neither read nor wrote anything there: there is nothing to bound".into());
+        return Err("the server did not use the device: there is nothing to limit".into());
     }
     Ok(Flow {
         reads: flow.reads * rest,
@@ -226,7 +226,7 @@ fn follow(
         let mut bound = None;
         if let Some(what) = what {
             let recent = Capacity::mean(&free[free.len().saturating_sub(RECENT)..]);
-            let capacity = recent.ok_or("the pilot has seen nothing")?;
+            let capacity = recent.ok_or("the pilot phase produced no measurements")?;
             match Cut::of(what, &capacity, valves) {
                 Ok(cut) => {
                     // Before it is done: a part of it may be done when it fails.
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(of(SqueezedResource::ClientCpu, None), Ok((Bound::Cores(3.2), "0.8".into())));
         assert!(of(SqueezedResource::DeviceIo, None).unwrap_err().contains("not known"));
         assert!(
-            of(SqueezedResource::DeviceIo, Some(Flow::default())).unwrap_err().contains("nothing to bound")
+            of(SqueezedResource::DeviceIo, Some(Flow::default())).unwrap_err().contains("nothing to limit")
         );
         let writes = Flow { writes: 100.0, written_bytes: 1000.0, ..Flow::default() };
         let left = Flow { writes: 80.0, written_bytes: 800.0, ..Flow::default() };

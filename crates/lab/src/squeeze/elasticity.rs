@@ -71,9 +71,9 @@ fn words(low: f64, high: f64, pairs: u32) -> String {
         let half = (high - low) / 2.0;
         let more = (f64::from(pairs) * (half / TELLING).powi(2)).ceil() - f64::from(pairs);
         if more > 0.0 {
-            format!("not resolved: some {more:.0} more pairs would tell")
+            format!("not resolved: about {more:.0} more pairs would resolve it")
         } else {
-            "limits the throughput in part".into()
+            "partly limits the throughput".into()
         }
     }
 }

@@ -116,7 +116,7 @@ impl Group {
         let base = if version == Version::One { home.clone() } else { mount.clone() };
         let path = base.join(format!("kelvin-squeeze-{}-{name}", std::process::id()));
         fs::create_dir(&path)
-            .map_err(|e| format!("cannot make the control group {}: {e}", path.display()))?;
+            .map_err(|e| format!("cannot create the control group {}: {e}", path.display()))?;
         let homes = BTreeMap::new();
         self.directories.push(Directory { path, mount, version, controller: label, home, homes });
         Ok(self.directories.len() - 1)
@@ -347,7 +347,7 @@ fn find(mounts: &str, controller: Controller) -> Result<(PathBuf, Version), Stri
     let name = controller.name(Version::Two);
     let unified = fields().find(|f| f[2] == "cgroup2").map(|f| PathBuf::from(f[1]));
     let Some(unified) = unified else {
-        return Err("no control groups are mounted here".into());
+        return Err("no control groups are mounted on this host".into());
     };
     let known = fs::read_to_string(unified.join("cgroup.controllers")).unwrap_or_default();
     if known.split_whitespace().any(|one| one == name) {

@@ -37,14 +37,14 @@ impl Guard {
         command.arg("-c").arg(text).arg("kelvin-squeeze").args(args).stdin(Stdio::piped());
         let child = apart(&mut command)
             .spawn()
-            .map_err(|e| format!("no shell can be started that would undo it if kelvin were killed: {e}"))?;
+            .map_err(|e| format!("cannot start a shell that would undo it if kelvin were killed: {e}"))?;
         Ok(Self { child })
     }
 
     /// Tells it of one more.
     pub(super) fn tell(&mut self, process: u32) -> Result<(), String> {
         let told = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{process}"));
-        told.transpose().map(drop).map_err(|e| format!("the shell that would undo it is gone: {e}"))
+        told.transpose().map(drop).map_err(|e| format!("the shell that would undo it has exited: {e}"))
     }
 }
 

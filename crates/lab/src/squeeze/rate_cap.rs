@@ -37,7 +37,7 @@ impl RateCap {
     /// Starts the thread that holds the processes to it. It counts from now on, whether or not there is a bound, so that
     /// slices with and without one have the same neighbour.
     pub(super) fn of(server: u32) -> Result<Self, String> {
-        let pid = pid(server).ok_or("process 0 is nobody's")?;
+        let pid = pid(server).ok_or("process 0 is not a valid process")?;
         test_kill_process(pid).map_err(|e| {
             format!("its processes cannot be stopped ({e}): run kelvin as its user or as root")
         })?;
@@ -55,7 +55,7 @@ impl RateCap {
             }
         };
         let thread = std::thread::Builder::new().name("squeeze cap".into()).spawn(work);
-        let thread = Some(thread.map_err(|e| format!("no thread for it: {e}"))?);
+        let thread = Some(thread.map_err(|e| format!("cannot start its thread: {e}"))?);
         Ok(Self { bound, stop, failed, thread })
     }
 

@@ -51,14 +51,14 @@ impl Throttle {
         let affinity = || Affinity::of(server, embedded, cut);
         let cap = || {
             if embedded {
-                return Err("the database is in this process, which would stop itself".to_owned());
+                return Err("the database runs in this process, which would stop itself".to_owned());
             }
             RateCap::of(server)
         };
         match wanted {
             Some(Means::Affinity) => affinity().map(Box::new).map(Self::Affinity),
             Some(Means::RateCap) => cap().map(Self::RateCap),
-            Some(Means::ControlGroup) => Err("nothing else was asked for".into()),
+            Some(Means::ControlGroup) => Err("no other means was requested".into()),
             None => match (affinity(), cap) {
                 (Ok(affinity), _) if affinity.is_near(cut) => Ok(Self::Affinity(Box::new(affinity))),
                 (affinity, cap) => match (cap(), affinity) {
@@ -116,10 +116,12 @@ impl Throttle {
                 // Two logical CPUs of one core have less than two cores' worth.
                 let siblings = std::fs::read_to_string("/sys/devices/system/cpu/smt/active");
                 let siblings = siblings.is_ok_and(|text| text.trim() == "1");
-                let less = if siblings { ", logical ones, of which a core has several" } else { "" };
+                let less = if siblings { ", logical CPUs that share cores" } else { "" };
                 format!("; {taken} of {total} CPUs taken away = {share:.0} %{less}")
             }
-            Self::RateCap(_) => "; its processes were stopped once they had used that in 20 ms".into(),
+            Self::RateCap(_) => "; its processes were stopped when they had used that much within 20 \
+                ms"
+            .into(),
         }
     }
 }

@@ -21,7 +21,7 @@ impl Axis {
         let levels: Vec<String> = factor.levels().into_iter().map(str::to_owned).collect();
         if levels.len() > MOST_LEVELS {
             return Err(format!(
-                "factor \"{}\" has {} levels, more than the {MOST_LEVELS} allowed",
+                "factor \"{}\" has {} levels; at most {MOST_LEVELS} are allowed",
                 factor.name(),
                 levels.len()
             ));

@@ -98,7 +98,7 @@ impl Design {
         let runs = a_block * u64::from(self.blocks);
         if runs > MOST_RUNS {
             return Err(format!(
-                "{} cells in {} blocks are {runs} runs, more than the {MOST_RUNS} that a study may have; take fewer \
+                "{} cells in {} blocks are {runs} runs, and a study may have at most {MOST_RUNS}; use fewer \
                  blocks, levels or factors, or a fraction",
                 cells.len(),
                 self.blocks
@@ -110,30 +110,30 @@ impl Design {
     fn fits(&self, axes: &[Axis]) -> Result<(), String> {
         let kind = self.kind.as_str();
         if axes.is_empty() {
-            return Err("there is no [[factor]]: a study varies at least one".into());
+            return Err("there is no [[factor]]: a study needs at least one".into());
         }
         if axes.len() > MOST_FACTORS {
-            return Err(format!("{} factors are more than the {MOST_FACTORS} allowed", axes.len()));
+            return Err(format!("{} factors are too many; at most {MOST_FACTORS} are allowed", axes.len()));
         }
         if !(1..=MOST_BLOCKS).contains(&self.blocks) {
-            return Err(format!("{} blocks are outside of 1 to {MOST_BLOCKS}", self.blocks));
+            return Err(format!("{} blocks are outside the range 1 to {MOST_BLOCKS}", self.blocks));
         }
         if self.kind != DesignKind::Fractional && !self.generators.is_empty() {
-            return Err(format!("generators belong to a \"fractional\" design; this one is \"{kind}\""));
+            return Err(format!("generators require a \"fractional\" design; this one is \"{kind}\""));
         }
         let of_two = |axis: &Axis| axis.levels.len() == 2;
         let many_levels = axes.iter().find(|axis| !of_two(axis));
         match (self.kind, many_levels) {
             (DesignKind::Ab, many) if axes.len() != 1 || many.is_some() => {
-                Err("design \"ab\" has one factor of two levels; more factors are a \"factorial\", more levels a \
-                     \"sweep\""
+                Err("design \"ab\" has one factor with two levels; use \"factorial\" for more factors, \
+                     \"sweep\" for more levels"
                     .into())
             }
             (DesignKind::Sweep, _) if axes.len() != 1 => {
-                Err("design \"sweep\" has one factor; more are a \"factorial\"".into())
+                Err("design \"sweep\" has one factor; use \"factorial\" for more".into())
             }
             (DesignKind::Fractional, Some(axis)) => Err(format!(
-                "design \"fractional\" has factors of two levels; \"{}\" has {}",
+                "design \"fractional\" needs factors with two levels; \"{}\" has {}",
                 axis.name,
                 axis.levels.len()
             )),
@@ -142,7 +142,8 @@ impl Design {
                 let cells = axes.iter().map(|axis| axis.levels.len()).try_fold(1_usize, usize::checked_mul);
                 if cells.is_none_or(|cells| cells > MOST_CELLS) {
                     return Err(format!(
-                        "the levels make more than {MOST_CELLS} cells; take fewer levels or factors, or a fraction"
+                        "the levels make more than {MOST_CELLS} cells; use fewer levels or factors, or a \
+                        fraction"
                     ));
                 }
                 Ok(())
@@ -154,7 +155,7 @@ impl Design {
     pub(super) fn fraction(&self, axes: &[Axis]) -> Result<Fraction, String> {
         if self.generators.is_empty() {
             return Err(
-                "a \"fractional\" design needs generators, such as [\"D=ABC\"]; without any it is a \
+                "a \"fractional\" design needs generators, such as [\"D=ABC\"]; without generators, use \
                         \"factorial\""
                     .into(),
             );

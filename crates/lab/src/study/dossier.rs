@@ -89,8 +89,8 @@ fn design(study: &Study, plan: &StudyPlan) -> Vec<(String, String)> {
     let design = &study.design;
     let mut lines = vec![
         ("design".to_owned(), format!("{}, {} cells", design.kind.as_str(), plan.cells.len())),
-        ("blocks".into(), format!("{}, each with every cell once, in shuffled order", design.blocks)),
-        ("seed of the order".into(), design.seed.to_string()),
+        ("blocks".into(), format!("{}, each with every cell once, in random order", design.blocks)),
+        ("order seed".into(), design.seed.to_string()),
         (
             "control".into(),
             if design.control { "the base once more in each block".into() } else { "none".into() },

@@ -38,7 +38,8 @@ pub enum StudyError {
     },
     /// The runs fail one after another.
     #[error(
-        "{failures} runs failed in a row, the last one with: {last}; what was measured is kept, and the same command goes on from there"
+        "{failures} runs failed in a row, the last one with: {last}; the results so far are kept, and the \
+        same command continues from there"
     )]
     Failing {
         /// How many.

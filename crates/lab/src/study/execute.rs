@@ -67,7 +67,7 @@ impl RestoreOnDrop<'_> {
     fn undo(&mut self) -> Result<(), StudyError> {
         self.done = true;
         self.conditions.undo().map_err(|source| StudyError::Conditions {
-            what: "what the study changed could not be put back; `kelvin study recover` tries again".into(),
+            what: "the study's changes could not be restored; `kelvin study recover` tries again".into(),
             source,
         })
     }
@@ -179,7 +179,7 @@ impl Execution<'_> {
                 };
                 let mut why = measured.judgement.reasons;
                 if results.value(&self.study.goal.metric).is_none() && why.is_empty() {
-                    let reason = format!("it has no value of the goal's metric, {}", self.study.goal.metric);
+                    let reason = format!("it has no value for the goal's metric, {}", self.study.goal.metric);
                     let told = surroundings.set_void(results.run, &reason);
                     told.map_err(|error| StudyError::Around(error.into()))?;
                     why.push(reason);
@@ -210,7 +210,10 @@ impl Execution<'_> {
             Err(BenchError::Failed(error)) => {
                 return Err(StudyError::Failing {
                     failures: 1,
-                    last: format!("{last}; and the database does not come back: {}", whole(&*error)),
+                    last: format!(
+                        "{last}; and the database does not become available again: {}",
+                        whole(&*error)
+                    ),
                 });
             }
         }

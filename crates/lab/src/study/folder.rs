@@ -22,7 +22,7 @@ impl Folder {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         if !folder.join(Self::STUDY).is_file() {
             return Err(StudyError::Refused(format!(
-                "{} is no study: there is no {} in it; `kelvin study new NAME` makes one",
+                "{} is not a study: it contains no {}; `kelvin study new NAME` creates one",
                 folder.display(),
                 Self::STUDY
             )));
@@ -34,7 +34,7 @@ impl Folder {
     pub fn create(path: &Path, study_toml: &str) -> Result<(Self, Study), StudyError> {
         let folder = Self { path: path.to_owned() };
         if folder.study_path().exists() {
-            return Err(StudyError::Refused(format!("{} holds a study already", path.display())));
+            return Err(StudyError::Refused(format!("{} already contains a study", path.display())));
         }
         // Before anything is written: what cannot be read back must not lie there.
         let study = Study::parse(study_toml, Self::STUDY, path)?;

@@ -45,7 +45,7 @@ pub fn fork(from: &Folder, to: &Path, name: &str) -> Result<(Folder, Study), Stu
     }
 
     if to.join(Folder::STUDY).exists() {
-        return Err(StudyError::Refused(format!("{} holds a study already", to.display())));
+        return Err(StudyError::Refused(format!("{} already contains a study", to.display())));
     }
     if let toml::Value::String(file) = &places.run
         && Path::new(file).is_relative()

@@ -167,7 +167,7 @@ impl Ledger {
         // The kernel gives it up however this process ends.
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| {
             if error == rustix::io::Errno::WOULDBLOCK {
-                StudyError::Refused(format!("{} is being written: this study runs already", path.display()))
+                StudyError::Refused(format!("{} is in use: this study is already running", path.display()))
             } else {
                 failed("lock", path, error.into())
             }
@@ -209,15 +209,15 @@ fn read(path: &Path, file: &mut File) -> Result<(Vec<LedgerEntry>, u64), StudyEr
     whole.map_err(|source| failed("read", path, source))?;
     let wrong = |message: String| StudyError::Parse { path: path.display().to_string(), message };
     if text.len() as u64 > LONGEST {
-        return Err(wrong(format!("more than {LONGEST} bytes are too many for a ledger")));
+        return Err(wrong(format!("a ledger may have at most {LONGEST} bytes")));
     }
     let complete = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let mut entries = Vec::new();
     for (number, line) in text[..complete].split_inclusive(|&byte| byte == b'\n').enumerate() {
         let entry = serde_json::from_slice(line).map_err(|error| {
             wrong(format!(
-                "line {} is not one of a ledger: {error}; the ledger is only ever added to, so put the line back from \
-                 a copy, or fork the study",
+                "line {} is not a valid ledger entry: {error}; entries are only ever appended, so restore \
+                 the line from a backup, or fork the study",
                 number + 1
             ))
         })?;

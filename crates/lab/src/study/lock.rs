@@ -57,7 +57,7 @@ impl Lock {
         };
         let wrong = |error: serde_json::Error| StudyError::Parse {
             path: path.display().to_string(),
-            message: format!("this is no lock of a study: {error}"),
+            message: format!("this is not the lock of a study: {error}"),
         };
         serde_json::from_slice(&text).map(Some).map_err(wrong)
     }

@@ -59,30 +59,31 @@ pub fn template(study: &Study) -> String {
         "# {name}\n\n\
         {parent}\
         Question: {question}\n\n\
-        The parts between `<!-- kelvin: … -->` and `<!-- /kelvin -->` are Kelvin's and are written anew; the rest is yours.\n\n\
+        Kelvin writes the parts between `<!-- kelvin: … -->` and `<!-- /kelvin -->` and overwrites changes there; the rest is \
+        yours.\n\n\
         ## 1 Observation\n\n\
-        What was seen, with its numbers (`kelvin show`, `kelvin doctor`), on which machine, and what is strange about it. \
-        Strange values are not left out: one of them may be the answer.\n\n\
+        What you observed, with numbers (`kelvin show`, `kelvin doctor`), on which machine, and what is strange about it. \
+        Keep strange values: one of them may be the answer.\n\n\
         ## 2 Declaration of the goal\n\n\
-        Metric, direction and the smallest effect that matters stand in `study.toml`. Here: why that size, and what is out \
+        `study.toml` contains the metric, direction and smallest effect that matters. Here: why that size, and what is out \
         of scope.\n\n\
         ## 3 Hypothesis\n\n\
-        Statement, mechanism and predicted signature stand in `study.toml`. Here: what would convince you that you are \
-        wrong, and what else could explain the same.\n\n\
+        `study.toml` contains the statement, mechanism and predicted signature. Here: what would convince you that you are \
+        wrong, and what else could explain the same observation.\n\n\
         {lock}\n\n\
         ## 4 Method\n\n\
-        Why this workload and these levels; what is kept the same; risks, and the way back.\n\n\
+        Why this workload and these levels; what is kept constant; risks, and how to undo the changes.\n\n\
         {plan}\n\n\
         ## 5 Test\n\n\
-        What you saw while it ran, and what you did to the machine meanwhile.\n\n\
+        What you observed during the runs, and what you did to the machine meanwhile.\n\n\
         {runs}\n\n\
         ## 6 Analysis\n\n\
-        Your reading of it. Are there strange results? Then back to 4, or to 1.\n\n\
+        Your interpretation. If there are strange results, go back to 4 or 1.\n\n\
         {analysis}\n\n\
         ## 7 Conclusion\n\n\
-        Supported, refuted or not settled; why; what it holds for (the universe), and the configuration to keep.\n\n\
+        Supported, refuted or inconclusive; why; what it applies to (the universe), and the configuration to keep.\n\n\
         ## 8 Further research\n\n\
-        The next hypothesis (`kelvin study fork` takes it from here).\n\n\
+        The next hypothesis (`kelvin study fork` starts a study from here).\n\n\
         {next}\n",
         name = study.name,
         question = study.question,

@@ -31,7 +31,10 @@ impl FromStr for Share {
         let number = text.trim().strip_suffix('%').map(str::trim_end);
         let parsed = number.and_then(|number| number.parse().ok()).and_then(Self::percent);
         parsed.ok_or_else(|| {
-            format!("\"{text}\" is not a share; write per cent above 0%, such as \"3%\" or \"0.5%\"")
+            format!(
+                "\"{text}\" is not a valid percentage; write a value above 0%, such as \"3%\" or \
+                \"0.5%\""
+            )
         })
     }
 }
@@ -68,7 +71,7 @@ mod tests {
         }
         assert_eq!("3%".parse::<Share>().unwrap().ratio(), 0.03);
         for text in ["3", "0.03", "0%", "-1%", "NaN%", "inf%", "1e9%", "%", "", "three %"] {
-            assert!(text.parse::<Share>().unwrap_err().contains("per cent"), "{text}");
+            assert!(text.parse::<Share>().unwrap_err().contains("valid percentage"), "{text}");
         }
     }
 }

@@ -124,7 +124,7 @@ impl Study {
             metric::known(&run, one.get_ref()).map_err(at(one.span()))?;
             if !metrics.insert(one.get_ref()) {
                 return Err(
-                    source.refuse(one.span(), format!("the metric \"{}\" stands twice", one.get_ref()))
+                    source.refuse(one.span(), format!("the metric \"{}\" is given twice", one.get_ref()))
                 );
             }
             if metrics.len() > MOST_METRICS {
@@ -188,7 +188,7 @@ fn read_run(run: &Spanned<toml::Value>, source: Source<'_>, directory: &Path) ->
         }
         _ => {
             return Err(refuse(
-                "the run is a table [run], or the name of a file that --print-spec wrote".into(),
+                "the run must be a table [run], or the name of a file that --print-spec wrote".into(),
             ));
         }
     };
@@ -198,7 +198,7 @@ fn read_run(run: &Spanned<toml::Value>, source: Source<'_>, directory: &Path) ->
 
 fn proper_name(name: &str) -> Result<(), String> {
     if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
-        return Err(format!("a study's name has 1 to {LONGEST_NAME} characters on one line"));
+        return Err(format!("a study's name must be one line of 1 to {LONGEST_NAME} characters"));
     }
     Ok(())
 }
@@ -209,14 +209,14 @@ fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> R
     let Some(axis) = axes.iter().find(|axis| axis.name == *factor) else {
         let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
         return Err(format!(
-            "the hypothesis is about \"{factor}\", which is none of the factors ({})",
+            "the hypothesis is about \"{factor}\", which is not one of the factors ({})",
             names.join(", ")
         ));
     };
     for level in [from, to] {
         if !axis.levels.contains(level) {
             return Err(format!(
-                "\"{level}\" is no level of \"{factor}\", which has {}",
+                "\"{level}\" is not a level of \"{factor}\", which has {}",
                 axis.levels.join(", ")
             ));
         }
@@ -233,8 +233,8 @@ fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> R
     }
     if !seen.contains(&goal.metric) {
         return Err(format!(
-            "the hypothesis does not say what \"{}\", the goal's metric, will do; without that nothing can refute it: \
-             predicts = [{{ metric = \"{}\", direction = \"{}\", by = \"{}\" }}]",
+            "the hypothesis does not predict \"{}\", the goal's metric; without a prediction it cannot be \
+             refuted: predicts = [{{ metric = \"{}\", direction = \"{}\", by = \"{}\" }}]",
             goal.metric,
             goal.metric,
             match goal.direction {

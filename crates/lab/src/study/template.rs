@@ -20,16 +20,16 @@ pub fn study_toml(template: Template, name: &str) -> String {
 }
 
 const HEAD: &str = "\
-# A study for kelvin. Look at it with `kelvin study plan`, fix the hypothesis with `kelvin study lock`, run it with
+# A study for kelvin. Review it with `kelvin study plan`, fix the hypothesis with `kelvin study lock`, run it with
 # `kelvin study run`. docs/studies.md explains every key.
 
 ";
 
 const AB_QUESTION: &str =
-    "Does a second virtual user add throughput on SQLite, which has one writer at a time?";
+    "Does a second virtual user add throughput on SQLite, which allows one writer at a time?";
 
 const AB: &str = r#"
-# What the answer holds for, in your words: machine, versions, what else ran, what is left out. Any keys.
+# What the answer applies to, in your words: machine, versions, what else ran, what is excluded. Any keys.
 [universe]
 machine = "this one, with nothing else running"
 out-of-scope = "other engines"
@@ -37,27 +37,27 @@ out-of-scope = "other engines"
 # The one metric that decides; all others are exploratory.
 [goal]
 metric = "nopm"               # a key figure (nopm, tps, transactions, mean, p50, p95, p99, cpu, server-cpu, wal, …)
-direction = "higher"          # which way it is better: higher, lower
-smallest-effect = "3%"        # what is surely smaller than this counts as no difference
+direction = "higher"          # the better direction: higher, lower
+smallest-effect = "3%"        # an effect that is clearly smaller counts as no difference
 
-# Falsifiable: changing the factor from one level to the other does this to these metrics, because of that.
+# Falsifiable: how changing the factor from one level to the other affects these metrics, and why.
 [hypothesis]
-statement = "Two virtual users reach less than 5 % more New-Orders a minute than one"
+statement = "Two virtual users reach less than 5 % more New-Orders per minute than one"
 mechanism = "SQLite has one writer at a time, and nearly all of these transactions write"
 factor = "users"
 from = "1"
 to = "2"
-rivals = ["the second user is limited by the processor, not by the lock"]
-# The goal's metric, and the signature that tells this mechanism from its rivals. direction: higher, lower, same;
-# by: at least so much, and of "same" within so much.
+rivals = ["the CPU limits the second user, not the lock"]
+# The goal's metric, and the signature that separates this mechanism from its rivals. direction: higher, lower, same;
+# by: the change is at least this large, or, for "same", at most this large.
 predicts = [
     { metric = "nopm", direction = "same", by = "5%" },
     { metric = "mean", direction = "higher", by = "50%" },
 ]
 
-# What is varied. The first level is the base. Exactly one key says what is changed:
+# What varies. The first level is the base. Exactly one key defines what changes:
 #   spec = "load.users"            a value of [run], by its path
-#   setting = "shared_buffers"     a setting of the server, restarted where it needs that
+#   setting = "shared_buffers"     a server setting; restarts the server if needed
 #   huge-pages = true              levels "off", "2M", "1G"
 #   bind = "server.cpus"           also server.memory, client.cpus, client.memory; levels such as "0-3"
 #   kernel = "vm.swappiness"       a kernel setting
@@ -70,13 +70,13 @@ spec = "load.users"
 
 [design]
 kind = "ab"                   # ab, factorial, fractional (with generators = ["D=ABC"]), sweep
-blocks = 6                    # each runs every cell once, in shuffled order; fewer than 4 cannot be tested
-seed = 1                      # decides the order
-control = true                # the base once more in each block: what the measurement cannot resolve
-assumed-cv = "2%"             # run-to-run variation with which the plan reckons until runs tell it
-# replacements = 3            # the most runs made again because they are void or failed [a fifth, two at least]
+blocks = 6                    # each runs every cell once, in random order; fewer than 4 cannot be tested
+seed = 1                      # determines the order
+control = true                # the base once more in each block: shows what the measurement cannot resolve
+assumed-cv = "2%"             # run-to-run variation that the plan assumes until runs measure it
+# replacements = 3            # most void or failed runs that are repeated [a fifth, at least two]
 
-# The run of which every run is a variation, as `kelvin run … --print-spec` prints it; or a file: run = "run.toml"
+# The run that every run varies, as printed by `kelvin run … --print-spec`; or a file: run = "run.toml"
 [run]
 workload = "tproc-c"
 target = "sqlite"
@@ -90,28 +90,28 @@ warehouses = 1
 "#;
 
 const FACTORIAL_QUESTION: &str =
-    "What do the wait at commit, the buffers' size and huge pages do to the throughput, alone and together?";
+    "How do waiting at commit, buffer size and huge pages affect the throughput, alone and together?";
 
 const FACTORIAL: &str = r#"
-# What the answer holds for, in your words: machine, versions, what else ran, what is left out. Any keys.
+# What the answer applies to, in your words: machine, versions, what else ran, what is excluded. Any keys.
 [universe]
 machine = "this one, with nothing else running; load generator and server share it"
-database = "a PostgreSQL server of kelvin's own, made for this study"
+database = "a PostgreSQL server managed by kelvin, created for this study"
 out-of-scope = "durability: synchronous_commit = off may lose the last transactions in a crash"
 
 # The one metric that decides; all others are exploratory.
 [goal]
 metric = "nopm"
 direction = "higher"
-smallest-effect = "3%"        # what is surely smaller than this counts as no difference
+smallest-effect = "3%"        # an effect that is clearly smaller counts as no difference
 
 [hypothesis]
-statement = "Not waiting for the disk at commit raises the throughput by a tenth or more"
-mechanism = "every commit waits for a write and a sync of the log, which the users could spend on the next transaction"
+statement = "Not waiting for the disk at commit raises the throughput by 10 % or more"
+mechanism = "every commit waits until WAL is written and synced; users could spend that time on the next transaction"
 factor = "commit"
 from = "on"
 to = "off"
-rivals = ["the processor is the limit already, and the wait hides behind other users' work"]
+rivals = ["the CPU is already the limit, and other users' work hides the wait"]
 predicts = [
     { metric = "nopm", direction = "higher", by = "10%" },
     { metric = "p50", direction = "lower" },
@@ -132,24 +132,24 @@ setting = "shared_buffers"    # restarts the server
 [[factor]]
 name = "huge-pages"
 levels = ["off", "2M"]
-huge-pages = true             # reserves what the buffers need, and restarts the server
+huge-pages = true             # reserves enough for the buffers and restarts the server
 
 [design]
-kind = "factorial"            # every level with every other: 2 × 2 × 2 = 8 cells
-blocks = 6                    # each runs every cell once, in shuffled order
+kind = "factorial"            # every combination of levels: 2 × 2 × 2 = 8 cells
+blocks = 6                    # each runs every cell once, in random order
 seed = 1
-control = true                # the base once more in each block: what the measurement cannot resolve
+control = true                # the base once more in each block: shows what the measurement cannot resolve
 assumed-cv = "2%"
 
-# Kept of every run beside the key figures.
+# Metrics to store for every run in addition to the key figures.
 # metrics = ["postgres.wal.bytes"]
 
 [run]
 workload = "tproc-c"
-target = "postgres"           # a server of kelvin's own: kelvin may change it, and restart it
+target = "postgres"           # a server managed by kelvin, which may change and restart it
 
 [run.reset]
-how = "auto"                  # every run begins with the same data: TPROC-C's tables grow with each
+how = "auto"                  # every run starts with the same data; otherwise TPROC-C's tables grow with each run
 
 [run.load]
 users = 8

@@ -25,7 +25,7 @@ pub enum JournalError {
         source: std::io::Error,
     },
     /// A living process holds it.
-    #[error("the undo journal {path} belongs to a kelvin that still runs{}; end that first", of(*.pid))]
+    #[error("the undo journal {path} is in use by a kelvin process that is still running{}; end it first", of(*.pid))]
     InUse {
         /// The file.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum JournalError {
         pid: Option<u32>,
     },
     /// Changes of a process that was killed stand in it.
-    #[error("the undo journal {path} holds {count} changes that were never put back; put them back first")]
+    #[error("the undo journal {path} contains {count} changes that were never reverted; revert them first")]
     NotUndone {
         /// The file.
         path: PathBuf,
@@ -41,7 +41,7 @@ pub enum JournalError {
         count: usize,
     },
     /// It is no journal, or another user could have written it.
-    #[error("{path} cannot be believed as an undo journal: {why}")]
+    #[error("{path} cannot be trusted as an undo journal: {why}")]
     NotBelieved {
         /// The file.
         path: PathBuf,
@@ -93,9 +93,9 @@ impl Journal {
         if !journal.pending.is_empty() {
             return Err(JournalError::NotUndone { path: path.into(), count: journal.pending.len() });
         }
-        journal.file.set_len(0).map_err(|source| journal.failed("cannot be emptied", source))?;
+        journal.file.set_len(0).map_err(|source| journal.failed("cannot be truncated", source))?;
         let inode =
-            journal.file.metadata().map_err(|source| journal.failed("cannot be looked at", source))?.ino();
+            journal.file.metadata().map_err(|source| journal.failed("cannot be examined", source))?.ino();
         let head = Entry::Head { kelvin_undo_journal: VERSION, pid: std::process::id(), inode };
         journal.write(&head)?;
         // The name has to be on disk, too.
@@ -103,7 +103,7 @@ impl Journal {
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(directory)
             .and_then(|directory| directory.sync_all())
-            .map_err(|source| journal.failed("cannot be brought to disk", source))?;
+            .map_err(|source| journal.failed("cannot be synced to disk", source))?;
         Ok(journal)
     }
 
@@ -174,10 +174,10 @@ impl Journal {
         }
         let doubt = |why: String| JournalError::NotBelieved { path: path.into(), why };
         if !metadata.is_file() {
-            return Err(doubt("it is no file".into()));
+            return Err(doubt("it is not a regular file".into()));
         }
         if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
-            return Err(doubt("it belongs to another user, or others can write it".into()));
+            return Err(doubt("it belongs to another user, or others can write to it".into()));
         }
         if metadata.len() > LONGEST {
             return Err(doubt(format!("{} bytes are too many", metadata.len())));
@@ -189,7 +189,8 @@ impl Journal {
         // that it was written into, and whoever made it cannot know which this would be.
         if !journal.pending.is_empty() && inode != Some(metadata.ino()) {
             return Err(doubt(
-                "it was not written here but copied from elsewhere; read it, put back by hand what it names, and remove it"
+                "it was copied here from elsewhere; read it, revert the changes that it lists by hand, and \
+                remove it"
                     .into(),
             ));
         }
@@ -260,7 +261,7 @@ fn read(text: &str) -> Result<(Vec<Pending>, u64, Option<u64>), String> {
         match entry {
             Entry::Head { kelvin_undo_journal: VERSION, inode, .. } => written_into = Some(inode),
             Entry::Head { kelvin_undo_journal: version, .. } => {
-                return Err(format!("its version {version} is not known to this kelvin"));
+                return Err(format!("its version {version} is not supported by this kelvin"));
             }
             Entry::About { number, about_to: change } => {
                 next = next.max(number.saturating_add(1));
@@ -369,7 +370,7 @@ mod tests {
         let copy = directory.path().join("copy");
         std::fs::copy(&path, &copy).unwrap();
         let error = Journal::open_left_over(&copy).unwrap_err().to_string();
-        assert!(error.contains("copied from elsewhere"), "{error}");
+        assert!(error.contains("copied here from elsewhere"), "{error}");
         assert!(Journal::begin(&copy).is_err());
         assert_eq!(Journal::open_left_over(&path).unwrap().unwrap().pending().len(), 1);
         let headless = "{\"number\":1,\"about_to\":{\"change\":\"command\",\"undo\":\"true\"}}\n";

@@ -26,7 +26,7 @@ pub enum UndoError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// These could not be put back; the journal keeps them.
-    #[error("not everything was put back; {} keeps what is left:\n  {}", .path.display(), .why.join("\n  "))]
+    #[error("some changes could not be reverted; {} keeps the rest:\n  {}", .path.display(), .why.join("\n  "))]
     Left {
         /// The journal.
         path: PathBuf,
@@ -138,7 +138,7 @@ fn put_settings_back(
         access.server(&parsed, &mut |_| ()).and_then(|server| server.session()).map_err(told)?;
     let waiting = settings::put_back(&mut *session, before).map_err(told)?;
     if !waiting.is_empty() {
-        undone.left.push(format!("{target} has to be restarted for {} to be as before", waiting.join(", ")));
+        undone.left.push(format!("{target} must be restarted to restore {}", waiting.join(", ")));
     }
     Ok(None)
 }
@@ -156,7 +156,7 @@ fn put_one_back(change: &ReversibleChange) -> Result<(), String> {
         ReversibleChange::MemoryNodes { group, from } => memory::Cpusets::release(group, from),
         ReversibleChange::Kernel { file, before } => {
             if !kernel::is_of_kernel(file) {
-                return Err("it is no file of the kernel's settings".into());
+                return Err("it is not a file of kernel settings".into());
             }
             if kernel::read(file).is_ok_and(|now| kernel::same(&now, before)) {
                 return Ok(());

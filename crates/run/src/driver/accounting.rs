@@ -152,25 +152,25 @@ impl PointAccounting<'_> {
         let evidence = match &self.broken_loop {
             Some(error) => error.clone(),
             None if panicked => "a user's thread panicked".into(),
-            None => format!("{at_work} of {} did not come back from the database", self.users),
+            None => format!("{at_work} of {} are still waiting for the database", self.users),
         };
         let in_order = ended && !panicked && !broken;
-        let mut invariants = vec![Invariant::new("every user ended in order", in_order, evidence)];
+        let mut invariants = vec![Invariant::new("all users ended normally", in_order, evidence)];
         if !invariants[0].holds {
             return invariants;
         }
         invariants.extend(self.totals.invariants(self.shared.pushed.load(Ordering::Acquire)));
         invariants.push(counts_agree(
             "the collector kept up with the users",
-            ("waits for room in a ring", self.shared.ring_full.load(Ordering::Acquire)),
+            ("waits for space in a ring buffer", self.shared.ring_full.load(Ordering::Acquire)),
             ("allowed", 0),
             0,
         ));
         let failed = self.totals.transactions(&self.totals.all).map(|kind| kind.failed).sum();
         invariants.push(counts_agree(
-            "every failed transaction has its error",
+            "every failed transaction has an error",
             ("failed transactions", failed),
-            ("errors that ended one", self.tally.final_errors()),
+            ("errors that ended a transaction", self.tally.final_errors()),
             0,
         ));
         invariants.extend(self.littles_law(window));
@@ -190,7 +190,8 @@ impl PointAccounting<'_> {
         let cut_off = sums(self.books)[UserCounter::CutOff as usize];
         let cut_off = (cut_off > 0).then(|| {
             format!(
-                "{cut_off} transaction{} cut off by the end while being repeated, and in no figure: neither done nor failed",
+                "{cut_off} transaction{} cut off by the end during a retry and not counted as completed or \
+                failed",
                 if cut_off == 1 { " was" } else { "s were" }
             )
         });
@@ -249,9 +250,9 @@ impl PointAccounting<'_> {
         let responses = self.totals.measured_of(|role| matches!(role, SeriesRole::Response { .. }));
         let ended = responses.good() + responses.failed;
         Some(counts_agree(
-            "every arrival of the window ended, was refused, waited, or was cut off by the closing",
+            "every arrival in the window ended, was rejected, waited, or was cut off at the end",
             ("due", schedule.due),
-            ("of these together", ended + schedule.refused + schedule.waiting + schedule.cut_off),
+            ("total of these", ended + schedule.refused + schedule.waiting + schedule.cut_off),
             0,
         ))
     }
@@ -260,7 +261,7 @@ impl PointAccounting<'_> {
     /// exactly what the users saw committed; only a commit whose answer was lost with its connection may be
     /// in one count and not in the other.
     fn whole_load(&self, before: u64, after: kelvin_database::Result<u64>) -> Invariant {
-        let name = "over the whole load the server counted what the users saw committed";
+        let name = "over the whole load, server and users counted the same commits";
         let committed = self.headline(&self.totals.all);
         match after {
             Ok(after) => counts_agree(
@@ -272,7 +273,7 @@ impl PointAccounting<'_> {
             Err(error) => Invariant::new(
                 name,
                 false,
-                format!("{committed} committed by the users; the server's count failed: {error}"),
+                format!("{committed} committed by the users; reading the server's count failed: {error}"),
             ),
         }
     }
@@ -287,7 +288,7 @@ impl PointAccounting<'_> {
         let mean = window.client_headline as f64 * 1e9 / window.elapsed.max(1) as f64;
         let while_reading = (2.0 * mean.max(self.busiest as f64) * late as f64 / 1e9).ceil() as u64;
         Some(counts_agree(
-            "in the window the server counted what the client did, within what was in flight at the edges",
+            "in the window, server and client counts agree, allowing for transactions in flight at the edges",
             ("counted by the client", window.client_headline),
             ("counted by the server", server),
             2 * u64::from(self.users) + while_reading + unknown,

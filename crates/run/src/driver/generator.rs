@@ -43,27 +43,26 @@ impl Generator<'_> {
         let mut found = vec![format!("{cores:.2} of {cpus} CPUs{}", self.with_database())];
         let mut holds = self.embedded || cores < MOST_OF_HOST * cpus;
         if self.loops.is_none() {
-            found.push("its event loops' CPU time is not known".into());
+            found.push("the CPU time of its event loops is not known".into());
         }
         if let Some(busiest) = self.loops.and_then(|loops| loops.iter().max()) {
             let share = busiest.as_secs_f64() / elapsed;
-            found.push(format!("its busiest event loop at work for {:.0} % of the window", share * 100.0));
+            found.push(format!("its busiest event loop was {:.0} % busy in the window", share * 100.0));
             holds &= share < BUSIEST_LOOP;
         }
         if let Some((lag, service)) = self.lag
             && let Some((percent, late)) = highest(lag)
         {
             let share = service.percentile(percent).map_or(0.0, |service| LATE_SHARE * service as f64);
-            found.push(format!("{percent} % of the starts at most {:.2} ms late", late as f64 / 1e6));
+            found.push(format!("{percent} % of the starts were at most {:.2} ms late", late as f64 / 1e6));
             holds &= late as f64 <= share.max(LATE.as_nanos() as f64);
         }
-        let verdict =
-            if holds { "" } else { ": the figures tell of the load generator, not of the database" };
+        let verdict = if holds { "" } else { ": the results measure the load generator, not the database" };
         Invariant::new(LOAD_GENERATOR, holds, format!("{}{verdict}", found.join(", ")))
     }
 
     fn with_database(&self) -> &'static str {
-        if self.embedded { " (with the database in it)" } else { "" }
+        if self.embedded { " (including the database)" } else { "" }
     }
 }
 
@@ -101,6 +100,6 @@ mod tests {
         assert!(!judged(0.5, &[3.0, 9.5], 0, 5_000_000).holds, "one loop");
         assert!(!judged(0.1, &[], 11_000_000, 5_000_000).holds, "late by more than the transactions take");
         assert!(judged(0.1, &[], 11_000_000, 500_000_000).holds, "late by a fiftieth of them");
-        assert!(judged(0.95, &[], 0, 1).evidence.contains("not of the database"));
+        assert!(judged(0.95, &[], 0, 1).evidence.contains("not the database"));
     }
 }

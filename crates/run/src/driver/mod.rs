@@ -346,7 +346,7 @@ impl Point<'_> {
     /// What tells the point from others of its run.
     fn place(&self) -> String {
         self.rate.map_or_else(String::new, |rate| {
-            format!("{} arrivals a second, ", (rate * 100.0).round() / 100.0)
+            format!("{} arrivals per second, ", (rate * 100.0).round() / 100.0)
         })
     }
 
@@ -476,9 +476,10 @@ impl Point<'_> {
             let text = match log.finish() {
                 Ok(Logged { written, left_out: 0 }) => format!("transaction log: {written} transactions"),
                 Ok(Logged { written, left_out }) => format!(
-                    "transaction log: {written} transactions; {left_out} more are missing, because the disk was too slow"
+                    "transaction log: {written} transactions; {left_out} more are missing because the disk \
+                    was too slow"
                 ),
-                Err(error) => format!("the transaction log is not complete: {error}"),
+                Err(error) => format!("the transaction log is incomplete: {error}"),
             };
             sink.event(&Event::Note { point: self.index, second: 0, text })?;
         }

@@ -18,8 +18,8 @@ pub(super) fn allow(users: u32) -> Result<(), RunError> {
     }
     let refused = |why: &str| {
         RunError::Start(format!(
-            "{users} users need {needed} open files, and this process may have {}{why}; raise the limit with \
-             \"ulimit -n {needed}\", or LimitNOFILE= of its service",
+            "{users} users need {needed} open files, but this process may open only {}{why}; raise the limit \
+             with \"ulimit -n {needed}\", or LimitNOFILE= in its service unit",
             maximum.or(current).unwrap_or(0)
         ))
     };

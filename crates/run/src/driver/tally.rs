@@ -112,7 +112,7 @@ impl Tally {
     /// Says how many notes were left out, if any were.
     pub(super) fn notes_left_out(&self) -> Option<String> {
         let more = self.noted.saturating_sub(MOST_NOTES);
-        (more > 0).then(|| format!("{more} more notes of this kind were left out"))
+        (more > 0).then(|| format!("{more} more notes of this kind were omitted"))
     }
 
     /// Errors so far, of any kind.

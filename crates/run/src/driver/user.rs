@@ -250,7 +250,7 @@ impl User {
             transactions += 1;
             failures_in_a_row = if good { 0 } else { failures_in_a_row + 1 };
             if failures_in_a_row >= MOST_FAILURES_IN_A_ROW {
-                self.give_up(&format!("after {failures_in_a_row} failures in a row"));
+                self.give_up(&format!("after {failures_in_a_row} consecutive failures"));
                 break;
             }
             if self.reached_count(transactions) {
@@ -422,7 +422,7 @@ impl User {
                     self.session = session;
                     self.register_cancel();
                     let seconds = (now - lost_at) as f64 / 1e9;
-                    self.note(format!("user {} is connected again after {seconds:.1} s", self.index + 1));
+                    self.note(format!("user {} reconnected after {seconds:.1} s", self.index + 1));
                     return (now, true);
                 }
                 Err(error) => {

@@ -33,7 +33,7 @@ impl ResolvedThreading {
     pub(super) fn describe(self, users: u32) -> String {
         match (self, users) {
             (_, 1) => "1 virtual user".into(),
-            (Self::Threads, _) => format!("{users} virtual users, a thread each"),
+            (Self::Threads, _) => format!("{users} virtual users, one thread each"),
             (Self::Loops(1), _) => format!("{users} virtual users on an event loop"),
             (Self::Loops(loops), _) => format!("{users} virtual users on {loops} event loops"),
         }
@@ -66,7 +66,7 @@ impl UserPool {
         };
         started.map_err(|error| {
             stop.request();
-            RunError::Start(format!("no thread for the virtual users: {error}"))
+            RunError::Start(format!("cannot start a thread for the virtual users: {error}"))
         })
     }
 

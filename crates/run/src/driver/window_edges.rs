@@ -84,7 +84,12 @@ impl WindowEdges {
         let thread = std::thread::Builder::new()
             .name("edges".into())
             .spawn(move || watch(&shared, &*workload, monitor))
-            .map_err(|error| RunError::Start(format!("no thread for the server's counters: {error}")))?;
+            .map_err(|error| {
+                RunError::Start(format!(
+                    "cannot start the thread that reads the server's \
+                counters: {error}"
+                ))
+            })?;
         Ok(Self { thread })
     }
 

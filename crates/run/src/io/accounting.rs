@@ -101,7 +101,12 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
             ("in the result", bytes),
             0,
         ),
-        counts_agree("every I/O has its time once", ("without or too many", sums.astray), ("allowed", 0), 0),
+        counts_agree(
+            "every I/O has exactly one time",
+            ("missing or duplicate", sums.astray),
+            ("allowed", 0),
+            0,
+        ),
     ];
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
     if sums.timed > 0 && elapsed > 0 {
@@ -110,9 +115,9 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
         let found_depth = sums.in_system as f64 / elapsed as f64;
         let edge = f64::from(depth) * sums.longest as f64 / elapsed as f64;
         found.push(Invariant::new(
-            "Little's law: throughput × time is no more than the depth",
+            "Little's law: throughput × time does not exceed the depth",
             found_depth <= f64::from(depth) * 1.02 + edge,
-            format!("{found_depth:.2} under way by throughput × time, {depth} allowed"),
+            format!("{found_depth:.2} in flight by throughput × time, {depth} allowed"),
         ));
     }
     found

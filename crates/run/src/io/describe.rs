@@ -77,7 +77,7 @@ fn depth(job: &Job, targets: usize) -> String {
 fn pace(job: &Job) -> String {
     if !job.rate.limits() {
         if job.is_open_loop() {
-            return "open loop: at the times of the trace".into();
+            return "open loop: at the times recorded in the trace".into();
         }
         let think = if job.thinking.is_some() { " with think time" } else { "" };
         return format!("closed loop{think}");

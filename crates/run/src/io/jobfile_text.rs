@@ -27,7 +27,7 @@ pub fn resolved(path: &Path) -> Result<String, String> {
 fn add_file(out: &mut String, path: &Path, depth: u32) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     if depth > DEEPEST {
-        return Err(format!("{}: files include each other more than {DEEPEST} deep", path.display()));
+        return Err(format!("{}: files include each other more than {DEEPEST} levels deep", path.display()));
     }
     if std::fs::metadata(path).map_err(failed)?.len() > LONGEST {
         return Err(format!("{} is too long for a job file ({LONGEST} bytes allowed)", path.display()));

@@ -221,7 +221,7 @@ impl IoRun {
         match ran {
             Ok(None) => {
                 done.status = Status::Interrupted;
-                done.error = Some("interrupted while files were laid out".into());
+                done.error = Some("interrupted while files were being laid out".into());
             }
             Ok(Some(outcome)) => {
                 facts.add_outcome(&outcome);

@@ -71,7 +71,7 @@ impl IoOptions {
     pub(super) fn resolve(&mut self, directory: &Path) -> Result<(), String> {
         let Some(file) = self.file.take() else { return Ok(()) };
         if !self.job.is_empty() {
-            return Err("[io] has a job and a file; give one of them".into());
+            return Err("[io] has both a job and a file; give only one".into());
         }
         self.job = jobfile_text::resolved(&directory.join(file))?;
         Ok(())
@@ -114,7 +114,7 @@ impl IoOptions {
             return Err(format!("[io] file {} was not read", file.display()));
         }
         if self.job.trim().is_empty() {
-            return Err("[io] says no job: give its text as job, or its file as file".into());
+            return Err("[io] has no job: give its text as job, or its file as file".into());
         }
         self.jobs(1).map(drop).map_err(|error| format!("[io] job: {error}"))
     }

@@ -127,21 +127,21 @@ impl Load {
         let refusals = [
             (
                 self.transactions.is_none() && self.duration.is_zero(),
-                "a measured window of 0 s measures nothing; give a duration, or a number of transactions",
+                "the measured window cannot be 0 s; give a duration or a number of transactions",
             ),
-            (self.timeout.is_zero(), "a time-out of 0 s ends every statement"),
+            (self.timeout.is_zero(), "a timeout of 0 s would cancel every statement"),
             (
                 open && self.transactions.is_some(),
-                "an open loop (rate) ends by time, not by a number of transactions; give a duration",
+                "an open loop (rate) ends after a time, not a number of transactions; give a duration",
             ),
             (
                 open && self.think_time.is_some(),
-                "an open loop (rate) has no think time: its transactions start when they are to start",
+                "an open loop (rate) has no think time: its transactions start as scheduled",
             ),
             (
                 open && (self.users.numbers().len() > 1 || self.sweep.is_some()),
-                "several numbers of users and a rate cannot be combined; give one number of users for an open \
-                 loop, which bounds how many transactions run at once",
+                "several numbers of users and a rate cannot be combined; for an open loop give one number of \
+                 users, which limits the transactions in flight",
             ),
             (
                 self.find_max && self.slo.is_none(),
@@ -149,11 +149,11 @@ impl Load {
             ),
             (
                 self.find_max && several,
-                "a search (find-max) takes one rate to begin with; it chooses the others itself",
+                "a search (find-max) takes one initial rate and chooses the others itself",
             ),
             (
                 !(0.1..=100.0).contains(&self.resolution),
-                "the resolution of a search lies between 0.1 and 100 percent",
+                "the resolution of a search must be between 0.1 and 100 percent",
             ),
         ];
         if let Some((_, why)) = refusals.iter().find(|(refused, _)| *refused) {
@@ -164,9 +164,9 @@ impl Load {
             let needed = slo.shortest_window(first);
             if window < needed {
                 return Err(format!(
-                    "trials of {} are too short: at the first rate, {first} arrivals a second, they have about {:.0}, and \
-                     {slo} takes {} response times for its percentiles; give a duration of at least {} s, or a higher \
-                     rate to begin with",
+                    "trials of {} are too short: at the first rate, {first} arrivals per second, they have \
+                     about {:.0}, but {slo} needs {} response times for its percentiles; give a duration of \
+                     at least {} s, or a higher initial rate",
                     self.duration,
                     first * window.as_secs_f64(),
                     slo.responses_needed(),

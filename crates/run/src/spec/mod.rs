@@ -293,7 +293,7 @@ impl Spec {
         let others = WorkloadName::ALL.into_iter().filter(|&other| other != spec.workload);
         if let Some(other) = others.map(WorkloadName::as_str).find(|&other| keys.contains_key(other)) {
             let workload = spec.workload.as_str();
-            let message = format!("[{other}] says nothing about a run of the workload \"{workload}\"");
+            let message = format!("[{other}] does not apply to the workload \"{workload}\"");
             return Err(SpecError::Parse { path: name.into(), message });
         }
         spec.io.resolve(directory).map_err(|message| SpecError::Parse { path: name.into(), message })?;
@@ -313,8 +313,8 @@ impl Spec {
         }
         if self.load.is_open_loop() && self.tproc_c.keying_and_thinking {
             return Err(SpecError::Contradiction(
-                "[tproc-c] keying and thinking belong to a closed loop; with a rate, transactions start when they \
-                 are to start"
+                "[tproc-c] keying and think times require a closed loop; with a rate, transactions start as \
+                 scheduled"
                     .into(),
             ));
         }
@@ -345,15 +345,15 @@ impl Spec {
             (
                 self.load != own.load,
                 "[load]",
-                "but for its seed: the job says how long, how deep and how fast it runs",
+                "except for its seed: the job defines duration, depth and rate",
             ),
             (self.target != own.target, "target", ": the job names its files and devices"),
-            (self.reset != own.reset, "[reset]", ": there is no database to bring back"),
+            (self.reset != own.reset, "[reset]", ": there is no database to reset"),
             (self.build != own.build || self.check, "build or check", ": there are no tables"),
         ];
         if let Some((_, what, why)) = refused.iter().find(|(refused, _, _)| *refused) {
             let space = if why.starts_with(':') { "" } else { " " };
-            return Err(format!("{what} says nothing about a run of I/O jobs{space}{why}"));
+            return Err(format!("{what} does not apply to a run of I/O jobs{space}{why}"));
         }
         self.io.validate()
     }
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!((jobs.jobs[0].depth.depth, jobs.jobs[0].pattern.seed), (4, None));
         assert_eq!(spec.io.jobs(7).unwrap().jobs[0].pattern.seed, Some(7));
         for (more, expected) in [
-            ("[load]\nusers = 2\n", "the job says how long"),
+            ("[load]\nusers = 2\n", "the job defines duration"),
             ("[reset]\nhow = \"auto\"\n", "no database"),
             ("[io]\njob = \"[a]\\nno_such_option=1\"\n", "no_such_option"),
             ("[io]\n", "no job"),

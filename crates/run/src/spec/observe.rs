@@ -33,16 +33,16 @@ impl Observe {
     pub fn validate(&self) -> Result<(), String> {
         let interval = self.interval.duration();
         if !(100..=60_000).contains(&interval.as_millis()) {
-            return Err("the interval of observation lies between 100ms and 1m".into());
+            return Err("the observation interval must be between 100ms and 1m".into());
         }
         if !(1..=100).contains(&self.looks) {
-            return Err("sessions are looked at 1 to 100 times a second".into());
+            return Err("sessions can be sampled 1 to 100 times per second".into());
         }
         if self.statements > 100 {
-            return Err("at most 100 statements are named".into());
+            return Err("at most 100 statements can be listed".into());
         }
         if self.scrape.len() > 16 {
-            return Err("at most 16 endpoints are scraped".into());
+            return Err("at most 16 endpoints can be scraped".into());
         }
         let mut addresses = Vec::new();
         for url in &self.scrape {
@@ -51,8 +51,8 @@ impl Observe {
             // Host and port stand before the names of the figures: those of two would be taken for one's.
             if addresses.contains(&address) {
                 return Err(format!(
-                    "--scrape: {address} is given twice: its figures would have the same names; give each host and port \
-                     once"
+                    "--scrape: {address} is given twice, and its metrics would have the same names; give \
+                     each host and port once"
                 ));
             }
             addresses.push(address);

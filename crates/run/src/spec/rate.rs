@@ -86,7 +86,7 @@ impl Rates {
         }
         let points = if order == Order::Mirrored { 2 * count - 1 } else { count };
         if points > MOST_POINTS {
-            return Err(format!("{points} rates are too many; at most {MOST_POINTS} are run in turn"));
+            return Err(format!("{points} rates are too many; at most {MOST_POINTS} are allowed"));
         }
         Ok(Self { shape, order })
     }
@@ -94,13 +94,13 @@ impl Rates {
 
 fn valid(rate: f64) -> Result<f64, String> {
     if !rate.is_finite() {
-        Err("a rate is a finite number of arrivals a second".into())
+        Err("a rate must be a finite number of arrivals per second".into())
     } else if rate <= 0.0 {
-        Err(format!("{rate} arrivals a second do nothing; give more than 0"))
+        Err(format!("a rate of {rate} arrivals per second is not possible; give more than 0"))
     } else if rate < LOWEST {
-        Err(format!("{rate} arrivals a second are less than one in eleven days"))
+        Err(format!("{rate} arrivals per second are less than one in eleven days"))
     } else if rate > Rates::HIGHEST {
-        Err(format!("{rate} arrivals a second are more than the {} that are supported", Rates::HIGHEST))
+        Err(format!("{rate} arrivals per second exceed the supported maximum of {}", Rates::HIGHEST))
     } else {
         Ok(rate)
     }
@@ -130,13 +130,13 @@ fn rate(text: &str) -> Result<(f64, bool), String> {
         None => (text, None),
         Some((written, per)) => {
             let seconds = unit(per).ok_or_else(|| {
-                format!("\"{}\" is not a unit of time for a rate; write /s, /min or /h", per.trim())
+                format!("\"{}\" is not a valid unit for a rate; write /s, /min or /h", per.trim())
             })?;
             (written, Some(seconds))
         }
     };
     let written = written.trim();
-    let count = number(written).ok_or_else(|| format!("\"{written}\" is not a rate; {EXAMPLES}"))?;
+    let count = number(written).ok_or_else(|| format!("\"{written}\" is not a valid rate; {EXAMPLES}"))?;
     Ok((valid(count / per.unwrap_or(1.0))?, per.is_some()))
 }
 
@@ -146,19 +146,23 @@ fn steps(low: &str, rest: &str) -> Result<Shape, String> {
         Some((high, count)) if unit(count).is_none() => (high, count.trim()),
         _ => {
             let range = format!("{}..{}", low.trim(), rest.trim());
-            return Err(format!("\"{range}\" does not say in how many steps; write {range}/8"));
+            return Err(format!("\"{range}\" has no number of steps; write {range}/8"));
         }
     };
-    let steps: usize = count
-        .parse()
-        .map_err(|_| format!("\"{count}\" is not a number of steps; write 1000..20000/8 for eight rates"))?;
+    let steps: usize = count.parse().map_err(|_| {
+        format!(
+            "\"{count}\" is not a valid number of steps; write 1000..20000/8 for eight \
+            rates"
+        )
+    })?;
     let ((low, low_unit), (high, high_unit)) = (rate(low)?, rate(high)?);
     if low_unit != high_unit {
         return Err("only one end of the range has a unit; write 1000/s..20000/s/8 or 1000..20000/8".into());
     }
     if low >= high {
         return Err(format!(
-            "the range goes from {low} to {high}; write the lower rate first (\",mirrored\" comes down again)"
+            "the range goes from {low} to {high}; write the lower rate first (\",mirrored\" also runs the \
+            rates in reverse order)"
         ));
     }
     if steps < 2 {
@@ -170,7 +174,7 @@ fn steps(low: &str, rest: &str) -> Result<Shape, String> {
 fn list(text: &str) -> Result<Shape, String> {
     let rates: Vec<(f64, bool)> = text.split(',').map(rate).collect::<Result<_, _>>()?;
     if rates.iter().any(|r| r.1 != rates[0].1) {
-        return Err("some of the rates have a unit and some have none; give it to all or to none".into());
+        return Err("some of the rates have a unit and some do not; give all of them a unit, or none".into());
     }
     Ok(Shape::List(rates.into_iter().map(|r| r.0).collect()))
 }
@@ -184,14 +188,14 @@ impl FromStr for Rates {
             Some((rates, "shuffled")) => (rates, Order::Shuffled),
             Some((rates, "mirrored")) => (rates, Order::Mirrored),
             Some((_, word)) if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                return Err(format!("\"{word}\" is not an order of rates; write shuffled or mirrored"));
+                return Err(format!("\"{word}\" is not a valid order of rates; write shuffled or mirrored"));
             }
             _ => (text, Order::AsWritten),
         };
         let shape = match rates.split_once("..") {
             Some((low, rest)) if !rates.contains(',') => steps(low, rest)?,
             Some(_) => {
-                return Err("a range does not stand in a list; write 1000..20000/8, or each rate".into());
+                return Err("a list cannot contain a range; write 1000..20000/8, or each rate".into());
             }
             None => list(rates)?,
         };
@@ -240,7 +244,7 @@ impl<'de> Visitor<'de> for NumberTextOrList {
     type Value = Rates;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a rate, a list of rates, or a text such as \"1000..20000/8\"")
+        f.write_str("a rate, a list of rates, or a string such as \"1000..20000/8\"")
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Rates, E> {
@@ -327,8 +331,8 @@ mod tests {
         for (text, expected) in [
             ("", "write 1000"),
             ("fast", "write 1000"),
-            ("inf", "not a rate"),
-            ("nan", "not a rate"),
+            ("inf", "not a valid rate"),
+            ("nan", "not a valid rate"),
             ("0", "more than 0"),
             ("-5", "more than 0"),
             ("1e300", "supported"),
@@ -343,15 +347,15 @@ mod tests {
             ("20000..1000/8", "lower rate first"),
             ("1000..1000/8", "lower rate first"),
             ("1000..20000/min/8", "only one end"),
-            ("1000,2000/s", "to all or to none"),
-            ("1000..2000/3,4000", "does not stand in a list"),
+            ("1000,2000/s", "or none"),
+            ("1000..2000/3,4000", "a list cannot contain a range"),
             ("1000,sideways", "shuffled or mirrored"),
             ("1000,shuffled", "has no order"),
             ("1..9/1001", "too many"),
             ("1..9/501,mirrored", "too many"),
             ("1..9/99999999999999999999", "number of steps"),
             ("1..9/18446744073709551615", "too many"),
-            ("1,,2", "not a rate"),
+            ("1,,2", "not a valid rate"),
         ] {
             let error = text.parse::<Rates>().unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

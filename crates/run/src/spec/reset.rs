@@ -63,7 +63,7 @@ impl StartingData {
     pub fn word(self) -> &'static str {
         match self {
             Self::Left | Self::Files => ResetMethod::None.word(),
-            Self::Made => "made anew",
+            Self::Made => "rebuilt",
             Self::Reset(how) => how.word(),
         }
     }
@@ -73,14 +73,17 @@ impl StartingData {
         match self {
             Self::Left => {
                 format!(
-                    "none: each run begins with what the one before left; {how_to} gives every run the same data"
+                    "none: each run starts with the data that the previous run left; {how_to} gives every \
+                    run the same data"
                 )
             }
-            Self::Made => "none is needed: each run makes its data anew, in a temporary file".into(),
+            Self::Made => "not needed: each run builds its data in a temporary file".into(),
             Self::Files => {
-                "none: each run finds files and devices as the one before left them, and lays out what is missing".into()
+                "none: each run uses the files and devices as the previous run left them, and lays out \
+                missing files"
+                    .into()
             }
-            Self::Reset(how) => format!("{how}: every run begins from the same data"),
+            Self::Reset(how) => format!("{how}: every run starts with the same data"),
         }
     }
 }
@@ -151,7 +154,7 @@ impl Reset {
     pub(super) fn validate(&self) -> Result<(), String> {
         if self.snapshot.is_some() && matches!(self.how, ResetMethod::None | ResetMethod::Reload) {
             return Err(format!(
-                "[reset] names a snapshot and how = \"{}\" restores none; write how = \"auto\"",
+                "[reset] names a snapshot, but how = \"{}\" does not restore one; write how = \"auto\"",
                 self.how
             ));
         }
@@ -195,6 +198,6 @@ mod tests {
         assert!(parsed("how = \"fast\"").unwrap_err().contains("line 3, column 7"));
         assert!(parsed("speed = 1").unwrap_err().contains("line 3, column 1"));
         let error = parsed("how = \"reload\"\nsnapshot = \"a\"").unwrap_err();
-        assert!(error.contains("restores none"), "{error}");
+        assert!(error.contains("does not restore one"), "{error}");
     }
 }

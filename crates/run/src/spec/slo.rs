@@ -72,11 +72,11 @@ impl Slo {
                 Ok(value) if term.figure == Figure::Errors => (percent(value), Some(term.holds(value))),
                 // The tables beside it count what had no answer as longest.
                 Ok(value) if tolerant && figures.errors > 0 => {
-                    (format!("{} of the answered", time(value)), Some(term.holds(value)))
+                    (format!("{} for answered arrivals", time(value)), Some(term.holds(value)))
                 }
                 Ok(value) => (time(value), Some(term.holds(value))),
                 Err(Unmeasured::TooFew { count, needed }) => {
-                    (format!("insufficient samples ({count} of {needed})"), None)
+                    (format!("too few samples ({count} of {needed})"), None)
                 }
                 Err(Unmeasured::Endless(why)) => (why, Some(false)),
             };
@@ -138,7 +138,7 @@ fn measure(figure: Figure, figures: &SloFigures, unanswered: u64) -> Result<f64,
     let known = |value: Option<Bounded>| match value {
         Some(value) if !value.at_least => Ok(value.value),
         _ if unanswered > 0 => {
-            Err(Unmeasured::Endless(format!("{unanswered} of {} had no answer", figures.arrivals)))
+            Err(Unmeasured::Endless(format!("{unanswered} of {} were not answered", figures.arrivals)))
         }
         _ => Err(nothing()),
     };
@@ -165,7 +165,7 @@ impl FromStr for Slo {
         let terms: Vec<Term> = text.split(',').map(term).collect::<Result<_, _>>()?;
         match terms.iter().enumerate().find(|(i, t)| terms[..*i].iter().any(|other| other.figure == t.figure))
         {
-            Some((_, twice)) => Err(format!("{} is there twice", twice.figure)),
+            Some((_, twice)) => Err(format!("{} is given twice", twice.figure)),
             None => Ok(Self(terms)),
         }
     }
@@ -173,9 +173,12 @@ impl FromStr for Slo {
 
 fn term(text: &str) -> Result<Term, String> {
     let text = text.trim();
-    let (name, limit) = text
-        .split_once('<')
-        .ok_or_else(|| format!("\"{text}\" is not a term of an objective; write p99<20ms or errors<0.1%"))?;
+    let (name, limit) = text.split_once('<').ok_or_else(|| {
+        format!(
+            "\"{text}\" is not a valid term of an objective; write p99<20ms or \
+            errors<0.1%"
+        )
+    })?;
     let (or_equal, limit) = match limit.strip_prefix('=') {
         Some(limit) => (true, limit.trim()),
         None => (false, limit.trim()),
@@ -183,7 +186,7 @@ fn term(text: &str) -> Result<Term, String> {
     let figure = figure(name.trim())?;
     let limit = if figure == Figure::Errors { percentage(limit)? } else { nanoseconds(limit)? };
     if limit == 0.0 && !or_equal {
-        return Err(format!("{name}<0 never holds; write {}<=0%", name.trim()));
+        return Err(format!("{name}<0 can never hold; write {}<=0%", name.trim()));
     }
     Ok(Term { figure, or_equal, limit })
 }
@@ -195,11 +198,11 @@ fn figure(name: &str) -> Result<Figure, String> {
         "errors" => Ok(Figure::Errors),
         _ => match name.strip_prefix('p').and_then(number) {
             Some(percentile) if percentile > 0.0 && percentile < 100.0 => Ok(Figure::Percentile(percentile)),
-            Some(percentile) => Err(format!(
-                "p{percentile} is not a percentile; they lie between 0 and 100, and max is one too"
-            )),
+            Some(percentile) => {
+                Err(format!("p{percentile} is not a valid percentile; give one between 0 and 100, or max"))
+            }
             None => Err(format!(
-                "\"{name}\" is not a figure of an objective; there are p50 to p99.999, mean, max and errors"
+                "\"{name}\" is not a valid metric for an objective; use p50 to p99.999, mean, max or errors"
             )),
         },
     }
@@ -215,8 +218,8 @@ fn percentage(text: &str) -> Result<f64, String> {
     let value = text.strip_suffix('%').map(str::trim_end).and_then(number);
     match value {
         Some(value) if value <= 100.0 => Ok(value),
-        Some(value) => Err(format!("{value}% of errors is more than all; write errors<0.1%")),
-        None => Err(format!("\"{text}\" is not a percentage; write errors<0.1%")),
+        Some(value) => Err(format!("{value}% of errors is more than 100%; write errors<0.1%")),
+        None => Err(format!("\"{text}\" is not a valid percentage; write errors<0.1%")),
     }
 }
 
@@ -225,11 +228,11 @@ fn nanoseconds(text: &str) -> Result<f64, String> {
     let found = units.iter().find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?.trim_end(), nanos)));
     let value = found.and_then(|(value, nanos)| Some((number(value)? * nanos).round()));
     match value {
-        Some(value) if value < 1.0 => Err(format!("no response takes \"{text}\"; give more than 0")),
+        Some(value) if value < 1.0 => Err(format!("a limit of \"{text}\" is not possible; give more than 0")),
         Some(value) if value > LONGEST as f64 => Err(format!("\"{text}\" is more than an hour")),
         Some(value) => Ok(value),
         None if number(text).is_some() => Err(format!("\"{text}\" has no unit; write {text}ms or {text}s")),
-        None => Err(format!("\"{text}\" is not a time; write 20ms, 500us or 1.5s")),
+        None => Err(format!("\"{text}\" is not a valid time; write 20ms, 500us or 1.5s")),
     }
 }
 
@@ -365,7 +368,7 @@ mod tests {
         let verdicts = judge("p99<20ms,errors<1%", &responses, 2);
         assert_eq!(verdicts[0].term, "p99<20ms");
         assert!(
-            verdicts[0].value.starts_with("99") && verdicts[0].value.ends_with(" ms of the answered"),
+            verdicts[0].value.starts_with("99") && verdicts[0].value.ends_with(" ms for answered arrivals"),
             "{verdicts:?}"
         );
         assert!(judge("p99<20ms,errors<1%", &responses, 0)[0].value.ends_with(" ms"));
@@ -389,7 +392,7 @@ mod tests {
         // 12 of 1012 are more than one in a hundred: the 99th percentile is among them.
         let verdict = judge("p99<1000s", &responses, 12);
         assert!(verdict[0].holds == Some(false), "{verdict:?}");
-        assert_eq!(verdict[0].value, "12 of 1012 had no answer");
+        assert_eq!(verdict[0].value, "12 of 1012 were not answered");
         // With 5, it moves from the 990th of 1000 to the 995th of 1005.
         assert!(!holds("p99<993ms", &responses, 5) && holds("p99<993ms", &responses, 0));
         assert!(holds("p99<1s", &responses, 5));
@@ -406,20 +409,20 @@ mod tests {
             ("p99", "write p99<20ms"),
             ("p99>20ms", "write p99<20ms"),
             ("p99<20", "has no unit; write 20ms"),
-            ("p99<-1ms", "is not a time"),
+            ("p99<-1ms", "is not a valid time"),
             ("p99<0ms", "more than 0"),
-            ("p99<2h", "is not a time"),
+            ("p99<2h", "is not a valid time"),
             ("p99<4000s", "more than an hour"),
             ("p0<20ms", "between 0 and 100"),
             ("p100<20ms", "between 0 and 100"),
-            ("pinf<20ms", "not a figure"),
-            ("p99<20ms,", "not a term"),
-            ("latency<20ms", "not a figure"),
-            ("errors<0.1", "not a percentage"),
-            ("errors<5ms", "not a percentage"),
-            ("errors<101%", "more than all"),
+            ("pinf<20ms", "not a valid metric"),
+            ("p99<20ms,", "not a valid term"),
+            ("latency<20ms", "not a valid metric"),
+            ("errors<0.1", "not a valid percentage"),
+            ("errors<5ms", "not a valid percentage"),
+            ("errors<101%", "more than 100%"),
             ("errors<0%", "write errors<=0%"),
-            ("p99<20ms,p99.0<30ms", "p99 is there twice"),
+            ("p99<20ms,p99.0<30ms", "p99 is given twice"),
         ] {
             let error = text.parse::<Slo>().unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

@@ -49,10 +49,10 @@ impl FromStr for Span {
             return Err(format!("\"{text}\" has no unit; write {text}s, {text}m or {text}h"));
         }
         let parsed: jiff::SignedDuration = text.parse().map_err(|_| {
-            format!("\"{text}\" is not a length of time; write for example 30s, 1m30s or 500ms")
+            format!("\"{text}\" is not a valid duration; write for example 30s, 1m30s or 500ms")
         })?;
         if parsed.is_negative() {
-            return Err(format!("\"{text}\" is negative; a length of time starts at 0s"));
+            return Err(format!("\"{text}\" is negative; a duration must be 0s or more"));
         }
         let span = parsed.unsigned_abs();
         if span > LONGEST {

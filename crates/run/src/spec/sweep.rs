@@ -58,10 +58,10 @@ fn number(text: &str) -> Result<u32, String> {
     let text = text.trim();
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse() {
-        Ok(0) => Err("0 users do nothing; a sweep starts at 1 or more".into()),
+        Ok(0) => Err("a sweep cannot start at 0 users; give 1 or more".into()),
         Ok(users) if plain && users <= MOST_USERS => Ok(users),
         _ if plain => Err(format!("{text} users are too many; at most {MOST_USERS} are supported")),
-        _ => Err(format!("\"{text}\" is not a number of users; write users=1..64 or users=1,2,4,8")),
+        _ => Err(format!("\"{text}\" is not a valid number of users; write users=1..64 or users=1,2,4,8")),
     }
 }
 
@@ -76,7 +76,7 @@ fn range(low: &str, rest: &str) -> Result<Shape, String> {
     }
     let Some(steps) = steps else { return Ok(Shape::Doubling { low, high }) };
     let steps: usize = steps.parse().map_err(|_| {
-        format!("\"{steps}\" is not a number of steps; write users=1..64/7 for seven of them")
+        format!("\"{steps}\" is not a valid number of steps; write users=1..64/7 for seven steps")
     })?;
     let there_are = (high - low + 1) as usize;
     if steps > there_are {
@@ -91,8 +91,8 @@ fn range(low: &str, rest: &str) -> Result<Shape, String> {
 
 fn few(found: usize) -> String {
     format!(
-        "{found} numbers of users are too few for the Universal Scalability Law; \
-         give at least {FEWEST}, as users=1..64 or users=1,2,4,8"
+        "{found} numbers of users are too few for the Universal Scalability Law; give at least {FEWEST}, \
+         such as users=1..64 or users=1,2,4,8"
     )
 }
 
@@ -102,7 +102,7 @@ impl FromStr for Sweep {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let Some((name, values)) = text.split_once('=') else {
-            return Err(format!("\"{text}\" does not say what to sweep; write users=1..64"));
+            return Err(format!("\"{text}\" does not name what to sweep; write users=1..64"));
         };
         if name.trim() != "users" {
             return Err(format!("\"{}\" cannot be swept; write users=1..64", name.trim()));
@@ -114,10 +114,10 @@ impl FromStr for Sweep {
         let sweep = Self(shape);
         let users = sweep.users();
         if users.len() > MOST {
-            return Err(format!("{} numbers of users are too many; at most {MOST} are run", users.len()));
+            return Err(format!("{} numbers of users are too many; at most {MOST} are allowed", users.len()));
         }
         if let Some((_, twice)) = users.iter().enumerate().find(|(i, n)| users[..*i].contains(n)) {
-            return Err(format!("{twice} users are there twice; to repeat a point, repeat the run"));
+            return Err(format!("{twice} users are given twice; to repeat a point, repeat the run"));
         }
         if users.len() < FEWEST {
             return Err(few(users.len()));
@@ -182,9 +182,9 @@ mod tests {
             ("", "write users=1..64"),
             ("1..64", "write users=1..64"),
             ("rate=1..64", "cannot be swept"),
-            ("users=", "not a number"),
+            ("users=", "not a valid number"),
             ("users=0..64", "1 or more"),
-            ("users=+1..64", "not a number"),
+            ("users=+1..64", "not a valid number"),
             ("users=64..1", "smaller number first"),
             ("users=1..64/x", "number of steps"),
             ("users=1..64/0", "at least 4"),
@@ -193,7 +193,7 @@ mod tests {
             ("users=1..200/101", "too many"),
             ("users=1..4", "at least 4"),
             ("users=1,2,4", "at least 4"),
-            ("users=1,2,4,2", "2 users are there twice"),
+            ("users=1,2,4,2", "2 users are given twice"),
             ("users=1..100001", "at most 100000"),
             ("users=1..99999999999", "at most 100000"),
         ] {

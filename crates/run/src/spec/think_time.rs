@@ -42,7 +42,7 @@ impl FromStr for ThinkTime {
             Some((mean, word)) if word.trim() == "exponential" => (mean, true),
             Some((_, word)) => {
                 return Err(format!(
-                    "\"{}\" is no distribution of think times; write 100ms, or 100ms,exponential",
+                    "\"{}\" is not a valid distribution of think times; write 100ms, or 100ms,exponential",
                     word.trim()
                 ));
             }
@@ -80,7 +80,7 @@ mod tests {
         for text in ["100ms", "1m30s,exponential", "0s"] {
             assert_eq!(text.parse::<ThinkTime>().unwrap().to_string(), text);
         }
-        assert!("100ms,normal".parse::<ThinkTime>().unwrap_err().contains("\"normal\" is no distribution"));
+        assert!("100ms,normal".parse::<ThinkTime>().unwrap_err().contains("\"normal\" is not a valid distribution"));
         assert!("100".parse::<ThinkTime>().unwrap_err().contains("has no unit"));
     }
 

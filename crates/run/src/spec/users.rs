@@ -26,16 +26,16 @@ impl Default for Users {
 
 fn valid(number: i64) -> Result<u32, String> {
     match u32::try_from(number) {
-        Ok(0) => Err("0 users do nothing; give at least 1".into()),
+        Ok(0) => Err("0 users generate no load; give at least 1".into()),
         Ok(users) => Ok(users),
-        Err(_) => Err(format!("{number} is not a number of users")),
+        Err(_) => Err(format!("{number} is not a valid number of users")),
     }
 }
 
 /// The numbers as a list of points; each must come once.
 fn distinct(numbers: Vec<u32>) -> Result<Users, String> {
     match numbers.iter().enumerate().find(|(i, n)| numbers[..*i].contains(n)) {
-        Some((_, twice)) => Err(format!("{twice} users are there twice; to repeat a point, repeat the run")),
+        Some((_, twice)) => Err(format!("{twice} users are given twice; to repeat a point, repeat the run")),
         None => Ok(Users(numbers)),
     }
 }
@@ -48,7 +48,7 @@ impl FromStr for Users {
             let part = part.trim();
             let number = part
                 .parse()
-                .map_err(|_| format!("\"{part}\" is not a number of users; write 8 or 1,2,4,8"))?;
+                .map_err(|_| format!("\"{part}\" is not a valid number of users; write 8 or 1,2,4,8"))?;
             valid(number)
         };
         text.split(',').map(number).collect::<Result<_, _>>().and_then(distinct)
@@ -111,6 +111,6 @@ mod tests {
     #[test]
     fn a_number_given_twice_is_refused() {
         assert!("1,2,4".parse::<Users>().is_ok());
-        assert!("4,2,4".parse::<Users>().unwrap_err().contains("4 users are there twice"));
+        assert!("4,2,4".parse::<Users>().unwrap_err().contains("4 users are given twice"));
     }
 }

@@ -31,12 +31,12 @@ pub struct Point {
 pub enum UslError {
     /// Too few different numbers of users.
     #[error(
-        "{0} different numbers of users are too few for the Universal Scalability Law; measure at least 4"
+        "{0} different numbers of users are too few to fit the Universal Scalability Law; measure at least 4"
     )]
     FewLevels(usize),
     /// A point that is not a measurement.
     #[error(
-        "{throughput} a second with {users} users is not a throughput to fit; both must be finite and above 0"
+        "a throughput of {throughput}/s with {users} users cannot be fitted; both must be finite and above 0"
     )]
     NoMeasurement {
         /// The users.
@@ -45,7 +45,7 @@ pub enum UslError {
         throughput: f64,
     },
     /// The least squares have no minimum.
-    #[error("no Universal Scalability Law describes these points")]
+    #[error("the Universal Scalability Law does not fit these points")]
     NoFit,
 }
 

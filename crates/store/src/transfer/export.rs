@@ -66,7 +66,7 @@ impl Exporter {
             runs.extend(store.members(*group)?.into_iter().map(|member| member.run));
         }
         if runs.is_empty() {
-            return Err(Error::Export("there is no run in what was named".into()));
+            return Err(Error::Export("the selection contains no runs".into()));
         }
         let known: BTreeMap<RunId, Liveness> =
             store.runs()?.into_iter().map(|run| (run.id, run.liveness)).collect();
@@ -76,7 +76,7 @@ impl Exporter {
                 None => return Err(store.no_such_run(&run.to_string())),
                 Some(Liveness::Running) => {
                     return Err(Error::Export(format!(
-                        "run {run} is still running; export it when it has ended"
+                        "run {run} is still running; export it when it has finished"
                     )));
                 }
                 Some(_) => {}
@@ -86,7 +86,7 @@ impl Exporter {
                 group.filter(|group| !self.groups.contains(group) && voids.contains_key(&run.0))
             {
                 return Err(Error::Export(format!(
-                    "run {run} does not count because of what group {group} says of it, and would seem to count without its \
+                    "run {run} is void because of its group {group}, and would appear to count without the \
                      group; export group:{group}"
                 )));
             }
@@ -155,7 +155,7 @@ fn safe(column: &str, value: Value) -> Result<Value> {
         "target" | "label" | "spec_toml" | "command" | "void" | "name" => Value::Text(redact(&text)),
         "kinds" | "notes" | "environment" | "body" => {
             let damaged =
-                |e: serde_json::Error| Error::Export(format!("what the store holds is no JSON: {e}"));
+                |e: serde_json::Error| Error::Export(format!("the store contains invalid JSON: {e}"));
             let before: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
             let mut after = before.clone();
             redact_json(&mut after);

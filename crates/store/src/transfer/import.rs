@@ -43,7 +43,7 @@ impl Store {
     /// When the file says of a run or a group something else than this store does. The store is then as it was.
     pub fn import(&mut self, source: &ImportSource) -> Result<ImportSummary> {
         if source.store.identity.is_same_file(self.identity) {
-            let why = "it is the store itself; name the store to add it to with --store".into();
+            let why = "it is the store itself; name the destination store with --store".into();
             return Err(Error::Import { path: source.store.path().to_path_buf(), why });
         }
         let path = self.path().to_path_buf();
@@ -86,7 +86,8 @@ impl Store {
                 }
                 if let Some(other) = taken.get(&member.slot.place) {
                     return Err(refused(format!(
-                        "run {} of its group {} would have the place of run {other} of this store in the same group",
+                        "run {} of its group {} would take the place of run {other} of this store in the \
+                        same group",
                         member.run, group.id
                     )));
                 }
@@ -124,8 +125,8 @@ impl Store {
         Err(Error::Import {
             path: path.to_path_buf(),
             why: format!(
-                "its run {run} is run {first} of this store by workload, target, seed and start, and has other content; remove \
-                 run {first} with kelvin rm {first} if the file is right"
+                "its run {run} and run {first} of this store have the same workload, target, seed and start, \
+                 but different content; remove run {first} with kelvin rm {first} if the file is right"
             ),
         })
     }
@@ -238,7 +239,7 @@ impl ImportSource {
         let from = match export {
             Some((host, name, digest)) => {
                 if content::digest(store.connection(), file)? != digest {
-                    let detail = "its content is not what was exported, by its SHA-256".to_owned();
+                    let detail = "its content does not match its SHA-256 checksum".to_owned();
                     return Err(Error::damaged(file, detail));
                 }
                 (Some(host), name)
@@ -252,7 +253,7 @@ impl ImportSource {
             if let Some(member) = members.iter().find(|member| !runs.contains(&member.run)) {
                 return Err(Error::damaged(
                     file,
-                    format!("group {} has a run {} that is not there", group.id, member.run),
+                    format!("group {} contains run {}, which is missing", group.id, member.run),
                 ));
             }
             groups.push((group, members));
@@ -288,7 +289,7 @@ fn readable(store: &Store) -> Result<Vec<RunId>> {
     let mut runs = Vec::new();
     for run in store.runs()? {
         if run.liveness == Liveness::Running {
-            let why = format!("its run {} is still running; import it when it has ended", run.id);
+            let why = format!("its run {} is still running; import it when it has finished", run.id);
             return Err(Error::Import { path: store.path().to_path_buf(), why });
         }
         run.label.as_deref().map(refuse_label).transpose()?;
@@ -298,7 +299,7 @@ fn readable(store: &Store) -> Result<Vec<RunId>> {
         runs.push(run.id);
     }
     if runs.is_empty() {
-        return Err(Error::Import { path: store.path().to_path_buf(), why: "there is no run in it".into() });
+        return Err(Error::Import { path: store.path().to_path_buf(), why: "it contains no run".into() });
     }
     Ok(runs)
 }

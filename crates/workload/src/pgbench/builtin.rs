@@ -60,9 +60,9 @@ pub(crate) fn find(name: &str) -> Result<Builtin, String> {
             let matching =
                 BUILTINS.iter().map(|builtin| builtin.name).filter(|known| known.starts_with(name));
             let matching = matching.collect::<Vec<_>>().join(" or ");
-            Err(format!("\"{name}\" is short for more than one built-in script: write {matching}"))
+            Err(format!("\"{name}\" matches more than one built-in script: write {matching}"))
         }
-        _ => Err(format!("there is no built-in script \"{name}\": there are {}", names())),
+        _ => Err(format!("there is no built-in script \"{name}\"; the built-in scripts are {}", names())),
     }
 }
 
@@ -71,12 +71,9 @@ mod tests {
     #[test]
     fn trial_b12_a_short_name_that_is_not_unique_names_those_that_it_fits() {
         let error = super::find("s").unwrap_err();
-        assert_eq!(
-            error,
-            "\"s\" is short for more than one built-in script: write simple-update or select-only"
-        );
+        assert_eq!(error, "\"s\" matches more than one built-in script: write simple-update or select-only");
         assert_eq!(super::find("si").unwrap().name, "simple-update");
-        assert!(super::find("x").unwrap_err().contains("there are tpcb-like"));
+        assert!(super::find("x").unwrap_err().contains("the built-in scripts are tpcb-like"));
         assert!(super::find("").unwrap_err().contains("there is no"));
     }
 }

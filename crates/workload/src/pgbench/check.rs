@@ -34,7 +34,7 @@ pub(crate) fn sums(session: &mut dyn Session) -> Result<Sums> {
 pub(crate) fn judge(now: Sums, before: Option<Sums>, whole: bool) -> Vec<CheckLine> {
     let since = before.unwrap_or_default();
     let change = |of: fn(&Sums) -> i64| of(&now) - of(&since);
-    let of = if before.is_some() { "changes since the run began" } else { "sums" };
+    let of = if before.is_some() { "changes since the start of the run" } else { "sums" };
     let history = change(|sums| sums.history);
     let hint = if before.is_some() { "" } else { "; pgbench empties the history when it starts without -n" };
     let compare =
@@ -51,7 +51,7 @@ pub(crate) fn judge(now: Sums, before: Option<Sums>, whole: bool) -> Vec<CheckLi
         };
     let mut lines = vec![compare(
         1,
-        "the accounts' balances sum to the history's deltas",
+        "account balances sum to the history deltas",
         ("accounts", change(|sums| sums.accounts)),
         ("history", history),
         hint,
@@ -60,7 +60,7 @@ pub(crate) fn judge(now: Sums, before: Option<Sums>, whole: bool) -> Vec<CheckLi
     let branches = change(|sums| sums.branches);
     lines.push(compare(
         2,
-        "the tellers' balances sum to the branches'",
+        "teller balances sum to the branch balances",
         ("tellers", tellers),
         ("branches", branches),
         "",
@@ -68,7 +68,7 @@ pub(crate) fn judge(now: Sums, before: Option<Sums>, whole: bool) -> Vec<CheckLi
     if whole {
         lines.push(compare(
             3,
-            "the branches' balances sum to the history's deltas",
+            "branch balances sum to the history deltas",
             ("branches", branches),
             ("history", history),
             hint,

@@ -72,7 +72,7 @@ pub(crate) fn count_all(session: &mut dyn Session) -> Result<u64> {
 }
 
 fn not_negative(count: i64) -> Result<u64> {
-    u64::try_from(count).map_err(|_| Error::protocol("the server counts a negative number of rows"))
+    u64::try_from(count).map_err(|_| Error::protocol("the server reports a negative row count"))
 }
 
 fn plain(session: &mut dyn Session) -> Result<i64> {

@@ -108,7 +108,7 @@ fn look(session: &mut dyn Session) -> Result<TableState> {
         return Ok(TableState::Unfinished);
     }
     if !missing.is_empty() {
-        return Ok(TableState::Incomplete(format!("there is no {}", missing.join(", no "))));
+        return Ok(TableState::Incomplete(format!("missing tables: {}", missing.join(", "))));
     }
     // Before the rows are looked at: without keys that could take hours.
     let without_key = names(
@@ -117,7 +117,7 @@ fn look(session: &mut dyn Session) -> Result<TableState> {
          where not exists (select from pg_index where indisprimary and indrelid = to_regclass(name)) order by 1",
     )?;
     if !without_key.is_empty() {
-        return Ok(TableState::Incomplete(format!("there is no primary key on {}", without_key.join(", "))));
+        return Ok(TableState::Incomplete(format!("missing primary keys: {}", without_key.join(", "))));
     }
     count(session)
 }
@@ -143,13 +143,14 @@ fn lack(branches: i64, tellers: i64, accounts: i64) -> Option<String> {
     let wanted = branches * TELLERS;
     if tellers != wanted {
         return Some(format!(
-            "pgbench_tellers has {tellers} rows, and {branches} in pgbench_branches need {wanted}"
+            "pgbench_tellers has {tellers} rows; {branches} rows in pgbench_branches require {wanted}"
         ));
     }
     let wanted = branches * ACCOUNTS;
     (accounts != wanted).then(|| {
         format!(
-            "pgbench_accounts ends at number {accounts}, and {branches} rows in pgbench_branches need {wanted}"
+            "the highest aid in pgbench_accounts is {accounts}; {branches} rows in pgbench_branches require \
+            {wanted}"
         )
     })
 }
@@ -161,9 +162,9 @@ fn names(session: &mut dyn Session, query: &str) -> Result<Vec<String>> {
 
 /// The refusal to touch tables that are there, are not complete, and have no mark of ours.
 pub(crate) fn incomplete(lack: &str) -> Error {
-    Error::usage(format!("the database holds pgbench's tables, but not complete: {lack}")).with_help(
-        "kelvin does not touch what it did not make: complete them (`pgbench -i -I p` adds the keys), make them \
-         anew with `pgbench -i`, or remove them with `kelvin drop pgbench --yes`",
+    Error::usage(format!("pgbench's tables in the database are incomplete: {lack}")).with_help(
+        "kelvin does not change tables that it did not create: complete them (`pgbench -i -I p` adds the \
+         primary keys), recreate them with `pgbench -i`, or remove them with `kelvin drop pgbench --yes`",
     )
 }
 
@@ -212,14 +213,14 @@ fn build(
     let keys = keys(options);
     for (done, key) in keys.iter().enumerate() {
         go_on(stop)?;
-        progress.update("keys made", done as u64, keys.len() as u64, 0);
+        progress.update("keys created", done as u64, keys.len() as u64, 0);
         if done + 1 == keys.len() {
             session.run(&format!("{key}; {}", mark(false)))?;
         } else {
             session.run(key)?;
         }
     }
-    progress.update("keys made", keys.len() as u64, keys.len() as u64, 0);
+    progress.update("keys created", keys.len() as u64, keys.len() as u64, 0);
     Ok(())
 }
 
@@ -316,18 +317,20 @@ pub(super) fn must_match(tables: &dyn Tables, session: &mut dyn Session, options
         return Ok(());
     }
     Err(Error::usage(format!(
-        "the database holds pgbench's tables of another shape: {}",
+        "pgbench's tables in the database do not match the options: {}",
         differences.join("; ")
     ))
-    .with_help("leave the option out to take what is there, or drop the tables first: kelvin drop pgbench"))
+    .with_help(
+        "leave out the options to use the existing tables, or drop the tables first: kelvin drop pgbench",
+    ))
 }
 
 /// The refusal to drive or build over data of another size.
 pub(crate) fn other_scale(found: i64, asked: u32) -> Error {
     Error::usage(format!(
-        "the database holds pgbench's tables at scale {found}, and scale {asked} was asked for"
+        "pgbench's tables in the database have scale {found}, but scale {asked} was requested"
     ))
-    .with_help("ask for the scale that is there, or drop the tables first")
+    .with_help("request the existing scale, or drop the tables first")
 }
 
 pub(super) fn go_on(stop: &Stop) -> Result<()> {

@@ -61,17 +61,23 @@ impl Pgbench {
     /// Compiles the scripts, or tells what is wrong with them or the options.
     pub fn new(mut options: Options) -> Result<Self> {
         if !(1..=MAX_SCALE).contains(&options.scale()) {
-            return Err(Error::usage(format!("scale {}: 1 to {MAX_SCALE} are possible", options.scale())));
+            return Err(Error::usage(format!(
+                "scale {} is outside the range 1 to {MAX_SCALE}",
+                options.scale()
+            )));
         }
         if !(10..=100).contains(&options.fillfactor) {
-            return Err(Error::usage(format!("fillfactor {}: 10 to 100 are possible", options.fillfactor)));
+            return Err(Error::usage(format!(
+                "fillfactor {} is outside the range 10 to 100",
+                options.fillfactor
+            )));
         }
         if options.scripts.is_empty() {
             options.scripts.push(ScriptChoice::builtin("tpcb-like")?);
         }
         if options.scripts.len() > MOST_SCRIPTS {
             return Err(Error::usage(format!(
-                "{} scripts: at most {MOST_SCRIPTS} are possible",
+                "{} scripts are too many; at most {MOST_SCRIPTS} are allowed",
                 options.scripts.len()
             )));
         }
@@ -86,10 +92,10 @@ impl Pgbench {
             let script = Script::parse(&choice.name, text, options.allow_shell, &mut slots)?;
             if script.pipelines && options.query_mode == QueryMode::Simple {
                 return Err(Error::usage(format!(
-                    "{} uses a pipeline, which the simple query mode does not have",
+                    "{} uses a pipeline, which the simple query mode does not support",
                     choice.name
                 ))
-                .with_help("choose the extended or prepared query mode"));
+                .with_help("use the extended or prepared query mode"));
             }
             scripts.push(script);
             builtins.push(builtin);
@@ -97,7 +103,9 @@ impl Pgbench {
             weights.push(sum);
         }
         if sum == 0 {
-            return Err(Error::usage("every script has weight 0: at least one must be above"));
+            return Err(Error::usage(
+                "every script has weight 0: at least one weight must be greater than 0",
+            ));
         }
         let mut defined = vec![(slots.slot("scale"), options.scale().to_string())];
         for (name, text) in &options.define {
@@ -115,11 +123,11 @@ impl Pgbench {
     /// The workload "script": the user's own scripts and nothing of pgbench's tables.
     pub fn script(options: Options) -> Result<Self> {
         if options.scripts.is_empty() {
-            return Err(Error::usage("there is no script").with_help("name one file of SQL, or several"));
+            return Err(Error::usage("no script is given").with_help("name one or more SQL files"));
         }
         if let Some(choice) = options.scripts.iter().find(|choice| choice.text.is_none()) {
-            return Err(Error::usage(format!("the script {:?} has no text", choice.name))
-                .with_help("pgbench's built-in scripts run with the workload pgbench"));
+            return Err(Error::usage(format!("the script {:?} is empty", choice.name))
+                .with_help("to run pgbench's built-in scripts, use the workload pgbench"));
         }
         Ok(Self { name: "script", ..Self::new(options)? })
     }
@@ -201,7 +209,7 @@ impl Workload for Pgbench {
         if self.builtins.iter().all(Option::is_none) {
             return match self.plan.scripts.iter().find(|script| script.pipelines) {
                 Some(script) if !engine.capabilities().one_round_trip_batch => Err(Error::usage(format!(
-                    "{} uses a pipeline, which {} does not have",
+                    "{} uses a pipeline, which {} does not support",
                     script.name,
                     engine.kind()
                 ))),
@@ -225,7 +233,7 @@ impl Workload for Pgbench {
                 }
                 TableState::Incomplete(lack) => return Err(initialize::incomplete(&lack)),
                 TableState::Nothing | TableState::Unfinished => {
-                    return Err(Error::usage("the database holds no complete pgbench tables")
+                    return Err(Error::usage("the database contains no complete set of pgbench tables")
                         .with_help("build them first"));
                 }
             }
@@ -234,7 +242,7 @@ impl Workload for Pgbench {
             }
         }
         if self.options.allow_shell {
-            notes.push("shell commands were allowed: their time is in the transactions".to_owned());
+            notes.push("shell commands were allowed: transaction times include their time".to_owned());
         }
         Ok(notes)
     }
@@ -320,7 +328,7 @@ impl Workload for Pgbench {
 
     fn headline_count(&self, session: &mut dyn Session) -> Result<u64> {
         if !self.counts_on_server() {
-            return Err(Error::usage("nothing in the data tells how many of these transactions there were"));
+            return Err(Error::usage("the data do not show how many transactions these scripts committed"));
         }
         tables::needed(session.engine())?.history(&self.history, session)
     }

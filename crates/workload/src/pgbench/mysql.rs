@@ -19,11 +19,11 @@ impl Tables for Mysql {
         for (asked, what) in [
             (options.fillfactor != 100, "fill factor"),
             (options.unlogged_tables, "unlogged tables"),
-            (options.partitions > 0, "partitions here"),
+            (options.partitions > 0, "partitions"),
         ] {
             if asked {
-                return Err(Error::usage(format!("MySQL and MariaDB have no {what}"))
-                    .with_help("leave the option out, or give --target postgres"));
+                return Err(Error::usage(format!("pgbench on MySQL and MariaDB does not support {what}"))
+                    .with_help("leave out the option, or use --target postgres"));
             }
         }
         Ok(())
@@ -46,7 +46,7 @@ impl Tables for Mysql {
         let missing: Vec<&str> =
             TABLES.into_iter().filter(|table| !present.iter().any(|there| there == table)).collect();
         if !missing.is_empty() {
-            return Ok(TableState::Incomplete(format!("there is no {}", missing.join(", no "))));
+            return Ok(TableState::Incomplete(format!("missing tables: {}", missing.join(", "))));
         }
         let keyed = session.query(
             "select table_name from information_schema.table_constraints where table_schema = database() \
@@ -58,10 +58,7 @@ impl Tables for Mysql {
             .filter(|table| !keyed.iter().any(|there| there == table))
             .collect();
         if !without_key.is_empty() {
-            return Ok(TableState::Incomplete(format!(
-                "there is no primary key on {}",
-                without_key.join(", ")
-            )));
+            return Ok(TableState::Incomplete(format!("missing primary keys: {}", without_key.join(", "))));
         }
         count(session)
     }

@@ -95,9 +95,9 @@ fn read(path: &str) -> std::io::Result<String> {
 /// "name@3" in its parts. A weight is what stands behind the last @.
 fn split_weight(written: &str) -> Result<(&str, u32)> {
     let Some((name, weight)) = written.rsplit_once('@') else { return Ok((written, 1)) };
-    let weight = weight
-        .parse()
-        .map_err(|_| Error::usage(format!("{weight:?} in {written:?} is no weight: write 0 or more")))?;
+    let weight = weight.parse().map_err(|_| {
+        Error::usage(format!("{weight:?} in {written:?} is not a valid weight: write 0 or more"))
+    })?;
     Ok((name, weight))
 }
 

@@ -62,16 +62,12 @@ pub fn working_set(
     }
     match memory {
         Some(memory) if size <= memory => {
-            let _ =
-                write!(text, "; it fits in memory ({}), so that reads seldom reach the disk", human(memory));
+            let _ = write!(text, "; it fits in memory ({}): reads seldom reach the disk", human(memory));
         }
         Some(memory) => {
             let part = size as f64 / memory as f64;
-            let _ = write!(
-                text,
-                "; it is {part:.1} times the memory ({}), so that reads reach the disk",
-                human(memory)
-            );
+            let _ =
+                write!(text, "; it is {part:.1} times the memory ({}): reads reach the disk", human(memory));
         }
         None => {}
     }

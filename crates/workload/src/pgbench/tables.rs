@@ -21,7 +21,7 @@ pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
 pub(super) fn needed(kind: EngineKind) -> Result<&'static dyn Tables> {
     of_engine(kind).ok_or_else(|| {
         Error::usage(format!("pgbench's workloads need PostgreSQL, MySQL or MariaDB, not {kind}"))
-            .with_help("give one with --target postgres or --target postgres://user@host/database")
+            .with_help("specify one with --target postgres or --target postgres://user@host/database")
     })
 }
 

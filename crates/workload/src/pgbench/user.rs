@@ -152,7 +152,7 @@ impl User {
         if session.in_transaction() {
             return Err(Error::new(
                 ErrorClass::Statement,
-                format!("{}: the script ended within a transaction: a COMMIT is missing", script.name),
+                format!("{}: the script ended inside a transaction: a COMMIT is missing", script.name),
             ));
         }
         Ok(())
@@ -324,7 +324,7 @@ impl User {
                 Word::Text(text) => line.push_str(text),
                 Word::Variable(slot, written) => {
                     if self.variables.write(*slot, &mut line) != Written::Text {
-                        return Err(refused(format!("the shell command's variable {written} has no value")));
+                        return Err(refused(format!("variable {written} of the shell command has no value")));
                     }
                 }
             }
@@ -340,7 +340,7 @@ impl User {
             return if status.success() {
                 Ok(())
             } else {
-                Err(refused(format!("the shell command {line:?} ended with {status}")))
+                Err(refused(format!("the shell command {line:?} failed with {status}")))
             };
         };
         let output = command
@@ -350,7 +350,7 @@ impl User {
         let first = text.lines().next().unwrap_or("").trim();
         let value = first.parse().ok().filter(|_| output.status.success());
         let value = value.ok_or_else(|| {
-            refused(format!("the shell command {line:?} gave {first:?}, which is no integer"))
+            refused(format!("the shell command {line:?} returned {first:?}, which is not an integer"))
         })?;
         self.variables.set(slot, Value::Integer(value));
         Ok(())
@@ -390,8 +390,9 @@ fn keep(
         Cell::Null if typed => variables.set(slot, Value::Null),
         Cell::Null => variables.set_text(slot, ""),
         _ => {
-            let text = std::str::from_utf8(rows.bytes(row, column)?)
-                .map_err(|_| refused("a result's text is not UTF-8, as a variable's must be".to_owned()))?;
+            let text = std::str::from_utf8(rows.bytes(row, column)?).map_err(|_| {
+                refused("a result is not UTF-8 and cannot be stored in a variable".to_owned())
+            })?;
             variables.set_text(slot, text);
         }
     }
@@ -415,7 +416,8 @@ fn must_be_name(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(refused(format!(
-        "\\gset or \\aset: the column \"{name}\" is no variable's name; name it with AS, in letters, digits and underscores"
+        "\\gset or \\aset: column name \"{name}\" is not a valid variable name; rename it with AS, using \
+        letters, digits and underscores"
     )))
 }
 

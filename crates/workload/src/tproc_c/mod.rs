@@ -43,14 +43,14 @@ impl TprocC {
     pub fn new(options: Options) -> Result<Self> {
         let refuse = |message: String| Err(Error::usage(message));
         if let Some(number) = options.warehouses.filter(|number| !(1..=MAX_WAREHOUSES).contains(number)) {
-            return refuse(format!("{number} warehouses: 1 to {MAX_WAREHOUSES} are possible"));
+            return refuse(format!("{number} warehouses are outside the range 1 to {MAX_WAREHOUSES}"));
         }
         if options.mix.0.iter().all(|&weight| weight == 0) {
-            return refuse("the mix has no transaction: at least one weight must be above 0".into());
+            return refuse("the mix is empty: at least one weight must be greater than 0".into());
         }
         for (what, number, low) in [("loaders", options.loaders, 1), ("partitions", options.partitions, 2)] {
             if let Some(number) = number.filter(|number| !(low..=MAX_PARALLEL).contains(number)) {
-                return refuse(format!("{number} {what}: {low} to {MAX_PARALLEL} are possible"));
+                return refuse(format!("{number} {what} are outside the range {low} to {MAX_PARALLEL}"));
             }
         }
         Ok(Self { options, dialect_of: dialect::of_engine, metadata: None, driven: None })
@@ -111,13 +111,14 @@ impl TprocC {
     /// What complete data the database holds, or in words why these options cannot use it.
     fn look(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Metadata> {
         let build = Build::read(session, dialect)?.ok_or_else(|| {
-            Error::usage("the database holds no TPROC-C data").with_help("build them: kelvin build tproc-c")
+            Error::usage("the database contains no TPROC-C data")
+                .with_help("build them: kelvin build tproc-c")
         })?;
         build.must_match(&self.options)?;
         build.must_be_whole()?;
         if !build.complete {
-            return Err(Error::usage("the TPROC-C data are half loaded: a build was interrupted")
-                .with_help("build again: it goes on with what is missing"));
+            return Err(Error::usage("the TPROC-C data are incomplete: a build was interrupted")
+                .with_help("run the build again: it continues with the missing part"));
         }
         Ok(build.metadata)
     }

@@ -47,8 +47,8 @@ impl FromStr for Mix {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "\"{text}\" is not a mix; write five weights, New-Order/Payment/Delivery/Stock-Level/Order-Status, \
-                 such as 10/10/1/1/1"
+                "\"{text}\" is not a valid mix; write five weights, \
+                 New-Order/Payment/Delivery/Stock-Level/Order-Status, such as 10/10/1/1/1"
             )
         };
         let weights: Vec<u32> = text
@@ -58,10 +58,10 @@ impl FromStr for Mix {
             .map_err(|_| wrong())?;
         let weights: [u32; 5] = weights.try_into().map_err(|_| wrong())?;
         if weights.iter().all(|&weight| weight == 0) {
-            return Err("a mix of five zeros does nothing; at least one weight must be above 0".into());
+            return Err("a mix of five zeros is empty; at least one weight must be greater than 0".into());
         }
         if let Some(large) = weights.iter().find(|&&weight| weight > 1_000_000) {
-            return Err(format!("the weight {large} is above 1,000,000"));
+            return Err(format!("the weight {large} exceeds 1,000,000"));
         }
         Ok(Self(weights))
     }
@@ -154,6 +154,6 @@ fn warehouses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>,
     let number = i64::deserialize(deserializer)?;
     let fits = u32::try_from(number).ok().filter(|n| (1..=MAX_WAREHOUSES).contains(n));
     fits.map(Some).ok_or_else(|| {
-        serde::de::Error::custom(format!("{number} warehouses: 1 to {MAX_WAREHOUSES} are possible"))
+        serde::de::Error::custom(format!("{number} warehouses are outside the range 1 to {MAX_WAREHOUSES}"))
     })
 }

@@ -70,7 +70,7 @@ impl VirtualUser for User {
     fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
         let Some((_, transaction)) = &self.current else {
             return Err(kelvin_database::Error::usage(
-                "a user was told to execute before it had decided what",
+                "a user executed a transaction before it had chosen one",
             ));
         };
         let outcome = self.executor.execute(session, transaction, &mut self.done)?;

@@ -53,11 +53,11 @@ pub(super) fn choose(product: Product) -> Result<Installation> {
             Product::Mysql => "mysql-server",
         };
         let other = all.first().map_or_else(String::new, |one| {
-            format!("; {} {} is: --target {}", one.product, one.version, one.product.word())
+            format!("; {} {} is installed: --target {}", one.product, one.version, one.product.word())
         });
         Error::usage(format!("no {product} server is installed here{other}")).with_help(format!(
-            "install one (Debian, Ubuntu: apt-get install {package}), put its directory into PATH, or name a running \
-             server: --target {}://user@host/database",
+            "install one (Debian, Ubuntu: apt-get install {package}), add its directory to PATH, or name a \
+             running server: --target {}://user@host/database",
             product.word()
         ))
     })

@@ -136,7 +136,7 @@ pub fn up(
     can_work_in(&account, &installation.program, &product.to_string(), &places.directory)?;
     if !places.data.join("mysql").is_dir() {
         progress(&format!(
-            "making a {product} {}.{} instance in {}",
+            "creating a {product} {}.{} instance in {}",
             installation.series.0,
             installation.series.1,
             places.directory.display()
@@ -159,7 +159,7 @@ pub fn up(
             return ready(&places, product, &socket, pid, None, true);
         }
         others_at_work(&config(product, &socket))?;
-        progress(&format!("restarting {name} for its profile"));
+        progress(&format!("restarting {name} to apply its profile"));
         stop(&places)?;
     }
     if kept.as_deref() != Some(wanted.as_str()) {
@@ -243,32 +243,32 @@ fn settings(installation: &Installation, places: &Places, socket: &Path, profile
     let path = |path: &Path| {
         format!("\"{}\"", path.display().to_string().replace('\\', "\\\\").replace('"', "\\\""))
     };
-    line("datadir", &path(&places.data), "beside this file");
+    line("datadir", &path(&places.data), "next to this file");
     if let Some(base) = installation.base() {
-        line("basedir", &path(base), "where the server's messages are");
+        line("basedir", &path(base), "the server's error messages are here");
     }
-    line(
-        "socket",
-        &path(socket),
-        "reached through its unix socket only, which only its user and root can open",
-    );
-    line("skip_networking", "ON", "no port is open");
-    line("pid_file", &path(&places.pid_file), "where kelvin finds it again");
+    line("socket", &path(socket), "local socket only, which only its user and root can open");
+    line("skip_networking", "ON", "no TCP port is open");
+    line("pid_file", &path(&places.pid_file), "kelvin finds the server by this file");
     line(
         "tmpdir",
         &path(&places.directory),
-        "its own: another server's start would remove its files from /tmp",
+        "private: another server's start would remove its files from /tmp",
     );
-    line("log_error", &path(&places.log), "its messages");
-    line("max_connections", "2200", "one connection a virtual user, and some");
-    line("table_open_cache", "4000", "no table is opened anew because many users have it open");
-    line("character_set_server", "utf8mb4", "every character");
-    line("collation_server", "utf8mb4_bin", "texts are compared by their bytes, as kelvin's PostgreSQL does");
-    line("local_infile", "ON", "data is loaded by LOAD DATA LOCAL with kelvin's own rows");
-    line("performance_schema", "ON", "waits can be watched; MariaDB's own default is off");
-    line("innodb_flush_method", "O_DIRECT", "the page cache does not hold the data a second time");
-    line("innodb_flush_neighbors", "0", "flash gains nothing from writing neighbours");
-    line("innodb_adaptive_hash_index", "OFF", "a latch for all; MariaDB's default is off, MySQL's 8.0 on");
+    line("log_error", &path(&places.log), "the error log");
+    line("max_connections", "2200", "one connection per virtual user, plus a reserve");
+    line("table_open_cache", "4000", "tables are not reopened when many users have them open");
+    line("character_set_server", "utf8mb4", "all of Unicode");
+    line("collation_server", "utf8mb4_bin", "text is compared byte by byte, as in kelvin's PostgreSQL");
+    line("local_infile", "ON", "data is loaded with LOAD DATA LOCAL; kelvin sends the rows");
+    line("performance_schema", "ON", "makes wait events available; MariaDB's default is off");
+    line("innodb_flush_method", "O_DIRECT", "avoids caching the data twice, in the page cache as well");
+    line("innodb_flush_neighbors", "0", "flash gains nothing from flushing neighbor pages");
+    line(
+        "innodb_adaptive_hash_index",
+        "OFF",
+        "one latch for everyone; MariaDB's default is off, MySQL 8.0's is on",
+    );
     if installation.product == Product::Mysql {
         line("mysqlx", "OFF", "no second port");
     }
@@ -289,7 +289,10 @@ fn create(account: &Account, installation: &Installation, places: &Places) -> Re
     let base = installation.base().map(|base| format!("--basedir={}", base.display()));
     let mut command = if installation.product == Product::Mariadb {
         let script = installation.install_script().ok_or_else(|| {
-            Error::usage(format!("there is no mariadb-install-db beside {}", installation.program.display()))
+            Error::usage(format!(
+                "mariadb-install-db is not installed next to {}",
+                installation.program.display()
+            ))
         })?;
         let mut command = account.command(&script, &places.directory);
         command.arg("--no-defaults").args(&base).arg(data);
@@ -302,7 +305,7 @@ fn create(account: &Account, installation: &Installation, places: &Places) -> Re
     };
     // A server that starts removes what it takes for leftovers, also of others, from the directory for temporary files.
     command.env("HOME", &places.directory).env("TMPDIR", &places.directory);
-    run(command, None, &format!("making the data of {}", installation.product))?;
+    run(command, None, &format!("creating the data directory of {}", installation.product))?;
     std::fs::rename(&unfinished, &places.data).map_err(|error| io_error(&places.data, &error))
 }
 
@@ -383,7 +386,7 @@ fn others_at_work(config: &Config) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    Err(Error::usage("the profile needs a restart of the server, and others work on it")
+    Err(Error::usage("the profile needs a server restart, and other sessions are active")
         .with_help("end their sessions first, or stop the server: kelvin server down"))
 }
 
@@ -393,7 +396,7 @@ fn stop(places: &Places) -> Result<bool> {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let failed =
         |why: String| Error::new(ErrorClass::Server, format!("{} (process {pid}) {why}", places.name));
-    let process = process.ok_or_else(|| failed("has no process".into()))?;
+    let process = process.ok_or_else(|| failed("has no valid process id".into()))?;
     rustix::process::kill_process(process, Signal::TERM)
         .map_err(|error| failed(format!("cannot be stopped: {error}")))?;
     let until = Instant::now() + PATIENCE;

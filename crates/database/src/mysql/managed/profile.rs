@@ -33,35 +33,36 @@ pub fn named(
                 product,
                 series,
                 redo,
-                "2 GB, or a tenth of the free space: no flushing in haste",
+                "2 GB or a tenth of the free space, whichever is less: avoids furious flushing",
             );
             durable_commits(&mut profile.lines);
             add(
                 &mut profile.lines,
                 "skip_log_bin",
                 "ON",
-                "no replica follows; MySQL's own default writes one",
+                "there is no replica; MySQL's default is to write a binary log",
             );
         }
         "durable" => {
             let redo = (host.disk / 10).clamp(256 * MIB, 8 * GIB);
             moderate(&mut profile.lines, pool);
-            redo_log(&mut profile.lines, product, series, redo, "8 GB, or a tenth of the free space");
-            durable_commits(&mut profile.lines);
-            add(
+            redo_log(
                 &mut profile.lines,
-                "log_bin",
-                "binlog",
-                "a replica could follow, and a backup be rolled forward",
+                product,
+                series,
+                redo,
+                "8 GB or a tenth of the free space, whichever is less",
             );
-            add(&mut profile.lines, "server_id", "1", "the binary log needs one");
+            durable_commits(&mut profile.lines);
+            add(&mut profile.lines, "log_bin", "binlog", "allows replication and point-in-time recovery");
+            add(&mut profile.lines, "server_id", "1", "required by the binary log");
             add(
                 &mut profile.lines,
                 "sync_binlog",
                 "1",
-                "the binary log is on disk before a commit is answered",
+                "syncs the binary log to disk before a commit returns",
             );
-            add(&mut profile.lines, "binlog_format", "ROW", "what both products replicate by");
+            add(&mut profile.lines, "binlog_format", "ROW", "the usual format for replication");
         }
         "steady" => steady(&mut profile, product, series, host, load),
         _ => return None,
@@ -83,20 +84,20 @@ fn moderate(lines: &mut Vec<Line>, pool: u64) {
         lines,
         "innodb_buffer_pool_size",
         &megabytes(pool),
-        "a quarter of the memory, 8 GB at most; the default of 128 MB measures reads",
+        "a quarter of RAM, at most 8 GB; with the default of 128 MB the load measures reads",
     );
     add(
         lines,
         "innodb_io_capacity",
         "2000",
-        "pages a second in the background: flash, not the 200 of a spinning disk",
+        "background writes, in pages per second: for flash, not the 200 of a spinning disk",
     );
-    add(lines, "innodb_io_capacity_max", "4000", "the same when the redo log fills up");
+    add(lines, "innodb_io_capacity_max", "4000", "the limit when the redo log fills up");
 }
 
 fn durable_commits(lines: &mut Vec<Line>) {
-    add(lines, "innodb_flush_log_at_trx_commit", "1", "a commit is on disk before it is answered");
-    add(lines, "innodb_doublewrite", "ON", "a page torn by a power loss is repaired");
+    add(lines, "innodb_flush_log_at_trx_commit", "1", "a commit is on disk before it returns");
+    add(lines, "innodb_doublewrite", "ON", "a page torn by a power failure is repaired");
 }
 
 /// The size of the redo log, by the name that the version has for it.
@@ -106,7 +107,7 @@ fn redo_log(lines: &mut Vec<Line>, product: Product, series: (u32, u32), bytes: 
         add(lines, "innodb_redo_log_capacity", &megabytes(bytes), reason);
     } else if product == Product::Mysql {
         add(lines, "innodb_log_file_size", &megabytes(bytes / 2), reason);
-        add(lines, "innodb_log_files_in_group", "2", "two files of half the redo log each");
+        add(lines, "innodb_log_files_in_group", "2", "two files, half of the redo log each");
     } else {
         add(lines, "innodb_log_file_size", &megabytes(bytes), reason);
     }
@@ -128,7 +129,7 @@ fn steady(
         && database > pool
     {
         profile.cautions.push(format!(
-            "the database ({} MB) does not fit into innodb_buffer_pool_size ({} MB, two fifths of the memory): reads vary \
+            "the database ({} MB) does not fit into innodb_buffer_pool_size ({} MB, 40 % of RAM): reads vary \
              from run to run; use fewer warehouses or a host with more memory",
             database / MIB,
             pool / MIB
@@ -141,14 +142,14 @@ fn steady(
     if redo < needed {
         let holds = redo as f64 * CALM_SHARE / rate.max(1.0);
         profile.cautions.push(format!(
-            "the redo log of a run would take {} MB, and half of the free space is {} MB: pages are flushed in haste after \
-             about {holds:.0} s; make runs shorter or space free",
+            "the redo log of a run needs {} MB, and half of the free space is {} MB: furious flushing starts \
+             after about {holds:.0} s; make runs shorter or free disk space",
             needed / MIB,
             redo / MIB
         ));
     }
     let basis = if load.wal_rate.is_some() {
-        format!("{:.1} MB/s as measured", rate / 1e6)
+        format!("{:.1} MB/s measured", rate / 1e6)
     } else {
         format!("{:.0} MB/s estimated from {} CPUs", rate / 1e6, host.cpus)
     };
@@ -158,14 +159,14 @@ fn steady(
         "innodb_buffer_pool_size",
         &megabytes(pool),
         if load.database.is_some() {
-            "the database and a quarter more, two fifths of the memory at most: no read of the load goes to the disk"
+            "the size of the database plus 25 %, at most 40 % of RAM: the load does not read from disk"
         } else {
-            "two fifths of the memory: a database of that size is read from memory alone"
+            "40 % of RAM: a database of that size is read from memory only"
         },
     );
     let reason = format!(
-        "no furious flush in the run: {basis} x {:.0} s x {MARGIN} / {CALM_SHARE}, the share that may fill before pages are \
-         flushed for its sake; half of the free space at most",
+        "no furious flushing in the run: {basis} x {:.0} s x {MARGIN} / {CALM_SHARE}, the share of the log \
+         that may fill before flushing starts; at most half of the free space",
         load.seconds
     );
     redo_log(lines, product, series, redo, &reason);
@@ -173,28 +174,33 @@ fn steady(
         lines,
         "innodb_adaptive_flushing_lwm",
         "70",
-        "no flushing for the redo log's sake before 70 % of it are full",
+        "no adaptive flushing until 70 % of the redo log is full",
     );
-    add(lines, "innodb_max_dirty_pages_pct", "90", "pages are not written because many are dirty");
-    add(lines, "innodb_max_dirty_pages_pct_lwm", "0", "nor in advance");
-    add(lines, "innodb_io_capacity", "2000", "what is flushed all the same is flushed evenly");
-    add(lines, "innodb_io_capacity_max", "4000", "no burst beyond twice that");
+    add(lines, "innodb_max_dirty_pages_pct", "90", "a high share of dirty pages does not start flushing");
+    add(lines, "innodb_max_dirty_pages_pct_lwm", "0", "no flushing in advance");
+    add(lines, "innodb_io_capacity", "2000", "the remaining flushing is even");
+    add(lines, "innodb_io_capacity_max", "4000", "bursts of at most twice that rate");
     add(
         lines,
         "innodb_flush_log_at_trx_commit",
         "0",
-        "a commit does not wait for the log, which is written once a second; a crash loses the last of them",
+        "commits do not wait for the redo log, which is flushed once a second; a crash loses the last second",
     );
     add(
         lines,
         "innodb_doublewrite",
         "OFF",
-        "pages are written once; a power loss can tear one, and the data is lost",
+        "pages are written once; a power failure can tear a page and lose the data",
     );
-    add(lines, "skip_log_bin", "ON", "no second log is written and synced");
-    add(lines, "innodb_stats_auto_recalc", "OFF", "no statistics are made anew in the run: plans stay");
-    add(lines, "innodb_buffer_pool_dump_at_shutdown", "OFF", "every start is as cold as the other");
-    add(lines, "innodb_buffer_pool_load_at_startup", "OFF", "the same");
+    add(lines, "skip_log_bin", "ON", "no binary log is written and synced");
+    add(
+        lines,
+        "innodb_stats_auto_recalc",
+        "OFF",
+        "statistics are not recalculated in the run: plans stay the same",
+    );
+    add(lines, "innodb_buffer_pool_dump_at_shutdown", "OFF", "every start is equally cold");
+    add(lines, "innodb_buffer_pool_load_at_startup", "OFF", "every start is equally cold");
 }
 
 #[cfg(test)]

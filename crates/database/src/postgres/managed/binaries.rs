@@ -40,8 +40,8 @@ pub(crate) fn choose(version: Option<u32>) -> Result<Installation> {
         let what = version.map_or_else(String::new, |asked| format!(" {asked}"));
         let there = if majors.is_empty() { "none".to_owned() } else { majors.join(", ") };
         Error::usage(format!("no PostgreSQL{what} server is installed here (found: {there})")).with_help(format!(
-            "install one (Debian, Ubuntu: apt-get install {package}; Fedora: dnf install postgresql-server), put \
-             its bin directory into PATH, or name a running server: --target postgres://user@host/database"
+            "install one (Debian, Ubuntu: apt-get install {package}; Fedora: dnf install postgresql-server), \
+             add its bin directory to PATH, or name a running server: --target postgres://user@host/database"
         ))
     })
 }

@@ -196,7 +196,7 @@ impl Places {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        Err(Error::new(ErrorClass::Timeout, "the managed server does not answer at its socket")
+        Err(Error::new(ErrorClass::Timeout, "the managed server does not answer on its socket")
             .with_help(log_tail(&self.log)))
     }
 
@@ -235,7 +235,7 @@ pub(super) fn up(
     can_work_in(&account, &installation.directory.join("postgres"), "PostgreSQL", &places.directory)?;
     if !places.data.join("PG_VERSION").exists() {
         progress(&format!(
-            "making a PostgreSQL {} instance in {}",
+            "creating a PostgreSQL {} instance in {}",
             installation.major,
             places.directory.display()
         ));
@@ -320,10 +320,10 @@ fn clear_crash(places: &Places, socket: &Path) -> Result<()> {
         while let Some(pid) = any_process(&places.data) {
             if rest == 0 {
                 return Err(Error::usage(format!(
-                    "process {pid} still works in {}, whose server has crashed",
+                    "process {pid} is still working in {}, although its server crashed",
                     places.data.display()
                 ))
-                .with_help("end that process, then start again"));
+                .with_help("end that process and try again"));
             }
             rest -= 1;
             std::thread::sleep(Duration::from_millis(100));

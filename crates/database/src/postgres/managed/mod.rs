@@ -91,13 +91,14 @@ impl Manager {
             Ok(instance) => return Ok(instance),
             Err(error) => error,
         };
-        progress("the server does not start with these settings; putting back what they were");
+        progress("the server does not start with these settings; restoring the old ones");
         self.put_back_stopped(version, before)?;
-        let doing = format!("PostgreSQL {version} does not start with the new settings, which were put back");
+        let doing =
+            format!("PostgreSQL {version} does not start with the new settings; the old ones were restored");
         match self.restart(version, progress) {
             Ok(_) => Err(error.context(&doing)),
             Err(second) => Err(second.context(&format!(
-                "PostgreSQL {version} starts neither with the new settings nor with the old"
+                "PostgreSQL {version} starts neither with the new settings nor with the old ones"
             ))),
         }
     }
@@ -116,7 +117,7 @@ impl Manager {
         let places = Places::new(&self.base, version);
         let account = Account::for_data(&places.data)?;
         places.ready(&account, version, true).ok_or_else(|| {
-            Error::usage(format!("the managed PostgreSQL {version} does not run"))
+            Error::usage(format!("the managed PostgreSQL {version} is not running"))
                 .with_help(format!("start it: kelvin server up --version {version}"))
         })
     }
@@ -143,7 +144,7 @@ impl Manager {
             return Ok(());
         }
         Err(Error::usage(format!("there is no managed PostgreSQL {version}"))
-            .with_help(format!("make it: kelvin server up --version {version}")))
+            .with_help(format!("create it: kelvin server up --version {version}")))
     }
 
     /// Stops the instance of `version`, or all of them; running transactions are rolled back. Returns the major

@@ -28,20 +28,21 @@ impl Profile {
         add(
             "max_wal_size",
             &format!("{wal}MB"),
-            "checkpoints by time, not every few seconds; 4 GB, or a tenth of the free space",
+            "timed checkpoints, not one every few seconds; 4 GB or a tenth of the free space, whichever is \
+            less",
         );
-        add("min_wal_size", "512MB", "log files are reused, not made anew in the measured window");
+        add("min_wal_size", "512MB", "WAL files are recycled, not created, in the measured window");
+        add("checkpoint_timeout", "15min", "fewer full-page images; longer runs contain checkpoints");
         add(
-            "checkpoint_timeout",
-            "15min",
-            "fewer full page images; a run longer than this contains checkpoints",
+            "checkpoint_completion_target",
+            "0.9",
+            "spreads a checkpoint's writes (the default since PostgreSQL 14)",
         );
-        add("checkpoint_completion_target", "0.9", "spreads a checkpoint's writes (the default since 14)");
         add("random_page_cost", "1.1", "flash, not spinning disks");
-        add("jit", "off", "short queries gain nothing from compilation");
-        add("fsync", "on", "results without it are of no use to anyone");
-        add("synchronous_commit", "on", "a commit is on disk before it is answered");
-        add("full_page_writes", "on", "a torn page after a power loss can be repaired");
+        add("jit", "off", "short queries gain nothing from JIT compilation");
+        add("fsync", "on", "results without it are of no use");
+        add("synchronous_commit", "on", "a commit is on disk before it returns");
+        add("full_page_writes", "on", "a page torn by a power failure can be repaired");
         Self { name: "default".into(), lines, cautions: Vec::new() }
     }
 
@@ -51,34 +52,35 @@ impl Profile {
         let mut lines = memory(host);
         let wal = (host.disk / 10 / MIB).clamp(1024, 16 * 1024);
         for (name, value, reason) in [
-            ("fsync", "on", "what is written is on disk before it counts as written"),
-            ("synchronous_commit", "on", "a commit is on disk before it is answered"),
-            ("full_page_writes", "on", "a page torn by a power loss is repaired from the log"),
-            ("wal_level", "replica", "a standby could follow, and a backup can be taken"),
+            ("fsync", "on", "writes reach the disk before they are confirmed"),
+            ("synchronous_commit", "on", "a commit is on disk before it returns"),
+            ("full_page_writes", "on", "a page torn by a power failure is repaired from WAL"),
+            ("wal_level", "replica", "allows standbys and base backups"),
             (
                 "data_sync_retry",
                 "off",
-                "after a failed fsync the server recovers from the log, since the kernel may have lost the pages",
+                "after a failed fsync the server recovers from WAL, because the kernel may have dropped the \
+                pages",
             ),
-            ("zero_damaged_pages", "off", "a damaged page is an error, not an empty one"),
+            ("zero_damaged_pages", "off", "a damaged page raises an error instead of reading as empty"),
             (
                 "checkpoint_timeout",
                 "5min",
-                "a crash costs minutes of recovery: runs contain checkpoints, as in production",
+                "crash recovery takes minutes: runs contain checkpoints, as in production",
             ),
             ("checkpoint_completion_target", "0.9", "spreads a checkpoint's writes over its interval"),
             (
                 "max_wal_size",
                 &format!("{wal}MB"),
-                "checkpoints come by time; 16 GB, or a tenth of the free space",
+                "timed checkpoints; 16 GB or a tenth of the free space, whichever is less",
             ),
-            ("min_wal_size", "1GB", "log files are reused"),
-            ("autovacuum", "on", "dead rows are taken away while the load runs"),
-            ("bgwriter_lru_maxpages", "100", "the background writer works (PostgreSQL's default)"),
-            ("log_checkpoints", "on", "the log tells what fell into a run"),
-            ("huge_pages", "try", "huge pages where the kernel has them (PostgreSQL's default)"),
+            ("min_wal_size", "1GB", "WAL files are recycled"),
+            ("autovacuum", "on", "dead rows are removed during the load"),
+            ("bgwriter_lru_maxpages", "100", "the background writer is active (PostgreSQL's default)"),
+            ("log_checkpoints", "on", "the log shows what happened during a run"),
+            ("huge_pages", "try", "huge pages if the kernel has them (PostgreSQL's default)"),
             ("random_page_cost", "1.1", "flash, not spinning disks"),
-            ("jit", "off", "short queries gain nothing from compilation"),
+            ("jit", "off", "short queries gain nothing from JIT compilation"),
         ] {
             lines.push(Line::new(name, value, reason));
         }
@@ -97,8 +99,8 @@ impl Profile {
             && database > buffers
         {
             cautions.push(format!(
-                "the database ({} MB) does not fit into shared_buffers ({} MB, two fifths of the memory): reads from outside \
-                 vary from run to run; use fewer warehouses or a host with more memory",
+                "the database ({} MB) does not fit into shared_buffers ({} MB, 40 % of RAM): reads from \
+                 outside vary from run to run; use fewer warehouses or a host with more memory",
                 database / MIB,
                 buffers / MIB
             ));
@@ -112,17 +114,17 @@ impl Profile {
         if wal < wanted {
             let holds = wal as f64 / (1.0 + COMPLETION) / rate.max(1.0);
             cautions.push(format!(
-                "the log of a run would take {} MB, and half of the free space is {} MB: a checkpoint falls into the run \
-                 after about {holds:.0} s; make runs shorter or space free",
+                "the WAL of a run needs {} MB, and half of the free space is {} MB: a checkpoint starts in \
+                 the run after about {holds:.0} s; make runs shorter or free disk space",
                 wanted / MIB,
                 wal / MIB
             ));
         }
         let kept = (volume as u64).clamp(GIB.min(wal), wal);
         let basis = match load.wal_rate {
-            Some(rate) => format!("{:.1} MB/s as measured", rate / 1e6),
+            Some(rate) => format!("{:.1} MB/s measured", rate / 1e6),
             None => format!(
-                "{:.0} MB/s estimated from {} CPUs (a stored run's with --for RUN)",
+                "{:.0} MB/s estimated from {} CPUs (--for RUN uses a stored run's rate)",
                 rate / 1e6,
                 host.cpus
             ),
@@ -139,31 +141,31 @@ impl Profile {
             "shared_buffers",
             &mb(buffers),
             if load.database.is_some() {
-                "the database and a quarter more, two fifths of the memory at most: it fits here and in the page cache"
+                "the size of the database plus 25 %, at most 40 % of RAM: it fits here and in the page cache"
             } else {
-                "two fifths of the memory: a database of that size fits here and once more in the page cache"
+                "40 % of RAM: a database of that size fits here and again in the page cache"
             },
         );
         add(
             "effective_cache_size",
             &mb(host.memory / 4 * 3),
-            "three quarters of the memory: what the planner may expect in caches",
+            "75 % of RAM: what the planner may assume to be cached",
         );
         add(
             "huge_pages",
             if huge { "on" } else { "off" },
             if huge {
-                "enough are reserved; 'try' would take them in one run and not in the next"
+                "enough are reserved; with 'try', runs may differ"
             } else {
-                "not enough are reserved; 'try' would take what the kernel happens to have. A factor for a study"
+                "not enough are reserved; with 'try', runs may differ. Test it as a factor of a study"
             },
         );
         add(
             "max_wal_size",
             &mb(wal),
             &format!(
-                "no checkpoint in the run: {basis} × {:.0} s × {MARGIN} × {:.1}, since a checkpoint begins at max_wal_size / \
-                 (1 + checkpoint_completion_target); half of the free space at most",
+                "no checkpoint in the run: {basis} × {:.0} s × {MARGIN} × {:.1}, because a checkpoint starts \
+                 at max_wal_size / (1 + checkpoint_completion_target); at most half of the free space",
                 load.seconds,
                 1.0 + COMPLETION
             ),
@@ -171,48 +173,48 @@ impl Profile {
         add(
             "min_wal_size",
             &mb(kept),
-            "the log of a whole run: from the second run on its files are reused, not made anew in the window",
+            "the WAL of a whole run: from the second run on, files are recycled, not created, in the window",
         );
         add(
             "checkpoint_timeout",
             &format!("{timeout}min"),
-            "no checkpoint by time in the run, which begins after one",
+            "no timed checkpoint in the run, which starts after a checkpoint",
         );
         add(
             "checkpoint_completion_target",
             &COMPLETION.to_string(),
-            "spreads the writes of a checkpoint that comes all the same",
+            "spreads the writes of a checkpoint that occurs anyway",
         );
-        add("log_checkpoints", "on", "the log tells when one came all the same");
+        add("log_checkpoints", "on", "the log shows a checkpoint that occurs anyway");
         add("autovacuum", "off", "no vacuum in the run: tables are vacuumed and analyzed before it");
         add(
             "log_autovacuum_min_duration",
             "0",
-            "the log tells of one that came all the same, against wraparound",
+            "the log shows an autovacuum that occurs anyway, to prevent wraparound",
         );
         add("bgwriter_lru_maxpages", "0", "no background writes in the run");
         add("bgwriter_flush_after", "0", "no background flushes in the run");
-        add("fsync", "off", "the processor is the limit, not the disk; a crash of the host loses the data");
-        add("synchronous_commit", "off", "a commit does not wait for the log");
+        add("fsync", "off", "the CPU is the limit, not the disk; a crash of the host loses the data");
+        add("synchronous_commit", "off", "commits do not wait for WAL");
         add(
             "full_page_writes",
             "off",
-            "protects nothing without fsync; its burst after the checkpoint before each run would fade through the window",
+            "useless without fsync; full-page images after each run's checkpoint would skew the window",
         );
         add(
             "max_parallel_workers_per_gather",
             "0",
-            "a statement does not depend on whether another has the workers",
+            "a statement's speed does not depend on free parallel workers",
         );
-        add("work_mem", &mb(work_memory), "no sort of the load goes to disk");
-        add("maintenance_work_mem", &mb(maintenance), "indexes and vacuum between runs are quick");
-        add("random_page_cost", "1.1", "everything is in memory, or on flash");
+        add("work_mem", &mb(work_memory), "the load's sorts do not spill to disk");
+        add("maintenance_work_mem", &mb(maintenance), "speeds up index builds and vacuum between runs");
+        add("random_page_cost", "1.1", "all data is in memory or on flash");
         add(
             "cpu_tuple_cost",
             "0.03",
-            "rows cost more: plans that read few of them stay, whatever sample ANALYZE draws",
+            "makes rows cost more: plans that read few rows stay, whatever sample ANALYZE takes",
         );
-        add("jit", "off", "short queries gain nothing from compilation");
+        add("jit", "off", "short queries gain nothing from JIT compilation");
         Self { name: "steady".into(), lines, cautions }
     }
 
@@ -247,12 +249,12 @@ fn memory(host: HostResources) -> Vec<Line> {
         Line::new(
             "shared_buffers",
             format!("{shared}MB"),
-            "a quarter of the memory, 8 GB at most; the default of 128 MB measures the kernel's cache",
+            "a quarter of RAM, at most 8 GB; the default of 128 MB measures the kernel's cache",
         ),
         Line::new(
             "effective_cache_size",
             format!("{cache}MB"),
-            "three quarters of the memory: what the planner may expect in caches",
+            "75 % of RAM: what the planner may assume to be cached",
         ),
     ]
 }
@@ -306,7 +308,7 @@ mod tests {
         assert!(steady.cautions[0].contains("does not fit"));
         assert_eq!(value(&steady, "checkpoint_timeout"), "60min");
         let reason = &steady.lines.iter().find(|line| line.name == "max_wal_size").unwrap().reason;
-        assert!(reason.contains("95.0 MB/s as measured × 420 s"), "{reason}");
+        assert!(reason.contains("95.0 MB/s measured × 420 s"), "{reason}");
     }
 
     #[test]

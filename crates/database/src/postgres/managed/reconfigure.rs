@@ -35,7 +35,7 @@ pub(super) fn running(
         }
     };
     drop(session);
-    progress(&format!("restarting PostgreSQL {} for {}", instance.major(), waiting.join(", ")));
+    progress(&format!("restarting PostgreSQL {} to apply {}", instance.major(), waiting.join(", ")));
     restart(places, account, &instance, old, progress)
 }
 
@@ -52,11 +52,11 @@ fn restart(
         Ok(instance) => return Ok(instance),
         Err(error) => error,
     };
-    progress("the server does not start with these settings; putting back what they were");
+    progress("the server does not start with these settings; restoring the old ones");
     places.write_configuration(account, old)?;
     instance::start_as_it_is(places, account, major, &mut |_| ())
-        .map_err(|second| second.context("starts neither with the new settings nor with the old"))?;
-    Err(error.context("it does not start with the new settings, which were put back"))
+        .map_err(|second| second.context("starts neither with the new settings nor with the old ones"))?;
+    Err(error.context("it does not start with the new settings; the old ones were restored"))
 }
 
 /// Makes the server read its files; returns the names of the settings that wait for a restart. A value that the server
@@ -72,7 +72,7 @@ fn read_again(session: &mut dyn Session) -> Result<Vec<String>> {
     )?;
     if !rows.is_empty() {
         let (name, error) = (rows.text(0, 1)?, rows.text(0, 2)?);
-        return Err(Error::usage(format!("the server refuses the setting {name}: {error}")));
+        return Err(Error::usage(format!("the server rejects the setting {name}: {error}")));
     }
     reload(session)?;
     let rows = session.query("SELECT name FROM pg_settings WHERE pending_restart ORDER BY name")?;
@@ -89,14 +89,14 @@ fn others_at_work(session: &mut dyn Session) -> Result<()> {
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    Err(Error::usage("the profile needs a restart of the server, and others work on it")
+    Err(Error::usage("the profile needs a server restart, and other sessions are active")
         .with_help("end their sessions first, or stop the server: kelvin server down"))
 }
 
 /// Puts `postgresql.auto.conf` of a stopped instance back.
 pub(super) fn put_back_stopped(places: &Places, account: &Account, before: &PreviousSettings) -> Result<()> {
     if super::postmaster::running(&places.data).is_some() {
-        return Err(Error::usage("the managed server runs; its settings are put back by itself"));
+        return Err(Error::usage("the managed server is running; it restores its settings itself"));
     }
     let file = places.data.join("postgresql.auto.conf");
     let text = std::fs::read_to_string(&file).map_err(|error| io_error(&file, &error))?;

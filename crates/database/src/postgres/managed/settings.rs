@@ -18,27 +18,23 @@ const MIB: u64 = 1 << 20;
 /// What every managed server has, whatever its profile.
 fn common(host: HostResources, socket_directory: &Path, port: u16) -> Vec<Line> {
     let mut lines = vec![
-        Line::new(
-            "listen_addresses",
-            "",
-            "reached through its unix socket only, which only its user and root can open",
-        ),
-        Line::new("unix_socket_directories", socket_directory.to_string_lossy(), "a directory of its own"),
-        Line::new("port", port.to_string(), "only a part of the socket's name"),
-        Line::new("max_connections", "2200", "one connection a virtual user, and some"),
+        Line::new("listen_addresses", "", "local socket only, which only its user and root can open"),
+        Line::new("unix_socket_directories", socket_directory.to_string_lossy(), "a private directory"),
+        Line::new("port", port.to_string(), "part of the socket's name only"),
+        Line::new("max_connections", "2200", "one connection per virtual user, plus a reserve"),
     ];
     if host.shared < 256 * MIB {
         lines.push(Line::new(
             "dynamic_shared_memory_type",
             "mmap",
-            "/dev/shm is too small for parallel queries (a container)",
+            "/dev/shm is too small for parallel queries (container)",
         ));
     }
     if host.statements {
         lines.push(Line::new(
             "shared_preload_libraries",
             "pg_stat_statements",
-            "counts time and pages by statement; a fraction of a microsecond for each",
+            "statistics per statement; costs a fraction of a microsecond each",
         ));
     }
     lines
@@ -54,8 +50,8 @@ pub(crate) fn section(
     extra: &[(&str, &str)],
 ) -> Result<String> {
     let mut text = format!(
-        "{BEGIN}\n# Written by kelvin whenever it starts this PostgreSQL {major}; changes here are lost.\n\
-         # Put your own settings below the end of this section: the last one counts.\n"
+        "{BEGIN}\n# Kelvin writes this section whenever it starts this PostgreSQL {major}; changes here are \
+         lost.\n# Add your own settings below it: the last value of a setting applies.\n"
     );
     for line in common(host, socket_directory, port) {
         let _ = writeln!(text, "# {}\n{} = {}", line.reason, line.name, quoted(&line.value)?);
@@ -69,7 +65,7 @@ pub(crate) fn section(
         if name.is_empty() || !name.chars().all(is_name) {
             return Err(Error::usage(format!("{name:?} is not the name of a PostgreSQL setting")));
         }
-        let _ = writeln!(text, "# asked for\n{name} = {}", quoted(value)?);
+        let _ = writeln!(text, "# set by option\n{name} = {}", quoted(value)?);
     }
     text.push_str(END);
     text.push('\n');

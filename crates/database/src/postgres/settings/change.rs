@@ -40,7 +40,7 @@ pub fn before(session: &mut dyn Session, names: &[&str]) -> Result<PreviousSetti
             "SELECT lower(name), coalesce(setting, '') FROM pg_file_settings \
              WHERE sourcefile LIKE '%/postgresql.auto.conf' AND name IS NOT NULL ORDER BY seqno",
         )
-        .map_err(|error| error.context("cannot read what the server's files set"))?;
+        .map_err(|error| error.context("cannot read which settings the server's files contain"))?;
     let mut settings = Vec::with_capacity(names.len());
     for name in names {
         let mut value = None;
@@ -70,7 +70,9 @@ pub fn change(session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Ve
             let error = error.context(&format!("cannot set {name} to {value:?}"));
             return Err(match put_back(session, &old) {
                 Ok(_) => error,
-                Err(second) => error.with_help(format!("nor put back what was set before it: {second}")),
+                Err(second) => {
+                    error.with_help(format!("the previous values could not be restored either: {second}"))
+                }
             });
         }
     }
@@ -87,7 +89,7 @@ pub fn put_back(session: &mut dyn Session, before: &PreviousSettings) -> Result<
             Some(value) => set(name, value)?,
             None => format!("ALTER SYSTEM RESET {}", identifier(name)),
         };
-        session.run(&command).map_err(|error| error.context(&format!("cannot put {name} back")))?;
+        session.run(&command).map_err(|error| error.context(&format!("cannot restore {name}")))?;
     }
     reload(session)?;
     let names: Vec<&str> = before.settings.iter().map(|one| one.name.as_str()).collect();
@@ -125,8 +127,8 @@ pub(crate) fn reload(session: &mut dyn Session) -> Result<()> {
     let until = Instant::now() + RELOAD;
     while at(session)? == old {
         if Instant::now() > until {
-            return Err(Error::new(ErrorClass::Timeout, "the server does not read its settings again")
-                .with_help("its log says why: a mistake in one of its files"));
+            return Err(Error::new(ErrorClass::Timeout, "the server did not reload its configuration")
+                .with_help("see the server log: one of its configuration files has an error"));
         }
         std::thread::sleep(Duration::from_millis(5));
     }

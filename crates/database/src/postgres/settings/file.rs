@@ -13,7 +13,7 @@ const LONGEST: usize = 1 << 20;
 /// [`check_name`] refuses. Names and values are the server's to know.
 pub fn parse(text: &str) -> Result<Vec<Line>> {
     if text.len() > LONGEST {
-        return Err(Error::usage(format!("{} bytes are too many for a file of settings", text.len())));
+        return Err(Error::usage(format!("{} bytes are too many for a settings file", text.len())));
     }
     let mut found: Vec<(usize, Line)> = Vec::new();
     let mut above: Vec<&str> = Vec::new();
@@ -28,12 +28,12 @@ pub fn parse(text: &str) -> Result<Vec<Line>> {
         } else {
             let (name, value, comment) = assignment(line).map_err(refuse)?;
             if ["include", "include_dir", "include_if_exists"].contains(&name.to_ascii_lowercase().as_str()) {
-                return Err(refuse(format!("{name} is not followed; write the settings themselves")));
+                return Err(refuse(format!("{name} is not supported here; write the settings themselves")));
             }
             check_name(name).map_err(|error| refuse(error.message().to_owned()))?;
             let twice = found.iter().find(|(_, other)| other.name.eq_ignore_ascii_case(name));
             if let Some((first, _)) = twice {
-                return Err(refuse(format!("{name} is there twice, first in line {first}")));
+                return Err(refuse(format!("{name} is set twice, first in line {first}")));
             }
             let reason = if comment.is_empty() { above.join(" ") } else { comment.to_owned() };
             found.push((number, Line { name: name.into(), value, reason: reason.trim().into() }));
@@ -74,7 +74,7 @@ fn assignment(line: &str) -> std::result::Result<(&str, String, &str), String> {
     match comment.strip_prefix('#') {
         Some(comment) => Ok((name, value, comment.trim())),
         _ => Err(format!(
-            "{:?} stands after the value of {name}; a value with blanks or signs is quoted: '…'",
+            "{:?} follows the value of {name}; put a value with spaces or special characters in quotes: '…'",
             shortened(comment)
         )),
     }
@@ -154,15 +154,15 @@ mod tests {
             ("\nfsync", "line 2: fsync has no value"),
             ("fsync =", "line 1: fsync has no value"),
             ("fsync = # x", "line 1: fsync has no value"),
-            ("fsync=on\n\nFSYNC=off", "line 3: FSYNC is there twice, first in line 1"),
+            ("fsync=on\n\nFSYNC=off", "line 3: FSYNC is set twice, first in line 1"),
             ("a = 'x", "line 1: the value of a has no closing quote"),
             ("a = 'x\\", "line 1: the value of a has no closing quote"),
-            ("a = 1 2", "line 1: \"2\" stands after the value of a"),
-            ("a = $b", "line 1: \"$b\" stands after the value of a"),
+            ("a = 1 2", "line 1: \"2\" follows the value of a"),
+            ("a = $b", "line 1: \"$b\" follows the value of a"),
             ("= 1", "line 1: \"= 1\" does not begin with the name"),
             ("a;b = 1", "line 1: \";b = 1\" after a is neither"),
-            ("include 'x.conf'", "line 1: include is not followed"),
-            ("a = 1\nport = 1", "line 2: port says where the server is"),
+            ("include 'x.conf'", "line 1: include is not supported here"),
+            ("a = 1\nport = 1", "line 2: port defines where the server is"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.message().starts_with(expected), "{text:?}: {error}");

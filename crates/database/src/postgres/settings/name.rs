@@ -30,7 +30,7 @@ pub fn check_name(name: &str) -> Result<()> {
     let lower = name.to_ascii_lowercase();
     if PLACES.contains(&lower.as_str()) {
         return Err(Error::usage(format!(
-            "{lower} says where the server is and what it is made of; it is not changed"
+            "{lower} defines where the server is or how it was built; kelvin does not change it"
         )));
     }
     let secret = ["password", "passphrase", "conninfo", "secret"];
@@ -39,7 +39,7 @@ pub fn check_name(name: &str) -> Result<()> {
         || (secret.iter().any(|word| lower.contains(word)) && lower != "password_encryption")
     {
         return Err(Error::usage(format!(
-            "{lower} holds a command or a secret, which kelvin neither changes nor keeps"
+            "{lower} contains a command or a secret; kelvin neither changes nor stores it"
         )));
     }
     Ok(())

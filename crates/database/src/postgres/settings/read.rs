@@ -42,7 +42,7 @@ pub fn read(session: &mut dyn Session, names: &[&str]) -> Result<Vec<CurrentSett
     for name in names {
         if !found.iter().any(|one| one.name.eq_ignore_ascii_case(name)) {
             return Err(Error::usage(format!("the server has no setting {name}"))
-                .with_help("a module's settings are there only while it is loaded"));
+                .with_help("a module's settings exist only while the module is loaded"));
         }
     }
     Ok(found)

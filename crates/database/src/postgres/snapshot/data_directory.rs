@@ -97,7 +97,8 @@ impl DataDirectories {
             if running(&self.data()).is_some() {
                 Err(Error::new(
                     ErrorClass::LockNotAvailable,
-                    "another kelvin started the server while it was to be copied; nothing was changed",
+                    "another kelvin process started the server before it could be copied; nothing was \
+                    changed",
                 ))
             } else {
                 self.must_be_clean().and_then(|()| work(self, job))
@@ -105,7 +106,7 @@ impl DataDirectories {
         };
         let started = on_cpus(cpus.as_ref(), || self.manager.up(Some(self.major), &mut |_| ()));
         let outcome = outcome?;
-        started.map_err(|error| error.context("the files are in place, and the server does not start"))?;
+        started.map_err(|error| error.context("the files were restored, but the server does not start"))?;
         Ok(outcome)
     }
 
@@ -127,10 +128,10 @@ impl DataDirectories {
         const PROGRAM: &str = "pg_controldata";
         let directory = program::directory(self.major, self.major, &[PROGRAM]).ok_or_else(|| {
             Error::usage(format!(
-                "a copy of the files needs {PROGRAM} of PostgreSQL {}, which is not here",
+                "copying the files needs {PROGRAM} of PostgreSQL {}, which is not installed here",
                 self.major
             ))
-            .with_help("choose another way: --reset template")
+            .with_help("choose another method: --reset template")
         })?;
         let account = Account::for_data(&self.data())?;
         let mut command = account.command(&directory.join(PROGRAM), Path::new("/"));
@@ -144,7 +145,7 @@ impl DataDirectories {
         values
             .find(|(key, _)| *key == name)
             .map(|(_, value)| value.trim().to_owned())
-            .ok_or_else(|| Error::new(ErrorClass::Server, format!("pg_controldata tells no {name:?}")))
+            .ok_or_else(|| Error::new(ErrorClass::Server, format!("pg_controldata does not report {name:?}")))
     }
 
     /// Bytes that a copy takes: the log but for one segment stays.
@@ -271,7 +272,7 @@ impl SnapshotStore for DataDirectories {
         check_name(&about.name)?;
         about.must_be_sealed(self.seal(&about.name)?)?;
         self.must_fit(about.bytes)?;
-        job.go_on("the server's data are as they were")?;
+        job.go_on("the server's data are unchanged")?;
         let new = self.data().with_file_name("data.restoring");
         let restored = self.at_rest(job, |this, job| {
             let copied = this.copy(&this.copy_of(&about.name), &new, "MB restored", job);
@@ -280,7 +281,7 @@ impl SnapshotStore for DataDirectories {
                 let _ = remove(&new);
             })
         });
-        restored.map_err(interrupted_as("the server's data are as they were", job))?;
+        restored.map_err(interrupted_as("the server's data are unchanged", job))?;
         Ok(RestoreResult { how: self.words().into(), bytes: about.bytes })
     }
 
@@ -323,10 +324,11 @@ fn no_links(data: &Path) -> Result<()> {
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
                 return Err(Error::usage(format!(
-                    "{} leads out of the data directory, and a copy of the files would leave out what is there",
+                    "{} points outside the data directory, and a copy of the files would not include its \
+                    target",
                     entry.path().display()
                 ))
-                .with_help("choose another way: --reset template, --reset dump"));
+                .with_help("choose another method: --reset template, --reset dump"));
             }
         }
     }

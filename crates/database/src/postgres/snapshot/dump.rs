@@ -50,7 +50,7 @@ impl Dumps {
                 "a dump needs pg_dump and pg_restore of PostgreSQL {major} or newer on this host"
             ))
             .with_help(format!(
-                "install them (Debian: apt-get install postgresql-client-{major}), or --reset reload"
+                "install them (Debian: apt-get install postgresql-client-{major}), or use --reset reload"
             ))
         })?;
         let mut command = Command::new(directory.join(program));
@@ -139,7 +139,7 @@ impl SnapshotStore for Dumps {
         check_name(&about.name)?;
         let data = self.data(&about.name);
         about.must_be_sealed(files::seal(&data)?)?;
-        job.go_on("the database is as it was")?;
+        job.go_on("the database is unchanged")?;
         let jobs = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         let mut restore = self.command("pg_restore")?;
         restore.args(["--clean", "--if-exists", "--exit-on-error", "--jobs", &jobs.to_string(), "--dbname"]);
@@ -154,7 +154,7 @@ impl SnapshotStore for Dumps {
             (job.progress)("MB restored", done.min(total), total);
         });
         restored.map_err(|error| {
-            let state = "the database is restored in part; restore it again before it is used";
+            let state = "the database is only partly restored; restore it again before you use it";
             if (job.stop)() { stopped(state) } else { error.with_help(state) }
         })?;
         Ok(RestoreResult { how: format!("pg_restore with {jobs} jobs"), bytes: about.bytes })

@@ -53,7 +53,7 @@ fn in_use(database: Option<&str>, others: &[String]) -> Error {
         ErrorClass::LockNotAvailable,
         format!("{what} is in use by {}; nothing was changed", others.join(", ")),
     )
-    .with_help("end these sessions, then try again: kelvin ends nobody else's")
+    .with_help("end these sessions and try again: kelvin does not end other clients' sessions")
 }
 
 #[cfg(test)]

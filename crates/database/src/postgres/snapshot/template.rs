@@ -81,9 +81,8 @@ impl Templates {
                 Err(error) => first = first.or(Some(error)),
             }
         }
-        let error = first.unwrap_or_else(|| Error::usage("there is no other database"));
-        Err(error
-            .context("a copy by template needs a session with another database of the server (postgres)"))
+        let error = first.unwrap_or_else(|| Error::usage("the server has no other database"));
+        Err(error.context("a template copy needs a connection to another database of the server (postgres)"))
     }
 
     /// Keeps every other kelvin from doing the same on this server, for as long as the session lives.
@@ -99,8 +98,11 @@ impl Templates {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(Error::new(ErrorClass::LockNotAvailable, "another kelvin saves or restores on this server")
-            .with_help("wait until it has ended"))
+        Err(Error::new(
+            ErrorClass::LockNotAvailable,
+            "another kelvin process is saving or restoring on this server",
+        )
+        .with_help("wait until it has ended"))
     }
 
     /// Runs what copies a database, telling how much of it is there, and cancelling it when asked to stop.
@@ -128,7 +130,7 @@ impl Templates {
             progress(what, done.min(bytes) / 1_000_000, bytes / 1_000_000);
         });
         match copied {
-            Err(_) if asked => Err(stopped("the database is as it was")),
+            Err(_) if asked => Err(stopped("the database is unchanged")),
             other => other.map_err(|error| self.explained(error)),
         }
     }
@@ -137,14 +139,16 @@ impl Templates {
         let database = &self.config.database;
         match error.code().0.as_str() {
             INSUFFICIENT_PRIVILEGE => error.with_help(format!(
-                "a copy by template needs a role that may make databases and owns this one: ALTER ROLE {} CREATEDB; ALTER \
-                 DATABASE {} OWNER TO {}; or choose another way: --reset dump, --reset reload",
+                "a template copy needs a role that can create databases and owns this one: ALTER ROLE {} \
+                 CREATEDB; ALTER DATABASE {} OWNER TO {}; or choose another method: --reset dump, --reset \
+                 reload",
                 quote(&self.config.user),
                 quote(database),
                 quote(&self.config.user)
             )),
             OBJECT_IN_USE => error.with_help(
-                "somebody connected meanwhile; the database is as it was. End those sessions, then try again",
+                "another session connected meanwhile; the database is unchanged. End that session and try \
+                again",
             ),
             _ => error,
         }
@@ -208,7 +212,7 @@ impl Templates {
     fn must_fit(&self, session: &mut dyn Session, bytes: u64) -> Result<()> {
         let directory = data_directory(session, &self.config);
         let free = directory.as_deref().and_then(files::free_bytes);
-        must_fit(bytes, free, "where the server keeps its data")
+        must_fit(bytes, free, "in the server's data directory")
     }
 }
 
@@ -280,7 +284,7 @@ impl SnapshotStore for Templates {
         sessions::must_be_alone(session, Some(&self.config.database))?;
         self.clear(session)?;
         self.must_fit(session, about.bytes)?;
-        job.go_on("the database is as it was")?;
+        job.go_on("the database is unchanged")?;
         let (new, old) = (self.unfinished(), self.outgoing());
         let how = self.create(session, (&new, &from), ("MB restored", about.bytes), job)?;
         let database = quote(&self.config.database);
@@ -303,7 +307,7 @@ impl SnapshotStore for Templates {
         }
         // Its pages in the server's buffers go with it, unwritten.
         Self::drop_database(session, &old).map_err(|error| {
-            error.context(&format!("the data is restored; its old content stays as {old:?}"))
+            error.context(&format!("the data is restored; its old content remains in database {old:?}"))
         })?;
         Ok(RestoreResult { how: how.into(), bytes: about.bytes })
     }
@@ -317,7 +321,7 @@ impl SnapshotStore for Templates {
 
 fn size(session: &mut dyn Session, database: &str) -> Result<u64> {
     let size = session.query(&format!("SELECT pg_database_size({})", literal(database)))?.int(0, 0)?;
-    u64::try_from(size).map_err(|_| Error::protocol("the server tells a negative size"))
+    u64::try_from(size).map_err(|_| Error::protocol("the server reports a negative size"))
 }
 
 fn data_directory(session: &mut dyn Session, config: &Config) -> Option<PathBuf> {

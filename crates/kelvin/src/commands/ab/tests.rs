@@ -65,7 +65,7 @@ fn a_change_is_told_with_all_that_speaks_for_and_against_it() {
             &plan,
             &AbSummary::of(&plan, &all),
             &differs,
-            "auto: every run begins from the same data",
+            "auto: every run starts with the same data",
             false
         )
     );

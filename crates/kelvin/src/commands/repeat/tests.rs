@@ -29,7 +29,7 @@ fn a_yes_has_everything_that_makes_it_one() {
     );
     insta::assert_snapshot!(
         "repeats_yes",
-        page(&plan, &RepeatSummary::of(&plan, &all), "template: every run begins from the same data")
+        page(&plan, &RepeatSummary::of(&plan, &all), "template: every run starts with the same data")
     );
 }
 
@@ -73,12 +73,12 @@ fn a_group_says_whether_its_runs_began_alike() {
     let side = |name: &str, how| (name.to_owned(), how);
     let words = |sides: &[(String, Option<StartingData>)]| groups::describe_resets(sides, "WRITE THIS");
     let auto = Some(StartingData::Reset(ResetMethod::Auto));
-    assert_eq!(words(&[side("A", auto), side("B", auto)]), "auto: every run begins from the same data");
+    assert_eq!(words(&[side("A", auto), side("B", auto)]), "auto: every run starts with the same data");
     let none = words(&[side("", Some(StartingData::Left))]);
     assert!(none.starts_with("none: ") && none.contains("WRITE THIS"), "{none}");
     let mixed = words(&[side("A", auto), side("B", Some(StartingData::Left)), side("A'", auto)]);
     assert!(mixed.contains("(A: auto, B: none, A': auto)") && mixed.contains("WRITE THIS"), "{mixed}");
-    assert!(words(&[side("", Some(StartingData::Made))]).contains("makes its data anew"));
+    assert!(words(&[side("", Some(StartingData::Made))]).contains("builds its data"));
     assert!(words(&[side("", None)]).starts_with("not known"));
     assert_eq!(words(&[]), "no run was made");
 }

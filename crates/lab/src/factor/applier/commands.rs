@@ -16,7 +16,7 @@ impl Applier {
                 && let Some(undo) = &pair.undo
             {
                 self.at_home(|_| shell::run(undo))
-                    .map_err(|why| not_taken(factor, level, format!("the undo of {old:?}: {why}")))?;
+                    .map_err(|why| not_taken(factor, level, format!("undoing {old:?}: {why}")))?;
             }
             if let Some(journal) = &mut self.journal {
                 journal.undone(number)?;

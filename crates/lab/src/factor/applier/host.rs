@@ -59,7 +59,7 @@ impl Applier {
         if cpus::astray(pid, wanted)?.is_none() {
             return Ok(());
         }
-        let process = Process::of(pid).ok_or("the server is gone")?;
+        let process = Process::of(pid).ok_or("the server has exited")?;
         let recorded = self.pending().any(
             |change| matches!(change, ReversibleChange::Affinity { process: other, .. } if *other == process),
         );

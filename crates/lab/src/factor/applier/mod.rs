@@ -142,7 +142,7 @@ impl Applier {
         for factor in factors {
             let Some(setting) = cell.0.iter().find(|one| one.factor == factor.name) else {
                 return unusable(format!(
-                    "the cell {:?} says nothing of the factor {:?}",
+                    "the cell {:?} has no level of the factor {:?}",
                     cell.name(),
                     factor.name
                 ));
@@ -150,7 +150,7 @@ impl Applier {
             let Some(level) = factor.level(&setting.level) else {
                 let known = factor.levels().join(", ");
                 return unusable(format!(
-                    "factor {:?} has no level {:?}; it has {known}",
+                    "factor {:?} has no level {:?}; its levels are {known}",
                     factor.name, setting.level
                 ));
             };

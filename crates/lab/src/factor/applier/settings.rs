@@ -60,8 +60,8 @@ impl Applier {
             let (one, _) = &differing[0];
             if server.managed.is_none() && !self.consent.settings {
                 return Err(FactorError::Unusable(format!(
-                    "factor {:?} changes settings of {}, which is not kelvin's own server; allow it with --allow-settings: \
-                     they are put back in the end",
+                    "factor {:?} changes settings of {}, which kelvin does not manage; allow it with \
+                     --allow-settings: the old values are restored at the end",
                     one.factor.name, server.target
                 )));
             }
@@ -75,7 +75,7 @@ impl Applier {
                 not_taken(blamed.0.factor, blamed.0.level, why)
             })?;
             if let Some((one, why)) = server::differing(server, &asked).map_err(told)?.first() {
-                let why = format!("{} was set to {}, and {why}", one.name, one.value);
+                let why = format!("{} was set to {}, but {why}", one.name, one.value);
                 return Err(not_taken(one.factor, one.level, why));
             }
         }
@@ -102,7 +102,7 @@ impl Applier {
         let present = settings::read(&mut *session, &names).map_err(told)?;
         if let (None, Some(one)) = (server.managed, present.iter().find(|one| one.needs_restart())) {
             return Err(format!(
-                "{} changes only when the server is restarted, and {} is not kelvin's own to restart",
+                "{} takes effect only after a restart, and kelvin does not manage {} and cannot restart it",
                 one.name, server.target
             ));
         }
@@ -118,13 +118,13 @@ impl Applier {
         drop(session);
         match server.managed {
             Some(version) if !waiting.is_empty() => {
-                (self.tell)(&format!("restarting PostgreSQL {version} for {}", waiting.join(", ")));
+                (self.tell)(&format!("restarting PostgreSQL {version} to apply {}", waiting.join(", ")));
                 self.at_home(|this| {
                     let manager = this.access.manager().clone();
                     let restarted = manager.restart_or_put_back(version, &before, &mut |_| ());
                     restarted
                         .map(drop)
-                        .map_err(|error| format!("restarted for {}: {error}", waiting.join(", ")))
+                        .map_err(|error| format!("restart to apply {}: {error}", waiting.join(", ")))
                 })
             }
             _ => Ok(()),

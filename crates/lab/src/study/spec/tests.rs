@@ -86,15 +86,15 @@ fn huge_designs_have_a_limit() {
     for (factors, levels, expected) in [
         (11, 2, "more than 1024 cells"),
         (16, 64, "more than 1024 cells"),
-        (17, 2, "17 factors are more than the 16"),
-        (1, 65, "has 65 levels, more than the 64"),
-        (0, 2, "a study varies at least one"),
+        (17, 2, "17 factors are too many; at most 16"),
+        (1, 65, "has 65 levels; at most 64"),
+        (0, 2, "a study needs at least one"),
     ] {
         let error = factorial(factors, levels, "kind = \"factorial\"").unwrap_err();
         assert!(error.contains(expected), "{factors} × {levels}: {error}");
     }
     let error = factorial(10, 2, "kind = \"factorial\"\nblocks = 10 #").unwrap_err();
-    assert!(error.contains("duplicate key") || error.contains("runs, more than"), "{error}");
+    assert!(error.contains("duplicate key") || error.contains("a study may have at most"), "{error}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl<'a> Lexer<'a> {
             b':' => {
                 self.at += 1;
                 match self.name() {
-                    "" => return Err(wrong(start, "a variable's name must follow the colon")),
+                    "" => return Err(wrong(start, "a variable name must follow the colon")),
                     name => Token::Variable(name),
                 }
             }

@@ -45,13 +45,13 @@ pub(super) fn parse(
         }
     }
     if let Some(open) = parser.ifs.last() {
-        return Err(parser.wrong(open.at, "this \\if has no \\endif"));
+        return Err(parser.wrong(open.at, "this \\if has no matching \\endif"));
     }
     if let Some(at) = parser.pipeline {
-        return Err(parser.wrong(at, "this \\startpipeline has no \\endpipeline"));
+        return Err(parser.wrong(at, "this \\startpipeline has no matching \\endpipeline"));
     }
     if parser.steps.is_empty() {
-        return Err(parser.wrong(0, "the script holds no command"));
+        return Err(parser.wrong(0, "the script contains no command"));
     }
     Ok(Script { name: name.to_owned(), steps: parser.steps, pipelines: parser.pipelines })
 }
@@ -151,7 +151,7 @@ impl Parser<'_> {
             "startpipeline" => {
                 none(self)?;
                 if self.pipeline.replace(at).is_some() {
-                    return Err(self.wrong(at, "a pipeline is open already: \\endpipeline must come first"));
+                    return Err(self.wrong(at, "a pipeline is already open: \\endpipeline must come first"));
                 }
                 self.pipelines = true;
                 self.push(at, Command::StartPipeline);
@@ -170,7 +170,9 @@ impl Parser<'_> {
                 self.push_waiting(line, Command::EndPipeline);
                 Ok(())
             }
-            "setrandom" => Err(self.wrong(at, "\\setrandom is gone: write \\set name random(low, high)")),
+            "setrandom" => {
+                Err(self.wrong(at, "\\setrandom is no longer supported: write \\set name random(low, high)"))
+            }
             other => Err(self.wrong(at, format!("unknown meta command \\{other}"))),
         }
     }
@@ -179,21 +181,21 @@ impl Parser<'_> {
         if self.pipeline.is_some() {
             Ok(())
         } else {
-            Err(self.wrong(at, format!("{what} stands outside a pipeline: \\startpipeline must come first")))
+            Err(self.wrong(at, format!("{what} is outside a pipeline: \\startpipeline must come first")))
         }
     }
 
     fn expression(&mut self, line: &Line<'_>, from: usize) -> Result<Expression, ScriptError> {
         let text = line.text_from(from);
         if text.trim().is_empty() {
-            return Err(self.wrong(line.end, format!("\\{} lacks an expression", line.name.text)));
+            return Err(self.wrong(line.end, format!("\\{} needs an expression", line.name.text)));
         }
         expression::parse(text, self.slots).map_err(|error| self.wrong(from + error.at, error.message))
     }
 
     fn set(&mut self, line: &Line<'_>, words: &[Located<'_>]) -> Done {
         let Some(&name) = words.first() else {
-            return Err(self.wrong(line.end, "\\set lacks a variable's name"));
+            return Err(self.wrong(line.end, "\\set needs a variable name"));
         };
         let slot = self.variable_name(name)?;
         let expression = self.expression(line, name.at + name.text.len())?;
@@ -206,7 +208,8 @@ impl Parser<'_> {
             return Err(self.wrong(
                 name.at,
                 format!(
-                    "\"{}\" is no variable name: letters, digits and underscores, no digit first",
+                    "\"{}\" is not a valid variable name: use letters, digits and underscores, and no \
+                    leading digit",
                     name.text
                 ),
             ));
@@ -217,10 +220,10 @@ impl Parser<'_> {
     fn store(&mut self, at: usize, words: &[Located<'_>], all: bool) -> Done {
         let what = if all { "\\aset" } else { "\\gset" };
         if let Some(second) = words.get(1) {
-            return Err(self.wrong(second.at, format!("{what} takes one argument at most")));
+            return Err(self.wrong(second.at, format!("{what} takes at most one argument")));
         }
         if self.pipeline.is_some() {
-            return Err(self.wrong(at, format!("{what} is not possible in a pipeline")));
+            return Err(self.wrong(at, format!("{what} is not allowed in a pipeline")));
         }
         let must_follow = format!("{what} must follow an SQL statement");
         // A branch between the two would make it depend on the way taken.
@@ -243,10 +246,10 @@ impl Parser<'_> {
         let here = self.steps.len();
         let pipeline = self.pipeline;
         let Some(open) = self.ifs.last_mut() else {
-            return Err(self.wrong(at, format!("{what} has no \\if before it")));
+            return Err(self.wrong(at, format!("{what} has no matching \\if")));
         };
         let Some(condition) = open.condition.take() else {
-            return Err(self.wrong(at, format!("{what} stands after \\else")));
+            return Err(self.wrong(at, format!("{what} follows \\else")));
         };
         if open.pipeline != pipeline {
             return Err(self.wrong(at, "a branch must end as many pipelines as it starts"));
@@ -259,7 +262,7 @@ impl Parser<'_> {
 
     fn end_if(&mut self, at: usize) -> Done {
         let Some(open) = self.ifs.pop() else {
-            return Err(self.wrong(at, "\\endif has no \\if before it"));
+            return Err(self.wrong(at, "\\endif has no matching \\if"));
         };
         if open.pipeline != self.pipeline {
             return Err(self.wrong(at, "a branch must end as many pipelines as it starts"));
@@ -280,10 +283,10 @@ impl Parser<'_> {
     fn sleep(&mut self, line: &Line<'_>, words: &[Located<'_>]) -> Done {
         let at = line.name.at;
         let Some(&length) = words.first() else {
-            return Err(self.wrong(at, "\\sleep lacks a time"));
+            return Err(self.wrong(at, "\\sleep needs a time"));
         };
         if let Some(third) = words.get(2) {
-            return Err(self.wrong(third.at, "\\sleep takes a time and a unit, no more"));
+            return Err(self.wrong(third.at, "\\sleep takes only a time and a unit"));
         }
         // "10ms" in one word is as good as in two.
         let split = length.text.find(|c: char| !c.is_ascii_digit()).unwrap_or(length.text.len());
@@ -310,7 +313,8 @@ impl Parser<'_> {
             Duration::Variable { slot, unit }
         } else {
             let micros = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-            let micros = micros.ok_or_else(|| self.wrong(length.at, format!("\"{number}\" is no time")))?;
+            let micros =
+                micros.ok_or_else(|| self.wrong(length.at, format!("\"{number}\" is not a valid time")))?;
             Duration::Fixed(std::time::Duration::from_micros(micros))
         };
         self.push_waiting(line, Command::Sleep(duration));
@@ -320,7 +324,7 @@ impl Parser<'_> {
     fn shell(&mut self, line: &Line<'_>, words: &[Located<'_>], sets: bool) -> Done {
         let at = line.name.at;
         if words.len() + 1 >= MOST_WORDS {
-            return Err(self.wrong(at, format!("too many arguments, {} at most", MOST_WORDS - 2)));
+            return Err(self.wrong(at, format!("too many arguments; at most {} are allowed", MOST_WORDS - 2)));
         }
         let (slot, words) = match words {
             [name, rest @ ..] if sets => (Some(self.variable_name(*name)?), rest),
@@ -332,8 +336,8 @@ impl Parser<'_> {
         if !self.allow_shell {
             return Err(self.wrong(
                 at,
-                "shell commands are refused: allow them with --allow-shell, and where a file holds the run with \
-                 allow-shell = true in it as well",
+                "shell commands are not allowed: allow them with --allow-shell and, if a file contains the \
+                 run, also with allow-shell = true in that file",
             ));
         }
         let words = words

@@ -130,25 +130,18 @@ impl Scanner<'_> {
         let opaque = |length| Ok((length, true));
         match bytes {
             [b'-', b'-', ..] => opaque(rest.find('\n').unwrap_or(rest.len())),
-            [b'/', b'*', ..] => {
-                opaque(comment(bytes).ok_or_else(|| unfinished("the comment that begins here does not end"))?)
+            [b'/', b'*', ..] => opaque(comment(bytes).ok_or_else(|| unfinished("unterminated comment"))?),
+            [b'\'', ..] => opaque(quote(bytes, 0, false).ok_or_else(|| unfinished("unterminated string"))?),
+            [b'e' | b'E', b'\'', ..] if !before.is_some_and(is_identifier) => {
+                opaque(quote(bytes, 1, true).ok_or_else(|| unfinished("unterminated string"))?)
             }
-            [b'\'', ..] => opaque(
-                quote(bytes, 0, false)
-                    .ok_or_else(|| unfinished("the string that begins here does not end"))?,
-            ),
-            [b'e' | b'E', b'\'', ..] if !before.is_some_and(is_identifier) => opaque(
-                quote(bytes, 1, true)
-                    .ok_or_else(|| unfinished("the string that begins here does not end"))?,
-            ),
-            [b'"', ..] => opaque(
-                quote(bytes, 0, false)
-                    .ok_or_else(|| unfinished("the quoted name that begins here does not end"))?,
-            ),
+            [b'"', ..] => {
+                opaque(quote(bytes, 0, false).ok_or_else(|| unfinished("unterminated quoted identifier"))?)
+            }
             [b'$', ..] if !before.is_some_and(is_identifier) => match dollar_tag(rest) {
                 Some(tag) => match rest[tag.len()..].find(tag) {
                     Some(end) => opaque(end + 2 * tag.len()),
-                    None => Err(unfinished("the dollar-quoted string that begins here does not end")),
+                    None => Err(unfinished("unterminated dollar-quoted string")),
                 },
                 None => Ok((1, false)),
             },

@@ -78,7 +78,7 @@ impl Sql {
         }
         if sql.parameters.len() > MOST_PARAMETERS {
             return Err(format!(
-                "the statement has {} variables; at most {MOST_PARAMETERS} are possible",
+                "the statement has {} variables; at most {MOST_PARAMETERS} are allowed",
                 sql.parameters.len()
             ));
         }

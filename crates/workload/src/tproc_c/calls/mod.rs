@@ -149,8 +149,9 @@ pub(crate) fn choose_calls(
         return Err(Error::usage(format!("{whose} stored functions are not in this database"))
             .with_help("build the data with kelvin, or choose --calls pipelined"));
     }
-    let note =
-        format!("{whose} stored functions are not in this database: runs pipelined client SQL instead");
+    let note = format!(
+        "{whose} stored functions are not in this database: the run uses pipelined client SQL instead"
+    );
     Ok((Driven { calls: Calls::Pipelined, ..driven }, vec![note]))
 }
 
@@ -166,16 +167,14 @@ pub(crate) fn possible(
         None => ways.first().copied().ok_or_else(|| not_there(engine, "statements", "statements")),
         Some(calls) if ways.contains(&calls) => Ok(calls),
         Some(Calls::Functions) => Err(not_there(engine, "functions", "stored functions")),
-        Some(Calls::Pipelined) => {
-            Err(not_there(engine, "pipelined", "batches of statements in one round trip"))
-        }
+        Some(Calls::Pipelined) => Err(not_there(engine, "pipelined", "statement batches in one round trip")),
         Some(Calls::Statements) => Err(not_there(engine, "statements", "statements")),
     }
 }
 
 fn not_there(engine: EngineKind, calls: &str, what: &str) -> Error {
-    Error::usage(format!("--calls {calls} is not possible: {engine} has no {what}"))
-        .with_help("choose --calls statements, or leave the option out")
+    Error::usage(format!("--calls {calls} is not possible: {engine} does not support {what}"))
+        .with_help("use --calls statements, or leave out the option")
 }
 
 /// The driver prepares a user on every new connection before it executes; this says that it did not.
@@ -229,7 +228,7 @@ fn paid(rows: &Rows, customer: Customer, done: &mut TransactionDetails) -> Resul
 }
 
 fn customers_of_name(rows: &Rows) -> Result<u64> {
-    count(rows.int(0, 0)?, CUSTOMERS.into(), "customers of a name")
+    count(rows.int(0, 0)?, CUSTOMERS.into(), "customers with one last name")
 }
 
 /// The end of an Order-Status that was one statement. Its rows, one a line or one when the customer has no
@@ -259,15 +258,15 @@ fn status_found(
 
 /// A row that complete data must have is not there.
 fn missing(what: &str) -> Error {
-    Error::new(ErrorClass::Statement, format!("{what} is missing in the database"))
-        .with_help("check the data with `kelvin check tproc-c`, or build it again")
+    Error::new(ErrorClass::Statement, format!("{what} is missing from the database"))
+        .with_help("check the data with `kelvin check tproc-c`, or rebuild them")
 }
 
 /// A count that the server tells. One that cannot be true comes from a broken connection, and must neither
 /// overflow nor reach the audit.
 pub(crate) fn count(told: i64, most: i64, what: &str) -> Result<u64> {
     u64::try_from(told).ok().filter(|_| told <= most).ok_or_else(|| {
-        Error::protocol(format!("the server tells of {told} {what}, where {most} are possible"))
+        Error::protocol(format!("the server reports {told} {what}; at most {most} are possible"))
     })
 }
 

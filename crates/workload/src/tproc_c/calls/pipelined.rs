@@ -164,8 +164,11 @@ impl Execute for Pipelined {
             for row in 0..taken.len() {
                 let number = taken.int(row, 0)?;
                 let line = order.number[..order.len].iter().position(|&n| n == number);
-                let line =
-                    line.ok_or_else(|| kelvin_database::Error::protocol("a line came back changed"))?;
+                let line = line.ok_or_else(|| {
+                    kelvin_database::Error::protocol(
+                        "the server returned an order line with different values",
+                    )
+                })?;
                 let cents = order.quantity[line].saturating_mul(taken.decimal(row, 1, 2)?);
                 amounts[line] = Decimal::new(cents, 2);
                 texts[line] = taken.text(row, 2)?;

@@ -69,7 +69,7 @@ fn classified(error: Error) -> Error {
         let message = error.message().to_owned();
         return Error::new(ErrorClass::Statement, message)
             .with_code(MISSING_STATE)
-            .with_help("check the data with `kelvin check tproc-c`, or build it again");
+            .with_help("check the data with `kelvin check tproc-c`, or rebuild them");
     }
     error
 }

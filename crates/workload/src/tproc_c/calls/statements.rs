@@ -134,7 +134,7 @@ impl OneByOne {
             session.execute(delete, &[home, district, order], &mut self.rows)?;
             if self.rows.affected() == 0 {
                 return Err(missing(
-                    "an order that was found and locked, and so cannot be delivered by anybody else,",
+                    "an order that was found and locked, and which no other session can deliver,",
                 ));
             }
         }

@@ -96,8 +96,8 @@ macro_rules! delivered {
     };
 }
 
-const SWAPPED_AMOUNTS: &str = "not held by HammerDB's routines and loader, which gives delivered lines an amount and no \
-    customer the balance of it";
+const SWAPPED_AMOUNTS: &str = "not met by HammerDB's routines and loader: delivered lines get an amount, but \
+    the customer's balance does not include it";
 
 pub(super) const CONDITIONS: [Condition; 12] = [
     Condition {
@@ -273,7 +273,7 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         example: "'warehouse ' || d_w_id || ', district ' || d_id || ': orders ' || {n:orders} || \
                   ', new_order ' || {n:waiting} || ', deliveries ' || {n:deliveries}",
         not_kept_by_hammerdb: Some(
-            "not held by HammerDB's routines, whose Delivery leaves c_delivery_cnt alone",
+            "not met by HammerDB's routines: their Delivery does not update c_delivery_cnt",
         ),
     },
     Condition {

@@ -63,13 +63,13 @@ fn judge(condition: &Condition, outcome: Result<Rows>) -> CheckLine {
 
 fn read(condition: &Condition, rows: &Rows) -> Result<(bool, String)> {
     if rows.len() != 1 {
-        return Err(Error::protocol(format!("{} rows came back instead of one", rows.len())));
+        return Err(Error::protocol(format!("the query returned {} rows instead of one", rows.len())));
     }
     let (examined, violations) = (rows.int(0, 0)?, rows.int(0, 1)?);
     let what = condition.what;
     Ok(match (examined, violations) {
-        (0, _) => (false, format!("there are no {what} to look at")),
-        (_, 0) => (true, format!("{examined} {what} looked at")),
+        (0, _) => (false, format!("there are no {what} to check")),
+        (_, 0) => (true, format!("{examined} {what} checked")),
         _ => (false, format!("{violations} of {examined} {what} violate it; {}", rows.text(0, 2)?)),
     })
 }

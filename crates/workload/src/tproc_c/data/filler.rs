@@ -66,7 +66,7 @@ impl Filler {
     pub(super) fn texts<const N: usize>(&self) -> Result<[&str; N]> {
         let all = std::str::from_utf8(&self.bytes).ok().filter(|_| self.ends.len() == N);
         let all = all.ok_or_else(|| {
-            Error::usage(format!("the generator wrote {} texts where {N} were due", self.ends.len()))
+            Error::usage(format!("the generator produced {} texts instead of {N}", self.ends.len()))
         })?;
         let mut texts = [""; N];
         let mut start = 0;

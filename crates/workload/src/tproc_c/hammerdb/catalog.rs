@@ -68,11 +68,11 @@ impl Routines {
         let which = match self {
             Self::Functions { ours: false } => "drives HammerDB's stored functions",
             Self::Functions { ours: true } => {
-                "drives stored functions of HammerDB's interface, made by kelvin"
+                "drives stored functions with HammerDB's interface, created by kelvin"
             }
             Self::Procedures(_) => "drives HammerDB's stored procedures",
         };
-        let mut notes = vec![which.into(), "not reproducible: inputs drawn by the server".into()];
+        let mut notes = vec![which.into(), "not reproducible: the server generates the inputs".into()];
         if self.are_hammerdbs() {
             notes.push(DIFFERENCES.into());
         }
@@ -81,10 +81,11 @@ impl Routines {
 }
 
 /// How HammerDB's routines differ from the specification (measured with versions 4.12 and 6.0).
-const DIFFERENCES: &str = "HammerDB's routines differ from the specification, and the self-audit does not judge them by \
-    it: no New-Order is rolled back (the specification: 1 %; such an order is committed with a line of item 100001 \
-    without amount), items are drawn evenly instead of by NURand, a remote line may be one of the home warehouse, \
-    Delivery leaves c_delivery_cnt alone, and half the customers were loaded without an order";
+const DIFFERENCES: &str = "HammerDB's routines deviate from the specification, and the self-audit allows for \
+    it: no New-Order is rolled back (specification: 1 %; such an order is committed with a line for item \
+    100001 without an amount), items are chosen uniformly instead of by NURand, a remote line may use the \
+    home warehouse, Delivery does not update c_delivery_cnt, and half of the customers were loaded without \
+    an order";
 
 /// A routine as the catalog describes it.
 struct Found {
@@ -119,7 +120,7 @@ pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
             (Some(found), None) => procedures.push(Procedure { name, arguments: found.arguments }),
             (Some(_), Some(_)) => return Err(unknown(name, "exists several times as a procedure")),
             (None, _) => {
-                return Err(unknown(name, "is missing, or has other parameters than HammerDB's routine"));
+                return Err(unknown(name, "is missing, or has different parameters from HammerDB's routine"));
             }
         }
     }
@@ -149,12 +150,16 @@ fn check_start(procedure: &Procedure, start: &[&str]) -> Result<()> {
             "integer" => matches!(have.kind.as_str(), "integer" | "smallint" | "bigint"),
             wanted => have.kind == wanted,
         });
-    if fits { Ok(()) } else { Err(unknown(procedure.name, "has other parameters than HammerDB's procedure")) }
+    if fits {
+        Ok(())
+    } else {
+        Err(unknown(procedure.name, "has different parameters from HammerDB's procedure"))
+    }
 }
 
 fn unknown(name: &str, what: &str) -> Error {
     Error::usage(format!("the stored routine {name} {what}"))
-        .with_help("choose --calls statements or --calls pipelined, or build the database again")
+        .with_help("use --calls statements or --calls pipelined, or rebuild the database")
 }
 
 fn read(session: &mut dyn Session, name: &str) -> Result<Vec<Found>> {

@@ -18,7 +18,7 @@ const ROUTINES: [&str; 2] = [include_str!("functions.sql"), include_str!("proced
 pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
     let create = |text| session.run(text);
     let created: Result<()> = ROUTINES.into_iter().try_for_each(create);
-    created.map_err(|error| error.context("creating routines of HammerDB's interface"))
+    created.map_err(|error| error.context("creating routines with HammerDB's interface"))
 }
 
 /// Drops the routines that [`create`] made; HammerDB's own stay.

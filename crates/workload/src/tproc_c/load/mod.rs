@@ -69,7 +69,7 @@ pub(crate) fn build(
         None => options.clone(),
     };
     dialect.build(engine, options, progress, stop).map_err(|error| {
-        let build_again = "whole warehouses that were loaded stay; the same build goes on with the rest";
+        let build_again = "completely loaded warehouses are kept; run the same build again to continue";
         let help = match (resumable(engine, dialect), error.help()) {
             (false, _) => return error,
             (true, None) => build_again.to_string(),
@@ -107,7 +107,7 @@ pub(crate) fn prepare(
         let present = present_tables(session, dialect)?;
         if !present.is_empty() {
             return Err(Error::usage(format!(
-                "the database already has tables that this program did not make: {}",
+                "the database already has tables that Kelvin did not create: {}",
                 present.join(", ")
             ))
             .with_help("remove them or use another database"));
@@ -135,7 +135,7 @@ fn begin(
         describe.iter().try_for_each(|statement| session.run(statement))?;
         create_tables(session, dialect, options, |_| true)
     };
-    change_tables(engine, session, make).map_err(|error| error.context("making the tables"))
+    change_tables(engine, session, make).map_err(|error| error.context("creating the tables"))
 }
 
 /// Makes or drops tables, all or none of them where the engine can.
@@ -182,10 +182,10 @@ pub(crate) fn drop_data(engine: &dyn Engine, dialect: &dyn Dialect) -> Result<()
             .is_some_and(|build| build.metadata.built_by == BuiltBy::Hammerdb);
         return match (present.is_empty(), hammerdb) {
             (true, _) => Ok(()),
-            (false, true) => Err(Error::usage("these data were built by HammerDB and are not removed")
+            (false, true) => Err(Error::usage("HammerDB built these data, and kelvin does not remove them")
                 .with_help("drop them with HammerDB, or drop the database")),
             (false, false) => Err(Error::usage(format!(
-                "these tables were not made by this program and are not removed: {}",
+                "Kelvin did not create these tables and does not remove them: {}",
                 present.join(", ")
             ))),
         };

@@ -29,7 +29,7 @@ pub(crate) fn build(
     stop: &Stop,
 ) -> Result<()> {
     if options.partitions.is_some() && options.foreign_keys {
-        return Err(Error::usage("MySQL and MariaDB have no foreign keys on partitioned tables")
+        return Err(Error::usage("MySQL and MariaDB do not support foreign keys on partitioned tables")
             .with_help("leave out the partitions or the foreign keys"));
     }
     let mut session = engine.connect()?;
@@ -48,7 +48,7 @@ pub(crate) fn build(
         }
         session
             .run(&ddl::create_index(table, index))
-            .map_err(|error| error.context(&format!("making index {}", index.name)))
+            .map_err(|error| error.context(&format!("creating index {}", index.name)))
     })?;
     if options.foreign_keys {
         let keyed: Vec<&Table> = TABLES.iter().filter(|table| !table.foreign_keys.is_empty()).collect();
@@ -57,7 +57,7 @@ pub(crate) fn build(
             make_foreign_keys(session, table, shared)
         })?;
     }
-    procedures::create(session.as_mut()).map_err(|error| error.context("making the routines"))?;
+    procedures::create(session.as_mut()).map_err(|error| error.context("creating the routines"))?;
     pool::run(engine, loaders, &set_up, job("tables analyzed"), &tables, &|session, table, _| {
         // What it has to say comes as a row, and not as an error.
         session.query(&format!("analyze table {}", table.name)).map(drop)
@@ -70,7 +70,7 @@ pub(crate) fn build(
 fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
     if session.query("select database()")?.is_null(0, 0)? {
         return Err(Error::usage("the target names no database")
-            .with_help("write its name behind the host, as in mysql://user@host/name"));
+            .with_help("add its name after the host, as in mysql://user@host/name"));
     }
     Ok(())
 }
@@ -103,7 +103,7 @@ fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Sh
         if found.int(0, 0)? == 0 {
             session
                 .run(&ddl::create_foreign_key(table, key))
-                .map_err(|error| error.context(&format!("making foreign key {}", key.name)))?;
+                .map_err(|error| error.context(&format!("creating foreign key {}", key.name)))?;
         }
     }
     Ok(())

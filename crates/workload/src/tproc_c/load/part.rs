@@ -66,7 +66,7 @@ fn load_table(
     })?;
     let taken = load.finish()?;
     if taken != rows {
-        return Err(Error::protocol(format!("{rows} rows were sent and {taken} arrived")));
+        return Err(Error::protocol(format!("{rows} rows were sent, but {taken} were loaded")));
     }
     shared.add_rows(rows % STRIDE);
     Ok(())

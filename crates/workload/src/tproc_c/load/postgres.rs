@@ -42,7 +42,7 @@ pub(crate) fn build(
         for (name, sql) in ddl::indexes(table, item_first) {
             shared.go_on()?;
             if !exists(session, &format!("pg_catalog.pg_class where oid = to_regclass('{name}')"))? {
-                session.run(&sql).map_err(|error| error.context(&format!("making index {name}")))?;
+                session.run(&sql).map_err(|error| error.context(&format!("creating index {name}")))?;
             }
         }
         Ok(())
@@ -55,7 +55,7 @@ pub(crate) fn build(
         })?;
     }
     functions::create(session.as_mut(), options.profile)
-        .map_err(|error| error.context("making the routines"))?;
+        .map_err(|error| error.context("creating the routines"))?;
     pool::run(engine, loaders, &set_up, job("tables analyzed", 0), &tables, &|session, table, _| {
         session.run(&ddl::vacuum(table)).map_err(|e| e.context(&format!("analyzing table {}", table.name)))
     })?;
@@ -84,7 +84,7 @@ fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Sh
             table.name
         );
         if !exists(session, &from)? {
-            session.run(&sql).map_err(|error| error.context(&format!("making foreign key {name}")))?;
+            session.run(&sql).map_err(|error| error.context(&format!("creating foreign key {name}")))?;
         }
     }
     Ok(())

@@ -23,12 +23,11 @@ pub(crate) fn build(
     stop: &Stop,
 ) -> Result<()> {
     if options.partitions.is_some() {
-        return Err(Error::usage("SQLite has no partitions").with_help("leave out the partitions"));
+        return Err(Error::usage("SQLite does not support partitions").with_help("leave out the partitions"));
     }
     if options.loaders.is_some_and(|loaders| loaders > 1) {
-        return Err(
-            Error::usage("SQLite has one writer and so one loader").with_help("leave out the loaders")
-        );
+        return Err(Error::usage("SQLite allows one writer and therefore one loader")
+            .with_help("leave out the loaders"));
     }
     let Some(missing) = prepare(engine, engine.connect()?.as_mut(), dialect, options)? else {
         return Ok(());
@@ -36,8 +35,8 @@ pub(crate) fn build(
     let job = |what, before| Job { what, before, progress, stop };
     missing.load(engine, (1, &set_up), options.seed_to_build(), (progress, stop))?;
     let indexes: Vec<(String, String)> = TABLES.iter().flat_map(ddl::indexes).collect();
-    pool::run(engine, 1, &set_up, job("indexes made", 0), &indexes, &|session, (name, sql), _| {
-        session.run(sql).map_err(|error| error.context(&format!("making index {name}")))
+    pool::run(engine, 1, &set_up, job("indexes created", 0), &indexes, &|session, (name, sql), _| {
+        session.run(sql).map_err(|error| error.context(&format!("creating index {name}")))
     })?;
     if options.foreign_keys {
         pool::run(engine, 1, &set_up, job("foreign keys checked", 0), &[()], &|session, (), _| {
@@ -54,7 +53,7 @@ pub(crate) fn build(
     // The rows were written without waiting for the disk: they must be there before anything says so.
     if let Some(file) = database_file(session.as_mut())? {
         std::fs::File::open(&file).and_then(|opened| opened.sync_all()).map_err(|error| {
-            Error::new(ErrorClass::Server, format!("{file} cannot be brought to disk: {error}"))
+            Error::new(ErrorClass::Server, format!("{file} cannot be synced to disk: {error}"))
         })?;
     }
     session.run("pragma synchronous = full")?;
@@ -77,7 +76,7 @@ fn set_up(session: &mut dyn Session) -> Result<()> {
     let mode = session.query("pragma journal_mode = truncate")?;
     if mode.text(0, 0)? != "truncate" {
         return Err(Error::usage("the database file is in use by another connection")
-            .with_help("close it: a build needs the file for itself"));
+            .with_help("close it: a build needs exclusive access to the file"));
     }
     session.query("pragma locking_mode = exclusive")?;
     // Checking each row's references would double the work; they are checked at the end, all at once.
@@ -90,7 +89,7 @@ fn check_foreign_keys(session: &mut dyn Session) -> Result<()> {
         return Ok(());
     }
     Err(Error::usage(format!(
-        "{} rows refer to rows that do not exist, the first of them in table {}",
+        "{} rows refer to rows that do not exist; the first is in table {}",
         rows.len(),
         rows.text(0, 0)?
     )))

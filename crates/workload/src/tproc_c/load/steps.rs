@@ -43,9 +43,9 @@ pub(super) fn lock(session: &mut dyn Session, free: &str, stop: &Stop) -> Result
         if Instant::now() >= deadline {
             return Err(Error::new(
                 ErrorClass::LockNotAvailable,
-                "another build is under way in this database",
+                "another build is running in this database",
             )
-            .with_help("wait for it to end, or end it"));
+            .with_help("wait for it to finish, or end it"));
         }
         std::thread::sleep(Duration::from_millis(100));
     }

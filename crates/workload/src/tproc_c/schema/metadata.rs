@@ -111,7 +111,7 @@ impl Build {
             format!("tables {} are missing", self.missing.join(", "))
         };
         Error::usage(format!("the TPROC-C data are damaged: {what}"))
-            .with_help("drop what is left and build again: kelvin drop tproc-c, kelvin build tproc-c")
+            .with_help("drop the remaining tables and rebuild: kelvin drop tproc-c, kelvin build tproc-c")
     }
 
     /// Refuses, in words, options that ask for other data than these.
@@ -142,12 +142,12 @@ impl Build {
         if differences.is_empty() {
             return Ok(());
         }
-        let state = if self.complete { "" } else { "half-built " };
+        let state = if self.complete { "" } else { "incomplete " };
         Err(Error::usage(format!(
-            "the database holds {state}TPROC-C data of another shape: {}",
+            "the {state}TPROC-C data in the database do not match the options: {}",
             differences.join("; ")
         ))
-        .with_help("ask for what is there, drop it first, or use another database"))
+        .with_help("change the options, drop the data first, or use another database"))
     }
 }
 
@@ -198,15 +198,15 @@ fn read_own(session: &mut dyn Session) -> Result<Build> {
     let value = |key: &str| {
         values.get(key).map(String::as_str).ok_or_else(|| {
             Error::usage(format!("table kelvin_tproc_c has no row {key:?}"))
-                .with_help("drop the data and build it again")
+                .with_help("drop the data and rebuild them")
         })
     };
     let format = value("format")?;
     if format != FORMAT {
         return Err(Error::usage(format!(
-            "the TPROC-C data were built in format {format}, and this version knows format {FORMAT}"
+            "the TPROC-C data were built in format {format}, but this version uses format {FORMAT}"
         ))
-        .with_help("use the version that built them, or drop them and build again"));
+        .with_help("use the version that built them, or drop and rebuild them"));
     }
     Ok(Build {
         metadata: Metadata {
@@ -238,8 +238,8 @@ fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T> {
 }
 
 fn unreadable(key: &str, value: &str) -> Error {
-    Error::usage(format!("table kelvin_tproc_c says {key} = {value:?}, which is not readable"))
-        .with_help("drop the data and build it again")
+    Error::usage(format!("table kelvin_tproc_c contains an invalid value, {key} = {value:?}"))
+        .with_help("drop the data and rebuild them")
 }
 
 /// Statements that make the two tables and describe the build that begins.

@@ -90,9 +90,9 @@ impl Capabilities {
             return Ok(());
         }
         Err(Error::usage(format!(
-            "{doing} needs its own sessions, which prepared_statements=false in the URL does not guarantee: \
-             behind a pooler in transaction mode, its settings and locks would end up on other clients' \
-             connections"
+            "{doing} needs dedicated sessions, which prepared_statements=false in the URL does not \
+            guarantee: behind a pooler in transaction mode, its settings and locks would end up on other \
+            clients' connections"
         ))
         .with_help("use the server's own address for this, and the pooler's address for the run"))
     }

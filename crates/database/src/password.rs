@@ -28,7 +28,7 @@ impl fmt::Debug for Password {
     }
 }
 
-const MISSING: &str = "the server asks for a password, and none was given";
+const MISSING: &str = "the server asks for a password, but none was given";
 
 /// The server wants a password, and none was given; `remedy` says where one can be.
 pub(crate) fn missing_for(user: &str, remedy: &str) -> Error {

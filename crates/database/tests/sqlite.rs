@@ -296,10 +296,10 @@ fn files_that_cannot_be_used_are_refused_in_words() {
     for (path, words) in [
         (directory.path().to_path_buf(), "is a directory"),
         (text.clone(), "not an SQLite database"),
-        (directory.path().join("missing/test.db"), "does not exist"),
+        (directory.path().join("missing/test.db"), "there is no directory"),
         ("/dev/null".into(), "not a regular file"),
         ("".into(), "empty"),
-        (text.join("below"), "does not exist"),
+        (text.join("below"), "no directory"),
     ] {
         let error = SqliteEngine::open(path.clone()).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Usage, "{}: {error}", path.display());

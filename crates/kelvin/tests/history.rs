@@ -111,7 +111,7 @@ fn bad_names_and_limits_end_with_what_to_write() {
         ("history --measure p42", "they have tps"),
         ("history --last 0", "at least 1"),
         ("gate --against branch:main", "--max-regression"),
-        ("gate --against branch:dev --max-regression 3%", "the branches are main"),
+        ("gate --against branch:dev --max-regression 3%", "there are main"),
         ("gate --against 1 --max-regression 3", "such as 3%"),
         ("gate --against 1 --max-regression 100%", "allow everything"),
         ("gate --against 1 --max-regression 3% --measure tps --measure tps:4%", "stands twice"),

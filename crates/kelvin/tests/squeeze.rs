@@ -44,7 +44,7 @@ fn group_of(process: u32) -> String {
 fn an_embedded_database_is_squeezed_and_the_outcome_is_kept() {
     let place = Place::new();
     let shown = place.expect(0, &["squeeze", "tproc-c", "--ramp-up", "1s", "--pairs", "2", "--slice", "2s"]);
-    for word in ["server CPU", "elasticity", "client CPU was not cut: the database runs in this process"] {
+    for word in ["server CPU", "elasticity", "client CPU was not cut: the database is in this process"] {
         assert!(shown.contains(word), "{word}\n{shown}");
     }
     let connection = rusqlite::Connection::open(place.store()).unwrap();

@@ -74,7 +74,7 @@ static DATABASE: WorkloadLabels = WorkloadLabels {
     time_is: "from its start on the connection to its end",
     response_is: "from when the transaction was to start",
     unanswered: "arrivals were not answered",
-    those_unanswered: "unanswered arrivals (failed, rejected, or not started when the load ended)",
+    those_unanswered: "unanswered arrivals (failed, refused, or not started when the load ended)",
     closed_loop: "closed loop: each user starts its next transaction when the last one has ended. When the \
         server stalls, the users wait and send nothing: few transactions meet the stall, and the response \
         time of independent arrivals is unknown (coordinated omission); --rate measures it",

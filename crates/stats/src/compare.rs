@@ -120,15 +120,15 @@ pub fn compare(sides: ComparedSamples<'_>, noise: f64, confidence: f64) -> Optio
         ComparedSamples::Paired { .. } => {
             let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
             let shift = rank::hodges_lehmann_paired(&ratios)?;
-            (sign_flip(&ratios)?, shift, "Student's t of the pairs' log ratios; p by sign flipping")
+            (sign_flip(&ratios)?, shift, "Student's t on paired log ratios; p by sign flipping")
         }
         ComparedSamples::Independent { .. } => {
             let shift = rank::hodges_lehmann(&log_a, &log_b)?;
-            (two_samples(&log_a, &log_b)?, shift, "Welch's t of logarithms; p by permutation")
+            (two_samples(&log_a, &log_b)?, shift, "Welch's t on logarithms; p by permutation")
         }
         ComparedSamples::Consecutive { .. } => {
             let shift = rank::hodges_lehmann(&log_a, &log_b)?;
-            (dependent?.p, shift, "Welch's t of logarithms, adjusted for dependence of consecutive runs")
+            (dependent?.p, shift, "Welch's t on logarithms, adjusted for dependence of consecutive runs")
         }
     };
     let n = (a.len(), b.len());

@@ -32,7 +32,7 @@ pub enum FractionError {
         factors: String,
     },
     /// A factor generated twice, or a generator that leads to generated factors.
-    #[error("generator {generator:?}: {letter} must be {}", if *.twice { "generated only once" } else { "a factor that is varied on its own, as it stands on the right" })]
+    #[error("generator {generator:?}: {letter} must be {}", if *.twice { "generated only once" } else { "a base factor, because it is on the right-hand side" })]
     Generated {
         /// The generator.
         generator: String,

@@ -279,14 +279,17 @@ fn absent(history: &[(RunId, String, String)], name: &str, testbed: Option<&str>
         history.iter().filter(|(_, branch, _)| branch == name).map(|(.., on)| on.as_str()).collect();
     if let Some(testbed) = testbed.filter(|_| !testbeds.is_empty()) {
         let there: Vec<&str> = testbeds.into_iter().collect();
-        return format!("branch {name} has no run on the testbed {testbed:?}, but on {}", there.join(", "));
+        return format!(
+            "branch {name} has no run on the testbed {testbed:?}; it has runs on {}",
+            there.join(", ")
+        );
     }
     let branches: BTreeSet<&str> = history.iter().map(|(_, branch, _)| branch.as_str()).collect();
     if branches.is_empty() {
-        return "no run is on a branch yet; `kelvin run … --branch NAME` adds one".into();
+        return "no run is on a branch yet; `kelvin run … --branch NAME` puts it on one".into();
     }
     let there: Vec<&str> = branches.into_iter().collect();
-    format!("there is no branch {name:?}; the branches are {}", there.join(", "))
+    format!("there is no branch {name:?}; there are {}", there.join(", "))
 }
 
 /// Takes those that count, at most the last `newest` of them; returns what was taken.

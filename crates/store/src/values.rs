@@ -43,7 +43,7 @@ impl Packer {
     /// The bytes of a reading of the observer whose first metric is `first`.
     pub(crate) fn pack(&mut self, first: u32, values: &[f32]) -> Result<Vec<u8>, String> {
         if values.len() > MOST {
-            return Err(format!("a reading of {} values, more than {MOST}", values.len()));
+            return Err(format!("a reading has {} values; the limit is {MOST}", values.len()));
         }
         let last = self.observers.entry(first).or_default();
         let key = last.since_key == 0 || last.values.len() != values.len();

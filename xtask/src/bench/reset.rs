@@ -131,7 +131,8 @@ mod tests {
     #[test]
     fn seconds_are_read_out_of_the_notes() {
         let report = json!({ "notes": [
-            "reset by dump (as requested): 84 MB by pg_restore with 2 jobs in 1.7 s from the snapshot x of tproc-c, 1 warehouse",
+            "reset by dump (as requested): 84 MB by pg_restore with 2 jobs in 1.7 s from the snapshot x of \
+            tproc-c, 1 warehouse",
             "before the run: vacuum and analyze 1.1 s, checkpoint 0.7 s",
         ] });
         let (all, copy) = told(&report).unwrap();

@@ -47,7 +47,7 @@ pub(crate) fn can_work_in(account: &Account, program: &Path, server: &str, direc
     match outcome {
         Ok(output) if output.status.success() => Ok(()),
         _ => Err(Error::usage(format!(
-            "user {} cannot work in {} or execute {}",
+            "user {} cannot access {} or execute {}",
             account.uid,
             directory.display(),
             program.display()

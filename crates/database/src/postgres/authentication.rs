@@ -126,7 +126,7 @@ pub(crate) fn log_in(stream: &mut Stream, inbox: &mut Inbox, config: &Config) ->
                     2 => "Kerberos 5",
                     7 | 8 => "GSSAPI",
                     9 => "SSPI",
-                    _ => "an unknown one",
+                    _ => "unknown",
                 };
                 return Err(Error::new(
                     ErrorClass::Authentication,

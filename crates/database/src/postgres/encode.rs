@@ -181,7 +181,7 @@ fn mismatch(kind: BinaryFormat, value: Value<'_>) -> Error {
         Value::Int(v) => format!("the integer {v}"),
         Value::Float(v) => format!("the float {v}"),
         Value::Decimal(_) => "a decimal".to_owned(),
-        Value::Text(_) => "a text".to_owned(),
+        Value::Text(_) => "a text value".to_owned(),
         Value::Timestamp(_) => "a timestamp".to_owned(),
         Value::IntArray(_) => "an array of integers".to_owned(),
         Value::DecimalArray(_) => "an array of decimals".to_owned(),

@@ -19,6 +19,6 @@ pub(crate) fn watched<T: Send>(work: impl FnOnce() -> Result<T> + Send, each: &m
         while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             each();
         }
-        work.join().unwrap_or_else(|_| Err(Error::new(ErrorClass::Server, "the work panicked")))
+        work.join().unwrap_or_else(|_| Err(Error::new(ErrorClass::Server, "the background thread panicked")))
     })
 }

@@ -166,7 +166,7 @@ fn look_at(path: &Path) -> Result<()> {
     }
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
         return Err(Error::usage(format!(
-            "{shown} cannot be created: directory {} does not exist",
+            "{shown} cannot be created: there is no directory {}",
             parent.display()
         )));
     }

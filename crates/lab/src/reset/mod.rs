@@ -111,7 +111,7 @@ pub fn reset(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<Vec<Strin
         let since = Instant::now();
         let rested = quiesce::wait_until_quiet(limit, &|| task.stop.requested(), &mut || {
             let passed = since.elapsed().as_secs().min(limit.as_secs());
-            around.progress("seconds of waiting for the machine to become quiet", passed, limit.as_secs());
+            around.progress("seconds of waiting for a quiet machine", passed, limit.as_secs());
         });
         around.end();
         notes.push(rested.describe());

@@ -119,8 +119,8 @@ impl Cut {
 /// What a cut leaves of what the device could take.
 fn flow(capacity: &Capacity, rest: f64) -> Result<Flow, String> {
     let flow = capacity.flow.ok_or(
-        "the capacity of its device is not known: its counters cannot be read, or show requests of the \
-         server but no busy time of the device",
+        "the capacity of its device is not known: its counters cannot be read, or they show requests from \
+        the server but no busy time",
     )?;
     // To a control group four zeros are no bound.
     if flow.reads + flow.writes <= 0.0 {

@@ -70,13 +70,13 @@ impl Default for Options {
 /// Refuses a run that cannot be squeezed.
 pub fn suits(spec: &Spec) -> Result<(), String> {
     if spec.workload == WorkloadName::Io {
-        return Err("a squeeze cuts what a database has; I/O jobs have none".into());
+        return Err("a squeeze reduces a database's resources; I/O jobs have no database".into());
     }
     let load = &spec.load;
     if load.is_open_loop() || load.transactions.is_some() || load.points().len() != 1 {
         return Err(
-            "a squeeze needs one number of users that work without a pause for as long as it takes: no --rate, \
-             --find-max, --transactions or --sweep"
+            "a squeeze needs a constant number of users that run without pause until it ends: no --rate, \
+            --find-max, --transactions or --sweep"
                 .into(),
         );
     }
@@ -149,7 +149,7 @@ impl Squeeze {
             }
         }
         let client = if embedded {
-            miss("client CPU", "the database runs in this process and shares its CPU time".into());
+            miss("client CPU", "the database is in this process and shares its CPU time".into());
             None
         } else {
             let own = std::process::id();

@@ -43,7 +43,7 @@ smallest-effect = "3%"        # an effect that is clearly smaller counts as no d
 # Falsifiable: how changing the factor from one level to the other affects these metrics, and why.
 [hypothesis]
 statement = "Two virtual users reach less than 5 % more New-Orders per minute than one"
-mechanism = "SQLite has one writer at a time, and nearly all of these transactions write"
+mechanism = "SQLite allows one writer at a time, and nearly all of these transactions write"
 factor = "users"
 from = "1"
 to = "2"

@@ -250,7 +250,7 @@ impl PointAccounting<'_> {
         let responses = self.totals.measured_of(|role| matches!(role, SeriesRole::Response { .. }));
         let ended = responses.good() + responses.failed;
         Some(counts_agree(
-            "every arrival in the window ended, was rejected, waited, or was cut off at the end",
+            "every arrival in the window ended, was refused, waited, or was cut off at its end",
             ("due", schedule.due),
             ("total of these", ended + schedule.refused + schedule.waiting + schedule.cut_off),
             0,

@@ -80,7 +80,12 @@ mod tests {
         for text in ["100ms", "1m30s,exponential", "0s"] {
             assert_eq!(text.parse::<ThinkTime>().unwrap().to_string(), text);
         }
-        assert!("100ms,normal".parse::<ThinkTime>().unwrap_err().contains("\"normal\" is not a valid distribution"));
+        assert!(
+            "100ms,normal"
+                .parse::<ThinkTime>()
+                .unwrap_err()
+                .contains("\"normal\" is not a valid distribution")
+        );
         assert!("100".parse::<ThinkTime>().unwrap_err().contains("has no unit"));
     }
 

@@ -245,11 +245,11 @@ fn settings(installation: &Installation, places: &Places, socket: &Path, profile
     };
     line("datadir", &path(&places.data), "next to this file");
     if let Some(base) = installation.base() {
-        line("basedir", &path(base), "the server's error messages are here");
+        line("basedir", &path(base), "location of the server's message files");
     }
-    line("socket", &path(socket), "local socket only, which only its user and root can open");
+    line("socket", &path(socket), "unix socket only; only its user and root can open it");
     line("skip_networking", "ON", "no TCP port is open");
-    line("pid_file", &path(&places.pid_file), "kelvin finds the server by this file");
+    line("pid_file", &path(&places.pid_file), "how kelvin finds the server");
     line(
         "tmpdir",
         &path(&places.directory),
@@ -264,11 +264,7 @@ fn settings(installation: &Installation, places: &Places, socket: &Path, profile
     line("performance_schema", "ON", "makes wait events available; MariaDB's default is off");
     line("innodb_flush_method", "O_DIRECT", "avoids caching the data twice, in the page cache as well");
     line("innodb_flush_neighbors", "0", "flash gains nothing from flushing neighbor pages");
-    line(
-        "innodb_adaptive_hash_index",
-        "OFF",
-        "one latch for everyone; MariaDB's default is off, MySQL 8.0's is on",
-    );
+    line("innodb_adaptive_hash_index", "OFF", "a global latch; MariaDB's default is off, MySQL 8.0's is on");
     if installation.product == Product::Mysql {
         line("mysqlx", "OFF", "no second port");
     }
@@ -396,7 +392,7 @@ fn stop(places: &Places) -> Result<bool> {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let failed =
         |why: String| Error::new(ErrorClass::Server, format!("{} (process {pid}) {why}", places.name));
-    let process = process.ok_or_else(|| failed("has no valid process id".into()))?;
+    let process = process.ok_or_else(|| failed("has no valid process ID".into()))?;
     rustix::process::kill_process(process, Signal::TERM)
         .map_err(|error| failed(format!("cannot be stopped: {error}")))?;
     let until = Instant::now() + PATIENCE;

@@ -107,7 +107,7 @@ fn redo_log(lines: &mut Vec<Line>, product: Product, series: (u32, u32), bytes: 
         add(lines, "innodb_redo_log_capacity", &megabytes(bytes), reason);
     } else if product == Product::Mysql {
         add(lines, "innodb_log_file_size", &megabytes(bytes / 2), reason);
-        add(lines, "innodb_log_files_in_group", "2", "two files, half of the redo log each");
+        add(lines, "innodb_log_files_in_group", "2", "two files, each half of the redo log");
     } else {
         add(lines, "innodb_log_file_size", &megabytes(bytes), reason);
     }
@@ -178,7 +178,7 @@ fn steady(
     );
     add(lines, "innodb_max_dirty_pages_pct", "90", "a high share of dirty pages does not start flushing");
     add(lines, "innodb_max_dirty_pages_pct_lwm", "0", "no flushing in advance");
-    add(lines, "innodb_io_capacity", "2000", "the remaining flushing is even");
+    add(lines, "innodb_io_capacity", "2000", "keeps the remaining flushing even");
     add(lines, "innodb_io_capacity_max", "4000", "bursts of at most twice that rate");
     add(
         lines,

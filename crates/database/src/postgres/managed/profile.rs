@@ -40,7 +40,7 @@ impl Profile {
         );
         add("random_page_cost", "1.1", "flash, not spinning disks");
         add("jit", "off", "short queries gain nothing from JIT compilation");
-        add("fsync", "on", "results without it are of no use");
+        add("fsync", "on", "results without it are meaningless");
         add("synchronous_commit", "on", "a commit is on disk before it returns");
         add("full_page_writes", "on", "a page torn by a power failure can be repaired");
         Self { name: "default".into(), lines, cautions: Vec::new() }
@@ -100,7 +100,7 @@ impl Profile {
         {
             cautions.push(format!(
                 "the database ({} MB) does not fit into shared_buffers ({} MB, 40 % of RAM): reads from \
-                 outside vary from run to run; use fewer warehouses or a host with more memory",
+                outside it vary from run to run; use fewer warehouses or a host with more memory",
                 database / MIB,
                 buffers / MIB
             ));
@@ -195,7 +195,7 @@ impl Profile {
         add("bgwriter_lru_maxpages", "0", "no background writes in the run");
         add("bgwriter_flush_after", "0", "no background flushes in the run");
         add("fsync", "off", "the CPU is the limit, not the disk; a crash of the host loses the data");
-        add("synchronous_commit", "off", "commits do not wait for WAL");
+        add("synchronous_commit", "off", "commits do not wait for the WAL flush");
         add(
             "full_page_writes",
             "off",
@@ -212,7 +212,7 @@ impl Profile {
         add(
             "cpu_tuple_cost",
             "0.03",
-            "makes rows cost more: plans that read few rows stay, whatever sample ANALYZE takes",
+            "a higher cost per row keeps plans that read few rows, whatever ANALYZE samples",
         );
         add("jit", "off", "short queries gain nothing from JIT compilation");
         Self { name: "steady".into(), lines, cautions }

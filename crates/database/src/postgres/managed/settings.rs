@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 /// What every managed server has, whatever its profile.
 fn common(host: HostResources, socket_directory: &Path, port: u16) -> Vec<Line> {
     let mut lines = vec![
-        Line::new("listen_addresses", "", "local socket only, which only its user and root can open"),
+        Line::new("listen_addresses", "", "unix socket only; only its user and root can open it"),
         Line::new("unix_socket_directories", socket_directory.to_string_lossy(), "a private directory"),
         Line::new("port", port.to_string(), "part of the socket's name only"),
         Line::new("max_connections", "2200", "one connection per virtual user, plus a reserve"),

@@ -120,7 +120,7 @@ impl DataDirectories {
             ErrorClass::Server,
             format!("the stopped server's state is {state:?}, not \"shut down\""),
         )
-        .with_help("start it once, so that it recovers: kelvin server up"))
+        .with_help("start it once for recovery: kelvin server up"))
     }
 
     /// A line of what `pg_controldata` says about a data directory.

@@ -20,7 +20,7 @@ impl Applier {
         if kernel::same(&now, value) {
             Ok(())
         } else {
-            Err(format!("{} says {}", file.display(), now.trim()))
+            Err(format!("{} contains {}", file.display(), now.trim()))
         }
     }
 

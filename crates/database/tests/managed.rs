@@ -213,7 +213,7 @@ fn what_is_in_the_way_is_told() {
         std::fs::create_dir(&closed).unwrap();
         std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
         let error = up(&Manager::new(closed.join("base")));
-        assert!(error.message().contains("cannot work in"), "{error}");
+        assert!(error.message().contains("cannot access"), "{error}");
     }
     // A setting that PostgreSQL refuses: its own words are in the help.
     let error = place.manager.up_with_settings(None, &[("work_mem", "plenty")], &mut |_| ()).unwrap_err();

@@ -94,7 +94,7 @@ fn full(input: &StudyInput, values: &Values) -> Result<Allocation, String> {
     let levels: Vec<usize> = input.factors.iter().map(|factor| factor.levels.len()).collect();
     let found = analysed(input, values, &levels, &|cell| cell.to_vec()).map_err(|error| match error {
         FactorialError::EmptyCells(cells) => format!(
-            "{} without a run that counts, so that effects cannot be told apart; run the study again to fill {}",
+            "{} without a counted run, so effects cannot be separated; run the study again to fill {}",
             count(cells.len(), "cell"),
             if cells.len() == 1 { "it" } else { "them" }
         ),
@@ -132,9 +132,7 @@ fn shared_out(found: &Analysis, mut effects: Vec<Effect>) -> Allocation {
     effects.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.factors.cmp(&b.factors)));
     let mut notes = Vec::new();
     if !found.balanced {
-        notes.push(
-            "not every block has every cell once, so that the shares do not add up to 100 %".to_owned(),
-        );
+        notes.push("not every block has every cell once, so the shares do not add up to 100 %".to_owned());
     }
     Allocation {
         effects,
@@ -175,10 +173,7 @@ fn fraction(
     let found = match analysed(input, values, &levels, &|cell| base.iter().map(|f| cell[*f]).collect()) {
         Ok(found) => found,
         Err(FactorialError::EmptyCells(cells)) => {
-            return Ok(Err(format!(
-                "{} of the fraction without a run that counts",
-                count(cells.len(), "cell")
-            )));
+            return Ok(Err(format!("{} of the fraction without a counted run", count(cells.len(), "cell"))));
         }
         Err(error) => return Ok(Err(error.to_string())),
     };

@@ -193,7 +193,7 @@ fn metric(input: &StudyInput, id: &str) -> Result<Metric, InputError> {
             Ok(found) => (Some(found), None),
             Err(why) => (None, Some(why)),
         },
-        None => (None, Some("no run that counts has this figure".into())),
+        None => (None, Some("no counted run has this figure".into())),
     };
     Ok(Metric {
         id: id.into(),
@@ -239,15 +239,16 @@ fn notes(input: &StudyInput, fit: Option<&Fit>) -> Vec<String> {
         if input.runs.is_empty() {
             notes.push("nothing has been run yet".into());
         } else if input.runs.iter().all(|run| run.void.is_some()) {
-            notes.push("every run is void: nothing can be said".into());
+            notes.push("every run is void: no conclusion is possible".into());
         } else {
-            notes.push("no effect can be estimated from the runs that count".into());
+            notes.push("no effect can be estimated from the counted runs".into());
         }
         return notes;
     };
     if fit.freedom == 0 {
         notes.push(
-            "nothing was repeated: there is no estimate of the error, so no interval and no test; a second block gives one"
+            "nothing was repeated: without an error estimate there is no interval and no test; a second block \
+            gives one"
                 .into(),
         );
     }
@@ -259,12 +260,12 @@ fn notes(input: &StudyInput, fit: Option<&Fit>) -> Vec<String> {
     };
     if !holes.is_empty() {
         let names: Vec<String> = holes.iter().map(|cell| input.cell_name(cell)).collect();
-        notes.push(format!("no run that counts: {}", names.join("; ")));
+        notes.push(format!("no counted run: {}", names.join("; ")));
     }
     let uneven = fit.counts.iter().any(|count| *count != fit.blocks.len());
     if uneven && holes.is_empty() {
         notes.push(
-            "not every block has every cell once; cells and blocks were told apart by least squares".into(),
+            "not every block has every cell once; cells and blocks were separated by least squares".into(),
         );
     }
     notes

@@ -75,9 +75,9 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
         let blocks = of.verdict.more_blocks.map(|more| have + more);
         let question = match of.verdict.more_blocks {
             Some(more) => {
-                format!("Does it hold that {claim}? {} would decide", count(more as usize, "more block"))
+                format!("Is it true that {claim}? {} would decide", count(more as usize, "more block"))
             }
-            None => format!("Does it hold that {claim}?"),
+            None => format!("Is it true that {claim}?"),
         };
         ask(Open::Inconclusive, question, of.verdict.sentence.clone(), &claimed, goal, blocks);
     }
@@ -94,9 +94,13 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     {
         let shown = line.found.map_or_else(|| "nothing".into(), |e| format_effect(&e, input.confidence));
         let question = if of.verdict.answer == HypothesisAnswer::Supported {
-            format!("What else than the supposed mechanism moves {name}? {} is not as it predicts", line.name)
+            format!(
+                "What other than the supposed mechanism moves {name}? {} does not match the \
+                prediction",
+                line.name
+            )
         } else {
-            format!("Is the supposed mechanism at work at all? {} is not as it predicts", line.name)
+            format!("Is the supposed mechanism at work? {} does not match the prediction", line.name)
         };
         let why = format!("predicted {}, found {shown}: {}", line.predicted, line.matched.describe());
         ask(Open::Signature, question, why, &claimed, &line.metric, None);
@@ -109,7 +113,7 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
         let (last, rest) = names.split_last().map_or(("", String::new()), |(l, r)| (*l, r.join(" and ")));
         let question = format!("Why does {rest} change the effect of {last} on {name}?");
         let why = format!(
-            "the interaction {} has {} of the variation and was not predicted; {}",
+            "the interaction {} explains {} of the variation and was not predicted; {}",
             e.name,
             plain_percent(e.share),
             alias_words(e)
@@ -123,13 +127,13 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
             .map(|c| format!("{} {}", c.name, format_effect(&c.estimate, input.confidence)))
             .collect();
         let question = format!(
-            "Does {} move {name} when that is predicted before the runs, and by what mechanism?",
+            "Does {} move {name} when this is predicted before the runs, and by what mechanism?",
             e.name
         );
         ask(
             Open::Effect,
             question,
-            format!("found without having been predicted: {}", shown.join("; ")),
+            format!("found but not predicted: {}", shown.join("; ")),
             &e.factors,
             goal,
             None,
@@ -143,16 +147,15 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     }
     if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {
         let at = sweep.best.first().map_or("", |level| &input.factors[0].levels[*level].name);
-        let question = format!("Is {name} better still beyond {}={at}?", input.factors[0].name);
+        let question = format!("Is {name} even better beyond {}={at}?", input.factors[0].name);
         ask(Open::Edge, question, "the best level is at the edge of the range".into(), &[0], goal, None);
     }
     if let Some(drift) = of.drift.as_ref().filter(|d| d.p < alpha && d.change.abs() >= input.goal.smallest) {
-        let question =
-            format!("What moved {name} by {} while the study went on?", signed_percent(drift.change));
+        let question = format!("What moved {name} by {} during the study?", signed_percent(drift.change));
         ask(
             Open::Drift,
             question,
-            "the order of the runs was shuffled, so that it adds noise and no bias".into(),
+            "the run order was randomized, so it adds noise but no bias".into(),
             &[],
             goal,
             None,

@@ -82,7 +82,7 @@ pub(crate) fn one_at_a_time(input: &StudyInput, values: &Values, fit: &Fit) -> O
     let chance = (1.0 - input.confidence) / sentences(fit, &steps) as f64;
     if chosen != best && sign * lost_raw.value > 0.0 && beyond(&lost_raw, chance) {
         wrong.push(format!(
-            "it would have kept {}, and {} has {} {name}",
+            "it would have kept {}, but {} has {} {name}",
             input.cell_name(&chosen),
             input.cell_name(&best),
             format_effect(&lost, input.confidence)
@@ -91,7 +91,7 @@ pub(crate) fn one_at_a_time(input: &StudyInput, values: &Values, fit: &Fit) -> O
     let short = fit.contrast(&less(&less(&at(&chosen)?, &at(&base)?), &promise));
     if beyond(&short, chance) && values.relative(short).value.abs() >= input.goal.smallest {
         wrong.push(format!(
-            "it would have promised {} from {} to {}, where there is {}",
+            "it would have predicted {} from {} to {}, but the measured effect is {}",
             signed_percent(promised),
             input.cell_name(&base),
             input.cell_name(&chosen),
@@ -131,7 +131,7 @@ fn turned(input: &StudyInput, values: &Values, fit: &Fit, step: &FactorStep, cha
         cell.iter().copied().enumerate().filter(|(f, l)| *f != factor && *l != 0).collect();
     let of = &input.factors[factor];
     Some(format!(
-        "it would have said that {} {} → {} gives {}; at {} it gives {}",
+        "it would have concluded that {} {} → {} gives {}; at {} it gives {}",
         of.name,
         of.levels[0].name,
         of.levels[step.level].name,

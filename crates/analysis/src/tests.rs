@@ -113,7 +113,7 @@ fn jains_example_has_jains_shares_and_effects() {
         assert_eq!((effect.f, effect.p, effect.contrasts[0].estimate.low), (None, None, None), "{name}");
     }
     assert_eq!(allocation.effects[0].name, "processors");
-    assert!(found.notes[0].contains("no estimate of the error"), "{:?}", found.notes);
+    assert!(found.notes[0].contains("without an error estimate"), "{:?}", found.notes);
     assert!((found.primary.allocation.unwrap().error).is_none());
 }
 
@@ -153,7 +153,7 @@ fn one_factor_at_a_time_is_shown_where_an_interaction_makes_it_wrong() {
     let mut crossing = filled(input(StudyDesign::Factorial, factors.clone()), 6, &means, 0.005);
     crossing.claim = Some(claim(0, 0, 1));
     let found = analyze(&crossing).unwrap();
-    let note = "at b=off the effect goes the other way: -4.00 %";
+    let note = "at b=off the effect has the opposite sign: -4.00 %";
     assert!(found.notes.iter().any(|n| n.contains(note)), "{:?}", found.notes);
     let alone = found.one_at_a_time.unwrap();
     assert_eq!((&alone.chosen, &alone.best), (&vec![0, 0], &vec![1, 1]));
@@ -213,7 +213,7 @@ fn verdicts_are_supported_refuted_by_equivalence_and_inconclusive() {
     assert!(equal.sentence.contains("equivalent"), "{}", equal.sentence);
     let worse = answer(&two(6, 0.95, 0.005));
     assert!(
-        worse.answer == HypothesisAnswer::Refuted && worse.sentence.contains("other way"),
+        worse.answer == HypothesisAnswer::Refuted && worse.sentence.contains("opposite direction"),
         "{}",
         worse.sentence
     );
@@ -293,7 +293,7 @@ fn controls_set_the_floor_of_what_is_resolved() {
     assert!((found.verdict.least - control.floor.unwrap()).abs() < 1e-12);
     // 2 % are more than the 1 % that was claimed, and less than what can be resolved: neither supports nor refutes it.
     assert_eq!(found.verdict.answer, HypothesisAnswer::Inconclusive, "{}", found.verdict.sentence);
-    assert!(found.verdict.sentence.contains("not resolvable"), "{}", found.verdict.sentence);
+    assert!(found.verdict.sentence.contains("too small to resolve"), "{}", found.verdict.sentence);
     // Six blocks times (3.575/0.995)², less six.
     assert_eq!(found.verdict.more_blocks, Some(72));
     input.claim.as_mut().unwrap().direction = Direction::Same;
@@ -338,7 +338,7 @@ fn missing_cells_and_void_studies_are_told_and_no_error() {
     input.runs.retain(|run| run.cell != [1, 1]);
     let found = analyze(&input).unwrap();
     assert!(
-        found.notes.iter().any(|note| note == "no run that counts: numa=local huge-pages=on"),
+        found.notes.iter().any(|note| note == "no counted run: numa=local huge-pages=on"),
         "{:?}",
         found.notes
     );

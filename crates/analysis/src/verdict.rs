@@ -119,24 +119,24 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
     let Some(claim) = &input.claim else {
         return none(
             HypothesisAnswer::NotTestable,
-            "not testable: the hypothesis does not say which factor moves the goal's figure from which level to which; \
-             its effects are described below, and none was predicted"
+            "not testable: the hypothesis does not state which factor and levels change the goal's figure; \
+            the effects below were not predicted"
                 .into(),
         );
     };
     let values = Values::of(input, &input.goal.metric, counting);
     let Some(fit) = values.fit(input.confidence) else {
         let why = if values.observations.is_empty() {
-            "no run that counts has the goal's figure"
+            "no counted run has the goal's figure"
         } else {
-            "no block has two cells, so that cells cannot be told from blocks"
+            "no block has two cells, so cells and blocks cannot be separated"
         };
         return none(HypothesisAnswer::Inconclusive, format!("inconclusive: {why}"));
     };
     let Some(weights) = between(input, &fit, &claim.from, &claim.to) else {
         return none(
             HypothesisAnswer::Inconclusive,
-            "inconclusive: no run that counts is on one of the sides that the hypothesis compares".into(),
+            "inconclusive: one side of the hypothesis has no counted run".into(),
         );
     };
     let floor = control::floor(input, &input.goal.metric).unwrap_or(0.0);
@@ -162,9 +162,8 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
             let within = low > -margin && high < margin;
             let (answer, sentence) = if floor > claimed && toward.value.abs() <= floor {
                 let floor = plain_percent(floor);
-                let why = format!(
-                    "inconclusive: {shown} is not resolvable here, where the control's floor is {floor}"
-                );
+                let why =
+                    format!("inconclusive: {shown} is too small to resolve: the control's floor is {floor}");
                 (HypothesisAnswer::Inconclusive, why)
             } else {
                 judge(claim, toward.value, toward_ends, claimed, within, margin, &shown)
@@ -175,7 +174,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
         (None, _) => (
             HypothesisAnswer::Inconclusive,
             format!(
-                "inconclusive: nothing was repeated in {}, so that there is no estimate of the error; found {shown}",
+                "inconclusive: nothing was repeated in {}, so there is no error estimate; found {shown}",
                 count(fit.blocks.len(), "block")
             ),
             None,
@@ -183,7 +182,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
         _ => (
             HypothesisAnswer::Inconclusive,
             format!(
-                "inconclusive: not testable with {} a side and {} of freedom; found {shown}",
+                "inconclusive: not testable with {} per side and {} of freedom; found {shown}",
                 count(sides, "run"),
                 if fit.freedom == 1 { "1 degree".into() } else { format!("{} degrees", fit.freedom) },
             ),
@@ -236,10 +235,10 @@ fn judge(
     if low >= least {
         (
             HypothesisAnswer::Supported,
-            format!("supported: {shown}, all of it at least the {least_words} claimed"),
+            format!("supported: {shown}, entirely at or beyond the {least_words} claimed"),
         )
     } else if high < 0.0 {
-        (HypothesisAnswer::Refuted, format!("refuted: {shown}, the other way"))
+        (HypothesisAnswer::Refuted, format!("refuted: {shown}, in the opposite direction"))
     } else if within && high < least {
         (
             HypothesisAnswer::Refuted,
@@ -254,20 +253,19 @@ fn judge(
         (
             HypothesisAnswer::Supported,
             format!(
-                "supported: {shown}; the direction is sure, and the estimate reaches the {least_words} claimed"
+                "supported: {shown}; the direction is certain, and the estimate reaches the {least_words} \
+                claimed"
             ),
         )
     } else if low > 0.0 {
         (
             HypothesisAnswer::Inconclusive,
-            format!(
-                "inconclusive: {shown} is an effect, and whether it reaches the {least_words} claimed is open"
-            ),
+            format!("inconclusive: {shown} is an effect, but it may not reach the {least_words} claimed"),
         )
     } else {
         (
             HypothesisAnswer::Inconclusive,
-            format!("inconclusive: {shown} allows no effect as well as the {least_words} claimed"),
+            format!("inconclusive: {shown} allows for no effect and for the {least_words} claimed"),
         )
     }
 }
@@ -300,7 +298,7 @@ pub(crate) fn exception(input: &StudyInput) -> Option<String> {
     });
     let (at, here) = against.max_by(|a, b| a.1.value.abs().total_cmp(&b.1.value.abs()))?;
     Some(format!(
-        "the claim was judged over all levels of the other factors; at {} the effect goes the other way: {}",
+        "the claim was judged over all levels of the other factors; at {} the effect has the opposite sign: {}",
         input.levels_named(&at),
         format_effect(&values.relative(here), input.confidence)
     ))
@@ -375,7 +373,7 @@ fn words(input: &StudyInput, claim: &Claim) -> String {
     let what = match claim.direction {
         Direction::Up => format!("raises {name} by {least} or more"),
         Direction::Down => format!("lowers {name} by {least} or more"),
-        Direction::Same => format!("leaves {name} the same within ± {least}"),
+        Direction::Same => format!("leaves {name} unchanged within ± {least}"),
     };
     format!("{} → {} {what}", input.levels_named(&claim.from), input.levels_named(&claim.to))
 }

@@ -40,7 +40,7 @@ impl Class {
             Self::DataWrites => "data writes",
             Self::Log => "log",
             Self::Locks => "row locks",
-            Self::Writer => "the one writer",
+            Self::Writer => "single writer",
             Self::Latch => "latches",
             Self::Memory => "memory grants",
             Self::Client => "load generator",

@@ -22,7 +22,7 @@ enum Cost {
     Database,
 }
 
-/// The sentence about settings that give up durability, such as "durability is given up: fsync = off; a crash of the host
+/// The sentence about settings that give up durability, such as "reduced durability: fsync = off; a crash of the host
 /// can destroy the database"; none where no setting does.
 pub fn durability_given_up(setting: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut worst = Cost::Commits;
@@ -36,10 +36,10 @@ pub fn durability_given_up(setting: impl Fn(&str) -> Option<String>) -> Option<S
         worst = worst.max(cost);
     }
     let cost = match worst {
-        Cost::Commits => "a crash of the host loses the last commits",
-        Cost::Database => "a crash of the host can destroy the database",
+        Cost::Commits => "a host crash loses the last commits",
+        Cost::Database => "a host crash can destroy the database",
     };
-    (!found.is_empty()).then(|| format!("durability is given up: {}; {cost}", found.join(", ")))
+    (!found.is_empty()).then(|| format!("reduced durability: {}; {cost}", found.join(", ")))
 }
 
 impl Evidence {
@@ -63,11 +63,12 @@ mod tests {
         assert_eq!(of(&[("fsync", "on"), ("synchronous_commit", "remote_write")]), None);
         assert_eq!(
             of(&[("synchronous_commit", "off")]).unwrap(),
-            "durability is given up: synchronous_commit = off; a crash of the host loses the last commits"
+            "reduced durability: synchronous_commit = off; a host crash loses the last commits"
         );
         assert_eq!(
             of(&[("synchronous_commit", "OFF"), ("fsync", "off")]).unwrap(),
-            "durability is given up: fsync = off, synchronous_commit = OFF; a crash of the host can destroy the database"
+            "reduced durability: fsync = off, synchronous_commit = OFF; a crash of the host can destroy the \
+            database"
         );
         assert!(of(&[("innodb_flush_log_at_trx_commit", "1")]).is_none());
     }

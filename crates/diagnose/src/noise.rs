@@ -105,7 +105,7 @@ pub fn accepted_noise<'a>(points: impl IntoIterator<Item = (&'a Evidence, u32)>)
         1 => (String::new(), "the figure"),
         windows => (format!(" in {windows} measured windows"), "a figure"),
     };
-    let price = dearest.map_or("what it cost is not known".into(), |price| {
+    let price = dearest.map_or("its cost is not known".into(), |price| {
         format!("foreign CPU explains {} of {figure}", price.share())
     });
     Some(format!("noise is accepted{in_runs} (--accept-noise): {price}"))

@@ -8,7 +8,7 @@ use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "autovacuum-in-window",
-    question: "Did autovacuum work within the measured window, and what did it cost?",
+    question: "Did autovacuum run during the measured window, and what did it cost?",
     look,
 };
 
@@ -70,9 +70,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         formatting::percent(covered),
     ));
     facts.extend(
-        busy.map(|busy| {
-            EvidenceLine::new("workers at work on vacuums, on average", formatting::number(busy))
-        }),
+        busy.map(|busy| EvidenceLine::new("active autovacuum workers, on average", formatting::number(busy))),
     );
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &vacuums));
@@ -81,21 +79,22 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity,
         point: Some(point),
         title: if catalog_only {
-            "Autovacuum worked on PostgreSQL's own tables within the measured window".into()
+            "Autovacuum processed only system catalogs during the measured window".into()
         } else {
             let vacuums = if covered < 0.001 { "< 0.1 %".into() } else { formatting::percent(covered) };
-            format!("Autovacuum worked within the measured window: vacuum {vacuums} of it")
+            format!("Autovacuum ran during the measured window: vacuums took {vacuums} of it")
         },
         evidence: facts,
         effect: effect::on_figure(effect, covered),
         below_precision: false,
-        threshold: "red when workers were at work on vacuums of the load's tables for 12 % of the time (up to 7 % is in passing, 30 % \
-                    cost 17 % of the throughput on two cores); or for 5 % while vacuums took half of the window or came back to a \
-                    table four times a minute (at least four times; this alone where sessions were not seen); or when the throughput \
-                    during them surely left the ±10 % of a steady state (SNIA PTS)"
+        threshold: "red when workers were active on the load's tables for 12 % of the time (up to 7 % is \
+            harmless, 30 % cost 17 % of the throughput on two cores); or for 5 % while vacuums took half of \
+            the window or returned to a table four times a minute (at least four times; this alone if \
+            sessions were not sampled); or when the throughput during them fell below the ±10 % of a steady \
+            state (99 % confidence, SNIA PTS)"
             .into(),
-        next: "Run `vacuum (analyze)` on the tables before the load; then either autovacuum = off for a run of minutes, or a window \
-               long enough to hold many of its rounds."
+        next: "Run `vacuum (analyze)` on the tables before the load; then either set autovacuum = off for a \
+            run of minutes, or use a window long enough for many autovacuum rounds."
             .into(),
     })
 }
@@ -148,7 +147,7 @@ fn by_relation<'a>(
     }
     sums.sort_by(|a, b| b.2.total_cmp(&a.2));
     let fact = |(what, number, seconds): (String, usize, f64)| {
-        let length = if seconds > 0.0 { formatting::seconds(seconds) } else { "too short to be seen".into() };
+        let length = if seconds > 0.0 { formatting::seconds(seconds) } else { "too short to time".into() };
         EvidenceLine::new(what, format!("{} in the window, {length}", formatting::count(number, "time")))
     };
     sums.into_iter().take(6).map(fact).collect()

@@ -33,7 +33,7 @@ fn syncing(evidence: &Evidence, point: u32) -> Option<(f64, f64, &'static str)> 
     };
     let seen = |event| evidence.active(point, of(event)).sessions();
     let (binlog, redo) = (seen("binlog sync"), seen("redo sync"));
-    (binlog + redo > 0.0).then_some((binlog, redo, "by the sessions seen in it"))
+    (binlog + redo > 0.0).then_some((binlog, redo, "from sampled sessions"))
 }
 
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
@@ -51,17 +51,17 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             "part of the window in which the binary log was being synced",
             format!("{} {how}", formatting::percent(binlog)),
         ),
-        EvidenceLine::new("the same of the redo log", formatting::percent(redo)),
-        EvidenceLine::new("time of transactions in waits for the logs", formatting::percent(log.share)),
+        EvidenceLine::new("the same for the redo log", formatting::percent(redo)),
+        EvidenceLine::new("transaction time spent waiting for the logs", formatting::percent(log.share)),
     ];
     let rate = |name: &str, what: &str| {
         evidence.mean(point, name).map(|rate| EvidenceLine::new(what, formatting::number(rate)))
     };
-    facts.extend(rate(metric::BINLOG_SYNCS, "syncs of the binary log a second"));
+    facts.extend(rate(metric::BINLOG_SYNCS, "binary log syncs per second"));
     facts.extend(
         evidence
             .mean_of_first_known(point, metric::COMMITS)
-            .map(|rate| EvidenceLine::new("commits a second", formatting::number(rate))),
+            .map(|rate| EvidenceLine::new("commits per second", formatting::number(rate))),
     );
     Some(Finding {
         id: ABOUT.id,
@@ -75,11 +75,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(log.share, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "40 % of the window and more than the redo log, with 40 % of the transactions' time in waits for the logs (the verdict's own \
-                    bound)"
-            .into(),
-        next: "Put the binary log on a device of its own, or let more commits share a sync (more users; binlog_group_commit_sync_delay); \
-               where nothing is replicated or restored by it, measure with skip_log_bin and say so."
+        threshold:
+            "40 % of the window and more than the redo log, with 40 % of the transactions' time spent \
+            waiting for the logs (the verdict's own threshold)"
+                .into(),
+        next: "Put the binary log on a separate device, or let more commits share a sync (more users; \
+            binlog_group_commit_sync_delay); if nothing replicates or restores from it, measure with \
+            skip_log_bin and state it with the result."
             .into(),
     })
 }

@@ -14,7 +14,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_c
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "buffers-too-small",
-    question: "Do the database's own buffers hold what the load works on?",
+    question: "Do the database's own buffers hold the load's working set?",
     look,
 };
 
@@ -93,23 +93,23 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     ];
     facts.extend(memory.map(|memory| EvidenceLine::new("memory of the host", formatting::size(memory))));
     let each = committed
-        .map_or(String::new(), |rate| format!(", {} a transaction", formatting::number(reads / rate)));
+        .map_or(String::new(), |rate| format!(", {} per transaction", formatting::number(reads / rate)));
     facts.push(EvidenceLine::new(
-        "pages read from outside of them",
-        format!("{} a second{each}", formatting::grouped(reads)),
+        "pages read from outside the buffers",
+        format!("{} per second{each}", formatting::grouped(reads)),
     ));
     let each = committed
-        .map_or(String::new(), |rate| format!(", {} a transaction", formatting::number(writes / rate)));
+        .map_or(String::new(), |rate| format!(", {} per transaction", formatting::number(writes / rate)));
     facts.push(EvidenceLine::new(
-        "pages that sessions wrote themselves",
-        format!("{} a second{each}", formatting::grouped(writes)),
+        "pages written by the sessions themselves",
+        format!("{} per second{each}", formatting::grouped(writes)),
     ));
     facts.push(EvidenceLine::new(
-        "sessions' time in waits for data files and buffers",
+        "session time spent waiting for data files and buffers",
         formatting::percent(waiting),
     ));
     facts.push(EvidenceLine::new(
-        "sessions' time in the exchange, at 10 µs a page",
+        "session time spent replacing pages, at 10 µs each",
         formatting::percent(exchange),
     ));
     let part = if pool.share < 0.5 { "a quarter" } else { "half" };
@@ -120,7 +120,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let next = if room {
         format!("Set {} to {enough}, restart the server and run again.", pool.setting)
     } else {
-        "Say beside the figure that it is one of a database beyond its buffers, and compare it only with such; see data-in-page-cache for who answered.".into()
+        "State with the result that the database is larger than its buffers, and compare it only with such \
+        results; data-in-page-cache shows what served the reads."
+            .into()
     };
     Some(Finding {
         id: ABOUT.id,
@@ -136,9 +138,10 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(exchange.max(waiting), EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "less than 95 % found in the buffers of a database larger than they are; red when that costs 2 % of the sessions' time and \
-                    they are below half of what the documentation begins with (PostgreSQL: a quarter of the memory, MySQL: half), or at their \
-                    default where the memory is not known"
+        threshold: "less than 95 % of the pages found in the buffers, and the database larger than the \
+            buffers; red when that costs 2 % of the sessions' time and the buffers are below half of the \
+            documented starting value (PostgreSQL: a quarter of the memory, MySQL: half), or at their default \
+            if the memory size is not known"
             .into(),
         next,
     })

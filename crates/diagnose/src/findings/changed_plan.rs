@@ -1,4 +1,4 @@
-//! Does a statement run by another plan than in the run before?
+//! Does a statement run with a different plan than in the previous run?
 //!
 //! The same statement by its identifier, or by its text where the tables were made anew and have other identifiers.
 
@@ -9,7 +9,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "changed-plan",
-    question: "Does a statement run by another plan than in the run before?",
+    question: "Does a statement run with a different plan than in the previous run?",
     look,
 };
 
@@ -24,7 +24,7 @@ struct Change<'a> {
     now: &'a StatementTotals,
     before: &'a StatementTotals,
     share: f64,
-    /// Shares of its time, now and before, in which it waited for locks: no plan makes these shorter.
+    /// Shares of its time, now and before, in which lock waits: no plan makes these shorter.
     locks: (f64, f64),
 }
 
@@ -86,7 +86,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         facts.push(EvidenceLine::new(
             formatting::statement(&change.now.text),
             format!(
-                "{} of all statement time; {} × the time of a call before, without waits for locks",
+                "{} of all statement time; {} × the previous time per call, without lock waits",
                 formatting::percent(change.share),
                 formatting::number(change.slower())
             ),
@@ -94,36 +94,43 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         if change.locks.0 >= KNOWN {
             let share = formatting::percent(change.locks.0);
             facts.push(EvidenceLine::new(
-                "it waited for locks",
-                format!("{share} of its time, which is in no comparison here"),
+                "lock waits",
+                format!("{share} of its time, excluded from the comparison"),
             ));
         }
         let way = |s: &StatementTotals| {
             let scans = s.plan.iter().flat_map(|plan| &plan.scans);
             let scan = |scan: &kelvin_measure::observation::Scan| match &scan.index {
-                Some(index) => format!("{} of {} by {index}", scan.node, scan.relation),
-                None => format!("{} of {}", scan.node, scan.relation),
+                Some(index) => format!("{} on {} using {index}", scan.node, scan.relation),
+                None => format!("{} on {}", scan.node, scan.relation),
             };
             scans.map(scan).collect::<Vec<_>>().join(", ")
         };
-        facts.push(EvidenceLine::new("it reads now", way(change.now)));
-        facts.push(EvidenceLine::new("it read before", way(change.before)));
+        facts.push(EvidenceLine::new("scans now", way(change.now)));
+        facts.push(EvidenceLine::new("scans before", way(change.before)));
     }
-    let run = earlier.context.run.map_or("the run before".into(), |run| format!("run {run}"));
+    let run = earlier.context.run.map_or("the previous run".into(), |run| format!("run {run}"));
     Some(Finding {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("{} by another plan than in {run}: {} of all statement time", ran(changes.len()), formatting::percent(top.share)),
+        title: format!(
+            "{} with a different plan than in {run}: {} of all statement \
+            time",
+            ran(changes.len()),
+            formatting::percent(top.share)
+        ),
         evidence: facts,
         effect: Effect::up_to(changes.iter().map(Change::effect).sum(), EffectBasis::StatementTime),
         below_precision: false,
-        threshold: "a plan with other nodes, relations or indexes; red when such a statement takes 40 % of the time (the verdict's own bound) and twice as long a \
-                    call as before"
+        threshold: "a plan with different nodes, relations or indexes; red when such a statement takes 40 % \
+            of the time (the verdict's own threshold) and twice as long per call as before"
             .into(),
-        next: "Compare both plans (`kelvin show` has them), `analyze` the tables, and make sure that both runs had the same data, settings and indexes \
+        next:
+            "Compare both plans (`kelvin show` prints them), `analyze` the tables, and make sure that both \
+            runs had the same data, settings and indexes \
                before comparing their figures."
-            .into(),
+                .into(),
     })
 }
 
@@ -163,8 +170,7 @@ mod tests {
         let queue = [("client backend", "Lock", "transactionid", 9.0), ("client backend", "CPU", "", 1.0)];
         let found = look(&Staged::new().statements(queued).sessions(&queue, &[]).earlier(earlier).done());
         assert_eq!(found[0].severity, Severity::Amber);
-        let shown =
-            |fact: &&EvidenceLine| fact.what == "it waited for locks" && fact.found.starts_with("90 %");
+        let shown = |fact: &&EvidenceLine| fact.what == "lock waits" && fact.found.starts_with("90 %");
         assert!(found[0].evidence.iter().any(|fact| shown(&fact)), "{:?}", found[0].evidence);
         let mut renumbered = before();
         renumbered[0].query = 77;

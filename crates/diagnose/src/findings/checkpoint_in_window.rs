@@ -45,7 +45,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     };
     let mut facts: Vec<EvidenceLine> = checkpoints.iter().take(5).map(|o| one(o, window.from)).collect();
     if checkpoints.len() > 5 {
-        facts.push(EvidenceLine::new("and more of them", format!("{}", checkpoints.len() - 5)));
+        facts.push(EvidenceLine::new("further checkpoints", format!("{}", checkpoints.len() - 5)));
     }
     let covered = effect::covered(&spans);
     facts.push(EvidenceLine::new(
@@ -60,12 +60,14 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &spans));
     let next = if own {
-        "They belong to SQLite's way of writing; where they cost throughput, a smaller wal_autocheckpoint makes them shorter and more."
+        "SQLite writes by such checkpoints; if they cost throughput, a smaller wal_autocheckpoint makes them \
+        shorter and more frequent."
     } else if explained {
         "They are a consequence of max_wal_size: see wal-forced-checkpoint."
     } else {
-        "Run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size beyond ramp-up and window; or \
-         measure over several whole checkpoints and say so; checkpoint_completion_target = 0.9 spreads their writes."
+        "Run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size high enough to \
+        last through ramp-up and window; or measure over several complete checkpoints and state it; \
+        checkpoint_completion_target = 0.9 spreads their writes."
     };
     Some(Finding {
         id: ABOUT.id,
@@ -75,7 +77,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             "{} fell into the measured window{}",
             formatting::count(number, if own { "long checkpoint" } else { "checkpoint" }),
             effect.filter(|effect| effect.costly).map_or(String::new(), |effect| format!(
-                ": {} transactions a second during it, {} in the rest",
+                ": {} transactions per second during it, {} otherwise",
                 formatting::number(effect.during),
                 formatting::number(effect.rest)
             ))
@@ -83,8 +85,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: effect::on_figure(effect, covered / window.seconds()),
         below_precision: false,
-        threshold: "red when the throughput during it surely (99 %) left the ±10 % of a steady state (SNIA PTS), or three fell in \
-                    less than 30 s apart (the shortest checkpoint_timeout)"
+        threshold: "red when the throughput during it fell below the ±10 % of a steady state (99 % \
+            confidence, SNIA PTS), or three occurred less than 30 s apart (the shortest checkpoint_timeout)"
             .into(),
         next: next.into(),
     })
@@ -92,7 +94,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
 
 fn one(checkpoint: &kelvin_measure::observation::Occurrence, open: u64) -> EvidenceLine {
     let start = checkpoint.from as f64 / 1e9 - open as f64 / 1e9;
-    let length = checkpoint.to.map_or("not ended".into(), |to| {
+    let length = checkpoint.to.map_or("unfinished".into(), |to| {
         formatting::seconds(to.saturating_sub(checkpoint.from) as f64 / 1e9)
     });
     let buffers =

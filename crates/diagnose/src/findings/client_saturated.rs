@@ -69,14 +69,14 @@ impl<'a> Signs<'a> {
             let how_long = check.evidence.split([',', ':']).next().unwrap_or_default();
             format!("The load generator was held up: {how_long}")
         } else if self.check.is_some() || self.all {
-            "The load generator was the limit: the figures tell of it and not of the database".into()
+            "The load generator was the limit: the figures describe it, not the database".into()
         } else if let Some(share) = self.starved {
             format!(
                 "The load generator was starved of CPUs, which explains up to {} of the figure",
                 percent(share)
             )
         } else {
-            "The load generator used more CPU than the database beside it".into()
+            "The load generator used more CPU than the database on the same host".into()
         }
     }
 
@@ -97,11 +97,12 @@ impl<'a> Signs<'a> {
 
     fn next(&self) -> &'static str {
         if self.held_up.is_some() {
-            "Look for who stopped or starved it (a signal, a debugger, a frozen or limited control group, a suspended machine, \
-             other work on its CPUs), and run again: what was to start meanwhile is late through it, and not through what is measured."
+            "Find out what stopped or starved it (a signal, a debugger, a frozen or limited control group, a \
+            suspended machine, other work on its CPUs), and run again: transactions due in that time are late \
+            because of it, not because of the database."
         } else {
-            "Run the load generator on a host of its own, or with more CPUs and without an affinity to few of them; fewer \
-             statements per transaction (stored procedures, prepared statements) cost it less."
+            "Run the load generator on a separate host, or give it more CPUs and remove any CPU affinity; \
+            stored procedures and prepared statements reduce its CPU time per transaction."
         }
     }
 }
@@ -133,9 +134,10 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts(evidence, point, &signs),
         effect: signs.effect(evidence, point),
         below_precision: false,
-        threshold: "80 % of the CPUs of its host, or its own checks in every run: of loops and punctuality, and that it was not \
-                    held up for 1 % of the window; a tenth of the transactions' time in which it waited for a CPU, longer than \
-                    it had one; less, but more than the database on the same full host, is told as well"
+        threshold: "80 % of its host's CPUs, or a failed check of its own (busy event loops, late starts, \
+            held up for 1 % of the window); a tenth of the transactions' time spent waiting for a CPU, and \
+            longer than it had one; less is reported if it used more CPU than the database on the same full \
+            host"
             .into(),
         next: signs.next().into(),
     })
@@ -155,12 +157,12 @@ fn facts(evidence: &Evidence, point: &PointEvidence, signs: &Signs<'_>) -> Vec<E
     }
     if let Some(delay) = client_delay(evidence, point) {
         facts.push(EvidenceLine::new(
-            "threads of the load generator that waited for a CPU",
+            "load generator threads waiting for a CPU",
             format!("{delay:.2} on average"),
         ));
     }
     if let Some(share) = client_share(evidence, point) {
-        facts.push(EvidenceLine::new("transactions' time in which they did, at most", percent(share)));
+        facts.push(EvidenceLine::new("transaction time affected, at most", percent(share)));
     }
     facts.extend(
         [signs.held_up, signs.check]

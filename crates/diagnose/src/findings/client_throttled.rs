@@ -34,9 +34,9 @@ fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let share = (periods > 0.0).then(|| stopped / periods).filter(|share| *share >= STOPPED_A_LITTLE)?;
     let limit = of("limit");
     let used = client_cores(evidence, point);
-    let mut facts = vec![EvidenceLine::new("periods in which the limit stopped it", percent(share))];
+    let mut facts = vec![EvidenceLine::new("periods throttled by the limit", percent(share))];
     if let Some(limit) = limit {
-        facts.push(EvidenceLine::new("limit of its control group", format!("{limit:.2} CPUs")));
+        facts.push(EvidenceLine::new("CPU limit of its control group", format!("{limit:.2} CPUs")));
     }
     if let Some(used) = used {
         facts.push(EvidenceLine::new("CPUs used by the load generator", format!("{used:.2}")));
@@ -67,17 +67,14 @@ fn by_delay(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         return None;
     }
     let facts = vec![
-        EvidenceLine::new(
-            "threads of the load generator that waited for a CPU",
-            format!("{delay:.2} on average"),
-        ),
+        EvidenceLine::new("load generator threads waiting for a CPU", format!("{delay:.2} on average")),
         EvidenceLine::new("CPUs used by the load generator", format!("{used:.2}")),
-        EvidenceLine::new("threads that would wait for the CPUs of a host so busy", format!("{expected:.2}")),
-        EvidenceLine::new("CPU time of the host that nobody used", percent(idle)),
+        EvidenceLine::new("threads expected to wait on a host this busy", format!("{expected:.2}")),
+        EvidenceLine::new("idle CPU time of the host", percent(idle)),
     ];
     let share = client_share(evidence, point);
     let effect =
-        Effect::up_to_or(share, EffectBasis::TransactionTime, "how many users were at work is not known");
+        Effect::up_to_or(share, EffectBasis::TransactionTime, "how many users were active is not known");
     Some(finding(point, Severity::Red, effect, facts))
 }
 
@@ -97,16 +94,17 @@ fn finding(
         id: ABOUT.id,
         severity,
         point: Some(point.point),
-        title: "A limit kept the load generator from CPUs: it could not ask for more than it did".into(),
+        title: "A CPU limit throttled the load generator: it could not generate more load".into(),
         evidence,
         effect,
         below_precision: false,
-        threshold: "stopped in 10 % of its control group's periods, or with a rate for 1 % of the time (1 % of the periods is \
-                    told); or half a thread waiting for a CPU on \
-                    average while a quarter of the CPUs stands idle, or a fifth of one beside 40 %, for longer than they run \
-                    and three times as long as queueing explains (cpu.stat, schedstat)"
+        threshold: "throttled in 10 % of its control group's periods, or with a rate for 1 % of the time (1 % \
+            of the periods is reported); or half a thread waiting for a CPU on average while a quarter of the \
+            CPUs is idle, or a fifth of a thread while 40 % is idle, for longer than the threads run and \
+            three times as long as queueing explains (cpu.stat, schedstat)"
             .into(),
-        next: "Raise the limit (`cpu.max`, `docker --cpus`, `CPUQuota=`, `limits.cpu`, an affinity to too few CPUs) of the \
+        next: "Raise the limit (`cpu.max`, `docker --cpus`, `CPUQuota=`, `limits.cpu`, an affinity to too few \
+            CPUs) of the \
                load generator, or run it elsewhere."
             .into(),
     }

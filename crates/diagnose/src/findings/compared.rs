@@ -89,14 +89,15 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
         point: None,
         title: format!("The two {sides} differ in {} things: {shown}{rest}", names.len()),
         evidence: facts.collect(),
-        effect: Effect::unknown("the sides differ in several things, and their effects cannot be told apart"),
+        effect: Effect::unknown("the sides differ in several things, and their effects cannot be separated"),
         below_precision: false,
-        threshold: "one factor at a time: more than one difference in specification, settings, versions or host; red when they \
-                    are of different kinds, or more than one in what was run"
+        threshold: "one factor at a time: more than one difference in specification, settings, versions or \
+            host; red when they are of different kinds, or when the specification has more than one"
             .into(),
-        next: "Make the two equal but for the factor under study and run both again, interleaved; or vary them in a planned \
-               way (a factorial design), which tells their effects apart."
-            .into(),
+        next:
+            "Make the two equal except for the factor under study and run both again, interleaved; or use a \
+            factorial design, which separates the effects."
+                .into(),
     }]
 }
 

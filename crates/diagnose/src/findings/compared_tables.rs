@@ -42,7 +42,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
         if x.len() * b.runs != y.len() * a.runs || x.len() % a.runs != 0 {
             let place = |side: &Side, there: &[Relation]| match there.len() {
                 0 => "missing".to_owned(),
-                n if n == side.runs => format!("there, {}", size(median(there) as f64)),
+                n if n == side.runs => format!("present, {}", size(median(there) as f64)),
                 n => format!("in {n} of {} runs", side.runs),
             };
             let found = format!("{} against {}", place(&a, x), place(&b, y));
@@ -61,25 +61,27 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     let mut found = Vec::new();
     if let Some((_, one)) = missing.first() {
         let title = match missing.len() {
-            1 => format!("The two sides have other tables or indexes: {}", one.what),
-            n => format!("The two sides have other tables or indexes: {} and {} more", one.what, n - 1),
+            1 => format!("The two sides have different tables or indexes: {}", one.what),
+            n => format!("The two sides have different tables or indexes: {} and {} more", one.what, n - 1),
         };
         found.push(finding(
             Severity::Red,
             title,
             missing.into_iter().map(|(_, fact)| fact).collect(),
-            "any table or index that is there before the load in the runs of one side only, or in some of them only",
-            "Make the missing index (or drop the one that is too many) and run that side again; where the index is the \
-             factor under study, this is the difference.",
+            "any table or index that exists before the load in the runs of only one side, or in only some of \
+            them",
+            "Create the missing index (or drop the extra one) and run that side again; if the index is the \
+            factor under study, this difference is intended.",
         ));
     }
     if let Some((_, one)) = sizes.first() {
         found.push(finding(
             Severity::Amber,
-            format!("The two sides have tables or indexes of other sizes before the load: {}", one.what),
+            format!("The two sides have tables or indexes of different sizes before the load: {}", one.what),
             sizes.into_iter().map(|(_, fact)| fact).collect(),
-            "10 % between the medians of the sides, of relations of 1 MiB and more",
-            "Reset the data before every run (--reset auto): a side that works on more, or on bloated tables, is slower for that.",
+            "10 % between the sides' medians, for relations of 1 MiB or more",
+            "Reset the data before every run (--reset auto): a side with larger or bloated tables is slower \
+            for that reason.",
         ));
     }
     found
@@ -98,7 +100,7 @@ fn finding(
         point: None,
         title,
         evidence,
-        effect: Effect::unknown("what the other tables would bring was not measured"),
+        effect: Effect::unknown("how the other tables would perform was not measured"),
         below_precision: false,
         threshold: threshold.into(),
         next: next.into(),

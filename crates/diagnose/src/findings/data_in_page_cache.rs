@@ -9,7 +9,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "data-in-page-cache",
-    question: "Did the storage answer the reads, or the kernel's page cache?",
+    question: "Did the storage serve the reads, or the kernel's page cache?",
     look,
 };
 
@@ -50,29 +50,35 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let memory = buffers_too_small::memory(evidence);
     let mut facts = vec![
         EvidenceLine::new(
-            "pages asked of the kernel",
-            format!("{} a second, {}", formatting::grouped(pages), formatting::rate(asked)),
+            "pages requested from the kernel",
+            format!("{} per second, {}", formatting::grouped(pages), formatting::rate(asked)),
         ),
-        EvidenceLine::new(format!("read from the data's device {device}"), formatting::rate(delivered)),
+        EvidenceLine::new(format!("read from the data device {device}"), formatting::rate(delivered)),
     ];
     facts.extend(database.map(|bytes| EvidenceLine::new("database", formatting::size(bytes))));
     facts.extend(memory.map(|bytes| EvidenceLine::new("memory of the host", formatting::size(bytes))));
     facts.extend(waiting.map(|waiting| {
-        EvidenceLine::new("sessions' time in waits for data files", formatting::percent(waiting))
+        EvidenceLine::new("session time spent waiting for data files", formatting::percent(waiting))
     }));
     Some(Finding {
         id: ABOUT.id,
         severity: if dominate && !explained { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("The kernel's page cache answered {} of the reads: the storage was not measured", formatting::percent(1.0 - delivered / asked)),
+        title: format!(
+            "The kernel's page cache served {} of the reads: the storage was not \
+            measured",
+            formatting::percent(1.0 - delivered / asked)
+        ),
         evidence: facts,
         effect: Effect::unknown("how long the storage would have taken was not measured"),
         below_precision: false,
-        threshold: "the device delivered less than half of the bytes that the database asked for, of 100 pages a second or more and 1 % of all; red when \
-                    those reads are 40 % of the sessions' time (the verdict's own bound)"
+        threshold: "the device delivered less than half of the bytes that the database requested, at 100 \
+            pages per second or more and 1 % of all pages; red when those reads take 40 % of the sessions' \
+            time (the verdict's own threshold)"
             .into(),
-        next: "Where storage is meant: take a database of twice the memory at least, or limit the memory (a control group); where it is not: \
-               give the buffers enough to hold the database, so that no page has to be copied."
+        next: "To measure the storage, use a database of at least twice the memory, or limit the memory (a \
+            control group); otherwise make the buffers large enough for the database, so that no page has to \
+            be copied."
             .into(),
     })
 }

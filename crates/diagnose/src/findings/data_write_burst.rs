@@ -1,10 +1,10 @@
-//! Did the data's device write in bursts?
+//! Did the data device write in bursts?
 
 use super::{FindingDefinition, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "data-write-burst", question: "Did the data's device write in bursts?", look };
+    FindingDefinition { id: "data-write-burst", question: "Did the data device write in bursts?", look };
 
 /// The busiest second against the mean: 10 × was seen where checkpoints stalled the log (FIELD 3); half of that is told.
 const BURST: f64 = 5.0;
@@ -30,19 +30,19 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let bursts = seconds.iter().filter(|written| **written >= LITTLE.max(BURST * mean)).count();
     let mut facts = vec![
         EvidenceLine::new(
-            format!("written to the data's device {device}, the busiest second"),
+            format!("written to the data device {device}, busiest second"),
             formatting::rate(peak),
         ),
         EvidenceLine::new("mean of the window", formatting::rate(mean)),
     ];
     if let Some(wait) = evidence.largest(point, &name("w_await")) {
         facts.push(EvidenceLine::new(
-            "slowest second's mean time of a write",
+            "mean write time in the slowest second",
             format!("{} ms", formatting::number(wait)),
         ));
     }
     if evidence.file_location("wal").is_some_and(|log| log.device.as_ref() == Some(device)) {
-        facts.push(EvidenceLine::new("the log", "is on the same device, and waits behind these writes"));
+        facts.push(EvidenceLine::new("the log", "is on the same device and queues behind these writes"));
     }
     let checkpoints = evidence.occurrences("checkpoint", window).count();
     facts.push(EvidenceLine::new("checkpoints in the window", checkpoints.to_string()));
@@ -50,13 +50,21 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: Some(point),
-        title: format!("The data's device {device} wrote in bursts: {} in one second, {} on average", formatting::rate(peak), formatting::rate(mean)),
+        title: format!(
+            "The data device {device} wrote in bursts: {} in one second, {} on \
+            average",
+            formatting::rate(peak),
+            formatting::rate(mean)
+        ),
         evidence: facts,
         effect: Effect::up_to(bursts as f64 / seconds.len() as f64, EffectBasis::Throughput),
         below_precision: false,
-        threshold: "a second with five times the mean and 16 MB; ten times was seen where checkpoints stalled the log".into(),
-        next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier (checkpoint_flush_after, vm.dirty_background_bytes), and \
-               put the log on a device of its own."
+        threshold: "a second with five times the mean, and at least 16 MB; ten times the mean was seen when \
+            checkpoints stalled the log"
+            .into(),
+        next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier \
+            (checkpoint_flush_after, vm.dirty_background_bytes), and \
+               put the log on a separate device."
             .into(),
     })
 }

@@ -5,7 +5,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "durability-off",
-    question: "Does InnoDB bring each commit to disk, and its pages whole?",
+    question: "Does InnoDB flush each commit to disk and protect pages from torn writes?",
     look,
 };
 
@@ -28,17 +28,22 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         severity: first.severity,
         point: None,
         title: format!(
-            "The setting {} is {}: {}, which is not what others measure",
+            "The setting {} is {}: {}; not comparable with durable results",
             first.name, first.value, first.what
         ),
         evidence: given.iter().map(fact).collect(),
-        effect: Effect::unknown("how long flushes would take is not measured while nothing waits for them"),
+        effect: Effect::unknown(
+            "how long flushes would take was not measured, because nothing waited for \
+            them",
+        ),
         below_precision: false,
-        threshold: "innodb_flush_log_at_trx_commit 1 (or MariaDB's 3), innodb_doublewrite on, a flush method that flushes, and \
-                    sync_binlog 1 where there is a binary log (MySQL's manual, \"innodb_flush_log_at_trx_commit\": for full ACID compliance)"
-            .into(),
+        threshold:
+            "innodb_flush_log_at_trx_commit 1 (or MariaDB's 3), innodb_doublewrite on, a flush method \
+            that flushes, and sync_binlog 1 if there is a binary log (MySQL manual, \
+            \"innodb_flush_log_at_trx_commit\": required for full ACID compliance)"
+                .into(),
         next: format!(
-            "Set {} and measure again; where the loss is accepted, say so beside every figure.",
+            "Set {} and measure again; if the loss is acceptable, state it with every result.",
             mended.join(", ")
         ),
     }]
@@ -55,7 +60,7 @@ fn given(evidence: &Evidence) -> Vec<Given> {
         "innodb_flush_log_at_trx_commit",
         flush.filter(|value| matches!(value.as_str(), "0" | "2")),
         Severity::Red,
-        "a commit is answered before its log is on disk",
+        "commits are acknowledged before their log is on disk",
         "innodb_flush_log_at_trx_commit = 1",
     );
     let method = word("innodb_flush_method");
@@ -71,7 +76,7 @@ fn given(evidence: &Evidence) -> Vec<Given> {
         "innodb_doublewrite",
         doublewrite.filter(|value| matches!(value.as_str(), "off" | "0" | "detect_only")),
         Severity::Amber,
-        "a page that a crash of the host tore cannot be mended",
+        "pages torn by a host crash cannot be repaired",
         "innodb_doublewrite = ON",
     );
     let has_binlog = word("log_bin").is_some_and(|value| value == "on" || value == "1");
@@ -80,7 +85,7 @@ fn given(evidence: &Evidence) -> Vec<Given> {
         "sync_binlog",
         synced,
         Severity::Amber,
-        "the binary log is not on disk when a commit is answered",
+        "the binary log may not be on disk when a commit is acknowledged",
         "sync_binlog = 1",
     );
     given

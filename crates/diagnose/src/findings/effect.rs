@@ -34,7 +34,7 @@ impl Contrast {
         let (during, rest) = (formatting::number(self.during), formatting::number(self.rest));
         let change = format!("{:+.0} %", 100.0 * (self.during / self.rest - 1.0));
         EvidenceLine::new(
-            "transactions a second during it",
+            "transactions per second during it",
             format!("{during} against {rest} in the rest of the window ({change})"),
         )
     }
@@ -133,10 +133,7 @@ pub(super) fn on_log_device(evidence: &Evidence, window: Span, spans: &[Span]) -
         let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
         let (during, rest) = on_requests(evidence, &of("await"), &of("s"), window, spans)?;
         let found = format!("{} ms against {} ms", formatting::number(during), formatting::number(rest));
-        Some(EvidenceLine::new(
-            format!("mean time of a {what} on the log's device {device} during it"),
-            found,
-        ))
+        Some(EvidenceLine::new(format!("mean {what} time of the log device {device} during it"), found))
     };
     [("w", "write"), ("f", "flush")].into_iter().filter_map(each).collect()
 }

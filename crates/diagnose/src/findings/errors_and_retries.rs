@@ -10,7 +10,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "errors-and-retries",
-    question: "Did more than 1 % of the transactions fail or have to be repeated?",
+    question: "Did more than 1 % of the transactions fail or have to be retried?",
     look,
 };
 
@@ -35,11 +35,8 @@ fn of(point: &PointEvidence) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        EvidenceLine::new("failed for good", format!("{} of {all} ({})", sums.failed, percent(failed))),
-        EvidenceLine::new(
-            "repetitions",
-            format!("{} ({} of the transactions)", sums.retries, percent(retried)),
-        ),
+        EvidenceLine::new("failed permanently", format!("{} of {all} ({})", sums.failed, percent(failed))),
+        EvidenceLine::new("retries", format!("{} ({} of the transactions)", sums.retries, percent(retried))),
     ];
     let mut classes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for error in point.errors.iter().filter(|error| error.second >= 0) {
@@ -56,7 +53,7 @@ fn of(point: &PointEvidence) -> Option<Finding> {
     let title = if failed > BOUND {
         format!("{} of the transactions failed", percent(failed))
     } else {
-        format!("{} of the transactions had to be repeated", percent(retried))
+        format!("{} of the transactions had to be retried", percent(retried))
     };
     Some(Finding {
         id: ABOUT.id,
@@ -64,13 +61,18 @@ fn of(point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title,
         evidence: facts,
-        effect: Effect::up_to((sums.failed + sums.retries) as f64 / (all + sums.retries) as f64, EffectBasis::Transactions),
+        effect: Effect::up_to(
+            (sums.failed + sums.retries) as f64 / (all + sums.retries) as f64,
+            EffectBasis::Transactions,
+        ),
         below_precision: false,
-        threshold: "1 % of the transactions; red when surely more than that failed (binomial test at 1 %), or when a tenth had \
-                    to be repeated"
-            .into(),
-        next: "Look at the errors' messages in the report. Deadlocks and serialization failures come from too many users on \
-               too few rows: more warehouses, fewer users, or a lower isolation level."
+        threshold:
+            "1 % of the transactions; red when significantly more than that failed (binomial test at 1 \
+            %), or when a tenth had to be retried"
+                .into(),
+        next: "Look at the error messages in the report. Deadlocks and serialization failures come from too \
+            many users on \
+               too few rows: use more warehouses, fewer users, or a lower isolation level."
             .into(),
     })
 }

@@ -5,7 +5,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "flush-method",
-    question: "Do InnoDB's pages go past the kernel's page cache (innodb_flush_method)?",
+    question: "Does InnoDB bypass the kernel's page cache (innodb_flush_method)?",
     look,
 };
 
@@ -32,17 +32,19 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         title: format!(
             "InnoDB's pages go through the kernel's page cache ({name} is {}){}",
             value.to_lowercase(),
-            if beyond { ": reads beyond the buffer pool may be the memory's and not the storage's" } else { "" }
+            if beyond { ": reads beyond the buffer pool may come from memory, not storage" } else { "" }
         ),
         evidence: facts,
-        effect: Effect::unknown("how much the page cache answered is the question of data-in-page-cache"),
+        effect: Effect::unknown("data-in-page-cache reports how many reads the page cache served"),
         below_precision: false,
-        threshold: "any method but O_DIRECT and O_DIRECT_NO_FSYNC; amber when the database is larger than the buffer pool (fsync is MySQL's \
-                    default up to 8.3, O_DIRECT that of 8.4 and of MariaDB)"
+        threshold: "any method other than O_DIRECT and O_DIRECT_NO_FSYNC; amber when the database is larger \
+            than the buffer pool (MySQL's default is fsync up to 8.3 and O_DIRECT since 8.4; MariaDB's is \
+            O_DIRECT)"
             .into(),
-        next: "Set innodb_flush_method = O_DIRECT (MariaDB 11: innodb_data_file_buffering = OFF), restart the server and measure again; give the buffer pool the memory that the \
-               page cache had."
-            .into(),
+        next:
+            "Set innodb_flush_method = O_DIRECT (MariaDB 11: innodb_data_file_buffering = OFF), restart the \
+            server and measure again; give the buffer pool the memory that the page cache used."
+                .into(),
     }]
 }
 

@@ -9,7 +9,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "foreign-sessions",
-    question: "Did sessions that are not the load's own do anything?",
+    question: "Were sessions active that do not belong to the load?",
     look,
 };
 
@@ -55,17 +55,19 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let blocks = open >= LEAST && waited >= 1.0;
     let mut facts: Vec<EvidenceLine> = facts.collect();
     if blocks {
-        facts.push(EvidenceLine::new("sessions that waited for rows meanwhile", formatting::number(waited)));
+        facts.push(EvidenceLine::new(
+            "sessions waiting for rows at the same time",
+            formatting::number(waited),
+        ));
     }
     // A second load on the same data: the figures are of both.
     let other_kelvin = evidence.active(point, is_other_kelvin).sessions();
     let (severity, who) = match (other_kelvin >= LEAST, is_accepted(evidence)) {
-        (true, false) => (Severity::Red, "Sessions of another Kelvin were at work in the same server"),
-        (true, true) => (
-            Severity::Amber,
-            "Sessions of another Kelvin, which was accepted, were at work in the same server",
-        ),
-        (false, _) => (Severity::Amber, "Sessions that are not the load's own were at work"),
+        (true, false) => (Severity::Red, "Sessions of another Kelvin were active on the same server"),
+        (true, true) => {
+            (Severity::Amber, "Sessions of another Kelvin (accepted) were active on the same server")
+        }
+        (false, _) => (Severity::Amber, "Sessions that do not belong to the load were active"),
     };
     Some(Finding {
         id: ABOUT.id,
@@ -77,14 +79,15 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             if blocks { ", with a transaction open while users waited for rows" } else { "" }
         ),
         evidence: facts,
-        effect: Effect::unknown("what these sessions took of CPUs, devices and locks is not counted by session"),
+        effect: Effect::unknown("the CPU, device and lock use of these sessions is not counted by session"),
         below_precision: false,
         threshold: "0.05 sessions on average: half a second in ten".into(),
         next: if is_mysql(evidence) {
-            "End them before the run: `SHOW PROCESSLIST` names them, `SELECT * FROM information_schema.INNODB_TRX` the transactions that they hold open."
+            "End them before the run: `SHOW PROCESSLIST` lists them, `SELECT * FROM \
+            information_schema.INNODB_TRX` lists their open transactions."
         } else {
-            "End them before the run: `SELECT pid, application_name, state, xact_start FROM pg_stat_activity` names them, \
-             `pg_blocking_pids(pid)` says whom they hold up."
+            "End them before the run: `SELECT pid, application_name, state, xact_start FROM pg_stat_activity` \
+            lists them, `pg_blocking_pids(pid)` shows which of them block a session."
         }
         .into(),
     })

@@ -4,11 +4,8 @@
 use super::{FindingDefinition, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "fsync-off",
-    question: "Does the server wait for the disk at all (fsync)?",
-    look,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "fsync-off", question: "Does the server wait for the disk (fsync)?", look };
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
     // The second is SQLite's; PostgreSQL has no setting of that name.
@@ -24,16 +21,23 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Red,
         point: None,
-        title: format!("The setting {name} is off: nothing waits for the disk, which is not what others measure"),
+        title: format!(
+            "The setting {name} is off: nothing waits for the disk; not comparable with durable \
+            results"
+        ),
         evidence: facts,
-        effect: Effect::unknown("how long flushes would take is not measured while nothing waits for them"),
+        effect: Effect::unknown(
+            "how long flushes would take was not measured, because nothing waited for \
+            them",
+        ),
         below_precision: false,
-        threshold: "the default is on: without it a crash of the host can ruin the database beyond repair (documentation of \
-                    PostgreSQL, \"Write Ahead Log\" settings, and of SQLite, \"PRAGMA synchronous\")"
+        threshold: "the default is on: without it a host crash can corrupt the database beyond repair \
+            (PostgreSQL documentation, \"Write Ahead Log\" settings; SQLite documentation, \"PRAGMA \
+            synchronous\")"
             .into(),
         next: format!(
-            "Set {name} to its default and measure again; where the CPU alone is studied and it is off on purpose, say so beside \
-             every figure."
+            "Set {name} to its default and measure again; if it is off on purpose to study the CPU alone, \
+            state it with every result."
         ),
     }]
 }

@@ -7,7 +7,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "history-list",
-    question: "Did purge keep up, or did the history of old row versions grow?",
+    question: "Did purge keep up, or did the history list grow?",
     look,
 };
 
@@ -36,7 +36,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let mut facts = vec![
         EvidenceLine::new(
-            "history when the window opened",
+            "history list length when the window opened",
             format!("{} transactions", formatting::grouped(first)),
         ),
         EvidenceLine::new("when it closed", format!("{} transactions", formatting::grouped(last))),
@@ -56,20 +56,22 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: if behind {
             format!(
-                "Purge fell behind: the history grew by {} transactions within the window, to {}",
+                "Purge fell behind: the history list grew by {} transactions during the window, to {}",
                 formatting::grouped(grown),
                 formatting::grouped(last)
             )
         } else {
-            format!("The history of old row versions holds {} transactions", formatting::grouped(last))
+            format!("The history list holds {} transactions", formatting::grouped(last))
         },
         evidence: facts,
-        effect: Effect::unknown("what reading past old versions costs is not counted"),
+        effect: Effect::unknown("the cost of reading past old row versions is not measured"),
         below_precision: false,
-        threshold: "amber when it grew by 10,000 and a fifth of the window's transactions, or holds a million; red when both"
+        threshold: "amber when it grew by 10,000 and by a fifth of the window's transactions, or holds a \
+            million; red when both are true"
             .into(),
-        next: "End transactions that stay open (SELECT * FROM information_schema.INNODB_TRX ORDER BY trx_started): purge cannot pass them. \
-               Else raise innodb_purge_threads, and measure long enough that the level shows; a figure that is held while garbage piles up is borrowed."
+        next: "End transactions that stay open (SELECT * FROM information_schema.INNODB_TRX ORDER BY \
+            trx_started): purge cannot pass them. Otherwise raise innodb_purge_threads, and measure until the \
+            list length is stable; throughput that relies on growing garbage cannot last."
             .into(),
     })
 }

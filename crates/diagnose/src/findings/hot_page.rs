@@ -35,7 +35,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         || buffers_too_small::is_red(evidence, point)
         || scan_without_index::is_red(evidence);
     let mut facts = vec![EvidenceLine::new(
-        "sessions that waited for a page another one used",
+        "sessions waiting for a page used by another session",
         format!(
             "{} of {} active ({})",
             formatting::number(waiting),
@@ -53,17 +53,26 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     facts.extend(active.groups.iter().filter_map(of).take(3));
     Some(Finding {
         id: ABOUT.id,
-        severity: if share >= LIMIT && waiting >= 1.0 && !explained { Severity::Red } else { Severity::Amber },
+        severity: if share >= LIMIT && waiting >= 1.0 && !explained {
+            Severity::Red
+        } else {
+            Severity::Amber
+        },
         point: Some(point),
-        title: format!("Sessions queued for the same page: {} of their active time", formatting::percent(share)),
+        title: format!(
+            "Sessions queued for the same page: {} of their active \
+            time",
+            formatting::percent(share)
+        ),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own bound), where hot rows, too small buffers or scans do not explain it; 33 \
-                    warehouse rows in one page made page waits of more than 70 % in a study"
+        threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own threshold), \
+            unless hot rows, too small buffers or scans explain it; in one study, 33 warehouse rows on one \
+            page caused page waits of more than 70 %"
             .into(),
-        next: "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) of small tables that everybody updates, hash partitions for \
-               an index whose end everybody inserts at."
+        next: "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) for small \
+            tables that all users update, hash partitions for an index that all users insert at the end of."
             .into(),
     })
 }

@@ -66,7 +66,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let of = rows.first().map_or(String::new(), |(relation, _)| format!(" of {relation}"));
     let mut facts = vec![
         EvidenceLine::new(
-            "sessions that waited for a row another one held",
+            "sessions waiting for a row held by another session",
             format!(
                 "{} of {} active ({})",
                 formatting::number(waiting),
@@ -74,8 +74,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 formatting::percent(share)
             ),
         ),
-        EvidenceLine::new("sessions that waited for the log meanwhile", formatting::number(log)),
-        EvidenceLine::new("sessions that held a transaction open for their client", formatting::number(idle)),
+        EvidenceLine::new("sessions waiting for the log at the same time", formatting::number(log)),
+        EvidenceLine::new(
+            "sessions idle in a transaction, waiting for their client",
+            formatting::number(idle),
+        ),
     ];
     let relation = |(relation, waiting): (String, f64)| {
         EvidenceLine::new(
@@ -88,13 +91,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     if let Some(rows) = by_nature {
         let (each, number) = (formatting::number(users / rows.number), formatting::number(rows.number));
         facts.push(EvidenceLine::new(
-            format!("users for each {}", rows.of),
+            format!("users per {}", rows.of),
             format!("{} / {number} = {each}", formatting::number(users)),
         ));
     }
     let next = if let Some(rows) = crowded {
         format!(
-            "{} at least {}{} and not {} for {} users: {}, and with too few the figure measures that queue and nothing else.",
+            "{} at least {}{}, not {}, for {} users: {}; with too few, the figure measures only that queue.",
             rows.load,
             formatting::number((users / rows.users_each).ceil()),
             rows.unit,
@@ -103,22 +106,30 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             rows.why
         )
     } else if red {
-        "Spread the users over more rows, or shorten what a transaction does while it holds them (look at the statements that follow the update).".into()
+        "Spread the users over more rows, or shorten what a transaction does while it holds them (look at the \
+        statements that follow the update).".into()
     } else {
-        "See what the holders waited for first: the row is held for as long as their log or client takes."
+        "First find out what the lock holders waited for: they hold the row for as long as their log or \
+        client takes."
             .into()
     };
     Some(Finding {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("Users queued for the same rows{of}: {} of their active time", formatting::percent(share)),
+        title: format!(
+            "Users queued for the same rows{of}: {} of their active \
+            time",
+            formatting::percent(share)
+        ),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for their client (the verdict's own bound: 40 % \
-                    with a margin of two) and a quarter of the users stands in the queue; amber from 25 %"
-            .into(),
+        threshold:
+            "red from 40 % of the active sessions, when twice as many wait for rows as for the log or \
+            for their client (the verdict's own threshold: 40 % with a margin of two) and a quarter of the \
+            users is in the queue; amber from 25 %"
+                .into(),
         next,
     })
 }
@@ -150,13 +161,13 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
             let who = if mysql {
                 format!("account \"{name}\"")
             } else if name.is_empty() {
-                "sessions without an application's name".into()
+                "sessions without an application name".into()
             } else {
                 format!("\"{name}\"")
             };
             EvidenceLine::new(
                 format!("held by {who}"),
-                format!("in {seen} of {}", formatting::count(looks.len(), "look")),
+                format!("in {seen} of {}", formatting::count(looks.len(), "sample")),
             )
         })
         .collect();
@@ -167,8 +178,8 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
     facts.extend(oldest.into_iter().take(2).map(|(second, one)| {
         let whom: Vec<String> = one.waiting.iter().map(i64::to_string).collect();
         let age = one.transaction_ms.map_or_else(
-            || "its transaction's age is not known".into(),
-            |ms| format!("its transaction {} old", formatting::seconds(ms / 1e3)),
+            || "transaction age not known".into(),
+            |ms| format!("transaction age {}", formatting::seconds(ms / 1e3)),
         );
         let doing = if one.doing.is_empty() { "not seen".into() } else { one.doing.clone() };
         EvidenceLine::new(
@@ -217,9 +228,10 @@ fn by_nature(evidence: &Evidence) -> Option<ByNature> {
                 number: 0.0,
                 users_each: 1.0,
                 of: "branch",
-                load: "Take a scale of",
+                load: "Use a scale of",
                 unit: "",
-                why: "each branch has one row that every transaction updates (pgbench's documentation, \"Good Practices\")",
+                why: "each branch has one row that every transaction updates (pgbench's documentation, \"Good \
+                    Practices\")",
             },
         ),
         _ => return None,
@@ -359,7 +371,7 @@ mod tests {
         };
         let found = look(&branches(1).done());
         assert_eq!(found[0].severity, Severity::Red);
-        assert!(found[0].next.starts_with("Take a scale of at least 8 and not 1"), "{}", found[0].next);
+        assert!(found[0].next.starts_with("Use a scale of at least 8 and not 1"), "{}", found[0].next);
         assert_eq!(severity(branches(50)), Some(Severity::Amber));
     }
 }

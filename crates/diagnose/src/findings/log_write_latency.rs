@@ -33,16 +33,16 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let paced = busy_user_share(evidence, point).is_some_and(|share| share < PACED);
     let red = !paced && share.low >= SHARE * 0.75 && sync.as_ref().is_some_and(|sync| sync.ms >= SLOW_MS);
     let mut facts = vec![EvidenceLine::new(
-        "time of transactions in writing the log",
+        "transaction time spent writing the log",
         format!("{} ({} to {})", percent(share.share), percent(share.low), percent(share.high)),
     )];
     facts.extend(sync.as_ref().map(|sync| {
-        EvidenceLine::new("a flush of the log", format!("{}{:.2} ms {}", sync.at_least, sync.ms, sync.how))
+        EvidenceLine::new("time of a log flush", format!("{}{:.2} ms {}", sync.at_least, sync.ms, sync.how))
     }));
     facts.extend(
         evidence
             .mean_of_first_known(point.point, metric::LOG_SYNCS)
-            .map(|rate| EvidenceLine::new("flushes a second", format!("{rate:.0}"))),
+            .map(|rate| EvidenceLine::new("flushes per second", format!("{rate:.0}"))),
     );
     facts.extend(
         evidence
@@ -54,17 +54,17 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         for (kind, what) in [("w", "a write to"), ("f", "a flush of")] {
             let ms = request_ms(evidence, point.point, device, kind);
             facts.extend(ms.map(|ms| {
-                EvidenceLine::new(format!("{what} the log's device {device}"), format!("{ms:.2} ms"))
+                EvidenceLine::new(format!("{what} the log device {device}"), format!("{ms:.2} ms"))
             }));
             of_device = ms.map(|ms| of_device.map_or(ms, |of| of.max(ms))).or(of_device);
         }
     }
     let title = match &sync {
         Some(Flush { ms, at_least, .. }) => format!(
-            "Commits waited for the log for {} of their time, {at_least}{ms:.1} ms a flush",
+            "Commits waited for the log for {} of their time, {at_least}{ms:.1} ms per flush",
             percent(share.share)
         ),
-        None => format!("Transactions spent {} of their time in writing the log", percent(share.share)),
+        None => format!("Transactions spent {} of their time writing the log", percent(share.share)),
     };
     Some(Finding {
         id: ABOUT.id,
@@ -74,10 +74,11 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts,
         effect: Effect::between(share.low, share.high, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "40 % of the transactions' time; red when that is surely 30 % or more (95 % interval), users are in a \
-                    transaction for half of their time or more, and a flush takes 3 ms or more, the guidance for log files \
-                    (Microsoft; sp_BlitzFirst)"
-            .into(),
+        threshold:
+            "40 % of the transactions' time; red when its 95 % interval lies above 30 %, users are in \
+            a transaction for half of their time or more, and a flush takes 3 ms or more, the guideline for \
+            log files (Microsoft; sp_BlitzFirst)"
+                .into(),
         next: next_step(sync.map(|sync| sync.ms), of_device),
     })
 }
@@ -86,18 +87,21 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 fn next_step(flush: Option<f64>, device: Option<f64>) -> String {
     let whose = match flush.zip(device) {
         Some((flush, device)) if device >= flush / 2.0 => {
-            "Most of a flush is the device's own time: put the log on a faster device, one with a protected write cache."
+            "Most of a flush is the device's own time: put the log on a faster device, one with a \
+            power-protected write cache."
         }
         Some(_) => {
-            "The device takes less than half of a flush: look at what lies above it (file system, limits such as `io.max`, a \
+            "The device takes less than half of a flush: look at the layers above it (file system, limits \
+            such as `io.max`, a \
              virtual disk)."
         }
         None => {
-            "Compare the flush with the device's own time: if the device is fast, what lies above it is not (file system, \
-             limits such as `io.max`, a virtual disk). Put the log on a device of its own with a protected write cache."
+            "Compare the flush with the device's own time: if the device is fast, the layers above it are \
+            slow (file system, limits such as `io.max`, a virtual disk). Put the log on a separate device \
+            with a power-protected write cache."
         }
     };
-    format!("{whose} More users share a flush (group commit).")
+    format!("{whose} With more users, more commits share a flush (group commit).")
 }
 
 /// The time of a flush of the log and how it was told.
@@ -121,8 +125,8 @@ fn flush(evidence: &Evidence, point: u32) -> Option<Flush> {
     let sessions = evidence.active(point, flushing).sessions();
     let commits = evidence.mean_of_first_known(point, metric::COMMITS).filter(|rate| *rate > 0.0);
     let (rate, at_least, how) = match (rate, commits) {
-        (Some(rate), _) => (rate, "", "by sessions seen in it and flushes a second"),
-        (None, Some(rate)) => (rate, "at least ", "by sessions seen in it and commits a second"),
+        (Some(rate), _) => (rate, "", "from sampled sessions and flushes per second"),
+        (None, Some(rate)) => (rate, "at least ", "from sampled sessions and commits per second"),
         (None, None) => return None,
     };
     (sessions > 0.0).then_some(Flush { ms: sessions / rate * 1e3, at_least, how })
@@ -185,6 +189,6 @@ mod tests {
         assert!(!found[0].title.contains("a flush"), "{}", found[0].title);
         // 0.9 sessions in a flush, 360 commits a second: 2.5 ms when each had a flush of its own, more when they shared.
         let found = look(&uncounted.metric("postgres.transactions.commit", 360.0).evidence());
-        assert!(found[0].title.contains("at least 2.5 ms a flush"), "{}", found[0].title);
+        assert!(found[0].title.contains("at least 2.5 ms per flush"), "{}", found[0].title);
     }
 }

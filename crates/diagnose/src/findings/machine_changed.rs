@@ -8,7 +8,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "machine-changed",
-    question: "Is the machine what it was at the last run?",
+    question: "Has the machine changed since the last run?",
     look,
 };
 
@@ -21,7 +21,7 @@ const FIELDS: [(&str, &str); 14] = [
     ("/client_host/cpu/governors", "frequency governor"),
     ("/client_host/cpu/mitigations", "mitigations"),
     ("/client_host/cpu/numa_nodes", "NUMA nodes"),
-    ("/client_host/memory/swap_bytes", "bytes of swap"),
+    ("/client_host/memory/swap_bytes", "swap bytes"),
     ("/client_host/memory/huge_pages", "huge pages"),
     ("/client_host/memory/transparent_huge_pages", "transparent huge pages"),
     ("/client_host/memory/swappiness", "swappiness"),
@@ -48,7 +48,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             (before != now).then(|| {
                 EvidenceLine::new(
                     *what,
-                    format!("{}, before {}", describe_value(now), describe_value(before)),
+                    format!("{}, previously {}", describe_value(now), describe_value(before)),
                 )
             })
         })
@@ -57,25 +57,25 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     if let (Some(before), Some(now)) = (memory(earlier), memory(evidence))
         && (now - before).abs() > MEMORY * before
     {
-        facts.push(EvidenceLine::new("bytes of memory", format!("{now:.0}, before {before:.0}")));
+        facts.push(EvidenceLine::new("memory bytes", format!("{now:.0}, previously {before:.0}")));
     }
     facts.extend(frequency(earlier, evidence));
     if facts.is_empty() {
         return Vec::new();
     }
-    let run = earlier.context.run.map_or("the run before".to_owned(), |run| format!("run {run}"));
+    let run = earlier.context.run.map_or("the previous run".to_owned(), |run| format!("run {run}"));
     let things: Vec<&str> = facts.iter().map(|fact| fact.what.as_str()).collect();
     vec![Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("The machine is not what it was in {run}: {}", things.join(", ")),
+        title: format!("The machine has changed since {run}: {}", things.join(", ")),
         evidence: facts,
-        effect: Effect::unknown("no counter tells what a change of the machine did"),
+        effect: Effect::unknown("no counter shows what the change did to the result"),
         below_precision: false,
-        threshold: "any difference in what decides a figure; 5 % in mean CPU frequency, 1 % in memory".into(),
-        next: "Do not compare the two runs as if only the factor under study differed: put the machine back, or measure the \
-               earlier case again on this one."
+        threshold: "any difference that affects results; 5 % in mean CPU frequency, 1 % in memory".into(),
+        next: "Do not compare the two runs as if only the factor under study differed: restore the machine, \
+            or repeat the earlier measurement on this one."
             .into(),
     }]
 }
@@ -87,7 +87,7 @@ fn frequency(earlier: &Evidence, evidence: &Evidence) -> Option<EvidenceLine> {
     (change.abs() > FREQUENCY).then(|| {
         EvidenceLine::new(
             "CPU frequency",
-            format!("{now:.0} MHz, before {before:.0} MHz ({})", percent(change)),
+            format!("{now:.0} MHz, previously {before:.0} MHz ({})", percent(change)),
         )
     })
 }

@@ -32,26 +32,29 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         EvidenceLine::new("time in which all tasks did", formatting::percent(all)),
     ];
     for (name, what) in [
-        ("host.pages.scan_direct", "pages looked at for reclaim by the tasks that wanted memory"),
-        ("host.pages.allocation_stalls", "allocations that had to reclaim first"),
-        ("host.pages.refaults", "pages of files read again soon after they were dropped"),
+        ("host.pages.scan_direct", "pages scanned in direct reclaim"),
+        ("host.pages.allocation_stalls", "allocations stalled by direct reclaim"),
+        ("host.pages.refaults", "file pages read again soon after eviction"),
     ] {
         if let Some(rate) = evidence.mean(point, name).filter(|rate| *rate > 0.0) {
-            facts.push(EvidenceLine::new(what, format!("{} a second", formatting::number(rate))));
+            facts.push(EvidenceLine::new(what, format!("{} per second", formatting::number(rate))));
         }
     }
     Some(Finding {
         id: ABOUT.id,
         severity: if all >= ALL && !swaps { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("Tasks waited for memory in {} of the window", formatting::percent(some)),
+        title: format!("Tasks waited for memory for {} of the window", formatting::percent(some)),
         evidence: facts,
         effect: Effect::up_to(some.max(all), EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "amber from 2 % of the time with a task that waits for memory, red from 5 % with all of them (kernel pressure stall information; \
-                    the verdict counts it as a witness)"
+        threshold:
+            "amber from 2 % of the time with some task waiting for memory, red from 5 % with all tasks \
+            waiting (kernel pressure stall information; the verdict uses it as an independent counter)"
+                .into(),
+        next: "Find out what fills the memory (shared_buffers, work_mem × users, other processes, a control \
+            group's limit) and reduce it, or add memory to the host."
             .into(),
-        next: "See what fills the memory (shared_buffers, work_mem × users, other processes, a control group's limit) and give it less, or the host more.".into(),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "missing-statistics",
-    question: "Does the planner have statistics of every table?",
+    question: "Does the planner have statistics for every table?",
     look,
 };
 
@@ -35,12 +35,17 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("{} had no statistics when the load began: {}{more}", formatting::count(tables.len(), "table"), names.join(", ")),
+        title: format!(
+            "{} had no statistics when the load began: \
+            {}{more}",
+            formatting::count(tables.len(), "table"),
+            names.join(", ")
+        ),
         evidence: tables.iter().take(10).map(fact).collect(),
-        effect: Effect::unknown("the plans that statistics would have brought were not run"),
+        effect: Effect::unknown("the plans based on statistics were not run"),
         below_precision: false,
-        threshold: "a table of 1000 rows or more of which the planner's statistics have nothing: plans rest on guesses, and may change within the run when autovacuum \
-                    analyzes it"
+        threshold: "a table of 1000 rows or more without planner statistics: plans rely on guesses, and may \
+            change during the run when autovacuum analyzes the table"
             .into(),
         next: "Run `analyze` (or `vacuum analyze`) after loading, before every run.".into(),
     }]

@@ -49,9 +49,9 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         && busy.is_some_and(|busy| busy < ROOM)
         && long;
     let mut facts = vec![EvidenceLine::new(
-        "time of transactions outside database and load generator",
+        "transaction time outside database and load generator",
         format!(
-            "{} ({} to {}), {per_transaction:.2} ms a transaction",
+            "{} ({} to {}), {per_transaction:.2} ms per transaction",
             percent(share.share),
             percent(share.low),
             percent(share.high)
@@ -59,13 +59,11 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     )];
     if let (Some(statements), Some(trip)) = (statements, trip) {
         facts.push(EvidenceLine::new(
-            "statements a transaction, and the time outside for each",
+            "statements per transaction, and outside time for each",
             format!("{statements:.1}, {trip:.3} ms"),
         ));
     }
-    facts.extend(
-        busy.map(|busy| EvidenceLine::new("CPUs in use, client's or database's host", percent(busy))),
-    );
+    facts.extend(busy.map(|busy| EvidenceLine::new("CPUs in use, client or database host", percent(busy))));
     facts.extend(
         client_cores(evidence, point)
             .map(|cores| EvidenceLine::new("CPUs used by the load generator", format!("{cores:.2}"))),
@@ -78,10 +76,11 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts,
         effect: Effect::between(share.low, share.high, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "30 % of the transactions' time (Little's law, less sessions seen at work and the load generator's own \
-                    time); red from 50 %, surely 30 % or more (95 % interval), when users are in a transaction for half of their \
-                    time or more, less than 75 % of the CPUs are in use, and a round trip takes 0.2 ms or more, which one host's \
-                    do not; never red on a unix socket, where nothing lies between"
+        threshold: "30 % of the transactions' time (Little's law, minus active sessions and the load \
+            generator's own time); red from 50 %, with the 95 % interval above 30 %, when users are in a \
+            transaction for half of their time or more, less than 75 % of the CPUs are in use, and a round \
+            trip takes 0.2 ms or more (longer than on one host); never red on a Unix socket, which involves \
+            no network"
             .into(),
         next: next(link).into(),
     })
@@ -91,7 +90,7 @@ fn title(link: NetworkPath, share: f64) -> String {
     let share = percent(share);
     match link {
         NetworkPath::Socket => {
-            format!("Transactions spent {share} of their time in handing over between processes of one host")
+            format!("Transactions spent {share} of their time in hand-overs between processes on one host")
         }
         NetworkPath::Loopback | NetworkPath::Network => {
             format!("Transactions spent {share} of their time between client and server")
@@ -102,16 +101,17 @@ fn title(link: NetworkPath, share: f64) -> String {
 fn next(link: NetworkPath) -> &'static str {
     match link {
         NetworkPath::Socket => {
-            "Stored procedures or pipelining hand over once instead of many times; more users keep the CPUs busy meanwhile, if \
-             latency is not the question. No network lies between the two."
+            "Stored procedures or pipelining need one hand-over instead of many; more users keep the CPUs \
+            busy, if latency does not matter. No network is involved."
         }
         NetworkPath::Loopback => {
-            "Look for what listens in the server's place on this host (a proxy, a pooler) or delays its packets (`tc`): without \
-             such, no network lies between the two. Stored procedures or pipelining make one round trip of many."
+            "Look for a proxy or pooler on this host, or for delayed packets (`tc`): otherwise no network is \
+            involved. Stored procedures or pipelining combine many round trips into one."
         }
         NetworkPath::Network => {
-            "Stored procedures or pipelining make one round trip of many; put the client next to the server; or use more users, \
-             if latency is not the question. `ping` and `kelvin doctor` give the round trip."
+            "Stored procedures or pipelining combine many round trips into one; put the client next to the \
+            server; or use more users, if latency does not matter. `ping` and `kelvin doctor` show the \
+            round-trip time."
         }
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(look(&Scene::healthy().evidence()), []);
         let found = look(&far().evidence());
         assert_eq!(severities(&found), [Severity::Red]);
-        assert!(found[0].evidence[0].found.contains("ms a transaction"), "{found:?}");
+        assert!(found[0].evidence[0].found.contains("ms per transaction"), "{found:?}");
     }
 
     #[test]

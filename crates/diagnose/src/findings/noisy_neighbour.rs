@@ -5,11 +5,8 @@ use crate::load::{client_cores, client_delay, cpus, percent};
 use crate::noise::{WANTED, foreign_cpus, of_processes};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "noisy-neighbour",
-    question: "Did something else on this host use its CPUs?",
-    look,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", look };
 
 /// Share of the host's CPUs. Kernel threads, the sampler's own reading and the ticks by which CPU time is counted stay
 /// below.
@@ -33,24 +30,21 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "CPUs used by neither client nor database",
             format!("{used:.2} of {cpus} ({})", percent(share)),
         ),
-        EvidenceLine::new("CPU time of the host that nobody used", percent(idle)),
+        EvidenceLine::new("idle CPU time of the host", percent(idle)),
     ];
     if let Some(client) = client_cores(evidence, point) {
         facts.push(EvidenceLine::new("CPUs used by the load generator", format!("{client:.2}")));
     }
     if let Some(delay) = client_delay(evidence, point) {
         facts.push(EvidenceLine::new(
-            "threads of the load generator that waited for a CPU",
+            "load generator threads waiting for a CPU",
             format!("{delay:.2} on average"),
         ));
     }
     if let Some(delay) = evidence.mean(point.point, "host.process.server.run_delay") {
-        facts.push(EvidenceLine::new(
-            "threads of the database that waited for a CPU",
-            format!("{delay:.2} on average"),
-        ));
+        facts.push(EvidenceLine::new("database threads waiting for a CPU", format!("{delay:.2} on average")));
     }
-    let accepted = if price.accepted { ", which was accepted" } else { "" };
+    let accepted = if price.accepted { " (accepted)" } else { "" };
     Some(Finding {
         id: ABOUT.id,
         severity: if price.is_too_dear() && !price.accepted { Severity::Red } else { Severity::Amber },
@@ -63,13 +57,14 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::between(price.low, price.high, EffectBasis::Figure),
         below_precision: false,
         threshold: format!(
-            "8 % of the CPUs, what kernel threads and accounting may come to; red where {} of it or more cannot be excluded: by calm seconds against others where there are \
-             such, by what others' CPUs free and by the transactions' time in run queues where there are none",
+            "8 % of the CPUs, which kernel threads and accounting may reach; red if an effect of {} of the \
+            figure or more cannot be excluded: from calm seconds compared with others if there are any, \
+            otherwise from the CPU time of others and the transactions' time in run queues",
             percent(WANTED)
         ),
-        next: "Look with `top` for what ran beside the benchmark (builds, backups, cron, agents, another benchmark), stop it, \
-               and run again; on a machine that has to be shared, `--accept-noise` lets the run count with this price beside \
-               its figures, and `kelvin ab` compares under the same noise."
+        next: "Use `top` to find what ran during the benchmark (builds, backups, cron, agents, another \
+            benchmark), stop it, and run again; on a machine that must be shared, `--accept-noise` lets the \
+            run count and reports this price with its figures, and `kelvin ab` compares under the same noise."
             .into(),
     })
 }

@@ -57,14 +57,16 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("The database was not reset since {run}"),
         evidence: facts,
-        effect: Effect::unknown("what more data and dead rows cost is not measured within one run"),
+        effect: Effect::unknown("the cost of more data and dead rows cannot be measured within one run"),
         below_precision: false,
-        threshold: "2 % more bytes, or 2 % more rows of a table, than when the earlier run on the same target began, and no \
-                    build in between"
-            .into(),
-        next: "For runs that are to be compared, give each the same data: `--reset auto` builds them once and restores them before \
-               every run."
-            .into(),
+        threshold:
+            "2 % more bytes, or 2 % more rows in a table, than at the start of the earlier run on the \
+            same target, with no build in between"
+                .into(),
+        next:
+            "Give runs that are to be compared the same data: `--reset auto` builds it once and restores it \
+            before every run."
+                .into(),
     }]
 }
 

@@ -9,11 +9,8 @@ use super::FindingDefinition;
 use crate::load::percent;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "not-steady",
-    question: "Had throughput come to rest when it was measured?",
-    look,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "not-steady", question: "Was throughput steady when it was measured?", look };
 
 /// Seconds that five rounds need to be worth the name.
 pub(super) const FEWEST: usize = 10;
@@ -74,7 +71,7 @@ impl Unsteady {
         let mut evidence = vec![
             EvidenceLine::new(format!("{rounds} in five rounds"), each.join(", ")),
             EvidenceLine::new(
-                "largest less smallest round",
+                "largest minus smallest round",
                 format!(
                     "{} of the mean (by chance up to {})",
                     percent(self.rounds.range),
@@ -83,13 +80,13 @@ impl Unsteady {
             ),
             EvidenceLine::new("fitted line, first round to last", percent(self.rounds.drift)),
             EvidenceLine::new(
-                "slope second by second",
+                "slope, second by second",
                 format!("{} over the window, p = {:.4}", percent(self.trend.change), self.trend.p),
             ),
         ];
         if let Some(seconds) = self.unsettled {
             let found = format!(
-                "more than half of the {seconds} s would have to be cut off before the rest has one level"
+                "more than half of the {seconds} s would have to be dropped before the rest is level"
             );
             evidence.push(EvidenceLine::new("MSER-5", found));
         }
@@ -104,23 +101,20 @@ impl Unsteady {
     /// In one sentence, of a figure such as "Throughput".
     pub(super) fn title(&self, figure: &str) -> String {
         if self.rounds.range > RANGE {
-            format!(
-                "{figure} did not keep its level: rounds differ by {} of their mean",
-                percent(self.rounds.range)
-            )
+            format!("{figure} was not steady: rounds differ by {} of their mean", percent(self.rounds.range))
         } else if self.rounds.drift.abs() > DRIFT {
             let way = if self.rounds.drift > 0.0 { "rose" } else { "fell" };
             format!("{figure} {way} by {} within the window", percent(self.rounds.drift.abs()))
         } else {
-            format!("{figure} had not come to rest within the window")
+            format!("{figure} did not become steady within the window")
         }
     }
 }
 
 /// The bound, and where it comes from.
-pub(super) const THRESHOLD: &str = "SNIA Solid State Storage Performance Test Specification: five rounds within 20 % of their mean, their line within \
-     10 %; beyond chance (studentized range at 1 %; slope's t test with autocorrelation). Red with rounds of under 12 s \
-     only at twice that";
+pub(super) const THRESHOLD: &str = "SNIA Solid State Storage Performance Test Specification: five rounds \
+    within 20 % of their mean, their fitted line within 10 %; deviations must be significant (studentized \
+    range at 1 %; t test of the slope with autocorrelation). With rounds under 12 s, red only at twice that";
 
 fn finding(point: u32, found: &Unsteady) -> Finding {
     Finding {
@@ -128,11 +122,12 @@ fn finding(point: u32, found: &Unsteady) -> Finding {
         severity: found.severity,
         point: Some(point),
         title: found.title("Throughput"),
-        evidence: found.evidence("transactions a second", |round| format!("{round:.0}")),
+        evidence: found.evidence("transactions per second", |round| format!("{round:.0}")),
         effect: found.effect(EffectBasis::Throughput),
         below_precision: false,
         threshold: THRESHOLD.into(),
-        next: "Look at what else was found and at the timeline for what changed (checkpoint, vacuum, caches, neighbours); \
+        next: "Look at the other findings and at the timeline for what changed (checkpoint, vacuum, caches, \
+            neighbours); \
                lengthen ramp-up and window until the rounds agree."
             .into(),
     }
@@ -143,11 +138,11 @@ fn too_short(point: u32, seconds: usize) -> Finding {
         id: ABOUT.id,
         severity: Severity::Note,
         point: Some(point),
-        title: "The window is too short to tell whether throughput had come to rest".into(),
+        title: "The window is too short to show whether throughput was steady".into(),
         evidence: vec![EvidenceLine::new("whole seconds in the window", seconds.to_string())],
-        effect: Effect::unknown("a window so short does not tell a level from its changes"),
+        effect: Effect::unknown("a window this short does not separate a level from its changes"),
         below_precision: false,
-        threshold: format!("{FEWEST} s: five rounds of two"),
+        threshold: format!("{FEWEST} s: five rounds of 2 s"),
         next: "Measure for longer (`--duration`): 60 s at least, several minutes for a figure to be quoted."
             .into(),
     }

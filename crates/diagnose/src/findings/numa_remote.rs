@@ -5,7 +5,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "numa-remote",
-    question: "Does memory lie where the CPUs are that use it, and evenly?",
+    question: "Is memory local to the CPUs that use it, and evenly spread?",
     look,
 };
 
@@ -36,7 +36,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let mut facts = Vec::new();
     facts.extend(remote.map(|remote| {
-        EvidenceLine::new("pages handed to CPUs of another node", formatting::percent(remote))
+        EvidenceLine::new("pages allocated for CPUs of another node", formatting::percent(remote))
     }));
     facts.extend(nodes.iter().map(|(node, share)| {
         EvidenceLine::new(format!("server's memory on node {node}"), formatting::percent(*share))
@@ -46,12 +46,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }));
     let title = if is_remote {
         format!(
-            "{} of the memory was handed to CPUs of another node",
+            "{} of the memory was allocated for CPUs of another node",
             formatting::percent(remote.unwrap_or(0.0))
         )
     } else {
         format!(
-            "The server's memory lies unevenly: the fullest node has {} × the mean",
+            "The server's memory is spread unevenly: the fullest node has {} × the mean",
             formatting::number(skew.unwrap_or(0.0))
         )
     };
@@ -61,12 +61,18 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title,
         evidence: facts,
-        effect: Effect::unknown("the time of remote accesses is not counted; 4.5 to 7 % of the throughput elsewhere"),
+        effect: Effect::unknown(
+            "the time of remote accesses is not measured; 4.5 to 7 % of the throughput in \
+            other studies",
+        ),
         below_precision: false,
-        threshold: "more than 20 % remote, or a node with more than 1.3 × the mean (the verdict's own bound); remote memory cost 4.5 to 7 % of the throughput in a study \
+        threshold: "more than 20 % remote, or a node with more than 1.3 × the mean (the verdict's own \
+            threshold); remote memory cost 4.5 to 7 % of the throughput in a study \
                    "
+        .into(),
+        next: "Start the server with `numactl --interleave=all`, or bind server and memory to one node, and \
+            state which with the result."
             .into(),
-        next: "Start the server with `numactl --interleave=all`, or bind server and memory to one node, and say which beside the figure.".into(),
     })
 }
 

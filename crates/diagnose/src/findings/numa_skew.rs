@@ -8,7 +8,7 @@ use super::{FindingDefinition, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "numa-skew", question: "Is the work spread over the nodes' CPUs?", look };
+    FindingDefinition { id: "numa-skew", question: "Is the work spread evenly over the NUMA nodes?", look };
 
 /// With less to do on the busiest node there is nothing to spread: a few users fit on one.
 const BUSY: f64 = 0.6;
@@ -44,7 +44,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     ));
     let remote = evidence.mean(point, &format!("{name}total.remote_ratio"));
     facts.extend(remote.map(|share| {
-        EvidenceLine::new("memory handed to CPUs of another node than its own", formatting::percent(share))
+        EvidenceLine::new("memory allocated for CPUs of another node", formatting::percent(share))
     }));
     Some(Finding {
         id: ABOUT.id,
@@ -58,10 +58,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(1.0 - mean / busy, EffectBasis::Throughput),
         below_precision: false,
-        threshold: "a node whose CPUs are 60 % busy or more, and more than 1.3 × as busy as the mean of all nodes".into(),
-        next: "See what binds the server to the node (numactl, a service's CPUAffinity, a cpuset) and whether short-lived \
-               connections of a monitor come between the lasting ones, where the server deals connections out to nodes in \
-               turn; if it is meant, say so beside the figure."
+        threshold: "a node whose CPUs are 60 % busy or more, and more than 1.3 × as busy as the mean of all \
+            nodes"
+            .into(),
+        next: "Check what binds the server to the node (numactl, a service's CPUAffinity, a cpuset). If the \
+            server assigns connections to nodes in turn, check whether short-lived monitoring connections \
+            disturb the order; if the skew is intended, state it with the result."
             .into(),
     })
 }

@@ -28,7 +28,7 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new("seconds without a transaction", format!("{} of {}", empty.len(), pace.len())),
         EvidenceLine::new("the first of them", format!("{first} s after the window opened")),
-        EvidenceLine::new("transactions a second in the others", formatting::number(usual)),
+        EvidenceLine::new("transactions per second in the others", formatting::number(usual)),
     ];
     // A moment before as well: what ended the work came before its effect.
     let around = Span { from: window.from.saturating_sub(1_000_000_000), to: window.to };
@@ -36,7 +36,7 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         let back = restart.to.map_or("not back".into(), |to| format!("back at {:.1} s", seconds(to)));
         facts.push(EvidenceLine::new(
             "the server restarted",
-            format!("gone at {:.1} s, {back}", seconds(restart.from)),
+            format!("down at {:.1} s, {back}", seconds(restart.from)),
         ));
     }
     let lost: u64 = point.errors.iter().filter(|e| e.class.contains("connection")).map(|e| e.count).sum();
@@ -47,16 +47,18 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Red,
         point: Some(point.point),
-        title: format!("Nothing was done for {} of {} s of the window", empty.len(), pace.len()),
+        title: format!("No transaction ended in {} of {} s of the window", empty.len(), pace.len()),
         evidence: facts,
         effect: Effect::between(share, share, EffectBasis::Throughput),
         below_precision: false,
         threshold: format!(
-            "one whole second without a transaction where {USUAL} a second are usual: by chance that happens in one of \
+            "one whole second without a transaction when {USUAL} per second are usual: by chance that happens \
+            in one of \
              10⁸ seconds"
         ),
-        next: "Look at the errors and at the server's log for that time: a restart, a lock held by somebody else, a \
-               device or a network that stood still. The mean over such a window is neither the usual pace nor the outage's."
+        next: "Look at the errors and at the server's log for that time: a restart, a lock held by another \
+            session, a stalled device or network. The mean over such a window describes neither normal \
+            operation nor the outage."
             .into(),
     })
 }

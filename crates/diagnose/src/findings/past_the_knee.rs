@@ -4,11 +4,8 @@ use super::FindingDefinition;
 use crate::load::percent;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "past-the-knee",
-    question: "Were there more users than the highest throughput takes?",
-    look,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "past-the-knee", question: "Did too many users lower the throughput?", look };
 
 /// Below the highest throughput of the sweep by so much, the loss is more than scatter.
 const LOSS: f64 = 0.10;
@@ -26,18 +23,40 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             id: ABOUT.id,
             severity: Severity::Amber,
             point: Some(point.point),
-            title: format!("{} users brought {} less than {}", of.users, percent(lost), best.users),
+            title: format!(
+                "{} users reached {} less throughput than {}",
+                of.users,
+                percent(lost),
+                best.users
+            ),
             evidence: vec![
-                EvidenceLine::new(format!("transactions a second with {} users", best.users), format!("{:.0}", best.throughput)),
-                EvidenceLine::new(format!("transactions a second with {} users", of.users), format!("{:.0}", of.throughput)),
-                EvidenceLine::new("peak of the fitted law", format!("{peak:.1} users")),
+                EvidenceLine::new(
+                    format!(
+                        "transactions per second with {} \
+                    users",
+                        best.users
+                    ),
+                    format!("{:.0}", best.throughput),
+                ),
+                EvidenceLine::new(
+                    format!(
+                        "transactions per second with {} \
+                    users",
+                        of.users
+                    ),
+                    format!("{:.0}", of.throughput),
+                ),
+                EvidenceLine::new("peak of the fitted model", format!("{peak:.1} users")),
             ],
             effect: Effect::between(lost, lost, EffectBasis::Throughput),
             below_precision: false,
-            threshold: "beyond the peak of the Universal Scalability Law and 10 % below the sweep's highest throughput".into(),
-            next: "Quote the figure at the peak, or cap the sessions (a connection pool); the verdict at the peak and past it \
-                   says what they queue for."
+            threshold: "beyond the peak of the Universal Scalability Law and 10 % below the sweep's highest \
+                throughput"
                 .into(),
+            next:
+                "Quote the figure at the peak, or cap the sessions (a connection pool); the verdicts at the \
+                peak and past it show what they queue for."
+                    .into(),
         })
     });
     past.collect()

@@ -5,7 +5,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "performance-schema-off",
-    question: "Does the server keep the times of its statements and files (performance_schema)?",
+    question: "Does the server record statement and file times (performance_schema)?",
     look,
 };
 
@@ -19,13 +19,13 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Note,
         point: None,
-        title: "The setting performance_schema is off: times of statements and files are not known".into(),
+        title: "The setting performance_schema is off: statement and file times are not known".into(),
         evidence: vec![EvidenceLine::new("performance_schema", "off")],
-        effect: Effect::unknown("it leaves questions open and takes nothing"),
+        effect: Effect::unknown("it hides statement and file times, but costs no throughput"),
         below_precision: false,
-        threshold: "any server without it: off is MariaDB's default, on is MySQL's".into(),
-        next: "Where they would decide a question, start the server with performance_schema = ON and measure again: it costs some of the CPU, so \
-               that the figure is then one of another setting."
+        threshold: "any server without it (MariaDB's default is off, MySQL's is on)".into(),
+        next: "If you need these times, start the server with performance_schema = ON and measure again; it \
+            costs some CPU, so compare results only at the same setting."
             .into(),
     }]
 }

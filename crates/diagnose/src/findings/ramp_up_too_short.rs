@@ -41,7 +41,10 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let mut facts =
         vec![EvidenceLine::new("ramp-up", format!("{:.0} s", seconds(evidence.ramp_up(point.point))))];
     facts.extend(before.map(|before| {
-        EvidenceLine::new("headline transactions a second at the end of the ramp-up", format!("{before:.0}"))
+        EvidenceLine::new(
+            "headline transactions per second at the end of the ramp-up",
+            format!("{before:.0}"),
+        )
     }));
     let trend = trend(&values)?;
     if trend.change > RISE && trend.p < 0.001 && !cut.settled {
@@ -49,9 +52,9 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "fitted rise over the window",
             format!("{}, p = {:.4}", percent(trend.change), trend.p),
         ));
-        facts.push(EvidenceLine::new(format!("MSER-{batch}"), "no part has come to rest"));
+        facts.push(EvidenceLine::new(format!("MSER-{batch}"), "no part is steady"));
         let title = format!("Throughput rose through the whole window, by {}", percent(trend.change));
-        let effect = Effect::unknown("it had not come to rest, so that its level is not known");
+        let effect = Effect::unknown("throughput did not become steady, so its level is not known");
         return Some(finding(point.point, Severity::Red, title, effect, facts));
     }
     let found = change(&values, cut.values).filter(|_| cut.settled && cut.values > 0)?;
@@ -65,13 +68,19 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }
     facts.push(EvidenceLine::new(
         format!("MSER-{batch}"),
-        format!("the first {} s are not like the rest", cut.values),
+        format!("the first {} s differ from the rest", cut.values),
     ));
     facts.push(EvidenceLine::new(
-        "headline transactions a second in them, and after",
-        format!("{:.0}, {:.0} (p = {:.4} for so many places to cut)", found.first, found.rest, sure.min(1.0)),
+        "headline transactions per second in them, and after",
+        format!(
+            "{:.0}, {:.0} (p = {:.4}, corrected for all cut \
+            points)",
+            found.first,
+            found.rest,
+            sure.min(1.0)
+        ),
     ));
-    facts.push(EvidenceLine::new("taken from the window's mean", percent(loss)));
+    facts.push(EvidenceLine::new("lost from the window's mean", percent(loss)));
     let title = format!("Throughput was still rising for the first {} s of the window", cut.values);
     let severity = if loss >= RED { Severity::Red } else { Severity::Amber };
     Some(finding(point.point, severity, title, Effect::between(loss, loss, EffectBasis::Throughput), facts))
@@ -93,16 +102,16 @@ fn nothing_yet(evidence: &Evidence, point: &PointEvidence, ramp: &[f64], values:
     let facts = vec![
         EvidenceLine::new("ramp-up", format!("{:.0} s", seconds(evidence.ramp_up(point.point)))),
         EvidenceLine::new(
-            "seconds of the window without a transaction of the headline's type",
+            "seconds of the window without a transaction of the headline type",
             empty.to_string(),
         ),
         EvidenceLine::new(
-            "of these transactions a second afterwards",
-            format!("{rate:.2} (p = {p:.5} for none in so long)"),
+            "such transactions per second afterwards",
+            format!("{rate:.2} (p = {p:.5} for a gap this long)"),
         ),
-        EvidenceLine::new("taken from the window's mean", percent(empty as f64 / values.len() as f64)),
+        EvidenceLine::new("lost from the window's mean", percent(empty as f64 / values.len() as f64)),
     ];
-    let title = format!("The first transaction that counts came {empty} s after the window had opened");
+    let title = format!("The first headline transaction ended {empty} s after the window opened");
     let lost = empty as f64 / values.len() as f64;
     Some(finding(
         point.point,
@@ -128,10 +137,11 @@ fn finding(
         evidence,
         effect,
         below_precision: false,
-        threshold: "0.5 % less in the window's mean, red from 1 %; the beginning is found by MSER (White 1997) and tested \
-                    against the scatter of the rest at 1 %, for all places to cut"
+        threshold: "0.5 % off the window's mean, red from 1 %; the slow start is found by MSER (White 1997) \
+            and tested at 1 % against the scatter of the rest, corrected for all cut points"
             .into(),
-        next: "Lengthen the ramp-up (`--ramp-up`) until throughput has reached its level: caches, plans and connections \
+        next: "Lengthen the ramp-up (`--ramp-up`) until throughput has reached its level: caches, plans and \
+            connections \
                have to be warm."
             .into(),
     }

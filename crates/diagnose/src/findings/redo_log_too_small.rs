@@ -10,7 +10,7 @@ use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "redo-log-too-small",
-    question: "Did the redo log run full, so that InnoDB wrote pages as fast as it could?",
+    question: "Did the redo log fill up and force InnoDB into furious flushing?",
     look,
 };
 
@@ -50,7 +50,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let size = size(evidence);
     let rate = evidence.mean_of_first_known(point, metric::LOG_BYTES);
     let mut facts = vec![EvidenceLine::new(
-        "part of the window in which pages were written as fast as could be",
+        "part of the window with furious flushing",
         format!(
             "{} of {} ({})",
             formatting::seconds(covered),
@@ -59,10 +59,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         ),
     )];
     facts.extend(size.map(|(name, bytes)| EvidenceLine::new(name, formatting::size(bytes))));
-    facts.extend(limit.map(|bytes| {
-        EvidenceLine::new("log since the last checkpoint from which on it does", formatting::size(bytes))
-    }));
-    facts.extend(oldest.map(|bytes| EvidenceLine::new("the most that was seen", formatting::size(bytes))));
+    facts.extend(
+        limit.map(|bytes| EvidenceLine::new("checkpoint age at which it begins", formatting::size(bytes))),
+    );
+    facts.extend(
+        oldest.map(|bytes| EvidenceLine::new("highest checkpoint age seen", formatting::size(bytes))),
+    );
     facts.extend(
         rate.map(|rate| {
             EvidenceLine::new("redo log written", format!("{} on average", formatting::rate(rate)))
@@ -75,26 +77,30 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let needed = rate.zip(share).map(|(rate, share)| rate * load * MARGIN / share);
     let next = match (size, needed) {
         (Some((name, _)), Some(bytes)) => format!(
-            "Set {name} to {} or more (log rate × (ramp-up + duration), which is to stay below what begins it, and a fifth more) and \
+            "Set {name} to {} or more (log rate × (ramp-up + duration), kept below the flushing limit, plus a \
+            fifth) and \
              measure again; a higher innodb_io_capacity writes pages earlier.",
             formatting::size(bytes)
         ),
-        _ => "Set the redo log to several times its size and measure again; a higher innodb_io_capacity writes pages earlier.".into(),
+        _ => "Set the redo log to several times its size and measure again; a higher innodb_io_capacity \
+            writes pages earlier."
+            .into(),
     };
     Some(Finding {
         id: ABOUT.id,
         severity: if costly || part >= PART { Severity::Red } else { Severity::Amber },
         point: Some(point),
         title: format!(
-            "The redo log{} ran full: InnoDB wrote pages as fast as it could for {} of the window",
+            "The redo log{} filled up: InnoDB wrote pages as fast as it could for {} of the window",
             size.map_or(String::new(), |(_, bytes)| format!(" ({})", formatting::size(bytes))),
             formatting::percent(part)
         ),
         evidence: facts,
         effect: effect::on_figure(effect, part),
         below_precision: false,
-        threshold: "red when that is a tenth of the window or more, or the throughput in it surely left the ±10 % of a steady state (SNIA \
-                    PTS); it begins at 7/8 of MariaDB's Innodb_checkpoint_max_age, and at 75 % of MySQL's innodb_redo_log_capacity \
+        threshold: "red when that is a tenth of the window or more, or the throughput in it fell below the \
+            ±10 % of a steady state (99 % confidence, SNIA PTS); it begins at 7/8 of MariaDB's \
+            Innodb_checkpoint_max_age, and at 75 % of MySQL's innodb_redo_log_capacity \
                     (log_max_modified_age_async of 8.0.31)"
             .into(),
         next,

@@ -15,7 +15,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "scan-without-index",
-    question: "Is a large table scanned where an index would serve, or served before?",
+    question: "Is a large table scanned because an index is missing?",
     look,
 };
 
@@ -90,19 +90,29 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         severity: Severity::Red,
         point: Some(point.point),
         title: format!(
-            "{} rows were read for each transaction, where TPROC-C's need {} at most on average",
+            "{} rows were read per transaction; TPROC-C needs at most {} on average",
             formatting::grouped(read / transactions),
             formatting::grouped(expected / transactions)
         ),
         evidence: vec![
-            EvidenceLine::new("rows read by scans of tables and indexes", format!("{} in the window", formatting::grouped(read))),
+            EvidenceLine::new(
+                "rows read by scans of tables and indexes",
+                format!(
+                    "{} in the \
+                window",
+                    formatting::grouped(read)
+                ),
+            ),
             EvidenceLine::new("transactions", formatting::grouped(transactions)),
         ],
-        effect: Effect::unknown("rows are counted, and not the time to read them"),
+        effect: Effect::unknown("rows are counted, but not the time to read them"),
         below_precision: false,
-        threshold: "three times what the mix of transactions may read by its rules (TPC-C 2.4 to 2.8)".into(),
-        next: "Compare the tables' indexes with those that `kelvin build tproc-c` makes, and look at the plans of the statements: an index is missing, \
-               or another one is taken; `analyze` tables without statistics."
+        threshold: "three times the rows that the transaction mix may read by its rules (TPC-C 2.4 to \
+            2.8)"
+            .into(),
+        next: "Compare the tables' indexes with those that `kelvin build tproc-c` makes, and look at the \
+            plans of the statements: an index is missing, or a different one is used; `analyze` tables \
+            without statistics."
             .into(),
     })
 }
@@ -146,12 +156,24 @@ fn gone(evidence: &Evidence) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Red,
         point: None,
-        title: format!("The index {} of {table}, which served {run}, is gone", index.name),
-        evidence: vec![EvidenceLine::new(format!("indexes of {table} that {run} had and this one has not"), dropped(evidence, &table).join(", "))],
-        effect: Effect::unknown("what the statements took with the index is not measured in this run"),
+        title: format!("The index {} on {table}, which {run} used, is gone", index.name),
+        evidence: vec![EvidenceLine::new(
+            format!(
+                "indexes on {table} that {run} had and this run does not \
+            have"
+            ),
+            dropped(evidence, &table).join(", "),
+        )],
+        effect: Effect::unknown("the statements' time with the index was not measured in this run"),
         below_precision: false,
-        threshold: "an index that was scanned in the newest run before this one, of a table that has fewer indexes now".into(),
-        next: format!("Create {} again and repeat the run; where it was dropped on purpose, it is the factor between the two runs.", index.name),
+        threshold: "an index that was scanned in the previous run, on a table that has fewer indexes \
+            now"
+        .into(),
+        next: format!(
+            "Create {} again and repeat the run; if it was dropped on purpose, it is the factor \
+            between the two runs.",
+            index.name
+        ),
     })
 }
 
@@ -268,10 +290,15 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
     let mut facts = vec![
         EvidenceLine::new(
             format!("sequential scans of {table} during the load"),
-            format!("{} of {} rows", formatting::grouped(scanned.scans as f64), formatting::grouped(rows)),
+            format!(
+                "{}, of {} rows \
+                each",
+                formatting::grouped(scanned.scans as f64),
+                formatting::grouped(rows)
+            ),
         ),
         EvidenceLine::new(
-            "rows scanned for each transaction",
+            "rows scanned per transaction",
             format!(
                 "{} ({} transactions)",
                 formatting::grouped(scanned.scans as f64 * rows / transactions),
@@ -281,17 +308,18 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
     ];
     if !dropped.is_empty() {
         facts.push(EvidenceLine::new(
-            "indexes that the earlier run had and this one has not",
+            "indexes that the earlier run had and this run does not have",
             dropped.join(", "),
         ));
     }
     if served {
-        facts.push(EvidenceLine::new("in the earlier run", "it was not scanned like this"));
+        facts.push(EvidenceLine::new("in the earlier run", "it was not scanned this much"));
     }
     facts.extend(statements(evidence, table));
     let next = if dropped.is_empty() {
         format!(
-            "Look at the plans of the statements that read {table} (`explain`), compare its indexes with the workload's, and create the one that is missing; `analyze` it where it has no statistics."
+            "Look at the plans of the statements that read {table} (`explain`), compare its indexes with the \
+            workload's, and create the missing one; `analyze` the table if it has no statistics."
         )
     } else {
         format!("Create {} on {table} again and repeat the run.", dropped.join(", "))
@@ -300,12 +328,14 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("The table {table} ({} rows) was scanned from end to end {} times during the load", formatting::grouped(rows), formatting::grouped(scanned.scans as f64)),
+        title: format!("The table {table} ({} rows) was scanned completely {} times during the \
+            load", formatting::grouped(rows), formatting::grouped(scanned.scans as f64)),
         evidence: facts,
         effect: statement_share(evidence, table),
         below_precision: false,
-        threshold: "a table of 10,000 rows or more, scanned for 0.5 % of the transactions or more, with 1000 rows for each transaction (TPC-C's largest \
-                    touches some 400); red where no statement of the workload needs it, or an earlier run did without"
+        threshold: "a table of 10,000 rows or more, scanned in 0.5 % of the transactions or more, with 1000 \
+            rows per transaction (TPC-C's largest reads about 400); red if no statement of the workload needs \
+            the scan, or an earlier run did not scan it"
             .into(),
         next,
     }

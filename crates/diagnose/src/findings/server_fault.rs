@@ -6,7 +6,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "server-fault",
-    question: "Has the server's version a known fault that touches what the workload does?",
+    question: "Does the server's version have a known fault that affects the workload?",
     look,
 };
 
@@ -19,15 +19,16 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("The server has a known fault: {}", word(fault, "what")),
         evidence: vec![
-            EvidenceLine::new("versions with it", word(fault, "versions")),
-            EvidenceLine::new("what it does here", word(fault, "effect")),
+            EvidenceLine::new("affected versions", word(fault, "versions")),
+            EvidenceLine::new("effect on the workload", word(fault, "effect")),
         ],
-        effect: Effect::unknown("the fault is one of right and wrong, and not of speed"),
+        effect: Effect::unknown("the fault affects correctness, not speed"),
         below_precision: false,
         threshold: format!("the version is in the table of known faults; source: {}", word(fault, "source")),
-        next: "Update the server to its newest minor version and measure again; until then believe no run whose \
+        next:
+            "Update the server to its newest minor version and measure again; until then trust no run whose \
                consistency conditions were not checked."
-            .into(),
+                .into(),
     });
     findings.collect()
 }
@@ -41,7 +42,8 @@ mod tests {
 
     #[test]
     fn trial_b2_a_known_fault_of_the_server_is_a_finding_of_the_run() {
-        let fault = json!({ "id": "f", "versions": "Server 1.0", "what": "rows are lost", "effect": "e", "source": "s" });
+        let fault = json!({ "id": "f", "versions": "Server 1.0", "what": "rows are \
+            lost", "effect": "e", "source": "s" });
         let seen =
             |environment| look(&Evidence::new(Context::default().with_environment(json!({}), environment)));
         let found = seen(json!({ "database": { "version": "Server 1.0", "faults": [fault] } }));

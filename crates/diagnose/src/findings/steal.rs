@@ -6,7 +6,7 @@ use crate::noise::{WANTED, is_accepted, stolen_share};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "steal", question: "Did the hypervisor give the CPUs to other machines?", look };
+    FindingDefinition { id: "steal", question: "Did the hypervisor give CPU time to other machines?", look };
 
 /// Share of the CPU time from which on it is told.
 const BOUND: f64 = 0.02;
@@ -44,19 +44,18 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "The hypervisor took {} of the CPU time of {whose}, which explains up to {} of the figure{}",
             percent(mean),
             percent(price),
-            if accepted { " and was accepted" } else { "" }
+            if accepted { " (accepted)" } else { "" }
         ),
         evidence: vec![
-            EvidenceLine::new("steal, mean of the window", percent(mean)),
-            EvidenceLine::new("steal, largest", percent(most)),
+            EvidenceLine::new("steal, window mean", percent(mean)),
+            EvidenceLine::new("steal, maximum", percent(most)),
         ],
         effect: Effect::up_to(price, EffectBasis::Figure),
         below_precision: false,
-        threshold: "2 % of the CPU time; red from a tenth of the time in \
-                    which CPUs were wanted"
-            .into(),
-        next: "Run when the neighbours are quiet, on dedicated CPUs or on metal; repeat interleaved, since neighbours change. \
-               `--accept-noise` lets the run count with this price beside its figures."
+        threshold: "2 % of the CPU time; red from a tenth of the time in which CPUs were needed".into(),
+        next: "Run when the neighbours are quiet, on dedicated CPUs or on bare metal; interleave repeats, \
+            because the neighbours' load changes. `--accept-noise` lets the run count and reports this price \
+            with its figures."
             .into(),
     })
 }

@@ -24,29 +24,37 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         _ => return None,
     };
     let mut facts = vec![
-        EvidenceLine::new("pages read from swap", format!("{} a second", formatting::number(read))),
-        EvidenceLine::new("pages written to swap", format!("{} a second", formatting::number(written))),
+        EvidenceLine::new("pages read from swap", format!("{} per second", formatting::number(read))),
+        EvidenceLine::new("pages written to swap", format!("{} per second", formatting::number(written))),
     ];
     if let Some(available) = evidence.newest("host.memory.available") {
-        facts.push(EvidenceLine::new(
-            "memory that could be had without swapping",
-            formatting::size(available),
-        ));
+        facts.push(EvidenceLine::new("memory available without swapping", formatting::size(available)));
     }
     Some(Finding {
         id: ABOUT.id,
         severity,
         point: Some(point),
-        title: format!("The host swapped: {} pages a second in, {} out", formatting::number(read), formatting::number(written)),
+        title: format!(
+            "The host swapped: {} pages per second in, {} \
+            out",
+            formatting::number(read),
+            formatting::number(written)
+        ),
         evidence: facts,
         effect: Effect::up_to_or(
             evidence.mean(point, "host.pressure.memory.some"),
             EffectBasis::TransactionTime,
-            "the kernel does not tell how long tasks waited for memory",
+            "the kernel does not report how long tasks waited for memory",
         ),
         below_precision: false,
-        threshold: "red from 10 pages a second read from swap (the verdict's own bound: a host that swaps is no ground for a figure), amber from as many written".into(),
-        next: "Give less to shared_buffers, work_mem × users or other processes, or more memory to the host; `swapoff` shows whether it fits.".into(),
+        threshold:
+            "red from 10 pages per second read from swap (the verdict's own threshold: results from a \
+            swapping host are unusable), amber from as many written"
+                .into(),
+        next:
+            "Give less memory to shared_buffers, work_mem × users or other processes, or add memory to the \
+            host; `swapoff` shows whether everything fits."
+                .into(),
     })
 }
 

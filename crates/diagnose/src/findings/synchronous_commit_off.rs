@@ -5,7 +5,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "synchronous-commit-off",
-    question: "Does a commit wait until its log is written (synchronous_commit)?",
+    question: "Does a commit wait until its WAL is flushed (synchronous_commit)?",
     look,
 };
 
@@ -22,7 +22,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     let mut facts = vec![EvidenceLine::new("synchronous_commit", "off")];
     if let Some(delay) = setting::setting_value(evidence, "wal_writer_delay") {
         facts.push(EvidenceLine::new(
-            "wal_writer_delay (up to three times this long is lost)",
+            "wal_writer_delay (a crash loses up to three times this)",
             format!("{delay} ms"),
         ));
     }
@@ -30,12 +30,20 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity,
         point: None,
-        title: "The setting synchronous_commit is off: a commit is answered before its log is written, which is not what others measure".into(),
+        title:
+            "The setting synchronous_commit is off: commits are acknowledged before their WAL is flushed; \
+            not comparable with durable results"
+                .into(),
         evidence: facts,
-        effect: Effect::unknown("how long commits would wait is not measured while they do not"),
+        effect: Effect::unknown("how long commits would wait was not measured, because they did not wait"),
         below_precision: false,
-        threshold: "on, PostgreSQL's default (\"local\", \"remote_write\" and \"remote_apply\" differ only with standbys)".into(),
-        next: "Set synchronous_commit = on and measure again; where that much loss is accepted, say so beside every figure.".into(),
+        threshold: "on, PostgreSQL's default (\"local\", \"remote_write\" and \"remote_apply\" differ only \
+            with standbys)"
+            .into(),
+        next:
+            "Set synchronous_commit = on and measure again; if that loss is acceptable, state it with every \
+            result."
+                .into(),
     }]
 }
 

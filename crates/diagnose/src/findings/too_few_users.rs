@@ -8,7 +8,7 @@ use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "too-few-users", question: "Would more users have brought more?", look };
+    FindingDefinition { id: "too-few-users", question: "Would more users have increased throughput?", look };
 
 /// The database's host has this much left.
 const BUSY: f64 = 0.60;
@@ -36,16 +36,16 @@ fn rising(evidence: &Evidence, found: &kelvin_measure::event::Scalability) -> Op
     let point = evidence.points().find(|point| point.users == most.users)?.point;
     let facts = vec![
         EvidenceLine::new(
-            format!("transactions a second with {} users", half.users),
+            format!("transactions per second with {} users", half.users),
             format!("{:.0}", half.throughput),
         ),
         EvidenceLine::new(
-            format!("transactions a second with {} users", most.users),
+            format!("transactions per second with {} users", most.users),
             format!("{:.0}", most.throughput),
         ),
     ];
-    let title = format!("Throughput still rose at {} users: the highest was not reached", most.users);
-    let effect = Effect::unknown("the sweep ended before the highest throughput");
+    let title = format!("Throughput still rose at {} users: the peak was not reached", most.users);
+    let effect = Effect::unknown("the sweep ended before the throughput peak");
     (gain > 0.1).then(|| finding(Some(point), title, effect, facts))
 }
 
@@ -69,14 +69,14 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new("users", point.users.to_string()),
         EvidenceLine::new("CPUs of the database's host in use", percent(busy)),
-        EvidenceLine::new("time of transactions in data files, row locks and latches", percent(serial)),
+        EvidenceLine::new("transaction time in data files, row locks and latches", percent(serial)),
     ];
     facts.extend(
         transactions_in_flight(evidence, point)
-            .map(|n| EvidenceLine::new("transactions under way", format!("{n:.2} on average"))),
+            .map(|n| EvidenceLine::new("transactions in flight", format!("{n:.2} on average"))),
     );
     let title = format!(
-        "{} users left {} of the CPUs idle: more users would bring more",
+        "{} users left {} of the CPUs idle: more users would increase throughput",
         point.users,
         percent(1.0 - busy)
     );
@@ -94,13 +94,14 @@ fn finding(point: Option<u32>, title: String, effect: Effect, evidence: Vec<Evid
         evidence,
         effect,
         below_precision: false,
-        threshold: "less than 60 % of the CPUs in use, less than 20 % of the time in what users do one after another \
-                    (the verdict's third step), and at most four users for each CPU of a database on this host; not with a rate of \
-                    arrivals. In a sweep, 10 % more from the last doubling of users and no peak before its end"
+        threshold: "less than 60 % of the CPUs in use, less than 20 % of the time in serialized work (the \
+            verdict's third step), and at most four users per CPU if the database is on this host; not with \
+            an arrival rate. In a sweep, 10 % more from the last doubling of users and no peak before its end"
             .into(),
-        next: "Find the knee: `kelvin run … --sweep users=1..64`. A figure below it is a latency, and not what the database \
-               can do."
-            .into(),
+        next:
+            "Find the knee: `kelvin run … --sweep users=1..64`. A figure below it measures latency, not the \
+            database's capacity."
+                .into(),
     }
 }
 

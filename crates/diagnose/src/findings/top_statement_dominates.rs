@@ -47,11 +47,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     facts.extend(top.blocks_read.zip(top.blocks_hit).map(|(read, hit)| {
         let found =
             format!("{} of {}", formatting::grouped(read as f64), formatting::grouped((hit + read) as f64));
-        EvidenceLine::new("pages that were not in the buffers", found)
+        EvidenceLine::new("pages not found in the buffers", found)
     }));
     let next = statements.get(1).map(|next| {
         EvidenceLine::new(
-            "the next one",
+            "next statement",
             format!("{}: {}", formatting::percent(next.total_ms / total), formatting::statement(&next.text)),
         )
     });
@@ -60,13 +60,15 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     if locks >= SHOWN {
         facts.insert(
             2,
-            EvidenceLine::new("it waited for locks", format!("{} of its time", formatting::percent(locks))),
+            EvidenceLine::new("lock waits", format!("{} of its time", formatting::percent(locks))),
         );
     }
     let next = if locks >= HALF {
-        "Most of its time is waiting for locks, which no plan makes shorter: see what the sessions waited for and who held it (`hot-rows`, `outage`)."
+        "It spent most of its time waiting for locks, which no plan can shorten: see what the sessions waited \
+        for and which session held it (`hot-rows`, `outage`)."
     } else {
-        "Look at its plan and its rows a call before anything else; with functions, pg_stat_statements.track = all shows the statements within."
+        "Look at its plan and its rows per call first; with functions, pg_stat_statements.track = all shows \
+        the statements inside them."
     };
     Some(Finding {
         id: ABOUT.id,
@@ -76,8 +78,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::StatementTime),
         below_precision: false,
-        threshold: "note from half of the time, amber from 80 %: statements come before waits (in a tuning study one statement's scan hid \
-                    a factor of 7.7 that two rounds of tuning by waits had missed)"
+        threshold: "note from half of the time, amber from 80 %: look at statements before waits (in one \
+            study, a scan in one statement cost a factor of 7.7 that two rounds of tuning by waits had missed)"
             .into(),
         next: next.into(),
     })
@@ -109,7 +111,7 @@ mod tests {
         };
         assert!(next(&[("client backend", "CPU", "", 3.0)]).contains("plan and its rows"));
         let queue = [("client backend", "Lock", "tuple", 3.0), ("client backend", "CPU", "", 1.0)];
-        assert!(next(&queue).contains("no plan makes shorter"));
+        assert!(next(&queue).contains("no plan can shorten"));
         assert_eq!(severity(&[]), None);
         assert!(look(&Staged::new().done()).is_empty());
     }

@@ -7,7 +7,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "unseen",
-    question: "What could not be seen, and what fell silent during the run?",
+    question: "What could not be observed, and what stopped reporting during the run?",
     look,
 };
 
@@ -19,32 +19,32 @@ const OPEN: &[(&str, &str)] = &[
     ("host.cpu.total.frequency", "whether the CPUs slowed down"),
     ("host.cpu.total.throttled", "whether the CPUs slowed down"),
     ("host.cpu", "what the CPUs did"),
-    ("host.disk", "what the devices did: stalls of the log, who answered the reads"),
+    ("host.disk", "what the devices did: log stalls, what served the reads"),
     ("host.numa", "whether memory was remote"),
     ("host.hardware", "instructions and cache misses"),
     ("host.memory_bandwidth", "whether memory was the limit"),
-    ("host.process.server", "what the server used, and so who else used the CPUs"),
+    ("host.process.server", "the server's CPU use, and so the CPU use of other processes"),
     ("host.cgroup", "whether a limit throttled the work"),
     ("postgres.blocks.read_ms", "how long reads took"),
     ("postgres.checkpoints", "how many checkpoints there were, and what they wrote"),
-    ("postgres figures", "what the database counted: blocks, log, checkpoints, statements"),
+    ("postgres figures", "the database's counters: blocks, WAL, checkpoints, statements"),
     ("postgres sessions", "what sessions waited for, and so the verdict"),
     ("postgres.wal", "how long WAL writes took, and how much of the WAL was full-page images"),
     ("postgres.io", "which kind of process read and wrote"),
-    ("mysql figures", "what the database counted: pages, redo log, row locks, statements"),
+    ("mysql figures", "the database's counters: pages, redo log, row locks, statements"),
     ("mysql sessions", "what sessions waited for, and so the verdict"),
-    ("data reads and latches of sessions", "which part of the sessions' time on the CPU was none"),
+    ("data reads and latches of sessions", "how much of the sessions' apparent CPU time was waiting"),
     ("latches by name", "which latch sessions waited for"),
     ("age of the checkpoint", "whether the redo log is too small"),
     ("syncs of the redo log", "how long a flush of the redo log took"),
     ("times of reads, writes and syncs of files", "how long files took, and which statement took the time"),
     (
         "reasons of checkpoints",
-        "which checkpoints the log's size forced, except by what was written between them",
+        "which checkpoints the WAL size forced, except as estimated from the WAL written",
     ),
     ("states of sessions", "what sessions waited for, and so the verdict"),
-    ("sessions of other roles", "what the server's own processes did, and sessions of others"),
-    ("statements of sessions", "which statement the sessions that waited were in"),
+    ("sessions of other roles", "what the server's own processes and other roles' sessions did"),
+    ("statements of sessions", "which statements the waiting sessions ran"),
     ("statements within functions", "which statement of a function took the time"),
     ("statements", "which statement took the time, and whether a plan changed"),
     ("sizes of tables", "how large the tables are, and so whether they fit into memory"),
@@ -59,12 +59,15 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             id: ABOUT.id,
             severity: Severity::Amber,
             point: None,
-            title: format!("Fell silent during the run: {}", names.join(", ")),
+            title: format!("Stopped reporting during the run: {}", names.join(", ")),
             evidence: facts(evidence.lost()),
-            effect: Effect::unknown("what was not seen has no size"),
+            effect: Effect::unknown("what was not observed cannot be quantified"),
             below_precision: false,
-            threshold: "anything that was seen when the run began and was not to its end: a finding that is missing may be missing for that".into(),
-            next: "See why it ended, and run again where the window was not seen whole.".into(),
+            threshold:
+                "any source that was available when the run began and not until its end: a finding may \
+                be missing for that reason"
+                    .into(),
+            next: "Find out why it stopped, and run again if part of the window was not observed.".into(),
         });
     }
     if !evidence.absent().is_empty() {
@@ -74,14 +77,14 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             severity: Severity::Note,
             point: None,
             title: match facts.len() {
-                1 => "One source could not be seen".into(),
-                number => format!("{number} sources could not be seen"),
+                1 => "One source was unavailable".into(),
+                number => format!("{number} sources were unavailable"),
             },
             evidence: facts,
-            effect: Effect::unknown("what was not seen has no size"),
+            effect: Effect::unknown("what was not observed cannot be quantified"),
             below_precision: false,
-            threshold: "none: what is not there is named with its reason".into(),
-            next: "Where one of them would decide a question, see the remedy listed with it.".into(),
+            threshold: "none: every unavailable source is listed with its reason".into(),
+            next: "If you need one of them, see the remedy listed with it.".into(),
         });
     }
     found
@@ -122,10 +125,10 @@ mod tests {
     fn what_is_absent_leaves_open_what_it_would_have_told() {
         for (what, open) in [
             ("states of sessions", "the verdict"),
-            ("statements of sessions", "the sessions that waited"),
+            ("statements of sessions", "the waiting sessions"),
             ("statements within functions", "of a function"),
             ("statements", "a plan changed"),
-            ("reasons of checkpoints", "the log's size forced"),
+            ("reasons of checkpoints", "the WAL size forced"),
             ("settings data_directory, shared_preload_libraries and others", "some of the settings"),
             ("postgres.blocks.read_ms, .write_ms", "how long reads took"),
             ("postgres.wal, except .bytes", "how long WAL writes took"),

@@ -14,7 +14,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity, Span};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "wal-forced-checkpoint",
-    question: "Did the log fill max_wal_size and force checkpoints during the load?",
+    question: "Did the WAL fill max_wal_size and force checkpoints during the load?",
     look,
 };
 
@@ -124,12 +124,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new(
             "checkpoints forced in ramp-up and window",
-            format!("{}, one in {}", forced.number, formatting::seconds(interval)),
+            format!("{}, one every {}", forced.number, formatting::seconds(interval)),
         ),
         EvidenceLine::new("max_wal_size", formatting::size(forced.limit)),
-        EvidenceLine::new("log written", format!("{} on average", formatting::rate(forced.rate))),
+        EvidenceLine::new("WAL written", format!("{} on average", formatting::rate(forced.rate))),
         EvidenceLine::new(
-            "log of ramp-up and window without a checkpoint",
+            "WAL of ramp-up and window without a checkpoint",
             format!(
                 "{} × {} = {}",
                 formatting::rate(forced.rate),
@@ -138,8 +138,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             ),
         ),
     ];
-    let how = if forced.certain { "the server's log" } else { "the log written between them" };
-    facts.push(EvidenceLine::new("that the log's size forced them is known from", how));
+    let how = if forced.certain { "the server's log" } else { "the WAL written between them" };
+    facts.push(EvidenceLine::new("source of the cause (WAL size)", how));
     facts.extend(images(evidence, point));
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &forced.window));
@@ -148,25 +148,26 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: if storm || costly { Severity::Red } else { Severity::Amber },
         point: Some(point),
         title: format!(
-            "The log filled max_wal_size ({}) and forced {number} during the load",
+            "The WAL filled max_wal_size ({}) and forced {number} during the load",
             formatting::size(forced.limit)
         ),
         evidence: facts,
         effect: if forced.window.is_empty() {
-            Effect::unknown("when they worked was not seen")
+            Effect::unknown("the times of these checkpoints were not observed")
         } else {
             effect::on_figure(effect, effect::covered(&forced.window) / window.seconds())
         },
         below_precision: false,
         threshold: format!(
-            "red when they come within {} s of each other (checkpoint_warning, PostgreSQL's own bound) or the throughput \
-             during them surely left the ±10 % of a steady state (SNIA PTS)",
+            "red when they come within {} s of each other (checkpoint_warning, PostgreSQL's own threshold) or \
+            the throughput during them fell below the ±10 % of a steady state (99 % confidence, SNIA PTS)",
             formatting::number(warning)
         ),
         next: format!(
-            "Set max_wal_size = {needed} (log rate × (ramp-up + duration), × {} because a checkpoint begins at max_wal_size / (1 + \
-             checkpoint_completion_target), and a fifth more), run `checkpoint` just before, and measure again; while checkpoints come so often \
-             the WAL holds full-page images, so that less may do.",
+            "Set max_wal_size = {needed} (WAL rate × (ramp-up + duration), × {} because a checkpoint begins \
+            at max_wal_size / (1 + checkpoint_completion_target), plus a fifth), run `checkpoint` just \
+            before, and measure again; frequent checkpoints fill the WAL with full-page images, so less may \
+            be enough.",
             formatting::number(1.0 + forced.target)
         ),
     })
@@ -176,7 +177,7 @@ fn images(evidence: &Evidence, point: u32) -> Option<EvidenceLine> {
     let images = evidence.mean(point, metric::FULL_PAGE_IMAGES)?;
     let records = evidence.mean(point, metric::WAL_RECORDS).filter(|records| *records > 0.0)?;
     let found = format!(
-        "{} a second, one in {} log records",
+        "{} per second, one in {} WAL records",
         formatting::number(images),
         formatting::number(records / images.max(1e-9))
     );

@@ -1,4 +1,4 @@
-//! Does what the load works on fit in memory?
+//! Does the load's working set fit in memory?
 //!
 //! A database of twice the memory may have a working set of a tenth of it, and one that fits may not have been read in yet:
 //! so the sizes are compared, and then who answered the pages that the buffers lacked decides.
@@ -9,7 +9,7 @@ use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "working-set", question: "Does what the load works on fit in memory?", look };
+    FindingDefinition { id: "working-set", question: "Does the load's working set fit in memory?", look };
 
 /// Share of the pages that come from the storage from which the figure is the storage's too: at 100 µs a read against
 /// some µs of work on a page, one in a hundred is a tenth of the time or more.
@@ -30,7 +30,7 @@ fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
     let limits = evidence.names("host.cgroup.", ".memory.limit");
     let limit = limits.filter_map(|name| evidence.newest(name)).fold(f64::INFINITY, f64::min);
     Some(if limit > 0.0 && limit < host {
-        (limit, "memory that kelvin's control group allows")
+        (limit, "memory limit of kelvin's control group")
     } else {
         (host, "memory of the host")
     })
@@ -60,16 +60,16 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new("database", formatting::size(database)),
         EvidenceLine::new(whose, formatting::size(memory)),
-        EvidenceLine::new("database against memory", format!("{} ×", formatting::number(database / memory))),
+        EvidenceLine::new("database / memory", format!("{} ×", formatting::number(database / memory))),
         EvidenceLine::new(format!("pages found in {}", pool.name), formatting::percent(1.0 - missed)),
     ];
     facts.extend(pool.bytes.map(|size| EvidenceLine::new(pool.setting, formatting::size(size))));
     facts.push(EvidenceLine::new(
-        "pages asked of the kernel",
-        format!("{} a second", formatting::grouped(reads)),
+        "pages requested from the kernel",
+        format!("{} per second", formatting::grouped(reads)),
     ));
     facts.extend(delivered.zip(device).map(|(bytes, device)| {
-        EvidenceLine::new(format!("read from the data's device {device}"), formatting::rate(bytes))
+        EvidenceLine::new(format!("read from the data device {device}"), formatting::rate(bytes))
     }));
     facts.extend(
         evidence
@@ -80,22 +80,27 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         (false, true) => (
             Severity::Amber,
             format!(
-                "The working set does not fit in memory: {} of the pages came from the storage (a database of {} in {})",
+                "The working set does not fit in memory: {} of the pages came from storage (a database of {} \
+                in {})",
                 formatting::percent(missed * stored),
                 formatting::size(database),
                 formatting::size(memory)
             ),
-            "Say beside the figure that it is the storage's too, and compare it only with runs of the same sizes; where the CPU is to be the limit, take a database of half the memory at most, so that it fits in the buffers and in the page cache.",
+            "State with the result that it also measures the storage, and compare it only with runs of the \
+            same sizes; to make the CPU the limit, use a database of at most half the memory, so that it fits \
+            in the buffers and in the page cache.",
         ),
         (true, true) => (
             Severity::Amber,
             format!(
-                "The storage answered {} of the pages although the database ({}) fits in memory ({}): it had not been read in",
+                "Storage served {} of the pages although the database ({}) fits in memory ({}): it was not \
+                cached yet",
                 formatting::percent(missed * stored),
                 formatting::size(database),
                 formatting::size(memory)
             ),
-            "Ramp up for longer, or read the tables in before the window (pg_prewarm), unless a cold start is what was meant.",
+            "Use a longer ramp-up, or load the tables into memory before the window (pg_prewarm), unless a \
+            cold start is intended.",
         ),
         // Enough pages were missed to matter, and who answered them is not known, or the device answered fewer than half.
         (false, false)
@@ -104,26 +109,28 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             (
                 Severity::Note,
                 format!(
-                    "The database ({}) is larger than the memory ({}), and {} of the pages were asked of the kernel: {}",
+                    "The database ({}) is larger than the memory ({}), and {} of the pages were requested \
+                    from the kernel: {}",
                     formatting::size(database),
                     formatting::size(memory),
                     formatting::percent(missed),
                     delivered.map_or_else(
-                        || "whether its cache or the storage answered is not known".to_owned(),
-                        |_| format!("the storage answered {} of these", formatting::percent(stored))
+                        || "whether its cache or the storage served them is not known".to_owned(),
+                        |_| format!("the storage served {} of these", formatting::percent(stored))
                     )
                 ),
-                "Say the sizes beside the figure: it may be the storage's too, and holds for this part of the data.",
+                "State the sizes with the result: it may also measure the storage, and is valid for this part \
+                of the data.",
             )
         }
         (false, false) => (
             Severity::Note,
             format!(
-                "The database ({}) is larger than the memory ({}), but what the load works on fits",
+                "The database ({}) is larger than the memory ({}), but the working set fits",
                 formatting::size(database),
                 formatting::size(memory)
             ),
-            "Say how large a part of the data the load touches: the figure holds for that part.",
+            "State how much of the data the load touches: the result is valid for that part.",
         ),
         (true, false) => return None,
     };
@@ -136,12 +143,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::up_to_or(
             buffers_too_small::waiting(evidence, point),
             EffectBasis::TransactionTime,
-            "the sessions were not seen",
+            "the sessions were not sampled",
         ),
         below_precision: false,
-        threshold: "the database larger than the memory; amber when the device delivered half or more of what was asked of the kernel, and one \
-                    page in a hundred or more came from it"
-            .into(),
+        threshold:
+            "the database larger than the memory; amber when the device delivered half or more of the \
+            pages requested from the kernel, and one page in a hundred or more came from it"
+                .into(),
         next: next.into(),
     })
 }
@@ -175,7 +183,7 @@ mod tests {
         let (severity, title) = found(run(16.0, 80_000.0, 20_000.0, 150_000.0)).unwrap();
         assert_eq!(severity, Severity::Amber);
         assert!(
-            title.contains("19 % of the pages came from the storage (a database of 16 GB in 4.0 GB)"),
+            title.contains("19 % of the pages came from storage (a database of 16 GB in 4.0 GB)"),
             "{title}"
         );
     }
@@ -197,17 +205,17 @@ mod tests {
         assert!(severity == Severity::Note && title.contains("is not known"), "{title}");
         let (severity, title) = found(run(16.0, 80_000.0, 20_000.0, 48_000.0)).unwrap();
         assert!(
-            severity == Severity::Note && title.contains("the storage answered 30 % of these"),
+            severity == Severity::Note && title.contains("the storage served 30 % of these"),
             "{title}"
         );
         let (_, title) = found(run(16.0, 80_000.0, 20_000.0, 80.0)).unwrap();
-        assert!(title.contains("what the load works on fits"), "the page cache answered: {title}");
+        assert!(title.contains("the working set fits"), "the page cache served: {title}");
     }
 
     #[test]
     fn a_database_that_fits_and_is_read_all_the_same_is_cold() {
         let (severity, title) = found(run(1.0, 80_000.0, 20_000.0, 150_000.0)).unwrap();
-        assert!(severity == Severity::Amber && title.contains("had not been read in"), "{title}");
+        assert!(severity == Severity::Amber && title.contains("was not cached yet"), "{title}");
         let (_, title) =
             found(run(3.0, 80_000.0, 20_000.0, 150_000.0).metric("host.cgroup.own.memory.limit", 2.0 * GB))
                 .unwrap();
@@ -216,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_fits_or_is_not_known_is_nothing() {
-        assert_eq!(found(run(1.0, 99_000.0, 1_000.0, 100.0)), None, "the page cache answered");
+        assert_eq!(found(run(1.0, 99_000.0, 1_000.0, 100.0)), None, "the page cache served");
         assert_eq!(found(run(1.0, 99_990.0, 10.0, 80.0)), None);
         assert_eq!(found(Staged::new().metric("host.memory.total", GB)), None);
     }

@@ -88,7 +88,7 @@ fn trial_d5_accepted_noise_counts_and_keeps_its_price() {
     let found: Vec<_> =
         findings_for(&evidence).into_iter().filter(|one| one.id == "noisy-neighbour").collect();
     assert_eq!(severities(&found), [Severity::Amber]);
-    assert!(found[0].title.contains("which was accepted"), "{}", found[0].title);
+    assert!(found[0].title.contains("(accepted)"), "{}", found[0].title);
     assert!(
         crate::verdict::void_reasons(evidence.point(0).unwrap(), &crate::findings::findings_for(&evidence))
             .is_empty()

@@ -140,13 +140,13 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
         }
     } else {
         let sentence = format!("No verdict: {}.", reasons.join("; "));
-        let next = "Remove the cause, as the findings say, and run again; then the bottleneck can be named.";
+        let next = "Remove the cause as the findings describe, and run again to identify the bottleneck.";
         (BottleneckOutcome::Void { reasons }, sentence, next.into())
     };
     if let Some(noise) = noise(evidence, point).filter(|noise| noise.accepted && noise.is_too_dear()) {
         let _ = write!(
             sentence,
-            " Others had a part in it: foreign CPU explains {} of the figure.",
+            " Other processes contributed: foreign CPU explains {} of the figure.",
             noise.share()
         );
     }
@@ -204,18 +204,19 @@ fn paced(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
 
 fn own_pace(share: f64) -> (BottleneckOutcome, String, String) {
     let why = format!(
-        "the users were in a transaction for {} of their time: think times or arrivals decide the throughput, and the \
-         database did what was asked",
+        "the users were in a transaction for {} of their time: think times or the arrival rate set the \
+        throughput, and the database kept up",
         percent(share)
     );
-    let next = "Ask for more, with more users, less think time or a higher rate, until it cannot be done.";
+    let next = "Increase the load (more users, less think time or a higher rate) until the database cannot \
+        keep up.";
     (BottleneckOutcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), next.into())
 }
 
 /// From the time model and the operating system's word to a class, two, or none.
 fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcome, String, String) {
     let Some((class, first)) = model.shares.first() else {
-        let why = "no transaction was under way".to_owned();
+        let why = "no transaction was in flight".to_owned();
         return (
             BottleneckOutcome::Undetermined { why: why.clone() },
             format!("Undetermined: {why}."),
@@ -228,7 +229,7 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcom
     let agreed = witnesses.iter().any(|witness| witness.agrees);
     let part = |share: &Share| {
         let (of, low, high) = (percent(share.share), percent(share.low), percent(share.high));
-        format!("{} has {of} ({low} to {high}) of {:.1} transactions under way", share.class, model.sessions)
+        format!("{} has {of} ({low} to {high}) of {:.1} transactions in flight", share.class, model.sessions)
     };
     if first.share >= SHARE && stands_out && agreed && *class != Class::Other {
         let witness = witnesses.iter().find(|witness| witness.agrees);
@@ -241,11 +242,17 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcom
         named && agreed && next.share >= EACH && first.share + next.share >= TOGETHER
     });
     if let Some((other, next)) = pair {
-        let sentence =
-            format!("Two together limit it: {}, and {} {}.", part(first), next.class, percent(next.share));
+        let sentence = format!(
+            "Two classes limit the throughput together: {}, and {} \
+                {}.",
+            part(first),
+            next.class,
+            percent(next.share)
+        );
         let outcome = BottleneckOutcome::Compound { classes: vec![first.class.clone(), next.class.clone()] };
         let experiment = format!(
-            "`kelvin squeeze` cuts one resource at a time and tells which of the two the throughput follows. {} {}",
+            "`kelvin squeeze` reduces one resource at a time and shows which of the two the throughput \
+            follows. {} {}",
             try_this(*class, mysql),
             try_this(*other, mysql)
         );
@@ -278,7 +285,7 @@ fn squeeze(class: Class, mysql: bool) -> String {
         return try_this(class, mysql).into();
     }
     format!(
-        "`kelvin squeeze` proves it: throughput must follow the cut resource and no other. {}",
+        "`kelvin squeeze` can prove it: throughput must follow the reduced resource and no other. {}",
         try_this(class, mysql)
     )
 }
@@ -290,10 +297,12 @@ fn try_this(class: Class, mysql: bool) -> &'static str {
             "With `innodb_buffer_pool_size` large enough for the data, throughput should rise."
         }
         Class::DataWrites if mysql => {
-            "With a larger redo log (`innodb_redo_log_capacity`, `innodb_log_file_size`) or a faster data device, throughput should rise."
+            "With a larger redo log (`innodb_redo_log_capacity`, `innodb_log_file_size`) or a faster data \
+            device, throughput should rise."
         }
         Class::Log if mysql => {
-            "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` where there is a binary log), for the experiment only, \
+            "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` where there is a binary log), \
+            for the experiment only, \
              throughput should rise."
         }
         Class::Replication if mysql => {
@@ -308,27 +317,27 @@ fn try_this(class: Class, mysql: bool) -> &'static str {
         }
         Class::Log => "With `synchronous_commit = off`, for the experiment only, throughput should rise.",
         Class::Writer => {
-            "With one user, throughput should stay about the same: more of them only wait. With one database file for each, it \
-             should rise."
+            "With one user, throughput should stay about the same: additional users only wait. With one \
+            database file per user, it should rise."
         }
         Class::Locks => "With more warehouses (or rows) for the same users, throughput should rise.",
         Class::Latch => "With fewer users, throughput should stay or rise.",
-        Class::Memory => "With fewer users, or more memory for each statement, throughput should rise.",
+        Class::Memory => "With fewer users, or more memory per statement, throughput should rise.",
         Class::Client => "With a second client host, or a larger one, throughput should rise.",
-        Class::Network => "With stored procedures, or the client beside the server, throughput should rise.",
+        Class::Network => "With stored procedures, or the client next to the server, throughput should rise.",
         Class::Replication => {
             "With `synchronous_standby_names` empty, for the experiment only, throughput should rise."
         }
-        Class::Other => "The waits in the list of sessions say what to look at.",
+        Class::Other => "The waits in the session list show what to look at.",
     }
 }
 
 /// Without sessions to look at.
 fn unseen(evidence: &Evidence, point: u32) -> (BottleneckOutcome, String, String) {
     let mut why = if is_embedded(evidence) {
-        "the database runs within the client, and the queue of its writers was not seen".to_owned()
+        "the database runs within the client, and its writer queue was not observed".to_owned()
     } else {
-        "the database's sessions were not seen".to_owned()
+        "the database's sessions were not sampled".to_owned()
     };
     let host = [
         ("host.cpu.total.busy", "of the CPUs in use"),
@@ -340,7 +349,7 @@ fn unseen(evidence: &Evidence, point: u32) -> (BottleneckOutcome, String, String
         }
     }
     let sentence = format!("Undetermined: {why}.");
-    let next = "`kelvin squeeze` cuts one resource at a time and tells which one the throughput follows.";
+    let next = "`kelvin squeeze` reduces one resource at a time and shows which one the throughput follows.";
     (BottleneckOutcome::Undetermined { why }, sentence, next.into())
 }
 

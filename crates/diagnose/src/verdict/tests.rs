@@ -155,7 +155,7 @@ fn trial_d9_the_queue_for_sqlites_one_writer_is_the_verdict() {
     let found = of(&scene);
     assert_eq!(
         found.outcome,
-        BottleneckOutcome::Bound { class: "the one writer".into() },
+        BottleneckOutcome::Bound { class: "single writer".into() },
         "{}",
         found.sentence
     );

@@ -51,25 +51,25 @@ impl Look<'_> {
 
     fn busy(&self) -> Option<Witness> {
         let busy = self.mean("host.cpu.total.busy")?;
-        Some(witness("CPUs in use", &format!("{}, bound {}", percent(busy), percent(BUSY)), busy >= BUSY))
+        Some(witness("CPUs in use", &format!("{}, threshold {}", percent(busy), percent(BUSY)), busy >= BUSY))
     }
 
     fn delayed(&self) -> Option<Witness> {
         let share = self.mean("host.run_queue.total.delay_share")?;
-        let found = format!("{} of running and waiting, bound {}", percent(share), percent(DELAYED));
+        let found = format!("{} of running and waiting time, threshold {}", percent(share), percent(DELAYED));
         Some(witness("tasks waiting for a CPU", &found, share >= DELAYED))
     }
 
     fn pressed(&self) -> Option<Witness> {
         let share = self.mean("host.pressure.cpu.some")?;
-        let found = format!("{} of the time, bound {}", percent(share), percent(PRESSED));
-        Some(witness("some task held up for want of a CPU", &found, share >= PRESSED))
+        let found = format!("{} of the time, threshold {}", percent(share), percent(PRESSED));
+        Some(witness("some task stalled for lack of a CPU", &found, share >= PRESSED))
     }
 
     fn held_up(&self) -> Option<Witness> {
         let share = self.mean("host.pressure.io.some")?;
-        let found = format!("{} of the time, bound {}", percent(share), percent(HELD_UP));
-        Some(witness("some task held up by a device", &found, share >= HELD_UP))
+        let found = format!("{} of the time, threshold {}", percent(share), percent(HELD_UP));
+        Some(witness("some task stalled by a device", &found, share >= HELD_UP))
     }
 
     /// Requests in a device by Little's law, against the sessions that wait for it.
@@ -89,7 +89,7 @@ impl Look<'_> {
             }
         }
         let found =
-            format!("{flight:.2} requests in {device} on average, {sessions:.2} sessions wait for it");
+            format!("{flight:.2} requests in {device} on average, {sessions:.2} sessions waiting for it");
         known.then(|| witness("requests in the device", &found, flight >= IN_FLIGHT * sessions))
     }
 
@@ -97,14 +97,14 @@ impl Look<'_> {
         let rows = self.evidence.row_waits(self.point);
         let (relation, most) = rows.first()?;
         let all: f64 = rows.iter().map(|(_, sessions)| sessions).sum();
-        let found = format!("{all:.2} sessions wait for a row, {most:.2} of them in {relation}");
-        Some(witness("the database's table of locks", &found, all >= sessions / 2.0))
+        let found = format!("{all:.2} sessions waiting for a row, {most:.2} of them in {relation}");
+        Some(witness("the database's lock table", &found, all >= sessions / 2.0))
     }
 
     /// By exclusion: there is CPU time to be had.
     fn room(&self) -> Option<Witness> {
         let busy = self.mean("host.cpu.total.busy")?;
-        let found = format!("{}, room for more below {}", percent(busy), percent(ROOM));
+        let found = format!("{}, spare capacity below {}", percent(busy), percent(ROOM));
         Some(witness("CPUs in use", &found, busy < ROOM))
     }
 
@@ -112,21 +112,21 @@ impl Look<'_> {
     fn one_at_a_time(&self) -> Option<Witness> {
         let point = self.evidence.point(self.point)?;
         let (used, cpus) = (crate::load::client_cores(self.evidence, point)?, cpus(self.evidence)?);
-        let found = format!("{used:.2} of {cpus} used by this process, bound {ONE_WRITER}");
+        let found = format!("{used:.2} of {cpus} used by this process, threshold {ONE_WRITER}");
         Some(witness("CPUs of the process", &found, cpus > ONE_WRITER && used <= ONE_WRITER))
     }
 
     /// For the record: no device explains it either. It agrees with nothing by itself.
     fn idle_devices(&self) -> Option<Witness> {
         let share = self.mean("host.pressure.io.some").filter(|share| *share >= HELD_UP)?;
-        let found = format!("{} of the time, bound {}", percent(share), percent(HELD_UP));
-        Some(witness("some task held up by a device", &found, false))
+        let found = format!("{} of the time, threshold {}", percent(share), percent(HELD_UP));
+        Some(witness("some task stalled by a device", &found, false))
     }
 
     fn client(&self) -> Option<Witness> {
         let point = self.evidence.point(self.point)?;
         let (used, cpus) = (crate::load::client_cores(self.evidence, point)?, cpus(self.evidence)?);
-        let found = format!("{used:.2} of {cpus} used by the load generator, bound 80 %");
+        let found = format!("{used:.2} of {cpus} used by the load generator, threshold 80 %");
         let bound = !server_is_here(self.evidence) && used >= 0.8 * cpus;
         Some(witness("CPUs of the client's host", &found, bound))
     }

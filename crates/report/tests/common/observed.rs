@@ -239,7 +239,7 @@ pub fn judged(mut report: RunReport) -> RunReport {
             "huge-pages-off",
             Severity::Note,
             "huge pages are off",
-            Effect::unknown("misses of the translation buffers are not counted"),
+            Effect::unknown("misses in the TLB are not counted"),
             Vec::new(),
             "set vm.nr_hugepages",
         ),
@@ -250,7 +250,7 @@ pub fn judged(mut report: RunReport) -> RunReport {
                 Severity::Amber,
                 "the hypervisor took 0.3 % of the CPU time",
                 Effect::up_to(0.003, EffectBasis::Figure),
-                vec![EvidenceLine::new("steal, mean of the window", "0.3 %")],
+                vec![EvidenceLine::new("steal, window mean", "0.3 %")],
                 "run when the neighbours are quiet",
             )
         },
@@ -269,7 +269,7 @@ pub fn judged(mut report: RunReport) -> RunReport {
         witnesses: vec![
             Witness {
                 what: "run-queue delay".into(),
-                found: "18 % of the time, bound 10 %".into(),
+                found: "18 % of the time, threshold 10 %".into(),
                 agrees: true,
             },
             Witness { what: "log flush time".into(), found: "0.6 ms, 4 % of a commit".into(), agrees: false },

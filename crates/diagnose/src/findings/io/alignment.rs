@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-alignment",
-    question: "Do offsets and lengths fit what the filesystem and the device take?",
+    question: "Do offsets and lengths meet the alignment of filesystem and device?",
     look,
 };
 
@@ -29,25 +29,35 @@ fn refused(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
         severity: Severity::Red,
         point: None,
         title: format!(
-            "Job {} does I/O in multiples of {}, but {} takes multiples of {} with O_DIRECT",
+            "Job {} does I/O in multiples of {}, but {} requires multiples of {} with O_DIRECT",
             job.name,
             formatting::binary_size(job.aligned as f64),
             target.path.display(),
             formatting::binary_size(f64::from(needs.offset))
         ),
         evidence: vec![
-            EvidenceLine::new("offsets and lengths of the job are multiples of", formatting::binary_size(job.aligned as f64)),
             EvidenceLine::new(
-                format!("needed, as {} says", needs.source),
-                format!("{} in the file, {} in memory", formatting::binary_size(f64::from(needs.offset)), formatting::binary_size(f64::from(needs.memory))),
+                "offsets and lengths of the job are multiples \
+                of",
+                formatting::binary_size(job.aligned as f64),
+            ),
+            EvidenceLine::new(
+                format!("required, according to {}", needs.source),
+                format!(
+                    "{} in the file, {} in \
+                    memory",
+                    formatting::binary_size(f64::from(needs.offset)),
+                    formatting::binary_size(f64::from(needs.memory))
+                ),
             ),
         ],
-        effect: Effect::unknown("such I/O fails or takes another way, and neither is timed apart"),
+        effect: Effect::unknown("such I/O fails or takes another path, and neither is timed separately"),
         below_precision: false,
-        threshold: "what statx (DIOALIGN) or the device's logical block size say: other I/O fails with EINVAL or goes through the page \
+        threshold: "the alignment from statx (DIOALIGN) or the device's logical block size: other I/O fails \
+            with EINVAL or goes through the page \
                     cache"
             .into(),
-        next: format!("Take `bs=`, `offset=` and `blockalign=` in multiples of {}.", needs.offset),
+        next: format!("Use `bs=`, `offset=` and `blockalign=` in multiples of {}.", needs.offset),
     })
 }
 
@@ -66,7 +76,7 @@ fn rewritten(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
         severity: Severity::Amber,
         point: None,
         title: format!(
-            "Job {} writes less than a physical block of {}: the device reads, changes and writes it back",
+            "Job {} writes less than a physical block of {}: the device must read, modify and write it back",
             job.name, device.disk
         ),
         evidence: vec![
@@ -79,10 +89,10 @@ fn rewritten(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
                 formatting::binary_size(physical as f64),
             ),
         ],
-        effect: Effect::unknown("what the device reads and writes back within itself is not counted"),
+        effect: Effect::unknown("the device's internal reads and writes are not counted"),
         below_precision: false,
         threshold: "physical_block_size of the device's queue".into(),
-        next: format!("Take `bs=` in multiples of {physical}, unless small writes are what is meant."),
+        next: format!("Use `bs=` in multiples of {physical}, unless small writes are intended."),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-allocating-writes",
-    question: "Did writes only overwrite, or did the filesystem have to find space for them?",
+    question: "Did writes only overwrite, or did the filesystem have to allocate space?",
     look,
 };
 
@@ -43,16 +43,23 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("Of the written region, {part} was not there to be overwritten: the filesystem finds or converts space"),
+        title: format!(
+            "{part} of the written region had no blocks to overwrite: the filesystem allocates or \
+            converts space"
+        ),
         evidence,
-        effect: Effect::unknown("the filesystem's own time is a part of each write and is not timed apart"),
+        effect: Effect::unknown(
+            "the filesystem's own time is part of each write and is not timed separately",
+        ),
         below_precision: false,
-        threshold: "a twentieth of a file's region: beyond its end, holes, extents that were never written (FIEMAP), or shared with \
+        threshold: "a twentieth of a file's region: beyond its end, holes, extents that were never written \
+            (FIEMAP), or shared with \
                     another file (copied on the first write)"
             .into(),
-        next: "Where overwriting is meant: fill the files first with `--prepare` (or `overwrite=1`) and run again; else quote the figure as \
-               one of new data."
-            .into(),
+        next:
+            "To measure overwrites, fill the files first with `--prepare` (or `overwrite=1`) and run again; \
+            otherwise quote the figure as one for new data."
+                .into(),
     }]
 }
 

@@ -7,7 +7,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-behind-schedule",
-    question: "With a rate, did the I/Os begin when they were due?",
+    question: "With a rate, did the I/Os start on schedule?",
     look,
 };
 
@@ -54,7 +54,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
                 format!("Job {} missed its rate of {direction}s by {}", job.name, formatting::percent(missed))
             }
             Some((service, due)) => format!(
-                "Of job {}, 1 % of the {direction}s end {} after they were due; from their late start they took {}",
+                "In job {}, 1 % of the {direction}s ended {} after they were due; from their late start they \
+                took {}",
                 job.name,
                 nanos(due as f64),
                 nanos(service as f64)
@@ -62,10 +63,10 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
             None => continue,
         };
         let mut evidence = vec![
-            EvidenceLine::new("rate asked for", formatting::rate(asked)),
-            EvidenceLine::new("rate measured", formatting::rate(rate)),
+            EvidenceLine::new("requested rate", formatting::rate(asked)),
+            EvidenceLine::new("measured rate", formatting::rate(rate)),
         ];
-        for (what, times) in [("from the real start", completion), ("from the intended start", response)] {
+        for (what, times) in [("from the actual start", completion), ("from the intended start", response)] {
             let Some(times) = times else { continue };
             let tail =
                 times.p99.map_or_else(String::new, |tail| format!(", 99 % within {}", nanos(tail as f64)));
@@ -82,10 +83,14 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
             evidence,
             effect: effect(missed, completion.map(|times| times.mean).zip(response.map(|times| times.mean))),
             below_precision: false,
-            threshold: "1 % of the rate; or the 99th percentile from the intended start is twice that from the real one, and 100 µs more: \
-                        what waits to begin is missing in fio's latencies (coordinated omission)"
+            threshold: "1 % of the rate; or the 99th percentile from the intended start is twice that from \
+                the actual one, and 100 µs more: fio's latencies omit the wait before the start (coordinated \
+                omission)"
                 .into(),
-            next: "Quote the times from the intended start, and lower the rate or raise `iodepth=` until both agree.".into(),
+            next:
+                "Quote the times from the intended start, and lower the rate or raise `iodepth=` until both \
+                agree."
+                    .into(),
         });
     }
     found

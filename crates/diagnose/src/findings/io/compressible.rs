@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-compressible",
-    question: "Can the storage compress the data, or store equal blocks once?",
+    question: "Can the storage compress or deduplicate the data?",
     look,
 };
 
@@ -31,7 +31,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         if shown.is_empty() && (!encoded || target.encrypted) {
             return None;
         }
-        let title = format!("The data of {} is smaller than it seems", target.path.display());
+        let title = format!("The data in {} can be compressed or deduplicated", target.path.display());
         Some(finding(title, shown, reason(facts, target)))
     });
     let written = doing(facts, Direction::Write).filter_map(|job| {
@@ -44,7 +44,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             ));
         }
         (!shown.is_empty()).then(|| {
-            let title = format!("What job {} writes is smaller than it seems", job.name);
+            let title = format!("The data that job {} writes can be compressed or deduplicated", job.name);
             finding(title, shown, targets_of(facts, job).find_map(|target| reason(facts, target)))
         })
     });
@@ -65,12 +65,12 @@ fn small(content: &Content) -> Vec<EvidenceLine> {
     let mut shown = Vec::new();
     if content.compressed < LEFT {
         shown.push(EvidenceLine::new(
-            "left of a block by zlib (level 1), on average",
+            "block size after zlib (level 1), on average",
             formatting::percent(content.compressed),
         ));
     }
     if distinct < DISTINCT {
-        shown.push(EvidenceLine::new("different blocks", format!("{} of {data}", content.distinct)));
+        shown.push(EvidenceLine::new("distinct blocks", format!("{} of {data}", content.distinct)));
     }
     shown
 }
@@ -78,10 +78,7 @@ fn small(content: &Content) -> Vec<EvidenceLine> {
 /// Who makes use of it, as far as can be seen.
 fn reason(facts: &StorageFacts, target: &TargetFacts) -> Option<EvidenceLine> {
     if target.compressed {
-        return Some(EvidenceLine::new(
-            target.path.display().to_string(),
-            "the filesystem has it compressed",
-        ));
+        return Some(EvidenceLine::new(target.path.display().to_string(), "compressed by the filesystem"));
     }
     if let Some(filesystem) = &target.filesystem
         && let Some(option) = filesystem.options.iter().find(|option| option.starts_with("compress"))
@@ -115,13 +112,15 @@ fn finding(title: String, mut evidence: Vec<EvidenceLine>, reason: Option<Eviden
         point: None,
         title,
         evidence,
-        effect: Effect::unknown("what the storage makes of such data is not seen"),
+        effect: Effect::unknown("how far the storage reduces such data is not visible"),
         below_precision: false,
-        threshold: "zlib leaves less than 90 % of the sampled blocks, or fewer than 90 % of them are different; amber where a filesystem or \
-                    layer is seen to make use of it. Some SSDs and arrays do so unseen"
+        threshold: "zlib compresses the sampled blocks to less than 90 %, or fewer than 90 % of them are \
+            distinct; amber if a filesystem or layer is known to compress or deduplicate. Some SSDs and \
+            arrays do so invisibly"
             .into(),
-        next: "Fill the target with random data (`--prepare`), and write `refill_buffers=1` without `zero_buffers` and patterns; or say with \
-               `buffer_compress_percentage=` and `dedupe_percentage=` how the real data is."
+        next: "Fill the target with random data (`--prepare`), and use `refill_buffers=1` without \
+            `zero_buffers` and patterns; or match the real data with `buffer_compress_percentage=` and \
+            `dedupe_percentage=`."
             .into(),
     }
 }

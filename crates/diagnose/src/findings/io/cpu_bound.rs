@@ -29,17 +29,25 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     }
     let mut evidence =
         vec![EvidenceLine::new("CPU time of the busiest worker", formatting::percent(run.cpu))];
-    evidence.extend(run.cpu_per_io.map(|cost| EvidenceLine::new("CPU time for an I/O", nanos(cost))));
+    evidence.extend(run.cpu_per_io.map(|cost| EvidenceLine::new("CPU time per I/O", nanos(cost))));
     Some(Finding {
         id: ABOUT.id,
         severity: if run.cpu >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("A worker of job {} used {} of a CPU: the generator is the limit, or nearly", job.name, formatting::percent(run.cpu)),
+        title: format!(
+            "A worker of job {} used {} of a CPU: the load generator is the limit, or \
+            nearly",
+            job.name,
+            formatting::percent(run.cpu)
+        ),
         evidence,
         effect: Effect::up_to(run.cpu, EffectBasis::IoTime),
         below_precision: false,
-        threshold: "70 % of the measured time with a CPU, red from 90 %: then the storage is not what the figure tells of".into(),
-        next: "Give the job more workers (`numjobs=`), longer I/Os (`bs=`), or hand over more at a time \
+        threshold:
+            "70 % of the measured time on a CPU, red from 90 %: the figure then does not describe the \
+            storage"
+                .into(),
+        next: "Give the job more workers (`numjobs=`), longer I/Os (`bs=`), or submit more at a time \
                (`iodepth_batch_submit=`); pin them (`cpus_allowed=`)."
             .into(),
     })

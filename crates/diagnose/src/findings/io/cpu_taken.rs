@@ -7,7 +7,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-cpu-taken",
-    question: "Did the workers have a CPU when they wanted one?",
+    question: "Did the workers have a CPU when they needed one?",
     look,
 };
 
@@ -25,7 +25,7 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
     let waited = run.jobs.iter().filter_map(|job| job.run_delay).reduce(f64::max);
     let throttled = run.cpu.throttled.filter(|_| run.seconds > 0.0).map(|seconds| seconds / run.seconds);
     let looked = [
-        (waited, WAITED, "a worker was ready and had no CPU", "A worker waited for a CPU"),
+        (waited, WAITED, "a worker was runnable and had no CPU", "A worker waited for a CPU"),
         (
             run.cpu.steal,
             STOLEN,
@@ -35,8 +35,8 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         (
             throttled,
             THROTTLED,
-            "the control group kept threads from running",
-            "The control group's CPU limit held the workers up",
+            "the control group throttled the threads",
+            "The control group's CPU limit throttled the workers",
         ),
     ];
     let mut evidence = Vec::new();
@@ -60,10 +60,11 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         evidence,
         effect: Effect::up_to(most, EffectBasis::IoTime),
         below_precision: false,
-        threshold: "waiting for a CPU 5 % (red 20 %), steal 2 % (red 5 %, as for databases), kept from running 1 % (red 10 %): such time is \
-                    in the latencies and is not the storage's"
+        threshold: "waiting for a CPU 5 % (red 20 %), steal 2 % (red 5 %, as for databases), throttled 1 % \
+            (red 10 %): the latencies include this time, but the storage did not cause it"
             .into(),
-        next: "Stop what else runs on the machine, give the workers CPUs of their own (`cpus_allowed=`) or a larger share, and run again."
+        next: "Stop other processes on the machine, give the workers dedicated CPUs (`cpus_allowed=`) or a \
+            larger share, and run again."
             .into(),
     })
 }

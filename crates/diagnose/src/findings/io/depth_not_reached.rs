@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-depth-not-reached",
-    question: "Were as many I/Os under way as asked for?",
+    question: "Were as many I/Os in flight as requested?",
     look,
 };
 
@@ -35,18 +35,18 @@ fn impossible(job: &JobFacts) -> Option<Finding> {
     let (title, next) = if !job.asynchronous {
         (
             format!(
-                "Job {} asks for {} I/Os at a time, but {} does one after another",
+                "Job {} requests {} I/Os in flight, but {} does one at a time",
                 job.name, job.depth, job.engine
             ),
-            "Take `ioengine=io_uring`, or as many workers as I/Os (`numjobs=`).",
+            "Use `ioengine=io_uring`, or as many workers as I/Os (`numjobs=`).",
         )
     } else if job.engine == "libaio" && !job.direct {
         (
             format!(
-                "Job {} asks for {} I/Os at a time, but libaio waits for each without `direct=1`",
+                "Job {} requests {} I/Os in flight, but libaio waits for each without `direct=1`",
                 job.name, job.depth
             ),
-            "Take `ioengine=io_uring`, or `direct=1`.",
+            "Use `ioengine=io_uring`, or `direct=1`.",
         )
     } else {
         return None;
@@ -55,7 +55,7 @@ fn impossible(job: &JobFacts) -> Option<Finding> {
 }
 
 fn asked(job: &JobFacts) -> EvidenceLine {
-    EvidenceLine::new("asked for", format!("iodepth={} with {}", job.depth, job.engine))
+    EvidenceLine::new("requested", format!("iodepth={} with {}", job.depth, job.engine))
 }
 
 fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
@@ -67,23 +67,23 @@ fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     }
     let mut evidence = vec![
         asked(job),
-        EvidenceLine::new("under way on average, by Little's law", formatting::number(depth)),
+        EvidenceLine::new("in flight on average, by Little's law", formatting::number(depth)),
     ];
     evidence.extend(run.issued_depth.map(|depth| {
-        EvidenceLine::new("under way when an I/O was issued, on average", formatting::number(depth))
+        EvidenceLine::new("in flight when an I/O was issued, on average", formatting::number(depth))
     }));
     evidence.push(EvidenceLine::new("CPU time of the busiest worker", formatting::percent(run.cpu)));
     Some(finding(
         Severity::Amber,
         format!(
-            "Job {} asked for {} I/Os at a time and had {} under way",
+            "Job {} requested {} I/Os in flight and had {}",
             job.name,
             job.depth,
             formatting::number(depth)
         ),
         evidence,
-        "Look at what else was found: what is answered from memory ends before the next can begin, and a worker without CPU time \
-         begins none; else hand over fewer at a time (`iodepth_batch_submit=`).",
+        "Look at the other findings: I/O served from memory ends before the next can start, and a worker \
+        without CPU time starts none; otherwise submit fewer at a time (`iodepth_batch_submit=`).",
     ))
 }
 
@@ -98,19 +98,19 @@ fn punted(facts: &StorageFacts) -> Option<Finding> {
     let why = if writes {
         "writes that need space or a lock"
     } else {
-        "a device or filesystem that cannot begin an I/O without waiting"
+        "a device or filesystem that cannot start an I/O without blocking"
     };
     Some(finding(
         if direct { Severity::Amber } else { Severity::Note },
         format!(
-            "The kernel did I/O of io_uring in {} of its own",
+            "The kernel ran io_uring I/O in {} of its own",
             formatting::count(run.io_workers as usize, "thread")
         ),
         vec![EvidenceLine::new(
-            "threads iou-wrk of this process, the most seen at a time",
+            "iou-wrk threads of this process, maximum",
             format!("{}; usually {why}", run.io_workers),
         )],
-        "Expect a hand-over between threads in each latency; compare with `ioengine=psync` and several workers.",
+        "Each latency includes a hand-over between threads; compare with `ioengine=psync` and several workers.",
     ))
 }
 
@@ -121,10 +121,10 @@ fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>, next:
         point: None,
         title,
         evidence,
-        effect: Effect::unknown("what the depth that was asked for would bring was not measured"),
+        effect: Effect::unknown("the performance at the requested depth was not measured"),
         below_precision: false,
-        threshold: "half of the depth, by Little's law (the sum of all times over the measured time); an engine that does one I/O after \
-                    another; any thread of the kernel that does I/O for io_uring"
+        threshold: "half of the depth, by Little's law (the sum of all times over the measured time); an \
+            engine that does one I/O at a time; any kernel thread that does I/O for io_uring"
             .into(),
         next: next.into(),
     }
@@ -164,7 +164,7 @@ mod tests {
         let mut threads = after();
         run(&mut threads).io_workers = 4;
         assert_eq!(severities(&ABOUT, &threads), [Severity::Amber]);
-        assert_eq!(look(&threads)[0].title, "The kernel did I/O of io_uring in 4 threads of its own");
+        assert_eq!(look(&threads)[0].title, "The kernel ran io_uring I/O in 4 threads of its own");
         assert_eq!(severities(&ABOUT, &buffered(threads)), [Severity::Note]);
     }
 }

@@ -7,7 +7,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-device-cache",
-    question: "Is the region large enough for the device's own caches not to hold it?",
+    question: "Is the region too large for the device's own caches?",
     look,
 };
 
@@ -51,16 +51,21 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             severity: Severity::Note,
             point: None,
             title: format!(
-                "The jobs use {} of the {} of {}: a cache of the device, or of who lends it, may hold that",
+                "The jobs use {} of the {} of {}: a cache in the device or hypervisor may hold that",
                 formatting::binary_size(span as f64),
                 formatting::binary_size(device.size as f64),
                 device.name
             ),
             evidence,
-            effect: Effect::unknown("no counter tells of the device's own caches"),
+            effect: Effect::unknown("no counter shows the device's own caches"),
             below_precision: false,
-            threshold: "a tenth of the device. No counter tells of such caches: compare a larger region to know".into(),
-            next: "Take a region of a tenth of the device at least, and compare: the same figure means that no cache answered.".into(),
+            threshold: "a tenth of the device. No counter shows such caches: compare with a larger \
+                region"
+                .into(),
+            next:
+                "Use a region of at least a tenth of the device, and compare: an equal figure means that no \
+                cache served the I/O."
+                    .into(),
         });
     }
     found

@@ -7,7 +7,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-direct-fell-back",
-    question: "Did O_DIRECT go past the page cache, or did the filesystem fall back to it?",
+    question: "Did O_DIRECT bypass the page cache, or did the filesystem fall back to it?",
     look,
 };
 
@@ -38,10 +38,7 @@ fn of(target: &TargetFacts) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        EvidenceLine::new(
-            "of the file in the page cache before",
-            formatting::binary_size(before.bytes as f64),
-        ),
+        EvidenceLine::new("page cache of the file before", formatting::binary_size(before.bytes as f64)),
         EvidenceLine::new("after", formatting::binary_size(cached.bytes as f64)),
         EvidenceLine::new("the jobs moved", formatting::binary_size(moved as f64)),
     ];
@@ -58,18 +55,18 @@ fn of(target: &TargetFacts) -> Option<Finding> {
         severity: Severity::Red,
         point: None,
         title: format!(
-            "The filesystem took {} of {} through the page cache in spite of O_DIRECT",
+            "The filesystem moved {} of {} through the page cache despite O_DIRECT",
             formatting::binary_size(came as f64),
             target.path.display()
         ),
         evidence,
-        effect: Effect::unknown("how often what is in the page cache was read again is not counted"),
+        effect: Effect::unknown("how often cached pages were read again is not counted"),
         below_precision: false,
-        threshold: "a twentieth of what was moved (or of the region), which cachestat(2) finds in the page cache after the run and not \
-                    before; 1 MiB at least"
+        threshold: "a twentieth of the bytes moved (or of the region) that cachestat(2) finds in the page \
+            cache after the run and not before; at least 1 MiB"
             .into(),
-        next: "Look for what makes the filesystem fall back (data=journal, encryption or compression by the filesystem, lengths or \
-               offsets that do not fit), or measure the device itself."
+        next: "Find out why the filesystem falls back (data=journal, filesystem encryption or compression, \
+            misaligned lengths or offsets), or measure the device itself."
             .into(),
     })
 }

@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-discard",
-    question: "Was the device told to forget blocks while it was measured?",
+    question: "Were blocks discarded while the device was measured?",
     look,
 };
 
@@ -40,19 +40,19 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
     let mut evidence = Vec::new();
     if ios > 0 {
         evidence.push(EvidenceLine::new(
-            "discards that the devices counted",
-            format!("{} of {}", formatting::grouped(ios as f64), formatting::binary_size(bytes as f64)),
+            "discards counted by the devices",
+            format!("{}, {} in all", formatting::grouped(ios as f64), formatting::binary_size(bytes as f64)),
         ));
     }
     if !points.is_empty() {
         evidence.push(EvidenceLine::new("mounted with discard", names(points.iter().copied())));
     }
     let title = if ios > 0 {
-        format!("The devices were told to forget {} during the run", formatting::binary_size(bytes as f64))
+        format!("The devices discarded {} during the run", formatting::binary_size(bytes as f64))
     } else if points.is_empty() {
         return None;
     } else {
-        format!("The filesystem at {} tells its device at once what was freed", names(points.iter().copied()))
+        format!("The filesystem at {} discards freed blocks immediately", names(points.iter().copied()))
     };
     Some(Finding {
         id: ABOUT.id,
@@ -60,10 +60,15 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         point: None,
         title,
         evidence,
-        effect: Effect::unknown("the time of discards is not counted apart"),
+        effect: Effect::unknown("the time of discards is not counted separately"),
         below_precision: false,
-        threshold: "any discard in /proc/diskstats that no job asked for, or the mount option `discard` where files are written".into(),
-        next: "Keep files from being deleted or truncated meanwhile, stop `fstrim`, or mount without `discard` to compare.".into(),
+        threshold:
+            "any discard in /proc/diskstats that no job requested, or the mount option `discard` where \
+            files are written"
+                .into(),
+        next: "Do not delete or truncate files during the run, stop `fstrim`, or mount without `discard` to \
+            compare."
+            .into(),
     })
 }
 

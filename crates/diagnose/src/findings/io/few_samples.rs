@@ -7,7 +7,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-few-samples",
-    question: "Do the percentiles that are shown rest on enough I/Os?",
+    question: "Are there enough I/Os for the percentiles shown?",
     look,
 };
 
@@ -31,7 +31,7 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         severity: Severity::Note,
         point: None,
         title: format!(
-            "Percentiles of job {} from {first} on rest on fewer than ten of its {} {direction}s",
+            "Percentiles of job {} from {first} up rest on fewer than ten of its {} {direction}s",
             job.name,
             formatting::grouped(count as f64)
         ),
@@ -39,11 +39,11 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
             EvidenceLine::new(format!("{direction}s"), formatting::grouped(count as f64)),
             EvidenceLine::new("percentiles with fewer than ten I/Os beyond them", all.join(", ")),
         ],
-        effect: Effect::unknown("it is how little the percentiles are known, and no cause"),
+        effect: Effect::unknown("it limits the precision of the percentiles and is not a cause"),
         below_precision: false,
         threshold: "n · (1 − p) of at least 10".into(),
         next: format!(
-            "Measure until there are {} I/Os, or do not quote them.",
+            "Measure until there are {} I/Os, or do not quote these percentiles.",
             formatting::grouped(needed.round())
         ),
     })
@@ -69,9 +69,9 @@ mod tests {
         let found = look(&with(500)).remove(0);
         assert_eq!(
             found.title,
-            "Percentiles of job mixed from 99 on rest on fewer than ten of its 500 reads"
+            "Percentiles of job mixed from 99 up rest on fewer than ten of its 500 reads"
         );
-        assert_eq!(found.next, "Measure until there are 10,000 I/Os, or do not quote them.");
+        assert_eq!(found.next, "Measure until there are 10,000 I/Os, or do not quote these percentiles.");
         assert_eq!(severities(&ABOUT, &after()), []);
     }
 }

@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-foreign-traffic",
-    question: "Did somebody else read from the devices or write to them?",
+    question: "Did other processes read from the devices or write to them?",
     look,
 };
 
@@ -75,14 +75,22 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         id: ABOUT.id,
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Others moved {} on {devices} meanwhile, {} of the bytes moved there", formatting::binary_size(foreign as f64), formatting::percent(of_devices)),
+        title: format!(
+            "Other processes moved {} on {devices} during the run, {} of the bytes moved \
+            there",
+            formatting::binary_size(foreign as f64),
+            formatting::percent(of_devices)
+        ),
         evidence,
         effect: Effect::up_to(of_devices, EffectBasis::DeviceBytes),
         below_precision: false,
-        threshold: "5 % of the bytes that the devices counted (or the jobs moved, where that is more), less those that this process asked for; red from 25 %. Of writes to files \
-                    only what other processes are seen to write: journals and metadata are the filesystem's"
+        threshold: "5 % of the bytes that the devices counted (or the jobs moved, if that is more), minus \
+            those that this process requested; red from 25 %. For files, only writes seen from other \
+            processes count: journals and metadata belong to the filesystem"
             .into(),
-        next: "Stop what else uses the device (the processes above, if they are told), take a device of its own, and run again.".into(),
+        next: "Stop other users of the device (the processes above, if any are listed), or use a dedicated \
+            device, and run again."
+            .into(),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::{Effect, EffectBasis, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-holes",
-    question: "Is what the jobs read stored anywhere, or are the files sparse?",
+    question: "Are the files that the jobs read fully allocated, or sparse?",
     look,
 };
 
@@ -24,14 +24,22 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         id: ABOUT.id,
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Of what is read, {} is holes: zeros that no device is asked for", formatting::percent(part)),
+        title: format!(
+            "Of the data read, {} is holes: zeros that come from no \
+            device",
+            formatting::percent(part)
+        ),
         evidence,
         effect: Effect::up_to(part, EffectBasis::Figure),
         below_precision: false,
-        threshold: "a thousandth of the bytes that are read; red from a twentieth, when the mean latency may be a twentieth too \
-                    small. Holes are those of FIEMAP or of lseek (SEEK_HOLE)"
+        threshold:
+            "a thousandth of the bytes that are read; red from a twentieth, when the mean latency may \
+            be a twentieth too \
+                    small. Holes are taken from FIEMAP or lseek (SEEK_HOLE)"
+                .into(),
+        next: "Fill the files first with `--prepare`, or let the job lay out its own files, and run \
+            again."
             .into(),
-        next: "Fill the files first with `--prepare`, or let the job lay out files of its own, and run again.".into(),
     }]
 }
 

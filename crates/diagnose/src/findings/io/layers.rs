@@ -7,7 +7,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-layers",
-    question: "Is there a storage device behind the target, and what lies between?",
+    question: "Is there a storage device behind the target, and what lies in between?",
     look,
 };
 
@@ -33,14 +33,14 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
     of_filesystem(
         &|kind| matches!(kind, "tmpfs" | "ramfs" | "hugetlbfs"),
         Severity::Red,
-        "The files are on FS: memory is measured, and no storage",
-        "Take a directory on the storage that is meant (`directory=`); `findmnt -T DIRECTORY` tells what it is on.",
+        "The files are on FS: this measures memory, not storage",
+        "Use a directory on the intended storage (`directory=`); `findmnt -T DIRECTORY` shows its filesystem.",
     );
     of_filesystem(
         &is_remote,
         Severity::Note,
         "The files are on FS: another machine or program does the I/O",
-        "Look at the other side as well: the devices' counters, and what they would tell, are there.",
+        "Look at the other side as well: the device counters are there.",
     );
     if facts.targets.iter().any(|target| target.dax) {
         let paths =
@@ -49,7 +49,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             Severity::Amber,
             "The files are on persistent memory (DAX): the CPUs copy, and no device does I/O".into(),
             vec![EvidenceLine::new("files with the DAX attribute", names(paths))],
-            "Say so with the figure; block sizes and depths mean something else here.",
+            "State it with the result; block sizes and depths mean something else here.",
         ));
     }
     let mut seen: Vec<&Layer> = Vec::new();
@@ -77,47 +77,44 @@ fn of_layer(layer: &Layer) -> Option<Finding> {
         LayerKind::Zram => (
             Severity::Amber,
             format!("The device {device} is compressed memory: the CPUs do its I/O"),
-            "Take a device of the storage that is meant; where memory is meant, say so with the figure.",
+            "Use a device of the intended storage; if memory is intended, state it with the result.",
         ),
         LayerKind::RamDisk => (
             Severity::Amber,
             format!("The device {device} is memory"),
-            "Take a device of the storage that is meant; where memory is meant, say so with the figure.",
+            "Use a device of the intended storage; if memory is intended, state it with the result.",
         ),
         LayerKind::LoopCached => (
             Severity::Amber,
-            format!(
-                "The device {device} is a file behind the page cache: what is read twice comes from memory"
-            ),
+            format!("The device {device} is a file behind the page cache: repeated reads come from memory"),
             "Attach it with `losetup --direct-io=on`, or measure the file or the device below it.",
         ),
         LayerKind::LoopDirect => (
             Severity::Note,
             format!("The device {device} is a file: another filesystem lies below it"),
-            "Measure the file or the device below it where the layer between is not meant.",
+            "Measure the file or the device below it, unless this layer is intended.",
         ),
         LayerKind::Thin => (
             Severity::Amber,
             format!(
-                "The device {device} is a thin pool: space is given when it is first written, and what never was reads as zeros"
+                "The device {device} is a thin pool: space is allocated on first write, and unwritten blocks \
+                read as zeros"
             ),
             "Write the whole region once with `--prepare` before measuring reads or overwrites.",
         ),
         LayerKind::Vdo => (
             Severity::Amber,
-            format!(
-                "The device {device} compresses and removes duplicates: the figures are those of the data"
-            ),
-            "Choose `buffer_compress_percentage=` and `dedupe_percentage=` as the real data has them.",
+            format!("The device {device} compresses and deduplicates: the figures depend on the data"),
+            "Set `buffer_compress_percentage=` and `dedupe_percentage=` to match the real data.",
         ),
         LayerKind::Network => (
             Severity::Note,
             format!("The device {device} is a disk of another machine"),
-            "Look at the other side and the network between as well.",
+            "Look at the other side and the network as well.",
         ),
         LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath | LayerKind::Raid => return None,
     };
-    let detail = if layer.detail.is_empty() { "as sysfs tells" } else { &layer.detail };
+    let detail = if layer.detail.is_empty() { "according to sysfs" } else { &layer.detail };
     Some(finding(severity, title, vec![EvidenceLine::new(device.clone(), detail)], next))
 }
 
@@ -128,9 +125,13 @@ fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>, next:
         point: None,
         title,
         evidence,
-        effect: Effect::unknown("what lies between is a part of what is measured, and is not timed apart"),
+        effect: Effect::unknown(
+            "the layers in between are part of the measurement and are not timed \
+            separately",
+        ),
         below_precision: false,
-        threshold: "none: what the kernel says that the target is (mountinfo, statx, sysfs). Red where there is no storage at all"
+        threshold: "none: the target as the kernel reports it (mountinfo, statx, sysfs). Red if there is no \
+            storage"
             .into(),
         next: next.into(),
     }

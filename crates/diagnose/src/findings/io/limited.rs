@@ -9,7 +9,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-limited",
-    question: "Did a limit of the system, and not the device, set the rate?",
+    question: "Did a system limit, and not the device, set the rate?",
     look,
 };
 
@@ -50,7 +50,7 @@ fn of(facts: &StorageFacts, limit: &Limit) -> Option<Finding> {
         if of_bytes {
             formatting::rate(value)
         } else {
-            format!("{} {direction}s a second", formatting::grouped(value))
+            format!("{} {direction}s per second", formatting::grouped(value))
         }
     };
     let what = figure(limit.value as f64);
@@ -70,8 +70,8 @@ fn of(facts: &StorageFacts, limit: &Limit) -> Option<Finding> {
         }
     };
     let title = match severity {
-        Severity::Red => format!("The rate is that of a limit: {device} is kept to {what}"),
-        _ => format!("A limit keeps {device} to {what}"),
+        Severity::Red => format!("A limit set the rate: {device} is limited to {what}"),
+        _ => format!("A limit of {what} applies to {device}"),
     };
     Some(finding(severity, title, evidence))
 }
@@ -80,12 +80,16 @@ fn shared(limit: &Limit) -> String {
     let device = limit.device.as_deref().unwrap_or("every device");
     match limit.kind {
         LimitKind::Weight => {
-            format!("The control group has a weight of {} on {device}, and not 100", limit.value)
+            format!("The control group has a weight of {} on {device}, not 100", limit.value)
         }
         LimitKind::Latency => {
-            format!("A control group is promised {} µs on {device}: others wait for it", limit.value)
+            format!(
+                "A control group has a latency target of {} µs on {device}: others wait for \
+                it",
+                limit.value
+            )
         }
-        _ => format!("A cost model shares {device} out between control groups"),
+        _ => format!("A cost model divides {device} between control groups"),
     }
 }
 
@@ -101,7 +105,7 @@ fn write_back(facts: &StorageFacts) -> Option<Finding> {
     let micros = device.queue.write_back_throttle?;
     Some(finding(
         Severity::Note,
-        format!("Writing back to {} is slowed while its reads take longer than {micros} µs", device.disk),
+        format!("Write-back to {} is throttled while its reads take longer than {micros} µs", device.disk),
         vec![EvidenceLine::new(format!("queue/wbt_lat_usec of {}", device.disk), micros.to_string())],
     ))
 }
@@ -116,16 +120,16 @@ fn even(facts: &StorageFacts, job: &JobFacts, run: &JobRun) -> Option<Finding> {
         finding(
             Severity::Note,
             format!(
-                "Job {} ran as evenly as a rate limiter makes it: {} a second",
+                "Job {} ran as evenly as under a rate limiter: {} per second",
                 job.name,
                 formatting::rate(sample.mean)
             ),
             vec![
                 EvidenceLine::new(
-                    "standard deviation of the seconds, of their mean",
+                    "standard deviation of the seconds, relative to their mean",
                     formatting::percent(scatter),
                 ),
-                EvidenceLine::new("disk of a hypervisor", device.disk.clone()),
+                EvidenceLine::new("virtual disk", device.disk.clone()),
             ],
         )
     })
@@ -140,11 +144,12 @@ fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>) -> Fi
         evidence,
         effect: Effect::unknown("what the device does without the limit was not measured"),
         below_precision: false,
-        threshold: "any limit of the control groups (io.max, blkio.throttle) on a device that is used; red when 90 % of it was measured. \
-                    A disk that a hypervisor lends is suspected when 20 seconds scatter by less than 0.5 %"
-            .into(),
-        next: "Run outside of the control group, or ask who lends the disk for its limits; where the limit is meant, say so with the \
-               figure."
+        threshold:
+            "any control group limit (io.max, blkio.throttle) on a device in use; red when 90 % of it \
+            was measured. A virtual disk is suspected of a limit when 20 seconds vary by less than 0.5 %"
+                .into(),
+        next: "Run outside the control group, or ask the disk's provider for its limits; if the limit is \
+            intended, state it with the result."
             .into(),
     }
 }

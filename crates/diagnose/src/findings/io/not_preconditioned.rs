@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-not-preconditioned",
-    question: "Was the SSD written enough for the figure to be one that lasts?",
+    question: "Was the SSD preconditioned enough for a sustained figure?",
     look,
 };
 
@@ -20,7 +20,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
                 device.layers.iter().any(|layer| matches!(layer.kind, LayerKind::Zram | LayerKind::RamDisk));
             let written = facts.run.as_ref().map_or(0, |run| run.claimed[Direction::Write]);
             let title = format!(
-                "Random writes to {}, an SSD, before it was written over: the rate may fall later",
+                "Random writes to {}, an SSD, without known preconditioning: the rate may fall later",
                 device.disk
             );
             if device.queue.rotational != Some(false)
@@ -46,13 +46,14 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
                 point: None,
                 title,
                 evidence,
-                effect: Effect::unknown("how fast the device is once it was written over was not measured"),
+                effect: Effect::unknown("the speed of the fully written device was not measured"),
                 below_precision: false,
-                threshold: "less written in this run than the device is large; what was written before is not known. SNIA's Performance Test \
-                            Specification writes twice the capacity, and then until five rounds agree"
+                threshold: "less written in this run than the device's size; earlier writes are not known. \
+                    SNIA's Performance Test Specification writes twice the capacity, then until five rounds \
+                    agree"
                     .into(),
-                next: "For a figure that lasts: write the device twice over sequentially, then at random until the level holds \
-                       (`steadystate=`)."
+                next: "For a sustained figure, write the whole device twice sequentially, then at random \
+                    until the rate is steady (`steadystate=`)."
                     .into(),
             });
         }

@@ -9,7 +9,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-not-steady",
-    question: "Did bandwidth keep its level, or fall off a cliff?",
+    question: "Was bandwidth steady, or did it fall off a cliff?",
     look,
 };
 
@@ -57,9 +57,10 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         effect: found.effect(EffectBasis::Figure),
         below_precision: false,
         threshold: THRESHOLD.into(),
-        next: "Measure for longer, or until it is steady (`steadystate=`); for writes to an SSD fill it first, twice over, and then write at \
-               random until the level holds."
-            .into(),
+        next:
+            "Measure for longer, or until it is steady (`steadystate=`); before measuring writes to an SSD, \
+            fill it twice, then write at random until the rate is steady."
+                .into(),
     })
 }
 
@@ -83,11 +84,11 @@ fn too_short(job: &JobFacts, run: &JobRun) -> Finding {
         id: ABOUT.id,
         severity: Severity::Note,
         point: None,
-        title: format!("Job {} is too short to tell whether its bandwidth kept its level", job.name),
+        title: format!("Job {} is too short to show whether its bandwidth was steady", job.name),
         evidence: vec![EvidenceLine::new("whole seconds measured", run.series.len().to_string())],
-        effect: Effect::unknown("a run so short does not tell a level from its changes"),
+        effect: Effect::unknown("a run this short does not separate a level from its changes"),
         below_precision: false,
-        threshold: format!("{FEWEST} s: five rounds of two"),
+        threshold: format!("{FEWEST} s: five rounds of 2 s"),
         next: "Measure for longer (`runtime=` with `time_based=1`): 60 s at least for a figure to be quoted."
             .into(),
     }
@@ -127,6 +128,6 @@ mod tests {
         let mut read = fallen;
         read.jobs[0].does.0[1] = false;
         let title = look(&read).remove(0).title;
-        assert!(title.starts_with("Bandwidth of job mixed did not keep its level"), "{title}");
+        assert!(title.starts_with("Bandwidth of job mixed was not steady"), "{title}");
     }
 }

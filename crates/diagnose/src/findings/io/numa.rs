@@ -31,7 +31,7 @@ fn of(facts: &StorageFacts, job: &JobFacts, device: &DeviceFacts) -> Option<Find
     } else {
         (
             Severity::Amber,
-            format!("Job {} runs away from node {node}, which {} is attached to", job.name, device.disk),
+            format!("Job {} does not run on node {node}, to which {} is attached", job.name, device.disk),
         )
     };
     let nodes: Vec<String> = job.nodes.iter().map(ToString::to_string).collect();
@@ -46,11 +46,10 @@ fn of(facts: &StorageFacts, job: &JobFacts, device: &DeviceFacts) -> Option<Find
             EvidenceLine::new(format!("node of {}", device.disk), node.to_string()),
             EvidenceLine::new("nodes that the job is bound to", bound),
         ],
-        effect: Effect::unknown("the way between the nodes is not timed apart"),
+        effect: Effect::unknown("the path between the nodes is not timed separately"),
         below_precision: false,
-        threshold:
-            "the node of the device (device/numa_node in sysfs) and those of the job's CPUs are not the same"
-                .into(),
+        threshold: "the node of the device (device/numa_node in sysfs) and those of the job's CPUs differ"
+            .into(),
         next: format!("Bind the job with `numa_cpu_nodes={node}`, and compare."),
     })
 }

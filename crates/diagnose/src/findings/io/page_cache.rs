@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-page-cache",
-    question: "Did the storage answer the reads, or the page cache?",
+    question: "Did the storage serve the reads, or the page cache?",
     look,
 };
 
@@ -67,30 +67,33 @@ fn measured(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
     let mut evidence = vec![
         EvidenceLine::new("the jobs read", formatting::binary_size(claimed as f64)),
         EvidenceLine::new(
-            "this process had devices read (/proc/self/io)",
+            "read from devices by this process (/proc/self/io)",
             formatting::binary_size(from_device as f64),
         ),
     ];
     if own.is_some() && !run.devices.is_empty() {
         evidence.push(EvidenceLine::new(
-            "the devices read for everybody",
+            "read from the devices by all processes",
             formatting::binary_size(devices as f64),
         ));
     }
     evidence.push(EvidenceLine::new(
-        "of the files in the page cache after the run",
+        "page cache of the files after the run",
         formatting::binary_size(cached as f64),
     ));
     Some(Finding {
         id: ABOUT.id,
         severity: if hits >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("The page cache answered {} of the reads", formatting::percent(hits)),
+        title: format!("The page cache served {} of the reads", formatting::percent(hits)),
         evidence,
         effect: Effect::up_to(hits, EffectBasis::Figure),
         below_precision: false,
-        threshold: "a tenth of the bytes, holes left out; red from half: most of the figure is then that of memory".into(),
-        next: "Where the storage is meant: `direct=1`, or files of twice the memory. Where the cache is meant: say so with the figure."
+        threshold: "a tenth of the bytes, excluding holes; red from half: the figure then mostly measures \
+            memory"
+            .into(),
+        next: "To measure the storage, use `direct=1`, or files of twice the memory. If the cache is \
+            intended, state it with the result."
             .into(),
     })
 }
@@ -110,7 +113,7 @@ fn expected(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
             ),
             formatting::binary_size(span as f64),
         ),
-        EvidenceLine::new("memory that can be had", formatting::binary_size(memory as f64)),
+        EvidenceLine::new("available memory", formatting::binary_size(memory as f64)),
     ];
     evidence.extend(
         facts.host.memory_limit.map(|limit| {
@@ -122,15 +125,15 @@ fn expected(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
         severity: Severity::Amber,
         point: None,
         title: format!(
-            "All {} that are read over and over fit in the page cache",
+            "All {} that are read repeatedly fit in the page cache",
             formatting::binary_size(span as f64)
         ),
         evidence,
-        effect: Effect::unknown("it is known from what was there before the run"),
+        effect: Effect::unknown("only the state before the run is known"),
         below_precision: false,
         threshold: "the regions that are read are no larger than MemAvailable and the control group's limit"
             .into(),
-        next: "Where the storage is meant: `direct=1`, or files of twice the memory (`size=`).".into(),
+        next: "To measure the storage, use `direct=1`, or files of twice the memory (`size=`).".into(),
     })
 }
 

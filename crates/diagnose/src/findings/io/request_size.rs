@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-request-size",
-    question: "Did the device see I/Os of the length that was asked for, or were they split or merged?",
+    question: "Did the device receive I/Os of the requested length, or were they split or merged?",
     look,
 };
 
@@ -49,7 +49,7 @@ fn of(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
         EvidenceLine::new(
             format!("{direction}s of the jobs"),
             format!(
-                "{} a second of {}",
+                "{} per second of {}",
                 formatting::grouped(ios as f64 / seconds),
                 formatting::binary_size(asked)
             ),
@@ -57,7 +57,7 @@ fn of(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
         EvidenceLine::new(
             format!("{direction}s of the device"),
             format!(
-                "{} a second of {}",
+                "{} per second of {}",
                 formatting::grouped(device_ios as f64 / seconds),
                 formatting::binary_size(seen)
             ),
@@ -76,20 +76,27 @@ fn of(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
         evidence.extend(chunk);
     }
     let next = if how == "split" {
-        "Quote both lengths; to have them agree take a smaller `bs=`, or raise queue/max_sectors_kb where the device can \
-         (max_hw_sectors_kb)."
+        "Quote both lengths; to make them agree, use a smaller `bs=`, or raise queue/max_sectors_kb if the \
+        device allows it (max_hw_sectors_kb)."
     } else {
-        "Quote bandwidth, and the device's I/Os a second; `echo 2 > queue/nomerges` shows the difference."
+        "Quote bandwidth, and the device's I/Os per second; `echo 2 > queue/nomerges` shows the difference."
     };
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("The device's {direction}s were {how}: {} each, and not {}", formatting::binary_size(seen), formatting::binary_size(asked)),
+        title: format!(
+            "The device's {direction}s were {how}: {} each, not \
+            {}",
+            formatting::binary_size(seen),
+            formatting::binary_size(asked)
+        ),
         evidence,
-        effect: Effect::unknown("what a request of the length asked for takes was not measured"),
+        effect: Effect::unknown("the time of a request of the requested length was not measured"),
         below_precision: false,
-        threshold: "mean length at the device (/proc/diskstats) and at the jobs more than 10 % apart, where their bytes agree to 20 %".into(),
+        threshold: "mean lengths at the device (/proc/diskstats) and in the jobs differ by more than 10 %, \
+            while their bytes agree within 20 %"
+            .into(),
         next: next.into(),
     })
 }
@@ -112,7 +119,7 @@ mod tests {
         assert_eq!(severities(&ABOUT, &with(1.05)), []);
         assert_eq!(severities(&ABOUT, &with(4.0)), [Severity::Amber]);
         assert!(
-            look(&with(4.0))[0].title.contains("split: 1.0 KiB each, and not 4.0 KiB"),
+            look(&with(4.0))[0].title.contains("split: 1.0 KiB each, not 4.0 KiB"),
             "{:?}",
             look(&with(4.0))
         );

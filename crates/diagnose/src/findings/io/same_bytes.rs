@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-same-bytes",
-    question: "Do several workers go through the same bytes one behind the other?",
+    question: "Do several workers read or write the same bytes sequentially?",
     look,
 };
 
@@ -22,18 +22,26 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             id: ABOUT.id,
             severity: if cached { Severity::Red } else { Severity::Amber },
             point: None,
-            title: format!("Of job {}, {} workers {what} the same bytes from the same place on", job.name, job.same_bytes),
+            title: format!(
+                "In job {}, {} workers {what} the same bytes from the same \
+                offset",
+                job.name, job.same_bytes
+            ),
             evidence: vec![
                 EvidenceLine::new("workers", job.workers.to_string()),
-                EvidenceLine::new("beginning at one place of one target", job.same_bytes.to_string()),
+                EvidenceLine::new("starting at one offset of one target", job.same_bytes.to_string()),
             ],
             effect: Effect::up_to(1.0 - 1.0 / job.same_bytes as f64, EffectBasis::Figure),
             below_precision: false,
-            threshold: "two workers with sequential I/O that begin at one offset; red where the page cache answers all but the first"
-                .into(),
-            next: "Give each its own part with `offset_increment=` (such as `offset_increment=25%` for four), or its own file (without \
+            threshold:
+                "two workers with sequential I/O that start at the same offset; red if the page cache \
+                serves all but the first"
+                    .into(),
+            next:
+                "Give each its own part with `offset_increment=` (such as `offset_increment=25%` for four), \
+                or its own file (without \
                    `filename=`)."
-                .into(),
+                    .into(),
         }
     })
     .collect()

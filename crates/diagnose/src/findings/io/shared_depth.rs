@@ -25,7 +25,7 @@ fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
     let each = f64::from(depth) / devices as f64;
     let mut evidence = vec![
         EvidenceLine::new("devices of a worker", super::names(job.worker_devices.iter().map(String::as_str))),
-        EvidenceLine::new("I/Os of a worker at a time", depth.to_string()),
+        EvidenceLine::new("I/Os in flight per worker", depth.to_string()),
     ];
     for (device, ios, mean) in run.map(|run| run.devices.as_slice()).unwrap_or_default() {
         evidence.push(EvidenceLine::new(
@@ -38,17 +38,19 @@ fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
         severity: if each < 1.0 { Severity::Amber } else { Severity::Note },
         point: None,
         title: format!(
-            "Job {} has {} at a time for {devices} devices: {} for each, as long as they are equally fast",
+            "Job {} has {} in flight for {devices} devices: {} for each if they are equally fast",
             job.name,
             formatting::count(depth as usize, "I/O"),
             formatting::number(each)
         ),
         evidence,
-        effect: Effect::unknown("what each device does with a depth of its own was not measured"),
+        effect: Effect::unknown("the performance of each device with its own depth was not measured"),
         below_precision: false,
-        threshold: "two devices; amber where there is less than one I/O for each: some of them are then idle at any time".into(),
-        next: "Take `--per-target` for a job on each device, or raise `iodepth=` to what each is to have times their number: a slow \
-               device holds the queue of the others."
+        threshold: "two devices; amber if there is less than one I/O for each: some of them are then always \
+            idle"
+            .into(),
+        next: "Use `--per-target` for one job per device, or set `iodepth=` to the depth per device times \
+            their number: a slow device blocks the queue of the others."
             .into(),
     })
 }

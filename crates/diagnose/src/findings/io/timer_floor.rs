@@ -7,7 +7,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-timer-floor",
-    question: "How much of the latencies is the clock and the ring, and not the storage?",
+    question: "How much of the latency is the clock and the ring, and not the storage?",
     look,
 };
 
@@ -30,16 +30,13 @@ fn clock(facts: &StorageFacts) -> Option<Finding> {
     let source = facts.host.clock_source.as_deref().unwrap_or("unknown");
     Some(finding(
         Severity::Amber,
-        format!("Reading the time takes {}: the kernel's clock source is {source}", nanos(took)),
+        format!("Reading the clock takes {}: the kernel's clock source is {source}", nanos(took)),
         Effect::up_to_or(
             fastest.map(|mean| 2.0 * took / mean),
             EffectBasis::IoTime,
             "no I/O was timed before the run",
         ),
-        vec![
-            EvidenceLine::new("one reading of the clock", nanos(took)),
-            EvidenceLine::new("clock source", source),
-        ],
+        vec![EvidenceLine::new("one clock reading", nanos(took)), EvidenceLine::new("clock source", source)],
     ))
 }
 
@@ -55,18 +52,12 @@ fn floor(facts: &StorageFacts) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        EvidenceLine::new("nothing through the ring, one at a time, median", nanos(ring)),
+        EvidenceLine::new("no-operation through the ring, one at a time, median", nanos(ring)),
         EvidenceLine::new(format!("mean total time of job {}", job.name), nanos(mean)),
     ];
+    evidence.extend(facts.host.timer_floor.map(|took| EvidenceLine::new("one clock reading", nanos(took))));
     evidence.extend(
-        facts.host.timer_floor.map(|took| EvidenceLine::new("one reading of the clock", nanos(took))),
-    );
-    evidence.extend(
-        facts
-            .host
-            .idle_driver
-            .as_ref()
-            .map(|driver| EvidenceLine::new("idle CPUs are put to sleep by", driver)),
+        facts.host.idle_driver.as_ref().map(|driver| EvidenceLine::new("idle driver of the CPUs", driver)),
     );
     evidence.extend(
         facts.host.governor.as_ref().map(|governor| EvidenceLine::new("frequency governor", governor)),
@@ -74,7 +65,7 @@ fn floor(facts: &StorageFacts) -> Option<Finding> {
     Some(finding(
         if part >= AMBER { Severity::Amber } else { Severity::Note },
         format!(
-            "Of the mean latency of job {}, {} is the way through the kernel",
+            "Of the mean latency of job {}, {} is the kernel path",
             job.name,
             formatting::percent(part.min(1.0))
         ),
@@ -92,10 +83,12 @@ fn finding(severity: Severity, title: String, effect: Effect, evidence: Vec<Evid
         evidence,
         effect,
         below_precision: false,
-        threshold: "a clock that takes more than 100 ns to read; a no-operation through io_uring of a tenth of the mean total time, amber \
-                    from half"
-            .into(),
-        next: "Say so with latencies at depth 1; a clock source of `tsc` (or `kvm-clock`) and a governor of `performance` lower the floor."
+        threshold:
+            "a clock that takes more than 100 ns to read; an io_uring no-operation that takes a tenth \
+            of the mean total time, amber from half"
+                .into(),
+        next: "State it with latencies at depth 1; the clock source `tsc` (or `kvm-clock`) and the governor \
+            `performance` lower the floor."
             .into(),
     }
 }

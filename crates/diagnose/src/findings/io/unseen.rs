@@ -7,7 +7,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-unseen",
-    question: "What of the files and devices could not be looked at?",
+    question: "Which files and devices could not be inspected?",
     look,
 };
 
@@ -23,7 +23,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
     // Each is "what: why", or a sentence.
     let line = |text: &String| match text.split_once(": ") {
         Some((what, why)) => EvidenceLine::new(what, why),
-        None => EvidenceLine::new("looked at", text),
+        None => EvidenceLine::new("inspected", text),
     };
     let mut evidence: Vec<EvidenceLine> = all.iter().take(SHOWN).map(line).collect();
     if all.len() > SHOWN {
@@ -33,12 +33,16 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Note,
         point: None,
-        title: format!("{things} could not be looked at before the run"),
+        title: format!("{things} could not be inspected before the run"),
         evidence,
-        effect: Effect::unknown("what was not looked at has no size"),
+        effect: Effect::unknown("what was not inspected cannot be quantified"),
         below_precision: false,
-        threshold: "anything that was to be looked at and was not: a finding that is missing may be missing for that".into(),
-        next: "Run as a user who may read the files and devices, or with fewer files at a time, where the answer matters.".into(),
+        threshold: "anything that was to be inspected and was not: a finding may be missing for that \
+            reason"
+            .into(),
+        next: "If the answer matters, run as a user who may read the files and devices, or with fewer files \
+            at a time."
+            .into(),
     }]
 }
 
@@ -55,7 +59,7 @@ mod tests {
         assert_eq!(severities(&ABOUT, &facts), [Severity::Note]);
         facts.unseen.extend((0..7).map(|number| format!("/data/{number}: Permission denied")));
         let found = look(&facts);
-        assert_eq!(found[0].title, "8 things could not be looked at before the run");
+        assert_eq!(found[0].title, "8 things could not be inspected before the run");
         assert_eq!(found[0].evidence.len(), SHOWN + 1);
         assert_eq!(found[0].evidence[1], EvidenceLine::new("/data/0", "Permission denied"));
         assert_eq!(found[0].evidence[SHOWN], EvidenceLine::new("further", "3"));

@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-unsynced-writes",
-    question: "Had what was written reached the storage when the run ended?",
+    question: "Had the written data reached the storage when the run ended?",
     look,
 };
 
@@ -42,19 +42,27 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         id: ABOUT.id,
         severity: if kept >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("Of what was written, {} had not reached a device when the run ended", formatting::percent(kept)),
+        title: format!(
+            "Of the written data, {} had not reached a device when the run \
+            ended",
+            formatting::percent(kept)
+        ),
         evidence: vec![
             EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
-            EvidenceLine::new("the devices wrote, for everybody", formatting::binary_size(written as f64)),
-            EvidenceLine::new("of the files still dirty in memory", formatting::binary_size(dirty as f64)),
+            EvidenceLine::new(
+                "written to the devices by all \
+                processes",
+                formatting::binary_size(written as f64),
+            ),
+            EvidenceLine::new("file data still dirty in memory", formatting::binary_size(dirty as f64)),
         ],
         effect: Effect::up_to(kept, EffectBasis::Figure),
         below_precision: false,
-        threshold: "a tenth of the bytes; red from half: most of the figure is then that of memory. A block that is written again \
-                    before it reached the device counts once there"
+        threshold: "a tenth of the bytes; red from half: the figure then mostly measures memory. A block \
+            rewritten before it reaches the device counts once there"
             .into(),
-        next: "Where the storage is meant: `direct=1`, or `end_fsync=1` (which the time then includes), or `fsync=` as the program has \
-               that is meant."
+        next: "To measure the storage, use `direct=1`, `end_fsync=1` (which the time then includes), or \
+            `fsync=` as the real program does."
             .into(),
     })
 }

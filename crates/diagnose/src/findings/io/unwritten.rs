@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-unwritten",
-    question: "Was what the jobs read ever written, or only reserved?",
+    question: "Was the data that the jobs read ever written, or only reserved?",
     look,
 };
 
@@ -22,16 +22,19 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
-            "Of what is read, {} was reserved and never written: zeros that no device is asked for",
+            "Of the data read, {} was reserved and never written: zeros that come from no device",
             formatting::percent(part)
         ),
         evidence,
         effect: Effect::up_to(part, EffectBasis::Figure),
         below_precision: false,
-        threshold: "a thousandth of the bytes that are read; red from a twentieth. Extents with FIEMAP's UNWRITTEN flag, as \
+        threshold: "a thousandth of the bytes that are read; red from a twentieth. Extents with FIEMAP's \
+            UNWRITTEN flag, as \
                     `fallocate` makes them; the file's size and blocks look full"
             .into(),
-        next: "Write the files once with `--prepare` and run again; `fallocate=none` alone does not fill a file.".into(),
+        next: "Write the files once with `--prepare` and run again; `fallocate=none` alone does not fill a \
+            file."
+            .into(),
     }]
 }
 

@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-write-amplification",
-    question: "How much more reached the device than the jobs wrote?",
+    question: "How much more did the device write than the jobs?",
     look,
 };
 
@@ -50,17 +50,22 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         evidence: vec![
             EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
             EvidenceLine::new("the devices wrote", formatting::binary_size(written as f64)),
-            EvidenceLine::new("of that, other processes at most", formatting::binary_size(others as f64)),
-            EvidenceLine::new("of that, written before the run at most", formatting::binary_size(run.dirty_before as f64)),
+            EvidenceLine::new("of that, by other processes at most", formatting::binary_size(others as f64)),
+            EvidenceLine::new(
+                "of that, written before the run at \
+                most",
+                formatting::binary_size(run.dirty_before as f64),
+            ),
             EvidenceLine::new("flushes of the devices", formatting::grouped(flushes as f64)),
         ],
         effect: Effect::up_to(1.0 - 1.0 / factor, EffectBasis::DeviceBytes),
         below_precision: false,
-        threshold: "5 % more than the jobs wrote, amber from 25 %: journal, metadata, copies. What other processes wrote is left out, and what \
-                    waited in the page cache when the run began"
-            .into(),
-        next: "Overwrite files that are filled (`--prepare`) where the filesystem's own work is not meant; measure the bare device to know \
-               its share."
+        threshold:
+            "5 % more than the jobs wrote, amber from 25 %: journal, metadata, copies. Writes of other \
+            processes, and pages already dirty when the run began, are excluded"
+                .into(),
+        next: "Overwrite filled files (`--prepare`) to exclude the filesystem's own work; measure the bare \
+            device to know its share."
             .into(),
     })
 }

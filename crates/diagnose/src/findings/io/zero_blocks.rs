@@ -7,7 +7,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-zero-blocks",
-    question: "Is there anything in the blocks that are read, or does the storage answer zeros from its map?",
+    question: "Do the blocks that are read hold data, or does the storage return zeros from its map?",
     look,
 };
 
@@ -58,19 +58,16 @@ fn of(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
     )];
     evidence.extend(times(sample));
     evidence.extend(stored.map(|stored| {
-        EvidenceLine::new("stored, as the disk itself says (NUSE)", formatting::percent(stored))
+        EvidenceLine::new("stored, as reported by the disk (NUSE)", formatting::percent(stored))
     }));
     let discard = device.and_then(|device| device.queue.discard).filter(|unit| *unit > 0);
     evidence.extend(discard.map(|unit| {
-        EvidenceLine::new(
-            "the device forgets what is trimmed, in units of",
-            formatting::binary_size(unit as f64),
-        )
+        EvidenceLine::new("trim granularity of the device", formatting::binary_size(unit as f64))
     }));
     let path = target.path.display();
     let title = match (target.kind, stored.filter(|_| zero < AMBER)) {
         (_, Some(stored)) => {
-            format!("The disk says that only {} of {path} is stored", formatting::percent(stored))
+            format!("The disk reports that only {} of {path} is stored", formatting::percent(stored))
         }
         (ProbedTargetKind::Block, None) => {
             format!(
@@ -89,12 +86,14 @@ fn of(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
         point: None,
         title,
         evidence,
-        effect: Effect::unknown("it is a sample of the blocks, and not the reads, that was looked at"),
+        effect: Effect::unknown("the blocks were sampled, and the reads were not inspected"),
         below_precision: false,
-        threshold: "of a device a twentieth of the sampled blocks, red from half: a thin or trimmed device answers from its map. Of \
-                    a file a quarter beyond its holes, which storage that compresses need not read"
-            .into(),
-        next: "Write the whole region once with data that cannot be compressed (`--prepare`), and run again.".into(),
+        threshold:
+            "for a device, a twentieth of the sampled blocks, red from half: a thin or trimmed device \
+            answers from its map. For a file, a quarter beyond its holes, which compressing storage need not \
+            read"
+                .into(),
+        next: "Write the whole region once with incompressible data (`--prepare`), and run again.".into(),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-zoned",
-    question: "Does the device take writes anywhere, or only in its zones' order?",
+    question: "Does the device accept writes anywhere, or only in zone order?",
     look,
 };
 
@@ -32,16 +32,34 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
                 id: ABOUT.id,
                 severity,
                 point: None,
-                title: format!("Job {} writes at random to {}, whose zones are written in order", job.name, device.disk),
+                title: format!(
+                    "Job {} writes at random to {}, whose zones must be written in \
+                    order",
+                    job.name, device.disk
+                ),
                 evidence: vec![
-                    EvidenceLine::new(format!("queue/zoned of {}", device.disk), device.queue.zoned.clone().unwrap_or_default()),
-                    EvidenceLine::new("a zone", zone),
+                    EvidenceLine::new(
+                        format!(
+                            "queue/zoned of \
+                        {}",
+                            device.disk
+                        ),
+                        device.queue.zoned.clone().unwrap_or_default(),
+                    ),
+                    EvidenceLine::new("zone size", zone),
                 ],
-                effect: Effect::unknown("such writes are refused, or moved within the device where nothing counts them"),
+                effect: Effect::unknown(
+                    "such writes are refused, or moved inside the device, where nothing \
+                    counts them",
+                ),
                 below_precision: false,
-                threshold: "queue/zoned: a host-managed device refuses such writes, a host-aware one moves them later".into(),
-                next: "Write sequentially zone by zone (`rw=write`), or put a filesystem for zoned devices on it and measure that."
+                threshold: "queue/zoned: a host-managed device refuses such writes, a host-aware one moves \
+                    them later"
                     .into(),
+                next:
+                    "Write sequentially zone by zone (`rw=write`), or put a filesystem for zoned devices on \
+                    it and measure that."
+                        .into(),
             });
         }
     }

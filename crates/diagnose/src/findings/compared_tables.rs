@@ -177,8 +177,8 @@ mod tests {
         assert_eq!(
             facts,
             [
-                ("index stock_key of stock", "there, 20 MB against missing"),
-                ("table log", "missing against there, 1 B")
+                ("index stock_key of stock", "present, 20 MB against missing"),
+                ("table log", "missing against present, 1 B")
             ]
         );
         // Half of both sides: the sides are alike, and yet no run can be set against another.

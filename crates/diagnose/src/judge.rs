@@ -94,7 +94,7 @@ fn nothing_done(evidence: &Evidence, point: &PointEvidence) -> Option<String> {
 }
 
 fn nothing(state: RunState) -> Judgement {
-    Judgement { state, reasons: vec!["no measurement was completed".into()] }
+    Judgement { state, reasons: vec!["nothing was measured to completion".into()] }
 }
 
 /// What tells a point from the others of its run.

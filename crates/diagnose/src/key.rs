@@ -124,15 +124,15 @@ pub fn key_figures(
     let both = if embedded { client } else { client.zip(server).map(|(client, server)| client + server) };
     let micros = |cores: Option<f64>| cores.and_then(|cores| a_transaction(cores * 1e6));
     let told = !embedded;
-    add("client-cpu", "client CPU a transaction", "µs", lower, micros(client.filter(|_| told)));
-    add("server-cpu", "server CPU a transaction", "µs", lower, micros(server.filter(|_| told)));
-    add("cpu", "CPU a transaction", "µs", lower, micros(both));
+    add("client-cpu", "client CPU/transaction", "µs", lower, micros(client.filter(|_| told)));
+    add("server-cpu", "server CPU/transaction", "µs", lower, micros(server.filter(|_| told)));
+    add("cpu", "CPU/transaction", "µs", lower, micros(both));
     let instructions =
         evidence.mean(point, "host.process.server.hardware.instructions").and_then(a_transaction);
-    add("server-instructions", "server instructions a transaction", "1", lower, instructions);
+    add("server-instructions", "server instructions/transaction", "1", lower, instructions);
     add(
         "wal",
-        "log a transaction",
+        "log/transaction",
         "bytes",
         lower,
         evidence.mean_of_first_known(point, metric::LOG_BYTES).and_then(a_transaction),
@@ -189,6 +189,6 @@ fn of_io(
     let cpu = cores.filter(|_| ios > 0).map(|cores| cores * seconds * 1e6 / ios as f64);
     vec![
         ("bandwidth", "bandwidth", "MiB/s", Better::Higher, bandwidth),
-        ("cpu", "CPU an I/O", "µs", Better::Lower, cpu),
+        ("cpu", "CPU per I/O", "µs", Better::Lower, cpu),
     ]
 }

@@ -46,8 +46,8 @@ impl Simulation {
 pub fn figure(id: &str, value: f64) -> KeyFigure {
     let (name, unit, better) = match id {
         "tps" => ("tps", "per second", Better::Higher),
-        "server-cpu" => ("server CPU a transaction", "µs", Better::Lower),
-        "cpu" => ("CPU a transaction", "µs", Better::Lower),
+        "server-cpu" => ("server CPU/transaction", "µs", Better::Lower),
+        "cpu" => ("CPU/transaction", "µs", Better::Lower),
         other => (other, "ms", Better::Lower),
     };
     KeyFigure {

@@ -118,9 +118,9 @@ fn results(run: i64, nopm: f64) -> Results {
     let figures = vec![
         figure("nopm", "NOPM", "per minute", Some(Better::Higher), Some(nopm)),
         figure("p99", "latency p99", "ms", Some(Better::Lower), Some(4.0e6 / nopm)),
-        figure("cpu", "CPU a transaction", "µs", Some(Better::Lower), Some(1.6e8 / nopm)),
-        figure("wal", "log a transaction", "bytes", Some(Better::Lower), Some(4000.0 + nopm % 7.0)),
-        figure("server-instructions", "server instructions a transaction", "1", Some(Better::Lower), None),
+        figure("cpu", "CPU/transaction", "µs", Some(Better::Lower), Some(1.6e8 / nopm)),
+        figure("wal", "log/transaction", "bytes", Some(Better::Lower), Some(4000.0 + nopm % 7.0)),
+        figure("server-instructions", "server instructions/transaction", "1", Some(Better::Lower), None),
     ];
     Results { run: RunId(run), seconds: 60.0, figures }
 }

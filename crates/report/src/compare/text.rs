@@ -171,14 +171,9 @@ impl Page {
 pub(super) fn titled(figure: &ComparedFigure) -> String {
     match figure.unit.as_str() {
         "us" => format!("{} ms", figure.name),
-        "µs" | "bytes" | "MiB/s" => short(figure),
+        "µs" | "bytes" | "MiB/s" => format!("{}, {}", figure.name, figure.unit),
         _ => figure.name.clone(),
     }
-}
-
-/// "server CPU a transaction" in the width that the table has.
-fn short(figure: &ComparedFigure) -> String {
-    format!("{}, {}", figure.name.replace(" a transaction", "/transaction"), figure.unit)
 }
 
 /// A ratio in five columns.

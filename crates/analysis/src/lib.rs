@@ -247,8 +247,8 @@ fn notes(input: &StudyInput, fit: Option<&Fit>) -> Vec<String> {
     };
     if fit.freedom == 0 {
         notes.push(
-            "nothing was repeated: without an error estimate there is no interval and no test; a second block \
-            gives one"
+            "nothing was repeated: without an error estimate there is no interval and no test; a second \
+            block gives one"
                 .into(),
         );
     }

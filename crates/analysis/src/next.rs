@@ -95,8 +95,7 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
         let shown = line.found.map_or_else(|| "nothing".into(), |e| format_effect(&e, input.confidence));
         let question = if of.verdict.answer == HypothesisAnswer::Supported {
             format!(
-                "What other than the supposed mechanism moves {name}? {} does not match the \
-                prediction",
+                "What other than the supposed mechanism moves {name}? {} does not match the prediction",
                 line.name
             )
         } else {

@@ -283,8 +283,8 @@ fn fraction() -> Told {
     let head = NUMA.split("[[factor]]").next().unwrap().replace("huge-pages", "jit");
     let factors: String = ["jit", "fsync", "geqo", "wal_compression"].into_iter().map(factor).collect();
     let text = format!(
-        "{head}{factors}[design]\nkind = \"fractional\"\ngenerators = [\"D=ABC\"]\nblocks = 5\n\n[run]\nworkload = \"tproc-c\"\n\
-         target = \"postgres\"\n"
+        "{head}{factors}[design]\nkind = \"fractional\"\ngenerators = [\"D=ABC\"]\nblocks = \
+        5\n\n[run]\nworkload = \"tproc-c\"\ntarget = \"postgres\"\n"
     );
     let on = |cell: &str, factor: &str| f64::from(u8::from(cell.contains(&format!("{factor}=on"))));
     told(&text, |cell| 1e5 * (1.0 + 0.05 * on(cell, "jit") - 0.03 * on(cell, "wal_compression")), 0.004)
@@ -306,8 +306,9 @@ fn users() -> Told {
         .replace("from = \"off\"", "from = \"1\"");
     let head = head.replace("to = \"on\"", "to = \"4\"");
     let text = format!(
-        "{head}[[factor]]\nname = \"users\"\nlevels = [1, 2, 4, 8, 16]\nspec = \"load.users\"\n\n[design]\nkind = \"sweep\"\n\
-         blocks = 4\n\n[run]\nworkload = \"tproc-c\"\ntarget = \"postgres\"\n"
+        "{head}[[factor]]\nname = \"users\"\nlevels = [1, 2, 4, 8, 16]\nspec = \
+        \"load.users\"\n\n[design]\nkind = \"sweep\"\nblocks = 4\n\n[run]\nworkload = \"tproc-c\"\ntarget = \
+        \"postgres\"\n"
     );
     let nopm = |cell: &str| {
         let n: f64 = cell.trim_start_matches("users=").parse().unwrap();

@@ -140,8 +140,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         below_precision: false,
         threshold: "less than 95 % of the pages found in the buffers, and the database larger than the \
             buffers; red when that costs 2 % of the sessions' time and the buffers are below half of the \
-            documented starting value (PostgreSQL: a quarter of the memory, MySQL: half), or at their default \
-            if the memory size is not known"
+            documented starting value (PostgreSQL: a quarter of the memory, MySQL: half), or at their \
+            default if the memory size is not known"
             .into(),
         next,
     })

@@ -115,8 +115,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
         title: format!(
-            "{} with a different plan than in {run}: {} of all statement \
-            time",
+            "{} with a different plan than in {run}: {} of all statement time",
             ran(changes.len()),
             formatting::percent(top.share)
         ),
@@ -128,8 +127,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             .into(),
         next:
             "Compare both plans (`kelvin show` prints them), `analyze` the tables, and make sure that both \
-            runs had the same data, settings and indexes \
-               before comparing their figures."
+            runs had the same data, settings and indexes before comparing their figures."
                 .into(),
     })
 }

@@ -98,8 +98,8 @@ impl<'a> Signs<'a> {
     fn next(&self) -> &'static str {
         if self.held_up.is_some() {
             "Find out what stopped or starved it (a signal, a debugger, a frozen or limited control group, a \
-            suspended machine, other work on its CPUs), and run again: transactions due in that time are late \
-            because of it, not because of the database."
+            suspended machine, other work on its CPUs), and run again: transactions due in that time are \
+            late because of it, not because of the database."
         } else {
             "Run the load generator on a separate host, or give it more CPUs and remove any CPU affinity; \
             stored procedures and prepared statements reduce its CPU time per transaction."

@@ -98,14 +98,13 @@ fn finding(
         evidence,
         effect,
         below_precision: false,
-        threshold: "throttled in 10 % of its control group's periods, or with a rate for 1 % of the time (1 % \
-            of the periods is reported); or half a thread waiting for a CPU on average while a quarter of the \
-            CPUs is idle, or a fifth of a thread while 40 % is idle, for longer than the threads run and \
+        threshold: "throttled in 10 % of its control group's periods, or with a rate for 1 % of the time (1 \
+            % of the periods is reported); or half a thread waiting for a CPU on average while a quarter of \
+            the CPUs is idle, or a fifth of a thread while 40 % is idle, for longer than the threads run and \
             three times as long as queueing explains (cpu.stat, schedstat)"
             .into(),
-        next: "Raise the limit (`cpu.max`, `docker --cpus`, `CPUQuota=`, `limits.cpu`, an affinity to too few \
-            CPUs) of the \
-               load generator, or run it elsewhere."
+        next: "Raise the limit (`cpu.max`, `docker --cpus`, `CPUQuota=`, `limits.cpu`, an affinity to too \
+            few CPUs) of the load generator, or run it elsewhere."
             .into(),
     }
 }

@@ -65,8 +65,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: if dominate && !explained { Severity::Red } else { Severity::Amber },
         point: Some(point),
         title: format!(
-            "The kernel's page cache served {} of the reads: the storage was not \
-            measured",
+            "The kernel's page cache served {} of the reads: the storage was not measured",
             formatting::percent(1.0 - delivered / asked)
         ),
         evidence: facts,

@@ -51,8 +51,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: Severity::Amber,
         point: Some(point),
         title: format!(
-            "The data device {device} wrote in bursts: {} in one second, {} on \
-            average",
+            "The data device {device} wrote in bursts: {} in one second, {} on average",
             formatting::rate(peak),
             formatting::rate(mean)
         ),
@@ -63,8 +62,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             checkpoints stalled the log"
             .into(),
         next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier \
-            (checkpoint_flush_after, vm.dirty_background_bytes), and \
-               put the log on a separate device."
+            (checkpoint_flush_after, vm.dirty_background_bytes), and put the log on a separate device."
             .into(),
     })
 }

@@ -33,13 +33,12 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         ),
         evidence: given.iter().map(fact).collect(),
         effect: Effect::unknown(
-            "how long flushes would take was not measured, because nothing waited for \
-            them",
+            "how long flushes would take was not measured, because nothing waited for them",
         ),
         below_precision: false,
         threshold:
-            "innodb_flush_log_at_trx_commit 1 (or MariaDB's 3), innodb_doublewrite on, a flush method \
-            that flushes, and sync_binlog 1 if there is a binary log (MySQL manual, \
+            "innodb_flush_log_at_trx_commit 1 (or MariaDB's 3), innodb_doublewrite on, a flush method that \
+            flushes, and sync_binlog 1 if there is a binary log (MySQL manual, \
             \"innodb_flush_log_at_trx_commit\": required for full ACID compliance)"
                 .into(),
         next: format!(

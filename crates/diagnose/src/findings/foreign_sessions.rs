@@ -86,8 +86,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             "End them before the run: `SHOW PROCESSLIST` lists them, `SELECT * FROM \
             information_schema.INNODB_TRX` lists their open transactions."
         } else {
-            "End them before the run: `SELECT pid, application_name, state, xact_start FROM pg_stat_activity` \
-            lists them, `pg_blocking_pids(pid)` shows which of them block a session."
+            "End them before the run: `SELECT pid, application_name, state, xact_start FROM \
+            pg_stat_activity` lists them, `pg_blocking_pids(pid)` shows which of them block a session."
         }
         .into(),
     })

@@ -22,13 +22,11 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         severity: Severity::Red,
         point: None,
         title: format!(
-            "The setting {name} is off: nothing waits for the disk; not comparable with durable \
-            results"
+            "The setting {name} is off: nothing waits for the disk; not comparable with durable results"
         ),
         evidence: facts,
         effect: Effect::unknown(
-            "how long flushes would take was not measured, because nothing waited for \
-            them",
+            "how long flushes would take was not measured, because nothing waited for them",
         ),
         below_precision: false,
         threshold: "the default is on: without it a host crash can corrupt the database beyond repair \

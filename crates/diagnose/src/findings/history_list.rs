@@ -70,8 +70,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             million; red when both are true"
             .into(),
         next: "End transactions that stay open (SELECT * FROM information_schema.INNODB_TRX ORDER BY \
-            trx_started): purge cannot pass them. Otherwise raise innodb_purge_threads, and measure until the \
-            list length is stable; throughput that relies on growing garbage cannot last."
+            trx_started): purge cannot pass them. Otherwise raise innodb_purge_threads, and measure until \
+            the list length is stable; throughput that relies on growing garbage cannot last."
             .into(),
     })
 }

@@ -60,8 +60,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         },
         point: Some(point),
         title: format!(
-            "Sessions queued for the same page: {} of their active \
-            time",
+            "Sessions queued for the same page: {} of their active time",
             formatting::percent(share)
         ),
         evidence: facts,

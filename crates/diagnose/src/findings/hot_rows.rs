@@ -106,8 +106,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             rows.why
         )
     } else if red {
-        "Spread the users over more rows, or shorten what a transaction does while it holds them (look at the \
-        statements that follow the update).".into()
+        "Spread the users over more rows, or shorten what a transaction does while it holds them (look at \
+        the statements that follow the update)."
+            .into()
     } else {
         "First find out what the lock holders waited for: they hold the row for as long as their log or \
         client takes."
@@ -118,17 +119,16 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
         title: format!(
-            "Users queued for the same rows{of}: {} of their active \
-            time",
+            "Users queued for the same rows{of}: {} of their active time",
             formatting::percent(share)
         ),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
         threshold:
-            "red from 40 % of the active sessions, when twice as many wait for rows as for the log or \
-            for their client (the verdict's own threshold: 40 % with a margin of two) and a quarter of the \
-            users is in the queue; amber from 25 %"
+            "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for \
+            their client (the verdict's own threshold: 40 % with a margin of two) and a quarter of the users \
+            is in the queue; amber from 25 %"
                 .into(),
         next,
     })
@@ -230,8 +230,8 @@ fn by_nature(evidence: &Evidence) -> Option<ByNature> {
                 of: "branch",
                 load: "Use a scale of",
                 unit: "",
-                why: "each branch has one row that every transaction updates (pgbench's documentation, \"Good \
-                    Practices\")",
+                why: "each branch has one row that every transaction updates (pgbench's documentation, \
+                    \"Good Practices\")",
             },
         ),
         _ => return None,

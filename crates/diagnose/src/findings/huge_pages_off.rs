@@ -69,16 +69,15 @@ fn find(evidence: &Evidence) -> Option<Finding> {
         title: format!("{} of shared buffers do not use huge pages", formatting::size(buffers)),
         evidence: facts,
         effect: Effect::unknown(
-            "misses in the TLB are not counted by page size; 4 to 7.5 % of the throughput \
-            in other studies",
+            "misses in the TLB are not counted by page size; 4 to 7.5 % of the throughput in other studies",
         ),
         below_precision: false,
         threshold: "shared_buffers of 8 GB or more without huge pages, which were worth 4 to 7 % of the \
             throughput with TPROC-C and 7.5 % with pgbench"
             .into(),
         next: format!(
-            "Run `sysctl vm.nr_hugepages={pages:.0}`, set huge_pages = on (the server then refuses \
-            to start without them; \"try\" falls back silently) and restart the server."
+            "Run `sysctl vm.nr_hugepages={pages:.0}`, set huge_pages = on (the server then refuses to start \
+            without them; \"try\" falls back silently) and restart the server."
         ),
     })
 }

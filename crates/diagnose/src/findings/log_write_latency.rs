@@ -75,8 +75,8 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::between(share.low, share.high, EffectBasis::TransactionTime),
         below_precision: false,
         threshold:
-            "40 % of the transactions' time; red when its 95 % interval lies above 30 %, users are in \
-            a transaction for half of their time or more, and a flush takes 3 ms or more, the guideline for \
+            "40 % of the transactions' time; red when its 95 % interval lies above 30 %, users are in a \
+            transaction for half of their time or more, and a flush takes 3 ms or more, the guideline for \
             log files (Microsoft; sp_BlitzFirst)"
                 .into(),
         next: next_step(sync.map(|sync| sync.ms), of_device),
@@ -92,8 +92,7 @@ fn next_step(flush: Option<f64>, device: Option<f64>) -> String {
         }
         Some(_) => {
             "The device takes less than half of a flush: look at the layers above it (file system, limits \
-            such as `io.max`, a \
-             virtual disk)."
+            such as `io.max`, a virtual disk)."
         }
         None => {
             "Compare the flush with the device's own time: if the device is fast, the layers above it are \

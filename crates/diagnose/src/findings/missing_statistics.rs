@@ -36,8 +36,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         severity: Severity::Amber,
         point: None,
         title: format!(
-            "{} had no statistics when the load began: \
-            {}{more}",
+            "{} had no statistics when the load began: {}{more}",
             formatting::count(tables.len(), "table"),
             names.join(", ")
         ),

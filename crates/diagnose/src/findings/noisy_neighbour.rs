@@ -64,7 +64,8 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         ),
         next: "Use `top` to find what ran during the benchmark (builds, backups, cron, agents, another \
             benchmark), stop it, and run again; on a machine that must be shared, `--accept-noise` lets the \
-            run count and reports this price with its figures, and `kelvin ab` compares under the same noise."
+            run count and reports this price with its figures, and `kelvin ab` compares under the same \
+            noise."
             .into(),
     })
 }

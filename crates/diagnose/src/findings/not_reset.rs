@@ -60,8 +60,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         effect: Effect::unknown("the cost of more data and dead rows cannot be measured within one run"),
         below_precision: false,
         threshold:
-            "2 % more bytes, or 2 % more rows in a table, than at the start of the earlier run on the \
-            same target, with no build in between"
+            "2 % more bytes, or 2 % more rows in a table, than at the start of the earlier run on the same \
+            target, with no build in between"
                 .into(),
         next:
             "Give runs that are to be compared the same data: `--reset auto` builds it once and restores it \

@@ -127,8 +127,7 @@ fn finding(point: u32, found: &Unsteady) -> Finding {
         below_precision: false,
         threshold: THRESHOLD.into(),
         next: "Look at the other findings and at the timeline for what changed (checkpoint, vacuum, caches, \
-            neighbours); \
-               lengthen ramp-up and window until the rounds agree."
+            neighbours); lengthen ramp-up and window until the rounds agree."
             .into(),
     }
 }

@@ -62,14 +62,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title,
         evidence: facts,
         effect: Effect::unknown(
-            "the time of remote accesses is not measured; 4.5 to 7 % of the throughput in \
-            other studies",
+            "the time of remote accesses is not measured; 4.5 to 7 % of the throughput in other studies",
         ),
         below_precision: false,
         threshold: "more than 20 % remote, or a node with more than 1.3 × the mean (the verdict's own \
-            threshold); remote memory cost 4.5 to 7 % of the throughput in a study \
-                   "
-        .into(),
+            threshold); remote memory cost 4.5 to 7 % of the throughput in a study "
+            .into(),
         next: "Start the server with `numactl --interleave=all`, or bind server and memory to one node, and \
             state which with the result."
             .into(),

@@ -52,9 +52,8 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::between(share, share, EffectBasis::Throughput),
         below_precision: false,
         threshold: format!(
-            "one whole second without a transaction when {USUAL} per second are usual: by chance that happens \
-            in one of \
-             10⁸ seconds"
+            "one whole second without a transaction when {USUAL} per second are usual: by chance that \
+            happens in one of 10⁸ seconds"
         ),
         next: "Look at the errors and at the server's log for that time: a restart, a lock held by another \
             session, a stalled device or network. The mean over such a window describes neither normal \

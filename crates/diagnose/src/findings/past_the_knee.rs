@@ -31,19 +31,11 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             ),
             evidence: vec![
                 EvidenceLine::new(
-                    format!(
-                        "transactions per second with {} \
-                    users",
-                        best.users
-                    ),
+                    format!("transactions per second with {} users", best.users),
                     format!("{:.0}", best.throughput),
                 ),
                 EvidenceLine::new(
-                    format!(
-                        "transactions per second with {} \
-                    users",
-                        of.users
-                    ),
+                    format!("transactions per second with {} users", of.users),
                     format!("{:.0}", of.throughput),
                 ),
                 EvidenceLine::new("peak of the fitted model", format!("{peak:.1} users")),

@@ -73,8 +73,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     facts.push(EvidenceLine::new(
         "headline transactions per second in them, and after",
         format!(
-            "{:.0}, {:.0} (p = {:.4}, corrected for all cut \
-            points)",
+            "{:.0}, {:.0} (p = {:.4}, corrected for all cut points)",
             found.first,
             found.rest,
             sure.min(1.0)
@@ -141,8 +140,7 @@ fn finding(
             and tested at 1 % against the scatter of the rest, corrected for all cut points"
             .into(),
         next: "Lengthen the ramp-up (`--ramp-up`) until throughput has reached its level: caches, plans and \
-            connections \
-               have to be warm."
+            connections have to be warm."
             .into(),
     }
 }

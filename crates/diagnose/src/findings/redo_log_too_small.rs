@@ -77,9 +77,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let needed = rate.zip(share).map(|(rate, share)| rate * load * MARGIN / share);
     let next = match (size, needed) {
         (Some((name, _)), Some(bytes)) => format!(
-            "Set {name} to {} or more (log rate × (ramp-up + duration), kept below the flushing limit, plus a \
-            fifth) and \
-             measure again; a higher innodb_io_capacity writes pages earlier.",
+            "Set {name} to {} or more (log rate × (ramp-up + duration), kept below the flushing limit, plus \
+            a fifth) and measure again; a higher innodb_io_capacity writes pages earlier.",
             formatting::size(bytes)
         ),
         _ => "Set the redo log to several times its size and measure again; a higher innodb_io_capacity \
@@ -101,7 +100,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: "red when that is a tenth of the window or more, or the throughput in it fell below the \
             ±10 % of a steady state (99 % confidence, SNIA PTS); it begins at 7/8 of MariaDB's \
             Innodb_checkpoint_max_age, and at 75 % of MySQL's innodb_redo_log_capacity \
-                    (log_max_modified_age_async of 8.0.31)"
+            (log_max_modified_age_async of 8.0.31)"
             .into(),
         next,
     })

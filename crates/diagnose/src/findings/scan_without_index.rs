@@ -97,18 +97,13 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: vec![
             EvidenceLine::new(
                 "rows read by scans of tables and indexes",
-                format!(
-                    "{} in the \
-                window",
-                    formatting::grouped(read)
-                ),
+                format!("{} in the window", formatting::grouped(read)),
             ),
             EvidenceLine::new("transactions", formatting::grouped(transactions)),
         ],
         effect: Effect::unknown("rows are counted, but not the time to read them"),
         below_precision: false,
-        threshold: "three times the rows that the transaction mix may read by its rules (TPC-C 2.4 to \
-            2.8)"
+        threshold: "three times the rows that the transaction mix may read by its rules (TPC-C 2.4 to 2.8)"
             .into(),
         next: "Compare the tables' indexes with those that `kelvin build tproc-c` makes, and look at the \
             plans of the statements: an index is missing, or a different one is used; `analyze` tables \
@@ -158,20 +153,16 @@ fn gone(evidence: &Evidence) -> Option<Finding> {
         point: None,
         title: format!("The index {} on {table}, which {run} used, is gone", index.name),
         evidence: vec![EvidenceLine::new(
-            format!(
-                "indexes on {table} that {run} had and this run does not \
-            have"
-            ),
+            format!("indexes on {table} that {run} had and this run does not have"),
             dropped(evidence, &table).join(", "),
         )],
         effect: Effect::unknown("the statements' time with the index was not measured in this run"),
         below_precision: false,
-        threshold: "an index that was scanned in the previous run, on a table that has fewer indexes \
-            now"
-        .into(),
+        threshold: "an index that was scanned in the previous run, on a table that has fewer indexes now"
+            .into(),
         next: format!(
-            "Create {} again and repeat the run; if it was dropped on purpose, it is the factor \
-            between the two runs.",
+            "Create {} again and repeat the run; if it was dropped on purpose, it is the factor between the \
+            two runs.",
             index.name
         ),
     })
@@ -291,8 +282,7 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
         EvidenceLine::new(
             format!("sequential scans of {table} during the load"),
             format!(
-                "{}, of {} rows \
-                each",
+                "{}, of {} rows each",
                 formatting::grouped(scanned.scans as f64),
                 formatting::grouped(rows)
             ),
@@ -328,14 +318,17 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("The table {table} ({} rows) was scanned completely {} times during the \
-            load", formatting::grouped(rows), formatting::grouped(scanned.scans as f64)),
+        title: format!(
+            "The table {table} ({} rows) was scanned completely {} times during the load",
+            formatting::grouped(rows),
+            formatting::grouped(scanned.scans as f64)
+        ),
         evidence: facts,
         effect: statement_share(evidence, table),
         below_precision: false,
         threshold: "a table of 10,000 rows or more, scanned in 0.5 % of the transactions or more, with 1000 \
-            rows per transaction (TPC-C's largest reads about 400); red if no statement of the workload needs \
-            the scan, or an earlier run did not scan it"
+            rows per transaction (TPC-C's largest reads about 400); red if no statement of the workload \
+            needs the scan, or an earlier run did not scan it"
             .into(),
         next,
     }

@@ -27,7 +27,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         threshold: format!("the version is in the table of known faults; source: {}", word(fault, "source")),
         next:
             "Update the server to its newest minor version and measure again; until then trust no run whose \
-               consistency conditions were not checked."
+            consistency conditions were not checked."
                 .into(),
     });
     findings.collect()
@@ -42,8 +42,7 @@ mod tests {
 
     #[test]
     fn trial_b2_a_known_fault_of_the_server_is_a_finding_of_the_run() {
-        let fault = json!({ "id": "f", "versions": "Server 1.0", "what": "rows are \
-            lost", "effect": "e", "source": "s" });
+        let fault = json!({ "id": "f", "versions": "Server 1.0", "what": "rows are lost", "effect": "e", "source": "s" });
         let seen =
             |environment| look(&Evidence::new(Context::default().with_environment(json!({}), environment)));
         let found = seen(json!({ "database": { "version": "Server 1.0", "faults": [fault] } }));

@@ -35,8 +35,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity,
         point: Some(point),
         title: format!(
-            "The host swapped: {} pages per second in, {} \
-            out",
+            "The host swapped: {} pages per second in, {} out",
             formatting::number(read),
             formatting::number(written)
         ),

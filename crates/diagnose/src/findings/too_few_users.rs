@@ -96,8 +96,9 @@ fn finding(point: Option<u32>, title: String, effect: Effect, evidence: Vec<Evid
         below_precision: false,
         threshold: "less than 60 % of the CPUs in use, less than 20 % of the time in serialized work (the \
             verdict's third step), and at most four users per CPU if the database is on this host; not with \
-            an arrival rate. In a sweep, 10 % more from the last doubling of users and no peak before its end"
-            .into(),
+            an arrival rate. In a sweep, 10 % more from the last doubling of users and no peak before its \
+            end"
+        .into(),
         next:
             "Find the knee: `kelvin run … --sweep users=1..64`. A figure below it measures latency, not the \
             database's capacity."

@@ -64,8 +64,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             effect: Effect::unknown("what was not observed cannot be quantified"),
             below_precision: false,
             threshold:
-                "any source that was available when the run began and not until its end: a finding may \
-                be missing for that reason"
+                "any source that was available when the run began and not until its end: a finding may be \
+                missing for that reason"
                     .into(),
             next: "Find out why it stopped, and run again if part of the window was not observed.".into(),
         });

@@ -159,8 +159,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         },
         below_precision: false,
         threshold: format!(
-            "red when they come within {} s of each other (checkpoint_warning, PostgreSQL's own threshold) or \
-            the throughput during them fell below the ±10 % of a steady state (99 % confidence, SNIA PTS)",
+            "red when they come within {} s of each other (checkpoint_warning, PostgreSQL's own threshold) \
+            or the throughput during them fell below the ±10 % of a steady state (99 % confidence, SNIA \
+            PTS)",
             formatting::number(warning)
         ),
         next: format!(

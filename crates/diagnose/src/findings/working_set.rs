@@ -87,8 +87,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 formatting::size(memory)
             ),
             "State with the result that it also measures the storage, and compare it only with runs of the \
-            same sizes; to make the CPU the limit, use a database of at most half the memory, so that it fits \
-            in the buffers and in the page cache.",
+            same sizes; to make the CPU the limit, use a database of at most half the memory, so that it \
+            fits in the buffers and in the page cache.",
         ),
         (true, true) => (
             Severity::Amber,
@@ -119,8 +119,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                         |_| format!("the storage served {} of these", formatting::percent(stored))
                     )
                 ),
-                "State the sizes with the result: it may also measure the storage, and is valid for this part \
-                of the data.",
+                "State the sizes with the result: it may also measure the storage, and is valid for this \
+                part of the data.",
             )
         }
         (false, false) => (
@@ -147,8 +147,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         ),
         below_precision: false,
         threshold:
-            "the database larger than the memory; amber when the device delivered half or more of the \
-            pages requested from the kernel, and one page in a hundred or more came from it"
+            "the database larger than the memory; amber when the device delivered half or more of the pages \
+            requested from the kernel, and one page in a hundred or more came from it"
                 .into(),
         next: next.into(),
     })
@@ -204,10 +204,7 @@ mod tests {
         let (severity, title) = found(unseen).unwrap();
         assert!(severity == Severity::Note && title.contains("is not known"), "{title}");
         let (severity, title) = found(run(16.0, 80_000.0, 20_000.0, 48_000.0)).unwrap();
-        assert!(
-            severity == Severity::Note && title.contains("the storage served 30 % of these"),
-            "{title}"
-        );
+        assert!(severity == Severity::Note && title.contains("the storage served 30 % of these"), "{title}");
         let (_, title) = found(run(16.0, 80_000.0, 20_000.0, 80.0)).unwrap();
         assert!(title.contains("the working set fits"), "the page cache served: {title}");
     }

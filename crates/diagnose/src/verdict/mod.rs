@@ -243,8 +243,7 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcom
     });
     if let Some((other, next)) = pair {
         let sentence = format!(
-            "Two classes limit the throughput together: {}, and {} \
-                {}.",
+            "Two classes limit the throughput together: {}, and {} {}.",
             part(first),
             next.class,
             percent(next.share)
@@ -302,8 +301,7 @@ fn try_this(class: Class, mysql: bool) -> &'static str {
         }
         Class::Log if mysql => {
             "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` where there is a binary log), \
-            for the experiment only, \
-             throughput should rise."
+            for the experiment only, throughput should rise."
         }
         Class::Replication if mysql => {
             "Without semi-synchronous replication, for the experiment only, throughput should rise."

@@ -99,8 +99,8 @@ impl Page {
                 format!(" ({}): {}", found.words(), found.worth_words(point.runs))
             });
             let note = format!(
-                "the runs of a side follow each other: intervals and p allow for runs that resemble the ones before \
-                 them{found}; measured in turn (kelvin ab) the same runs say more"
+                "the runs of a side follow each other: intervals and p allow for runs that resemble the ones \
+                before them{found}; measured in turn (kelvin ab) the same runs say more"
             );
             self.lines("", wrap_lines("", &note));
         }

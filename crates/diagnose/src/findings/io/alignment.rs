@@ -37,15 +37,13 @@ fn refused(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
         ),
         evidence: vec![
             EvidenceLine::new(
-                "offsets and lengths of the job are multiples \
-                of",
+                "offsets and lengths of the job are multiples of",
                 formatting::binary_size(job.aligned as f64),
             ),
             EvidenceLine::new(
                 format!("required, according to {}", needs.source),
                 format!(
-                    "{} in the file, {} in \
-                    memory",
+                    "{} in the file, {} in memory",
                     formatting::binary_size(f64::from(needs.offset)),
                     formatting::binary_size(f64::from(needs.memory))
                 ),
@@ -54,8 +52,7 @@ fn refused(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
         effect: Effect::unknown("such I/O fails or takes another path, and neither is timed separately"),
         below_precision: false,
         threshold: "the alignment from statx (DIOALIGN) or the device's logical block size: other I/O fails \
-            with EINVAL or goes through the page \
-                    cache"
+            with EINVAL or goes through the page cache"
             .into(),
         next: format!("Use `bs=`, `offset=` and `blockalign=` in multiples of {}.", needs.offset),
     })

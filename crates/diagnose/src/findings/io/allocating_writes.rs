@@ -44,8 +44,8 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         severity: Severity::Amber,
         point: None,
         title: format!(
-            "{part} of the written region had no blocks to overwrite: the filesystem allocates or \
-            converts space"
+            "{part} of the written region had no blocks to overwrite: the filesystem allocates or converts \
+            space"
         ),
         evidence,
         effect: Effect::unknown(
@@ -53,8 +53,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         ),
         below_precision: false,
         threshold: "a twentieth of a file's region: beyond its end, holes, extents that were never written \
-            (FIEMAP), or shared with \
-                    another file (copied on the first write)"
+            (FIEMAP), or shared with another file (copied on the first write)"
             .into(),
         next:
             "To measure overwrites, fill the files first with `--prepare` (or `overwrite=1`) and run again; \

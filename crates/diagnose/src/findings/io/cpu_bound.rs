@@ -35,8 +35,7 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         severity: if run.cpu >= RED { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
-            "A worker of job {} used {} of a CPU: the load generator is the limit, or \
-            nearly",
+            "A worker of job {} used {} of a CPU: the load generator is the limit, or nearly",
             job.name,
             formatting::percent(run.cpu)
         ),
@@ -44,11 +43,10 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         effect: Effect::up_to(run.cpu, EffectBasis::IoTime),
         below_precision: false,
         threshold:
-            "70 % of the measured time on a CPU, red from 90 %: the figure then does not describe the \
-            storage"
+            "70 % of the measured time on a CPU, red from 90 %: the figure then does not describe the storage"
                 .into(),
         next: "Give the job more workers (`numjobs=`), longer I/Os (`bs=`), or submit more at a time \
-               (`iodepth_batch_submit=`); pin them (`cpus_allowed=`)."
+            (`iodepth_batch_submit=`); pin them (`cpus_allowed=`)."
             .into(),
     })
 }

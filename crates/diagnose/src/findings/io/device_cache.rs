@@ -59,8 +59,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             evidence,
             effect: Effect::unknown("no counter shows the device's own caches"),
             below_precision: false,
-            threshold: "a tenth of the device. No counter shows such caches: compare with a larger \
-                region"
+            threshold: "a tenth of the device. No counter shows such caches: compare with a larger region"
                 .into(),
             next:
                 "Use a region of at least a tenth of the device, and compare: an equal figure means that no \

@@ -63,8 +63,8 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         effect: Effect::unknown("the time of discards is not counted separately"),
         below_precision: false,
         threshold:
-            "any discard in /proc/diskstats that no job requested, or the mount option `discard` where \
-            files are written"
+            "any discard in /proc/diskstats that no job requested, or the mount option `discard` where files \
+            are written"
                 .into(),
         next: "Do not delete or truncate files during the run, stop `fstrim`, or mount without `discard` to \
             compare."

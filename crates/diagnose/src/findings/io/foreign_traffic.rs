@@ -76,8 +76,7 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
-            "Other processes moved {} on {devices} during the run, {} of the bytes moved \
-            there",
+            "Other processes moved {} on {devices} during the run, {} of the bytes moved there",
             formatting::binary_size(foreign as f64),
             formatting::percent(of_devices)
         ),

@@ -126,8 +126,7 @@ fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>, next:
         title,
         evidence,
         effect: Effect::unknown(
-            "the layers in between are part of the measurement and are not timed \
-            separately",
+            "the layers in between are part of the measurement and are not timed separately",
         ),
         below_precision: false,
         threshold: "none: the target as the kernel reports it (mountinfo, statx, sysfs). Red if there is no \

@@ -84,8 +84,7 @@ fn shared(limit: &Limit) -> String {
         }
         LimitKind::Latency => {
             format!(
-                "A control group has a latency target of {} µs on {device}: others wait for \
-                it",
+                "A control group has a latency target of {} µs on {device}: others wait for it",
                 limit.value
             )
         }
@@ -145,8 +144,8 @@ fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>) -> Fi
         effect: Effect::unknown("what the device does without the limit was not measured"),
         below_precision: false,
         threshold:
-            "any control group limit (io.max, blkio.throttle) on a device in use; red when 90 % of it \
-            was measured. A virtual disk is suspected of a limit when 20 seconds vary by less than 0.5 %"
+            "any control group limit (io.max, blkio.throttle) on a device in use; red when 90 % of it was \
+            measured. A virtual disk is suspected of a limit when 20 seconds vary by less than 0.5 %"
                 .into(),
         next: "Run outside the control group, or ask the disk's provider for its limits; if the limit is \
             intended, state it with the result."

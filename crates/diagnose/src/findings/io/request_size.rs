@@ -86,8 +86,7 @@ fn of(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
         severity: Severity::Amber,
         point: None,
         title: format!(
-            "The device's {direction}s were {how}: {} each, not \
-            {}",
+            "The device's {direction}s were {how}: {} each, not {}",
             formatting::binary_size(seen),
             formatting::binary_size(asked)
         ),

@@ -23,8 +23,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             severity: if cached { Severity::Red } else { Severity::Amber },
             point: None,
             title: format!(
-                "In job {}, {} workers {what} the same bytes from the same \
-                offset",
+                "In job {}, {} workers {what} the same bytes from the same offset",
                 job.name, job.same_bytes
             ),
             evidence: vec![
@@ -34,13 +33,12 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             effect: Effect::up_to(1.0 - 1.0 / job.same_bytes as f64, EffectBasis::Figure),
             below_precision: false,
             threshold:
-                "two workers with sequential I/O that start at the same offset; red if the page cache \
-                serves all but the first"
+                "two workers with sequential I/O that start at the same offset; red if the page cache serves \
+                all but the first"
                     .into(),
             next:
                 "Give each its own part with `offset_increment=` (such as `offset_increment=25%` for four), \
-                or its own file (without \
-                   `filename=`)."
+                or its own file (without `filename=`)."
                     .into(),
         }
     })

@@ -84,8 +84,8 @@ fn finding(severity: Severity, title: String, effect: Effect, evidence: Vec<Evid
         effect,
         below_precision: false,
         threshold:
-            "a clock that takes more than 100 ns to read; an io_uring no-operation that takes a tenth \
-            of the mean total time, amber from half"
+            "a clock that takes more than 100 ns to read; an io_uring no-operation that takes a tenth of the \
+            mean total time, amber from half"
                 .into(),
         next: "State it with latencies at depth 1; the clock source `tsc` (or `kvm-clock`) and the governor \
             `performance` lower the floor."

@@ -37,8 +37,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         evidence,
         effect: Effect::unknown("what was not inspected cannot be quantified"),
         below_precision: false,
-        threshold: "anything that was to be inspected and was not: a finding may be missing for that \
-            reason"
+        threshold: "anything that was to be inspected and was not: a finding may be missing for that reason"
             .into(),
         next: "If the answer matters, run as a user who may read the files and devices, or with fewer files \
             at a time."

@@ -43,15 +43,13 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         severity: if kept >= RED { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
-            "Of the written data, {} had not reached a device when the run \
-            ended",
+            "Of the written data, {} had not reached a device when the run ended",
             formatting::percent(kept)
         ),
         evidence: vec![
             EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
             EvidenceLine::new(
-                "written to the devices by all \
-                processes",
+                "written to the devices by all processes",
                 formatting::binary_size(written as f64),
             ),
             EvidenceLine::new("file data still dirty in memory", formatting::binary_size(dirty as f64)),

@@ -29,8 +29,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         effect: Effect::up_to(part, EffectBasis::Figure),
         below_precision: false,
         threshold: "a thousandth of the bytes that are read; red from a twentieth. Extents with FIEMAP's \
-            UNWRITTEN flag, as \
-                    `fallocate` makes them; the file's size and blocks look full"
+            UNWRITTEN flag, as `fallocate` makes them; the file's size and blocks look full"
             .into(),
         next: "Write the files once with `--prepare` and run again; `fallocate=none` alone does not fill a \
             file."

@@ -52,8 +52,7 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
             EvidenceLine::new("the devices wrote", formatting::binary_size(written as f64)),
             EvidenceLine::new("of that, by other processes at most", formatting::binary_size(others as f64)),
             EvidenceLine::new(
-                "of that, written before the run at \
-                most",
+                "of that, written before the run at most",
                 formatting::binary_size(run.dirty_before as f64),
             ),
             EvidenceLine::new("flushes of the devices", formatting::grouped(flushes as f64)),

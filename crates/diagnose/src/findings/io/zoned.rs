@@ -33,24 +33,18 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
                 severity,
                 point: None,
                 title: format!(
-                    "Job {} writes at random to {}, whose zones must be written in \
-                    order",
+                    "Job {} writes at random to {}, whose zones must be written in order",
                     job.name, device.disk
                 ),
                 evidence: vec![
                     EvidenceLine::new(
-                        format!(
-                            "queue/zoned of \
-                        {}",
-                            device.disk
-                        ),
+                        format!("queue/zoned of {}", device.disk),
                         device.queue.zoned.clone().unwrap_or_default(),
                     ),
                     EvidenceLine::new("zone size", zone),
                 ],
                 effect: Effect::unknown(
-                    "such writes are refused, or moved inside the device, where nothing \
-                    counts them",
+                    "such writes are refused, or moved inside the device, where nothing counts them",
                 ),
                 below_precision: false,
                 threshold: "queue/zoned: a host-managed device refuses such writes, a host-aware one moves \

@@ -223,7 +223,7 @@ fn verdicts_are_supported_refuted_by_equivalence_and_inconclusive() {
     assert_eq!(open.more_blocks, Some(26), "{open:?}");
     assert!(open.sentence.contains("more blocks would decide"), "{}", open.sentence);
     let few = answer(&two(3, 1.05, 0.001));
-    assert!(few.sentence.contains("not testable with 3 runs a side"), "{}", few.sentence);
+    assert!(few.sentence.contains("not testable with 3 runs per side"), "{}", few.sentence);
     assert_eq!(few.answer, HypothesisAnswer::Inconclusive);
 }
 

@@ -67,7 +67,7 @@ mod tests {
         );
         assert_eq!(
             of(&[("synchronous_commit", "OFF"), ("fsync", "off")]).unwrap(),
-            "reduced durability: fsync = off, synchronous_commit = OFF; a crash of the host can destroy the \
+            "reduced durability: fsync = off, synchronous_commit = OFF; a host crash can destroy the \
             database"
         );
         assert!(of(&[("innodb_flush_log_at_trx_commit", "1")]).is_none());

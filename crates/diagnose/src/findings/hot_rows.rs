@@ -276,7 +276,7 @@ mod tests {
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("public.warehouse"), "{}", found[0].title);
         assert!(
-            found[0].next.contains("Load at least 8 warehouses and not 1 for 16 users"),
+            found[0].next.contains("Load at least 8 warehouses, not 1, for 16 users"),
             "{}",
             found[0].next
         );
@@ -303,10 +303,10 @@ mod tests {
         let facts: Vec<String> =
             found[0].evidence.iter().map(|fact| format!("{}: {}", fact.what, fact.found)).collect();
         for fact in [
-            "held by \"psql\": in 1 of 2 looks",
-            "held by \"kelvin\": in 2 of 2 looks",
-            "process 7 at 2 s: blocked 11, 12, its transaction 45.0 s old, doing: Idle in transaction",
-            "process 11 at 3 s: blocked 12, 13, its transaction 4 ms old, doing: LWLock WALWrite",
+            "held by \"psql\": in 1 of 2 samples",
+            "held by \"kelvin\": in 2 of 2 samples",
+            "process 7 at 2 s: blocked 11, 12, transaction age 45.0 s, doing: Idle in transaction",
+            "process 11 at 3 s: blocked 12, 13, transaction age 4 ms, doing: LWLock WALWrite",
         ] {
             assert!(facts.iter().any(|known| known == fact), "{fact} is not in {facts:#?}");
         }
@@ -371,7 +371,7 @@ mod tests {
         };
         let found = look(&branches(1).done());
         assert_eq!(found[0].severity, Severity::Red);
-        assert!(found[0].next.starts_with("Use a scale of at least 8 and not 1"), "{}", found[0].next);
+        assert!(found[0].next.starts_with("Use a scale of at least 8, not 1"), "{}", found[0].next);
         assert_eq!(severity(branches(50)), Some(Severity::Amber));
     }
 }

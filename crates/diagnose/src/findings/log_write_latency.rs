@@ -185,7 +185,7 @@ mod tests {
         uncounted.log_device = Some("vdb");
         let found = look(&uncounted.evidence());
         assert_eq!(severities(&found), [Severity::Amber], "nothing says how slow");
-        assert!(!found[0].title.contains("a flush"), "{}", found[0].title);
+        assert!(!found[0].title.contains("per flush"), "{}", found[0].title);
         // 0.9 sessions in a flush, 360 commits a second: 2.5 ms when each had a flush of its own, more when they shared.
         let found = look(&uncounted.metric("postgres.transactions.commit", 360.0).evidence());
         assert!(found[0].title.contains("at least 2.5 ms per flush"), "{}", found[0].title);

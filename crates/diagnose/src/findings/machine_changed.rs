@@ -126,7 +126,7 @@ mod tests {
         scene.environment["client_host"]["cpu"]["governors"] = json!(["powersave"]);
         evidence.earlier = earlier(&scene);
         let found = look(&evidence);
-        assert_eq!(found[0].evidence[0].found, "performance, before powersave");
+        assert_eq!(found[0].evidence[0].found, "performance, previously powersave");
         assert_eq!((found[0].severity, found[0].evidence.len()), (Severity::Amber, 2), "{found:?}");
         scene.environment["client_host"]["name"] = json!("another");
         evidence.earlier = earlier(&scene);

@@ -72,7 +72,7 @@ mod tests {
         let stopped = Staged::new().throughput(|second| if (4..7).contains(&second) { 0 } else { 500 });
         let found = look(&stopped.occurrence("restart", "server", 3.8, 6.5).done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
-        assert!(found[0].title.contains("for 3 of"), "{found:?}");
+        assert!(found[0].title.contains("in 3 of"), "{found:?}");
         assert!(found[0].evidence.iter().any(|fact| fact.what == "the server restarted"), "{found:?}");
     }
 

@@ -138,7 +138,7 @@ fn a_schedule_that_was_kept_leaves_nothing_to_limit() {
     };
     scene.schedule = Some(schedule(0));
     assert!(
-        matches!(of(&scene).outcome, BottleneckOutcome::Undetermined { why } if why.contains("arrivals"))
+        matches!(of(&scene).outcome, BottleneckOutcome::Undetermined { why } if why.contains("arrival rate"))
     );
     scene.schedule = Some(schedule(300));
     assert_eq!(of(&scene).outcome, BottleneckOutcome::Bound { class: "CPU".into() });

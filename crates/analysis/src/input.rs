@@ -179,10 +179,10 @@ pub enum InputError {
     #[error("the study has no factor; give at least one with two levels")]
     NoFactor,
     /// A factor with one level.
-    #[error("factor {0:?} has {1} level(s); a factor has at least two")]
+    #[error("factor {0:?} has {1} level(s); a factor needs at least two")]
     FewLevels(String, usize),
     /// Not one factor.
-    #[error("a {0} has one factor, and there are {1}")]
+    #[error("a {0} has one factor, but there are {1}")]
     NotOneFactor(&'static str, usize),
     /// A run whose cell does not exist.
     #[error("run {0} is in no cell of the study's factors")]
@@ -191,16 +191,16 @@ pub enum InputError {
     #[error("the hypothesis names a factor or level that the study does not have")]
     NoSuchLevel,
     /// The sides of the claim are one.
-    #[error("the hypothesis goes from a set of cells to the same one")]
+    #[error("the hypothesis compares a set of cells with itself")]
     SameSides,
     /// A confidence that is none.
     #[error("a confidence of {0} is not between 0.5 and 1")]
     Confidence(String),
     /// A smallest effect that is none.
-    #[error("the smallest effect that matters, {0}, is not a part between 0 and 1")]
+    #[error("the smallest effect that matters, {0}, is not a fraction between 0 and 1")]
     Smallest(String),
     /// Generators of no fraction.
-    #[error("the fraction is not one: {0}")]
+    #[error("invalid fraction: {0}")]
     Fraction(String),
 }
 

@@ -1,4 +1,4 @@
-//! Did a checkpoint fall into the measured window, and what did it do to the log and the throughput?
+//! Did a checkpoint fall within the measured window, and what did it do to the log and the throughput?
 //!
 //! SQLite moves its log into the database many times a second by its nature; only its long ones are told of, and they are never
 //! red. A storm that the log forced is `wal-forced-checkpoint`'s: where that one is red, this one is amber.
@@ -8,7 +8,7 @@ use crate::{Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "checkpoint-in-window",
-    question: "Did a checkpoint fall into the measured window, and what did it cost?",
+    question: "Did a checkpoint fall within the measured window, and what did it cost?",
     look,
 };
 
@@ -74,7 +74,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity,
         point: Some(point),
         title: format!(
-            "{} fell into the measured window{}",
+            "{} fell within the measured window{}",
             formatting::count(number, if own { "long checkpoint" } else { "checkpoint" }),
             effect.filter(|effect| effect.costly).map_or(String::new(), |effect| format!(
                 ": {} transactions per second during it, {} otherwise",

@@ -55,7 +55,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("The database was not reset since {run}"),
+        title: format!("The database has not been reset since {run}"),
         evidence: facts,
         effect: Effect::unknown("the cost of more data and dead rows cannot be measured within one run"),
         below_precision: false,

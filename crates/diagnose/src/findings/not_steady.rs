@@ -142,7 +142,7 @@ fn too_short(point: u32, seconds: usize) -> Finding {
         effect: Effect::unknown("a window this short does not separate a level from its changes"),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),
-        next: "Measure for longer (`--duration`): 60 s at least, several minutes for a figure to be quoted."
+        next: "Measure for longer (`--duration`): at least 60 s, several minutes for a figure to be quoted."
             .into(),
     }
 }

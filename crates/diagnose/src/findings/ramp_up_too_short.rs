@@ -53,7 +53,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             format!("{}, p = {:.4}", percent(trend.change), trend.p),
         ));
         facts.push(EvidenceLine::new(format!("MSER-{batch}"), "no part is steady"));
-        let title = format!("Throughput rose through the whole window, by {}", percent(trend.change));
+        let title = format!("Throughput rose throughout the window, by {}", percent(trend.change));
         let effect = Effect::unknown("throughput did not become steady, so its level is not known");
         return Some(finding(point.point, Severity::Red, title, effect, facts));
     }

@@ -95,7 +95,8 @@ fn facts(absent: &[UnavailableMetrics]) -> Vec<EvidenceLine> {
     let mut facts: Vec<EvidenceLine> = Vec::new();
     for one in absent {
         let open = OPEN.iter().find(|(prefix, _)| one.what.starts_with(prefix));
-        let found = open.map_or_else(|| one.why.clone(), |(_, open)| format!("{}; open: {open}", one.why));
+        let found =
+            open.map_or_else(|| one.why.clone(), |(_, open)| format!("{}; not known: {open}", one.why));
         let fact = EvidenceLine::new(one.what.clone(), found);
         if !facts.contains(&fact) {
             facts.push(fact);
@@ -117,7 +118,7 @@ mod tests {
         let severities: Vec<_> = found.iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, [Severity::Amber, Severity::Note]);
         assert_eq!(found[1].evidence.len(), 1);
-        assert!(found[1].evidence[0].found.contains("open: instructions"));
+        assert!(found[1].evidence[0].found.contains("not known: instructions"));
     }
 
     /// The names as crates/observe declares them.

@@ -109,7 +109,7 @@ fn of_layer(layer: &Layer) -> Option<Finding> {
         ),
         LayerKind::Network => (
             Severity::Note,
-            format!("The device {device} is a disk of another machine"),
+            format!("The device {device} is a disk on another machine"),
             "Look at the other side and the network as well.",
         ),
         LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath | LayerKind::Raid => return None,

@@ -89,7 +89,7 @@ fn too_short(job: &JobFacts, run: &JobRun) -> Finding {
         effect: Effect::unknown("a run this short does not separate a level from its changes"),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),
-        next: "Measure for longer (`runtime=` with `time_based=1`): 60 s at least for a figure to be quoted."
+        next: "Measure for longer (`runtime=` with `time_based=1`): at least 60 s for a figure to be quoted."
             .into(),
     }
 }

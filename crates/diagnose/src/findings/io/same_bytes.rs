@@ -37,7 +37,8 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
                 all but the first"
                     .into(),
             next:
-                "Give each its own part with `offset_increment=` (such as `offset_increment=25%` for four), \
+                "Give each worker its own part with `offset_increment=` (such as `offset_increment=25%` for \
+                four), \
                 or its own file (without `filename=`)."
                     .into(),
         }

@@ -46,13 +46,13 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         id: ABOUT.id,
         severity: if factor >= AMBER { Severity::Amber } else { Severity::Note },
         point: None,
-        title: format!("For each byte that the jobs wrote, {factor:.2} reached the device"),
+        title: format!("The devices wrote {factor:.2} bytes for each byte that the jobs wrote"),
         evidence: vec![
             EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
             EvidenceLine::new("the devices wrote", formatting::binary_size(written as f64)),
-            EvidenceLine::new("of that, by other processes at most", formatting::binary_size(others as f64)),
+            EvidenceLine::new("of that, by other processes, at most", formatting::binary_size(others as f64)),
             EvidenceLine::new(
-                "of that, written before the run at most",
+                "of that, dirty before the run, at most",
                 formatting::binary_size(run.dirty_before as f64),
             ),
             EvidenceLine::new("flushes of the devices", formatting::grouped(flushes as f64)),

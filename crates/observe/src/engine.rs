@@ -60,7 +60,7 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatc
             Ok(EngineWatchers { watchers: sqlite::watchers(engine, plan.figures), place })
         }
         EngineKind::Mysql => mysql::watchers(engine, plan),
-        EngineKind::Other(name) => Err(Error::usage(format!("{name} has nothing that can be watched"))),
+        EngineKind::Other(name) => Err(Error::usage(format!("{name} provides nothing to observe"))),
     }
 }
 

@@ -430,7 +430,7 @@ fn a_plain_role_sees_its_own_and_is_told_what_it_does_not_see() {
         (true, true),
         "by the process that serves us"
     );
-    assert!(absent.iter().any(|one| one.what == "reasons of checkpoints"), "{absent:?}");
+    assert!(absent.iter().any(|one| one.what == "reasons for checkpoints"), "{absent:?}");
     let relations = watching.seen.iter().find_map(|one| {
         if let Observation::Relations { relations, .. } = one { Some(relations) } else { None }
     });

@@ -144,7 +144,7 @@ fn a_real_node_exporter_says_what_the_sampler_says() {
         .sum();
     assert!((shares - 1.0).abs() < 0.01, "{shares}");
     let left_out = seen.absent.iter().find(|absent| label.starts_with(&absent.what)).unwrap();
-    assert!(left_out.why.contains("left out"), "{left_out:?}");
+    assert!(left_out.why.contains("ignored"), "{left_out:?}");
     assert!(seen.sources.contains(&format!("http://127.0.0.1:{port}/metrics")));
 }
 
@@ -208,7 +208,7 @@ fn what_is_no_exporter_is_told_by_name() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for (port, part) in [
         (html, "line 1"),
-        (other, "none of its 1 figures"),
+        (other, "none of its 1 metrics"),
         (endless, "more than 16 MiB"),
         (missing, "does not exist"),
         (closed, "onnection refused"),

@@ -39,7 +39,7 @@ const OPEN: &[(&str, &str)] = &[
     ("syncs of the redo log", "how long a flush of the redo log took"),
     ("times of reads, writes and syncs of files", "how long files took, and which statement took the time"),
     (
-        "reasons of checkpoints",
+        "reasons for checkpoints",
         "which checkpoints the WAL size forced, except as estimated from the WAL written",
     ),
     ("states of sessions", "what sessions waited for, and so the verdict"),
@@ -129,7 +129,7 @@ mod tests {
             ("statements of sessions", "the waiting sessions"),
             ("statements within functions", "of a function"),
             ("statements", "a plan changed"),
-            ("reasons of checkpoints", "the WAL size forced"),
+            ("reasons for checkpoints", "the WAL size forced"),
             ("settings data_directory, shared_preload_libraries and others", "some of the settings"),
             ("postgres.blocks.read_ms, .write_ms", "how long reads took"),
             ("postgres.wal, except .bytes", "how long WAL writes took"),

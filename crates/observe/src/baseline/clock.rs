@@ -33,10 +33,10 @@ pub(super) fn measure(baseline: &mut Baseline) {
                 PASSES as u64,
             );
         }
-        None => baseline.miss("cost of reading the clock", "the clock of CPU time stands still"),
+        None => baseline.miss("cost of reading the clock", "the CPU-time clock does not advance"),
     }
     let (step, stands) = smallest_step();
-    let step = if stands { "does not move".into() } else { format!("yes, in steps of {step} ns") };
+    let step = if stands { "does not advance".into() } else { format!("yes, in steps of {step} ns") };
     baseline.add_fact("clock.monotonic", "clock is monotonic", step);
 }
 

@@ -55,9 +55,9 @@ impl Comparison {
 /// Compares a baseline with one before it, of the same host.
 pub fn compare(now: &Baseline, before: &Baseline) -> Comparison {
     let why_not = if now.method != before.method {
-        Some("another version of kelvin measured in another way".to_owned())
+        Some("another version of kelvin used another method".to_owned())
     } else if now.build != before.build {
-        Some(format!("kelvin's own code was a {} build", before.build))
+        Some(format!("kelvin was a {} build then", before.build))
     } else {
         None
     };

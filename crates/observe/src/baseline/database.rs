@@ -35,7 +35,7 @@ pub(super) fn measure(baseline: &mut Baseline, engine: &dyn Engine) -> Option<Pa
     };
     let session = &mut *session;
     if let Err(error) = engine::settings(baseline, engine, session) {
-        baseline.miss("settings of the database", error.to_string());
+        baseline.miss("database settings", error.to_string());
     }
     match round_trips(session) {
         Ok(mut times) => baseline.put_latency("database.round-trip", "round trip of select 1", &mut times),

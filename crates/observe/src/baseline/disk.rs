@@ -39,7 +39,7 @@ pub(super) fn measure(
     if bytes < LEAST_BYTES {
         let free = found.free_bytes >> 20;
         baseline
-            .miss("disk", format!("a tenth of the {free} MiB free in {} is too little", directory.display()));
+            .miss("disk", format!("a tenth of the {free} MiB free in {} is not enough", directory.display()));
         return Ok(());
     }
     let (scratch, direct) = match open(directory) {
@@ -49,8 +49,8 @@ pub(super) fn measure(
             return Ok(());
         }
     };
-    let way = if direct { "O_DIRECT" } else { "through the page cache: no O_DIRECT here" };
-    baseline.add_fact("disk.way", "way of the disk test", way);
+    let way = if direct { "O_DIRECT" } else { "buffered (page cache): O_DIRECT is not supported here" };
+    baseline.add_fact("disk.way", "disk test I/O mode", way);
     let mut buffer = vec![0; BLOCK + SECTOR];
     let Some(block) = aligned(&mut buffer, SECTOR, BLOCK) else { return Ok(()) };
     fill(block, 1);
@@ -61,7 +61,7 @@ pub(super) fn measure(
             written
         }
         Ok(_) => {
-            baseline.miss("disk", format!("not even {} MiB were written in {LIMIT:?}", LEAST_BYTES >> 20));
+            baseline.miss("disk", format!("less than {} MiB written in {LIMIT:?}", LEAST_BYTES >> 20));
             return Ok(());
         }
         Err(error) => {
@@ -76,8 +76,8 @@ pub(super) fn measure(
     }
     let page = &mut block[..PAGE];
     for (name, what, writes) in [
-        ("disk.random-read", "disk, random read of 8 kB", false),
-        ("disk.random-write", "disk, random write of 8 kB", true),
+        ("disk.random-read", "disk, random 8 kB read", false),
+        ("disk.random-write", "disk, random 8 kB write", true),
     ] {
         begin(what)?;
         match random(&scratch.file, page, written, writes) {

@@ -29,14 +29,7 @@ impl DisturbanceMeter {
             (Some(before), Some(now)) if now.all > before.all => {
                 let all = (now.all - before.all) as f64;
                 let steal = 100.0 * now.stolen.saturating_sub(before.stolen) as f64 / all;
-                baseline.put(
-                    "host.steal",
-                    "stolen by the hypervisor",
-                    steal,
-                    "%",
-                    BaselineMetricKind::Disturbance,
-                    1,
-                );
+                baseline.put("host.steal", "CPU steal", steal, "%", BaselineMetricKind::Disturbance, 1);
                 // The ticks of all CPUs in this time are as many seconds as there are CPUs, whatever a tick is.
                 let cpus = fs::read_to_string("/proc/stat").map_or(1, |text| cpus(&text));
                 let busy = now.busy().saturating_sub(before.busy()) as f64 / all * cpus as f64;
@@ -64,7 +57,7 @@ impl DisturbanceMeter {
                     1,
                 );
             }
-            _ => baseline.miss("waiting for a CPU", "this kernel keeps no /proc/self/schedstat"),
+            _ => baseline.miss("waiting for a CPU", "this kernel has no /proc/self/schedstat"),
         }
     }
 }

@@ -8,7 +8,7 @@ pub(super) fn read(baseline: &mut Baseline) {
     let (cpu, memory) = (&host.cpu, &host.memory);
     let mut say = |name: &str, label: &str, value: Option<String>| match value {
         Some(value) => baseline.add_fact(name, label, value),
-        None => baseline.miss(label, "this kernel does not tell"),
+        None => baseline.miss(label, "not reported by this kernel"),
     };
     say("host.kernel", "kernel", host.kernel.clone());
     say("host.system", "operating system", host.operating_system.clone());
@@ -50,10 +50,10 @@ pub(super) fn read(baseline: &mut Baseline) {
     say("memory.transparent-huge-pages", "transparent huge pages", memory.transparent_huge_pages.clone());
     say("memory.swappiness", "vm.swappiness", memory.swappiness.map(|value| value.to_string()));
     if let Some(cores) = host.cgroup_cpu_limit {
-        say("host.cpu-limit", "control group's CPU limit", Some(format!("{cores} cores")));
+        say("host.cpu-limit", "cgroup CPU limit", Some(format!("{cores} cores")));
     }
     if let Some(bytes) = host.cgroup_memory_limit {
-        say("host.memory-limit", "control group's memory limit", Some(gibibytes(bytes)));
+        say("host.memory-limit", "cgroup memory limit", Some(gibibytes(bytes)));
     }
 }
 

@@ -23,7 +23,7 @@ pub fn judge(baseline: &Baseline) -> Vec<Remark> {
         remarks.push(Remark { about: about.into(), grave, text });
     };
     if baseline.build == "debug" {
-        say("build", true, "kelvin's own code is a debug build: its speeds are not the machine's".into());
+        say("build", true, "kelvin is a debug build: its measurements do not reflect the machine".into());
     }
     processor(baseline, &mut say);
     memory(baseline, &mut say);
@@ -41,46 +41,50 @@ fn processor(baseline: &Baseline, say: &mut Say<'_>) {
             .any(|one| matches!(one, "powersave" | "ondemand" | "conservative" | "schedutil"))
     {
         let text = format!(
-            "{governor} lets the clock rate follow the load: light loads look slower than they are; \
-             set performance (cpupower frequency-set -g performance)"
+            "{governor} scales the clock rate with the load, so light loads appear slower; set \
+             performance (cpupower frequency-set -g performance)"
         );
         say("processor.governor", false, text);
     }
     if let Some(text) = baseline.fact("processor.mitigations")
         && text.contains("Vulnerable")
     {
-        let text = "vulnerable to some attacks: faster than a host with all mitigations on";
+        let text = "some mitigations are off: faster than a host with all of them on";
         say("processor.mitigations", false, text.into());
     }
     let clock = baseline.figure("clock.read").filter(|cost| *cost > 150.0);
     if let Some(cost) = clock {
         let text = format!(
-            "{cost:.0} ns a reading: the clock source needs a system call, which slows client and database \
-             (EXPLAIN ANALYZE, track_io_timing); use tsc where the hardware allows"
+            "{cost:.0} ns per reading: the clock source needs a system call, which slows client and \
+             database (EXPLAIN ANALYZE, track_io_timing); use tsc if the hardware supports it"
         );
         say("clock.read", true, text);
     }
     if let Some(late) = baseline.figure("timer.late.p99").filter(|late| *late > 1000.0) {
-        say("timer.late.p99", true, format!("starts of an open loop would be {:.1} ms late", late / 1000.0));
+        say(
+            "timer.late.p99",
+            true,
+            format!("open-loop transactions would start {:.1} ms late", late / 1000.0),
+        );
     }
     if let Some(steal) = baseline.figure("host.steal").filter(|steal| *steal > 2.0) {
         let text =
-            format!("{steal:.1} % of the CPUs went to other guests: no figure of this host is its own");
+            format!("{steal:.1} % of CPU time went to other guests: they affect every result on this host");
         say("host.steal", true, text);
     }
     if let Some(others) = baseline.figure("host.others").filter(|others| *others > 0.2) {
-        let text = format!("{others:.1} cores meanwhile; end them before a run");
+        let text = format!("{others:.1} cores during the measurement; stop these processes before a run");
         say("host.others", true, text);
     }
     if let Some(limit) = baseline.fact("host.cpu-limit") {
-        say("host.cpu-limit", false, format!("the control group allows {limit}: a run cannot use more"));
+        say("host.cpu-limit", false, format!("the cgroup allows {limit}: a run cannot use more"));
     }
 }
 
 fn memory(baseline: &Baseline, say: &mut Say<'_>) {
     if baseline.fact("memory.transparent-huge-pages") == Some("always") {
-        let text =
-            "always: the kernel may stop a process to join pages while it runs; databases advise madvise";
+        let text = "always: the kernel may stall a process to build huge pages; database vendors recommend \
+             madvise";
         say("memory.transparent-huge-pages", false, text.into());
     }
 }
@@ -88,15 +92,20 @@ fn memory(baseline: &Baseline, say: &mut Say<'_>) {
 fn devices(baseline: &Baseline, say: &mut Say<'_>) {
     let kind = baseline.fact("sync.file-system").and_then(|text| text.split(' ').next()).unwrap_or("");
     if matches!(kind, "tmpfs" | "ramfs") {
-        say("sync.p50", true, format!("{kind} is memory: no commit waits for a disk there"));
+        say("sync.p50", true, format!("{kind} is in memory: no commit waits for a disk there"));
     } else if let Some(time) = baseline.figure("sync.p50").filter(|time| *time < 10.0) {
         let text = format!(
-            "{time:.1} µs is faster than a disk answers: something acknowledges what it has not written"
+            "{time:.1} µs is faster than a disk can sync: something acknowledges data that it has not \
+             written"
         );
         say("sync.p50", true, text);
     }
     if baseline.fact("disk.way").is_some_and(|way| way != "O_DIRECT") {
-        say("disk.way", true, "the page cache answered: these are not the disk's figures".into());
+        say(
+            "disk.way",
+            true,
+            "I/O went through the page cache: these results do not measure the disk".into(),
+        );
     }
 }
 
@@ -106,46 +115,38 @@ fn database(baseline: &Baseline, say: &mut Say<'_>) {
         say(
             "database.fsync",
             true,
-            "off: nothing is safe after a crash, and no commit waits for the disk".into(),
+            "off: a crash can corrupt the database, and no commit waits for the disk".into(),
         );
     }
     if fact("synchronous_commit") == Some("off") {
-        let text = "off: commits return before they are on the disk";
+        let text = "off: commits return before they are flushed to disk";
         say("database.synchronous_commit", true, text.into());
     }
     for fault in baseline.facts.iter().filter(|fact| fact.name.starts_with(FAULT)) {
         say(&fault.name, true, format!("{}: {}", fault.label, fault.value));
     }
     if fact("full_page_writes") == Some("off") {
-        let text = "off: a crash can tear pages; less log is written than elsewhere";
+        let text = "off: a crash can leave torn pages; less WAL is written than usual";
         say("database.full_page_writes", true, text.into());
     }
     if fact("autovacuum") == Some("off") {
         say("database.autovacuum", false, "off: tables bloat over a long run".into());
     }
     if fact("shared_buffers") == Some("128MB") {
-        let text = "the default, which is small: a quarter of the memory is usual";
+        let text = "the default, which is small: 25 % of memory is usual";
         say("database.shared_buffers", false, text.into());
     }
     if fact("max_wal_size") == Some("1GB") {
-        let text = "the default: a load that writes forces checkpoints by it";
+        let text = "the default: a write load will force checkpoints";
         say("database.max_wal_size", false, text.into());
     }
     if fact("track_io_timing") == Some("off") {
-        say(
-            "database.track_io_timing",
-            false,
-            "off: how long its reads and writes took will not be known".into(),
-        );
+        say("database.track_io_timing", false, "off: the server does not time its reads and writes".into());
     }
     if let Some(active) =
         fact("active").and_then(|count| count.parse::<u64>().ok()).filter(|count| *count > 0)
     {
-        say(
-            "database.active",
-            true,
-            format!("{active} other sessions are at work: the run would not be alone"),
-        );
+        say("database.active", true, format!("{active} other sessions are active: the server is not idle"));
     }
 }
 

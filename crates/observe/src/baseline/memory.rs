@@ -52,7 +52,7 @@ fn measure_behind(baseline: &mut Baseline, cache: Option<u64>, available: Option
     // What linking the cells left in the cache has gone when as many others were read.
     let first = cache.unwrap_or(LEAST / 2).div_ceil(CELL * STEPS) as usize;
     let times: Vec<f64> = (0..first + CHASES).map(&mut chase).skip(first).collect();
-    let label = "memory latency, random, dependent";
+    let label = "memory latency, dependent random reads";
     put(baseline, "memory.latency", label, median(times), "ns", BaselineMetricKind::Cost, CHASES);
     let read = |_| bytes as f64 / 1e9 / seconds_of(|| sum(&buffer));
     let read: Vec<f64> = (0..=SWEEPS).map(read).skip(1).collect();
@@ -92,7 +92,7 @@ fn put(
 ) {
     match value {
         Some(value) => baseline.put(name, label, value, unit, kind, passes as u64),
-        None => baseline.miss(label, "the clock of CPU time stands still"),
+        None => baseline.miss(label, "the CPU-time clock does not advance"),
     }
 }
 
@@ -126,7 +126,7 @@ fn sum(cells: &[Cell]) -> u64 {
 /// Bytes to test, or why there are too few. An unknown cache is taken for one of 64 MiB.
 fn size(cache: Option<u64>, available: Option<u64>) -> Result<u64, String> {
     let Some(available) = available else {
-        return Err("how much memory is available is not known: /proc/meminfo has no MemAvailable".into());
+        return Err("available memory is unknown: /proc/meminfo has no MemAvailable".into());
     };
     let cache = cache.unwrap_or(LEAST);
     let caches = |times: u64| cache.saturating_mul(times);
@@ -136,8 +136,8 @@ fn size(cache: Option<u64>, available: Option<u64>) -> Result<u64, String> {
     let least = caches(LEAST_CACHES).max(LEAST);
     if bytes < least {
         return Err(format!(
-            "it takes {} MiB to reach behind a last-level cache of {} MiB, and at most an eighth of the available memory \
-             is taken for it: {} MiB",
+            "the test needs {} MiB to exceed a last-level cache of {} MiB, but may use only an eighth of \
+             the available memory: {} MiB",
             least >> 20,
             cache >> 20,
             free >> 20

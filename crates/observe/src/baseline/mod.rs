@@ -182,7 +182,7 @@ impl Baseline {
             let (name, label) = (format!("{name}.{word}"), format!("{label} {word}"));
             match percentile::of(times, p) {
                 Some(time) => self.put(&name, &label, time as f64 / 1e3, "µs", kind, samples),
-                None => self.miss(&label, format!("{samples} samples are too few for it")),
+                None => self.miss(&label, format!("{samples} samples are too few")),
             }
         }
     }

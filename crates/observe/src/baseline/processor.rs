@@ -43,7 +43,7 @@ pub(super) fn measure(baseline: &mut Baseline) {
                 PASSES as u64,
             );
         }
-        None => baseline.miss("speed of one thread", "the clock of CPU time stands still"),
+        None => baseline.miss("speed of one thread", "the CPU-time clock does not advance"),
     }
 }
 

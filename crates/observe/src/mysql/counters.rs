@@ -58,48 +58,43 @@ const COUNTERS: &[Counter] = &[
         metric::COMMITS[1],
         "1/s",
         &["com_commit"],
-        "COMMIT statements, by whomever; statements that commit themselves are not in it",
+        "COMMIT statements of all clients; autocommitted statements are not included",
     ),
     rate("mysql.transactions.rollback", "1/s", &["com_rollback"], "ROLLBACK statements"),
     rate(
         "mysql.statements",
         "1/s",
         &["questions"],
-        "statements that clients sent (the observers' own too: about a dozen a second)",
+        "statements sent by clients (including about a dozen per second by the observers)",
     ),
     rate("mysql.deadlocks", "1/s", &["innodb.lock_deadlocks"], "deadlocks found"),
     rate(
         "mysql.lock_timeouts",
         "1/s",
         &["innodb.lock_timeouts"],
-        "waits for a lock that lasted longer than innodb_lock_wait_timeout",
+        "lock waits that exceeded innodb_lock_wait_timeout",
     ),
-    rate(metric::LOG_BYTES[1], "B/s", &["innodb_lsn_current"], "bytes by which the redo log grew"),
-    rate(metric::LOG_BYTES[1], "B/s", &["innodb_redo_log_current_lsn"], "bytes by which the redo log grew"),
+    rate(metric::LOG_BYTES[1], "B/s", &["innodb_lsn_current"], "redo log generated"),
+    rate(metric::LOG_BYTES[1], "B/s", &["innodb_redo_log_current_lsn"], "redo log generated"),
     rate(
         metric::LOG_BYTES[1],
         "B/s",
         &["innodb_os_log_written"],
-        "bytes written to the redo log, its last block again with each write",
+        "bytes written to the redo log; each write rewrites the last block",
     ),
     rate("mysql.redo.writes", "1/s", &["innodb_log_writes"], "writes of the redo log"),
-    rate(
-        metric::LOG_SYNCS[1],
-        "1/s",
-        &["innodb_os_log_fsyncs"],
-        "times that the redo log was brought to disk",
-    ),
+    rate(metric::LOG_SYNCS[1], "1/s", &["innodb_os_log_fsyncs"], "syncs of the redo log"),
     rate(
         metric::LOG_SYNCS[1],
         "1/s",
         &[SYNCED_WRITES],
-        "writes of the redo log, each of which MariaDB brings to disk with innodb_flush_log_at_trx_commit 1 or 3",
+        "writes of the redo log; MariaDB syncs each one if innodb_flush_log_at_trx_commit is 1 or 3",
     ),
     rate(
         metric::LOG_SYNC_MS[1],
         "ms/s",
         &["file.innodb_log_file.misc_ms"],
-        "time spent bringing the redo log to disk, opening its files included",
+        "time spent syncing the redo log, including opening its files",
     ),
     rate(
         "mysql.redo.write_ms",
@@ -107,7 +102,7 @@ const COUNTERS: &[Counter] = &[
         &["file.innodb_log_file.write_ms"],
         "time spent writing the redo log",
     ),
-    rate("mysql.redo.waits", "1/s", &["innodb_log_waits"], "waits for room in the log buffer"),
+    rate("mysql.redo.waits", "1/s", &["innodb_log_waits"], "waits for space in the log buffer"),
     gauge(metric::CHECKPOINT_AGE, "B", &["innodb_checkpoint_age"], "redo log since the last checkpoint"),
     Counter {
         name: metric::CHECKPOINT_AGE,
@@ -121,17 +116,17 @@ const COUNTERS: &[Counter] = &[
         metric::CHECKPOINT_AGE_SHARE,
         "ratio",
         &[AGE_SHARE],
-        "redo log since the last checkpoint over the age from which on InnoDB writes pages as fast as it can",
+        "checkpoint age as a share of the age at which InnoDB starts furious flushing",
     ),
     rate("mysql.binlog.bytes", "B/s", &["binlog_bytes_written"], "bytes written to the binary log"),
     rate("mysql.binlog.bytes", "B/s", &["file.binlog.write_bytes"], "bytes written to the binary log"),
     rate("mysql.binlog.commits", "1/s", &["binlog_commits"], "transactions written to the binary log"),
-    rate("mysql.binlog.groups", "1/s", &["binlog_group_commits"], "groups in which they were"),
+    rate("mysql.binlog.groups", "1/s", &["binlog_group_commits"], "group commits to the binary log"),
     rate(
         metric::BINLOG_SYNCS,
         "1/s",
         &["file.binlog.misc"],
-        "syncs of the binary log, opening its files included",
+        "syncs of the binary log, including opening its files",
     ),
     rate(metric::BINLOG_SYNC_MS, "ms/s", &["file.binlog.misc_ms"], "time spent in them"),
     Counter {
@@ -146,18 +141,31 @@ const COUNTERS: &[Counter] = &[
         metric::BUFFER_READS[1],
         "1/s",
         &["innodb_buffer_pool_reads"],
-        "pages that sessions had to read into it",
+        "pages that sessions read into the buffer pool",
     ),
-    rate(metric::BUFFER_WAITS, "1/s", &["innodb_buffer_pool_wait_free"], "waits for a free page in it"),
-    rate("mysql.buffer.pages_written", "1/s", &["innodb_buffer_pool_pages_flushed"], "pages written from it"),
+    rate(
+        metric::BUFFER_WAITS,
+        "1/s",
+        &["innodb_buffer_pool_wait_free"],
+        "waits for a free page in the \
+                                                                          buffer pool",
+    ),
+    rate(
+        "mysql.buffer.pages_written",
+        "1/s",
+        &["innodb_buffer_pool_pages_flushed"],
+        "pages flushed from \
+                                                                                      the buffer pool",
+    ),
+    gauge("mysql.buffer.dirty", "1", &["innodb_buffer_pool_pages_dirty"], "dirty pages in the buffer pool"),
+    gauge("mysql.buffer.free", "1", &["innodb_buffer_pool_pages_free"], "free pages in the buffer pool"),
     gauge(
-        "mysql.buffer.dirty",
+        "mysql.buffer.pages",
         "1",
-        &["innodb_buffer_pool_pages_dirty"],
-        "pages in it that are not written yet",
+        &["innodb_buffer_pool_pages_total"],
+        "size of the buffer pool in \
+                                                                           pages",
     ),
-    gauge("mysql.buffer.free", "1", &["innodb_buffer_pool_pages_free"], "pages in it that are free"),
-    gauge("mysql.buffer.pages", "1", &["innodb_buffer_pool_pages_total"], "pages that it has room for"),
     rate(
         "mysql.doublewrite.pages",
         "1/s",
@@ -168,44 +176,56 @@ const COUNTERS: &[Counter] = &[
         metric::HISTORY_LENGTH,
         "1",
         &["innodb.trx_rseg_history_len"],
-        "transactions whose undo records are not purged yet",
+        "transactions with undo records not yet purged",
     ),
-    rate("mysql.row_locks.waits", "1/s", &["innodb_row_lock_waits"], "waits for a row"),
+    rate("mysql.row_locks.waits", "1/s", &["innodb_row_lock_waits"], "row lock waits"),
     rate("mysql.row_locks.wait_ms", "ms/s", &["innodb_row_lock_time"], "time spent in them"),
     gauge(
         "mysql.row_locks.waiting",
         "1",
         &["innodb_row_lock_current_waits"],
-        "sessions that wait for a row now",
+        "sessions waiting for a row lock now",
     ),
     rate("mysql.data.reads", "1/s", &["innodb_data_reads"], "reads of data files"),
     rate("mysql.data.writes", "1/s", &["innodb_data_writes"], "writes of data files"),
-    rate("mysql.data.syncs", "1/s", &["innodb_data_fsyncs"], "fsync calls by InnoDB"),
+    rate("mysql.data.syncs", "1/s", &["innodb_data_fsyncs"], "fsync calls of InnoDB"),
     rate("mysql.data.read_bytes", "B/s", &["innodb_data_read"], "bytes read from data files"),
     rate("mysql.data.write_bytes", "B/s", &["innodb_data_written"], "bytes written to data files"),
-    rate("mysql.data.read_ms", "ms/s", &["file.innodb_data_file.read_ms"], "time of reads of data files"),
-    rate("mysql.data.write_ms", "ms/s", &["file.innodb_data_file.write_ms"], "time of writes of data files"),
+    rate("mysql.data.read_ms", "ms/s", &["file.innodb_data_file.read_ms"], "time spent reading data files"),
+    rate(
+        "mysql.data.write_ms",
+        "ms/s",
+        &["file.innodb_data_file.write_ms"],
+        "time spent writing data \
+                                                                              files",
+    ),
     rate(
         "mysql.data.sync_ms",
         "ms/s",
         &["file.innodb_data_file.misc_ms"],
-        "time of syncs of data files, opening them included",
+        "time spent syncing data files, including opening them",
     ),
-    rate(metric::ROWS_SCANNED[1], "1/s", &["handler_read_rnd_next"], "rows read by scans of whole tables"),
-    rate("mysql.rows.read_next", "1/s", &["handler_read_next"], "rows read in the order of an index"),
-    rate("mysql.rows.read_key", "1/s", &["handler_read_key"], "rows found by a key"),
-    rate("mysql.rows.written", "1/s", &["handler_write"], "rows inserted, into temporary tables too"),
+    rate(metric::ROWS_SCANNED[1], "1/s", &["handler_read_rnd_next"], "rows read by full table scans"),
+    rate("mysql.rows.read_next", "1/s", &["handler_read_next"], "rows read in index order"),
+    rate("mysql.rows.read_key", "1/s", &["handler_read_key"], "rows read by key"),
+    rate("mysql.rows.written", "1/s", &["handler_write"], "rows inserted, including into temporary tables"),
     rate("mysql.rows.updated", "1/s", &["handler_update"], "rows updated"),
     rate("mysql.rows.deleted", "1/s", &["handler_delete"], "rows deleted"),
     rate(
         "mysql.temp.tables",
         "1/s",
         &["created_tmp_tables"],
-        "temporary tables made for statements (the observers' own too)",
+        "internal temporary tables created (including for the observers)",
     ),
-    rate("mysql.temp.disk_tables", "1/s", &["created_tmp_disk_tables"], "of them, those on disk"),
+    rate(
+        "mysql.temp.disk_tables",
+        "1/s",
+        &["created_tmp_disk_tables"],
+        "internal temporary tables \
+                                                                         created on disk",
+    ),
     gauge("mysql.connections", "1", &["threads_connected"], "connections"),
-    gauge("mysql.threads.running", "1", &["threads_running"], "connections that run a statement"),
+    gauge("mysql.threads.running", "1", &["threads_running"], "connections running a statement"),
 ];
 
 /// Names of the table that are made of others.
@@ -358,22 +378,22 @@ pub(super) fn absent(counters: &Counters, server: &Server) -> Vec<(&'static str,
         let why = if server.mariadb {
             "performance_schema is off (MariaDB's default); start the server with performance_schema=ON"
         } else {
-            "performance_schema is off, or the account may not read it"
+            "performance_schema is off, or the account cannot read it"
         };
-        absent.push(("times of reads, writes and syncs of files, statements by their text", why.to_owned()));
+        absent.push(("times of reads, writes and syncs of files, statements by text", why.to_owned()));
     }
     if !has(metric::CHECKPOINT_AGE) {
         let since = sql::REDO_STATUS;
         let why = format!(
-            "MySQL shows where its redo log stands since {}.{}.{}",
+            "MySQL reports redo log positions since {}.{}.{}",
             since / 10_000,
             since / 100 % 100,
             since % 100
         );
-        absent.push(("age of the checkpoint, and whether the redo log ran full", why));
+        absent.push(("age of the checkpoint, whether the redo log was full", why));
     }
     if !has(metric::LOG_SYNCS[1]) {
-        absent.push(("syncs of the redo log", "the server does not count them apart from others".into()));
+        absent.push(("syncs of the redo log", "the server does not count them separately".into()));
     }
     absent
 }

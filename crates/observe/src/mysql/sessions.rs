@@ -41,24 +41,29 @@ impl MysqlSessions {
         if !server.transactions {
             add(
                 "sessions of other accounts, row locks and transactions that wait for their client",
-                "the account may not see them; GRANT PROCESS ON *.* TO it",
+                "the account cannot see them; GRANT PROCESS ON *.* TO it",
             );
         }
         if server.waits {
             return absent;
         }
         let by_default = if server.mariadb {
-            "performance_schema is off or records no waits (MariaDB's default)"
+            "performance_schema is off or does not record waits (MariaDB's default)"
         } else {
-            "performance_schema records no waits of sessions (MySQL's default: the consumer events_waits_current is off)"
+            "performance_schema does not record waits (MySQL's default: the consumer \
+             events_waits_current is off)"
         };
         let (what, why) = if self.threads.is_some() {
-            ("latches by name", "the server's threads show that they wait for each other, and not for what")
+            (
+                "latches by name",
+                "the server's threads show that they wait for each other, but not for \
+                                 which latch",
+            )
         } else {
             (
                 "data reads and latches of sessions",
-                "the server's threads cannot be read (run kelvin beside the server, as its user or as root); such time is counted \
-                 as CPU where the session's state is one in which it works",
+                "the server's threads cannot be read (run kelvin on the server's host as the server's \
+                 user or root); these waits are counted as CPU if the session's state is a working one",
             )
         };
         add(what, &format!("{by_default}; {why}"));
@@ -69,7 +74,7 @@ impl MysqlSessions {
 impl SessionSource for MysqlSessions {
     type Server = Server;
     const NAME: &'static str = "mysql";
-    const WAITING: &'static str = "of those, the ones that were not seen on a CPU";
+    const WAITING: &'static str = "active sessions that were not on a CPU";
 
     fn is_same_life(before: &Server, now: &Server) -> bool {
         now.is_same_life(before)

@@ -45,7 +45,7 @@ impl Statements {
 
     /// Finds out whether there are digests to read.
     pub(super) fn begin(&mut self, link: &mut Link) -> Option<UnavailableMetrics> {
-        let absent = |why: String| Some(UnavailableMetrics { what: "statements by their text".into(), why });
+        let absent = |why: String| Some(UnavailableMetrics { what: "statements by text".into(), why });
         if !link.about.performance_schema {
             // Told with the counters.
             return None;
@@ -63,7 +63,7 @@ impl Statements {
                 None
             }
             Ok(false) => {
-                absent("the consumer statements_digest of performance_schema is off; switch it on".into())
+                absent("the performance_schema consumer statements_digest is off; turn it on".into())
             }
             Err(why) => absent(why),
         }

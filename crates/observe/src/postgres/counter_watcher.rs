@@ -40,26 +40,26 @@ impl PostgresCounters {
             if self.settings.values.contains_key(setting) && !self.settings.is_on(setting) {
                 absent.push(UnavailableMetrics {
                     what: what.into(),
-                    why: format!("{setting} is off; set it on (pg_test_timing measures its overhead)"),
+                    why: format!("{setting} is off; turn it on (pg_test_timing measures its overhead)"),
                 });
             }
         }
         if server.version < super::sql::V14 {
             absent.push(UnavailableMetrics {
                 what: "postgres.wal, except .bytes".into(),
-                why: "PostgreSQL counts them since 14".into(),
+                why: "available since PostgreSQL 14".into(),
             });
         }
         if server.version < super::sql::V16 {
             absent.push(UnavailableMetrics {
                 what: "postgres.io".into(),
-                why: "PostgreSQL has pg_stat_io since 16".into(),
+                why: "pg_stat_io is available since PostgreSQL 16".into(),
             });
         }
         if !server.rights.all_settings {
             absent.push(UnavailableMetrics {
                 what: "settings data_directory, shared_preload_libraries and others".into(),
-                why: "only superusers see them; GRANT pg_monitor (or pg_read_all_settings) TO the role"
+                why: "only superusers can see them; GRANT pg_monitor (or pg_read_all_settings) TO the role"
                     .into(),
             });
         }

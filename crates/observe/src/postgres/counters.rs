@@ -40,7 +40,8 @@ const DATABASE: &[Row] = &[
         metric::COMMITS[0],
         "1/s",
         "xact_commit",
-        "transactions committed in this database, by whomever (the observers' own too: about a dozen a second)",
+        "transactions committed in this database by all clients (including about a dozen per second by \
+         the observers)",
     ),
     ("postgres.transactions.rollback", "1/s", "xact_rollback", "transactions rolled back in this database"),
     (metric::BUFFER_HITS[0], "1/s", "blks_hit", "pages found in shared buffers"),
@@ -48,13 +49,13 @@ const DATABASE: &[Row] = &[
         metric::BUFFER_READS[0],
         "1/s",
         "blks_read",
-        "pages asked of the operating system, which may have them in its cache",
+        "pages read from the operating system, possibly from its page cache",
     ),
     (
         metric::ROWS_SCANNED[0],
         "1/s",
         "tup_returned",
-        "rows read by sequential scans and index entries by index scans",
+        "rows read by sequential scans and index entries read by index scans",
     ),
     ("postgres.tuples.fetched", "1/s", "tup_fetched", "rows fetched by index scans"),
     ("postgres.tuples.inserted", "1/s", "tup_inserted", "rows inserted"),
@@ -75,44 +76,34 @@ const WAL_PLACE: &[Row] = &[(
     metric::WAL_BYTES,
     "B/s",
     "pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')",
-    "bytes by which the log grew, page headers and padding included",
+    "WAL generated, including page headers and padding",
 )];
 
 const WAL: &[Row] = &[
-    (metric::WAL_RECORDS, "1/s", "wal_records", "log records"),
+    (metric::WAL_RECORDS, "1/s", "wal_records", "WAL records"),
     (
         metric::FULL_PAGE_IMAGES,
         "1/s",
         "wal_fpi",
-        "full-page images in the WAL, one for the first change of each page after a checkpoint",
+        "full-page images in the WAL: one at the first change of each page after a checkpoint",
     ),
-    (
-        "postgres.wal.buffers_full",
-        "1/s",
-        "wal_buffers_full",
-        "writes of the log because its buffers were full",
-    ),
+    ("postgres.wal.buffers_full", "1/s", "wal_buffers_full", "WAL writes because the WAL buffers were full"),
 ];
 
 const WAL_WRITES: &[Row] = &[
-    ("postgres.wal.writes", "1/s", "wal_write", "writes of the log"),
-    (metric::LOG_SYNCS[0], "1/s", "wal_sync", "times that the log was brought to disk"),
+    ("postgres.wal.writes", "1/s", "wal_write", "WAL writes"),
+    (metric::LOG_SYNCS[0], "1/s", "wal_sync", "WAL syncs"),
 ];
 
 const WAL_TIMES: &[Row] = &[
-    ("postgres.wal.write_ms", "ms/s", "wal_write_time", "time spent writing the log"),
-    ("postgres.wal.sync_ms", "ms/s", "wal_sync_time", "time spent bringing the log to disk"),
+    ("postgres.wal.write_ms", "ms/s", "wal_write_time", "time spent writing WAL"),
+    ("postgres.wal.sync_ms", "ms/s", "wal_sync_time", "time spent syncing WAL"),
 ];
 
 /// Since 18 log files are objects of `pg_stat_io`.
 const WAL_IN_IO: &[Row] = &[
-    ("postgres.wal.writes", "1/s", "sum(writes) FILTER (WHERE object = 'wal')", "writes of the log"),
-    (
-        "postgres.wal.syncs",
-        "1/s",
-        "sum(fsyncs) FILTER (WHERE object = 'wal')",
-        "times that the log was brought to disk",
-    ),
+    ("postgres.wal.writes", "1/s", "sum(writes) FILTER (WHERE object = 'wal')", "WAL writes"),
+    ("postgres.wal.syncs", "1/s", "sum(fsyncs) FILTER (WHERE object = 'wal')", "WAL syncs"),
 ];
 
 const WAL_TIMES_IN_IO: &[Row] = &[
@@ -120,13 +111,13 @@ const WAL_TIMES_IN_IO: &[Row] = &[
         "postgres.wal.write_ms",
         "ms/s",
         "sum(write_time) FILTER (WHERE object = 'wal')",
-        "time spent writing the log",
+        "time spent writing WAL",
     ),
     (
         "postgres.wal.sync_ms",
         "ms/s",
         "sum(fsync_time) FILTER (WHERE object = 'wal')",
-        "time spent bringing the log to disk",
+        "time spent syncing WAL",
     ),
 ];
 
@@ -136,52 +127,60 @@ const WRITER: &[Row] = &[
         "postgres.bgwriter.maxwritten",
         "1/s",
         "maxwritten_clean",
-        "times that it stopped at bgwriter_lru_maxpages",
+        "background writer rounds stopped at bgwriter_lru_maxpages",
     ),
-    ("postgres.bgwriter.alloc", "1/s", "buffers_alloc", "buffers given to new pages"),
+    ("postgres.bgwriter.alloc", "1/s", "buffers_alloc", "buffers allocated"),
 ];
 
 const CHECKPOINTS_IN_WRITER: &[Row] = &[
-    (
-        "postgres.checkpoints.timed",
-        "1/s",
-        "checkpoints_timed",
-        "checkpoints begun because their time had come",
-    ),
+    ("postgres.checkpoints.timed", "1/s", "checkpoints_timed", "checkpoints started by checkpoint_timeout"),
     (
         metric::REQUESTED_CHECKPOINTS,
         "1/s",
         "checkpoints_req",
-        "checkpoints begun for the log's size or by request",
+        "checkpoints started by WAL size or on request",
     ),
     ("postgres.checkpoints.buffers", "1/s", "buffers_checkpoint", "pages written by checkpoints"),
     (
         "postgres.checkpoints.write_ms",
         "ms/s",
         "checkpoint_write_time",
-        "time of their writing, counted at their end",
+        "checkpoint write time, counted when the checkpoint ends",
     ),
     (
         "postgres.checkpoints.sync_ms",
         "ms/s",
         "checkpoint_sync_time",
-        "time of their syncing, counted at their end",
+        "checkpoint sync time, counted when the checkpoint ends",
     ),
-    (metric::BACKEND_WRITES, "1/s", "buffers_backend", "pages that backends had to write or add themselves"),
-    ("postgres.backend.fsyncs", "1/s", "buffers_backend_fsync", "files that backends had to sync themselves"),
+    (metric::BACKEND_WRITES, "1/s", "buffers_backend", "pages that backends wrote or extended themselves"),
+    ("postgres.backend.fsyncs", "1/s", "buffers_backend_fsync", "files that backends synced themselves"),
 ];
 
 const CHECKPOINTER: &[Row] = &[
-    ("postgres.checkpoints.timed", "1/s", "num_timed", "checkpoints whose time had come, skipped ones too"),
     (
-        metric::REQUESTED_CHECKPOINTS,
+        "postgres.checkpoints.timed",
         "1/s",
-        "num_requested",
-        "checkpoints begun for the log's size or by request",
+        "num_timed",
+        "checkpoints due by checkpoint_timeout, including \
+                                                        skipped ones",
     ),
+    (metric::REQUESTED_CHECKPOINTS, "1/s", "num_requested", "checkpoints started by WAL size or on request"),
     ("postgres.checkpoints.buffers", "1/s", "buffers_written", "pages written by checkpoints"),
-    ("postgres.checkpoints.write_ms", "ms/s", "write_time", "time of their writing, counted at their end"),
-    ("postgres.checkpoints.sync_ms", "ms/s", "sync_time", "time of their syncing, counted at their end"),
+    (
+        "postgres.checkpoints.write_ms",
+        "ms/s",
+        "write_time",
+        "checkpoint write time, counted when the \
+                                                             checkpoint ends",
+    ),
+    (
+        "postgres.checkpoints.sync_ms",
+        "ms/s",
+        "sync_time",
+        "checkpoint sync time, counted when the \
+                                                           checkpoint ends",
+    ),
 ];
 
 const BACKEND_IN_IO_17: &[Row] = &[
@@ -189,13 +188,13 @@ const BACKEND_IN_IO_17: &[Row] = &[
         metric::BACKEND_WRITES,
         "1/s",
         "sum(coalesce(writes, 0) + coalesce(extends, 0)) FILTER (WHERE backend_type = 'client backend' AND object = 'relation')",
-        "pages that backends had to write or add themselves",
+        "pages that backends wrote or extended themselves",
     ),
     (
         "postgres.backend.fsyncs",
         "1/s",
         "sum(fsyncs) FILTER (WHERE backend_type = 'client backend' AND object = 'relation')",
-        "files that backends had to sync themselves",
+        "files that backends synced themselves",
     ),
 ];
 
@@ -204,13 +203,13 @@ const BACKEND_IN_IO_18: &[Row] = &[
         metric::BACKEND_WRITES,
         "1/s",
         "sum(coalesce(write_bytes, 0) + coalesce(extend_bytes, 0)) FILTER (WHERE backend_type = 'client backend' AND object = 'relation') / current_setting('block_size')::int",
-        "pages that backends had to write or add themselves",
+        "pages that backends wrote or extended themselves",
     ),
     (
         "postgres.backend.fsyncs",
         "1/s",
         "sum(fsyncs) FILTER (WHERE backend_type = 'client backend' AND object = 'relation')",
-        "files that backends had to sync themselves",
+        "files that backends synced themselves",
     ),
 ];
 
@@ -219,23 +218,23 @@ const IO: &[Row] = &[
         "postgres.io.reads",
         "1/s",
         "sum(reads) FILTER (WHERE object <> 'wal')",
-        "reads of relations' files, by all processes",
+        "reads of relation files by all processes",
     ),
-    ("postgres.io.writes", "1/s", "sum(writes) FILTER (WHERE object <> 'wal')", "writes of relations' files"),
+    ("postgres.io.writes", "1/s", "sum(writes) FILTER (WHERE object <> 'wal')", "writes of relation files"),
     (
         "postgres.io.extends",
         "1/s",
         "sum(extends) FILTER (WHERE object <> 'wal')",
-        "extensions of relations' files",
+        "extends of relation files",
     ),
     ("postgres.io.hits", "1/s", "sum(hits) FILTER (WHERE object <> 'wal')", "pages found in shared buffers"),
     (
         "postgres.io.evictions",
         "1/s",
         "sum(evictions) FILTER (WHERE object <> 'wal')",
-        "pages put out of shared buffers for others",
+        "pages evicted from shared buffers",
     ),
-    ("postgres.io.fsyncs", "1/s", "sum(fsyncs) FILTER (WHERE object <> 'wal')", "syncs of relations' files"),
+    ("postgres.io.fsyncs", "1/s", "sum(fsyncs) FILTER (WHERE object <> 'wal')", "syncs of relation files"),
     (
         "postgres.io.client.reads",
         "1/s",
@@ -279,26 +278,26 @@ const IO_TIMES: &[Row] = &[
         "postgres.io.read_ms",
         "ms/s",
         "sum(read_time) FILTER (WHERE object <> 'wal')",
-        "time of reads of relations' files",
+        "time spent reading relation files",
     ),
     (
         "postgres.io.write_ms",
         "ms/s",
         "sum(write_time) FILTER (WHERE object <> 'wal')",
-        "time of writes of relations' files",
+        "time spent writing relation files",
     ),
     (
         "postgres.io.fsync_ms",
         "ms/s",
         "sum(fsync_time) FILTER (WHERE object <> 'wal')",
-        "time of syncs of relations' files",
+        "time spent syncing relation files",
     ),
 ];
 
 /// Until 17 every operation has the size `op_bytes`.
 const IO_BYTES_16: &[Row] = &[
-    ("postgres.io.read_bytes", "B/s", "sum(reads * op_bytes)", "bytes read from relations' files"),
-    ("postgres.io.write_bytes", "B/s", "sum(writes * op_bytes)", "bytes written to relations' files"),
+    ("postgres.io.read_bytes", "B/s", "sum(reads * op_bytes)", "bytes read from relation files"),
+    ("postgres.io.write_bytes", "B/s", "sum(writes * op_bytes)", "bytes written to relation files"),
 ];
 
 const IO_BYTES_18: &[Row] = &[
@@ -306,13 +305,13 @@ const IO_BYTES_18: &[Row] = &[
         "postgres.io.read_bytes",
         "B/s",
         "sum(read_bytes) FILTER (WHERE object <> 'wal')",
-        "bytes read from relations' files",
+        "bytes read from relation files",
     ),
     (
         "postgres.io.write_bytes",
         "B/s",
         "sum(write_bytes) FILTER (WHERE object <> 'wal')",
-        "bytes written to relations' files",
+        "bytes written to relation files",
     ),
 ];
 

@@ -57,15 +57,16 @@ impl PostgresSessions {
         if !link.about.rights.all_stats {
             add(
                 "sessions of other roles, checkpointer, walwriter, background writer and autovacuum workers",
-                "the role may not see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Vacuums are then known by \
-                 their ends, and beginnings of checkpoints to a second unless the log tells them",
+                "the role cannot see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Until then, \
+                 only the ends of vacuums are seen, and checkpoint starts are accurate to a second \
+                 unless the log shows them",
             );
         }
         if self.log.is_none() {
             add(
-                "reasons of checkpoints",
-                "log_checkpoints is off, or the server's log cannot be read here; whether the log's size \
-                 (max_wal_size) or a command requested one is not known",
+                "reasons for checkpoints",
+                "log_checkpoints is off, or the server's log cannot be read here; whether WAL size \
+                 (max_wal_size) or a command requested a checkpoint is unknown",
             );
         }
         let asked = link.with(|session, _| {
@@ -78,13 +79,13 @@ impl PostgresSessions {
         });
         if let Ok((tracked, query_id, preloaded)) = asked {
             if !tracked {
-                add("states of sessions", "track_activities is off; set it on");
+                add("states of sessions", "track_activities is off; turn it on");
             }
             match query_id.as_str() {
                 _ if link.about.version < sql::V14 => {
                     add(
                         "statements of sessions",
-                        "PostgreSQL has query identifiers in pg_stat_activity since 14",
+                        "pg_stat_activity has query identifiers since PostgreSQL 14",
                     );
                 }
                 "off" => add("statements of sessions", "compute_query_id is off; set it to auto or on"),
@@ -115,7 +116,7 @@ impl PostgresSessions {
 impl SessionSource for PostgresSessions {
     type Server = Server;
     const NAME: &'static str = "postgres";
-    const WAITING: &'static str = "of those, the ones that wait for something that the server names";
+    const WAITING: &'static str = "active sessions in a wait event";
 
     fn is_same_life(before: &Server, now: &Server) -> bool {
         before.life == now.life

@@ -63,11 +63,13 @@ impl Statements {
                 self.source = Some(source);
                 match track.as_str() {
                     "all" => Vec::new(),
-                    "none" => absent("statements", "pg_stat_statements.track is none; set it to top or all".into()),
+                    "none" => {
+                        absent("statements", "pg_stat_statements.track is none; set it to top or all".into())
+                    }
                     _ => absent(
                         "statements within functions",
-                        "pg_stat_statements.track is top, so that a function is one statement; set it to all to see \
-                         those within"
+                        "pg_stat_statements.track is top, which counts a function as one statement; set \
+                         it to all to see nested statements"
                             .into(),
                     ),
                 }
@@ -146,8 +148,8 @@ fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(
     if !created {
         if !create {
             return Ok(Err(
-                "pg_stat_statements is loaded and not made; CREATE EXTENSION pg_stat_statements in this \
-                           database"
+                "pg_stat_statements is loaded but not created; CREATE EXTENSION pg_stat_statements in \
+                 this database"
                     .into(),
             ));
         }
@@ -163,8 +165,8 @@ fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(
     ))?;
     if rows.is_empty() || rows.int(0, 1)? == 0 {
         return Ok(Err(
-            "the extension pg_stat_statements is of an older version; ALTER EXTENSION pg_stat_statements \
-                       UPDATE"
+            "the extension pg_stat_statements is an older version; ALTER EXTENSION pg_stat_statements \
+             UPDATE"
                 .into(),
         ));
     }

@@ -125,13 +125,10 @@ impl BackingDevice {
                 if let Some(device) = device {
                     self.hold(source, device);
                 }
-                format!(
-                    "{} may spread over more devices than the one it names ({})",
-                    mount.kind, mount.source
-                )
+                format!("{} may span more devices than the one it names ({})", mount.kind, mount.source)
             }
-            "tmpfs" | "ramfs" => format!("{} is memory: there is no device", mount.kind),
-            "zfs" => format!("zfs does not say which devices hold {}: see `zpool status`", mount.source),
+            "tmpfs" | "ramfs" => format!("{} is in memory: there is no device", mount.kind),
+            "zfs" => format!("zfs does not report which devices hold {}: see `zpool status`", mount.source),
             kind if kind.starts_with("nfs") || matches!(kind, "cifs" | "ceph" | "9p" | "virtiofs") => {
                 format!("{kind}: the device is on another machine ({})", mount.source)
             }

@@ -106,10 +106,10 @@ fn controllers(source: &Source) -> Result<Vec<(Counting, f64)>, String> {
     let kind =
         EVENTS.into_iter().find(|kind| units.iter().any(|unit| kind.iter().all(|event| has(unit, event))));
     let Some(kind) = kind else {
-        return Err(format!("no memory controller's unit (uncore_imc…) that counts transfers in {UNITS}"));
+        return Err(format!("no memory controller PMU (uncore_imc…) that counts transfers in {UNITS}"));
     };
     if !source.is_this_host() {
-        return Err("the files are another host's: only their own kernel counts".into());
+        return Err("the files come from another host: only its own kernel can count".into());
     }
     let paranoid = source.text("/proc/sys/kernel/perf_event_paranoid");
     let paranoid = paranoid.as_deref().map_or("unknown", str::trim).to_owned();
@@ -140,8 +140,7 @@ fn dynamic(unit: &str, event: &str) -> io::Result<(Dynamic, f64)> {
     }
     builder.event(event)?;
     let (scale, unit) = (builder.scale()?, builder.unit()?);
-    let bytes =
-        bytes(scale, unit.as_deref()).ok_or_else(|| io::Error::other("its unit is not known here"))?;
+    let bytes = bytes(scale, unit.as_deref()).ok_or_else(|| io::Error::other("its unit is unknown"))?;
     Ok((builder.build().map_err(io::Error::other)?, bytes))
 }
 

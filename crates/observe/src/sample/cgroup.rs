@@ -23,21 +23,21 @@ pub(super) const fn throttling(time: &'static str, unit: f64) -> [Field; 3] {
             key: "nr_periods",
             name: "cpu.periods",
             unit: "1/s",
-            help: "periods of the limit in which the group ran",
+            help: "CPU limit periods in which the group ran",
             kind: Kind::Rate(1.0),
         },
         Field {
             key: "nr_throttled",
             name: "cpu.throttled_periods",
             unit: "1/s",
-            help: "periods in which the limit stopped it",
+            help: "CPU limit periods in which the group was throttled",
             kind: Kind::Rate(1.0),
         },
         Field {
             key: time,
             name: "cpu.throttled",
             unit: "s/s",
-            help: "time that its CPUs' queues were stopped, added up",
+            help: "time throttled, summed over CPUs",
             kind: Kind::Rate(unit),
         },
     ]
@@ -48,7 +48,7 @@ pub(super) const KILLS: Field = Field {
     key: "oom_kill",
     name: "memory.oom_kills",
     unit: "1/s",
-    help: "processes killed for want of memory",
+    help: "processes killed by the OOM killer",
     kind: Kind::Rate(1.0),
 };
 
@@ -85,7 +85,7 @@ const EVENTS: [Field; 3] = [
         key: "max",
         name: "memory.max_events",
         unit: "1/s",
-        help: "times that memory.max was reached",
+        help: "times memory.max was reached",
         kind: Kind::Rate(1.0),
     },
     KILLS,
@@ -94,8 +94,8 @@ const EVENTS: [Field; 3] = [
 const IO: [(&str, &str, &str, &[u8]); 6] = [
     ("read_bytes", "B/s", "read from devices", b"rbytes"),
     ("write_bytes", "B/s", "written to devices", b"wbytes"),
-    ("reads", "1/s", "reads of devices", b"rios"),
-    ("writes", "1/s", "writes of devices", b"wios"),
+    ("reads", "1/s", "reads from devices", b"rios"),
+    ("writes", "1/s", "writes to devices", b"wios"),
     ("discard_bytes", "B/s", "discarded", b"dbytes"),
     ("discards", "1/s", "discards", b"dios"),
 ];
@@ -106,7 +106,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(Strin
     let old = Hierarchies::find(&mounts, &groups);
     let mount = Mount::all(&mounts).into_iter().find(|mount| mount.kind == "cgroup2");
     if mount.is_none() && old.is_empty() {
-        return registry.absent("host.cgroup", "no hierarchy of control groups is mounted".into());
+        return registry.absent("host.cgroup", "no cgroup hierarchy is mounted".into());
     }
     let below = |mount: &Mount, path: &Path| {
         let path = path.strip_prefix(&mount.root).unwrap_or(path);
@@ -132,15 +132,14 @@ pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(Strin
         match directory {
             Some(directory) => group(source, registry, &prefix, &directory, held),
             None if held == Held::default() => {
-                registry.absent(&prefix, format!("{} is no control group", path.display()));
+                registry.absent(&prefix, format!("{} is not a cgroup", path.display()));
             }
             None => registry.absent(&format!("{prefix}.pressure"), NO_PRESSURE.into()),
         }
     }
 }
 
-const NO_PRESSURE: &str =
-    "control groups of version 1 have no pressures, and the group is in none of version 2";
+const NO_PRESSURE: &str = "cgroup v1 has no pressure files, and the group is not in a v2 hierarchy";
 
 fn group(source: &Source, registry: &mut Registry, prefix: &str, directory: &Path, held: Held) {
     let file = |name: &str| directory.join(name).to_string_lossy().into_owned();

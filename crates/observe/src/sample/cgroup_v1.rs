@@ -26,9 +26,9 @@ const KILLS: [Field; 1] = [cgroup::KILLS];
 /// File, operation in it, name, unit and help.
 const IO: [(usize, &[u8], &str, &str, &str); 6] = [
     (0, b"Read", "read_bytes", "B/s", "read from devices"),
-    (0, b"Write", "write_bytes", "B/s", "written to devices, but for what the kernel wrote back later"),
-    (1, b"Read", "reads", "1/s", "reads of devices"),
-    (1, b"Write", "writes", "1/s", "writes of devices, but for those that the kernel did later"),
+    (0, b"Write", "write_bytes", "B/s", "written to devices, except kernel writeback"),
+    (1, b"Read", "reads", "1/s", "reads from devices"),
+    (1, b"Write", "writes", "1/s", "writes to devices, except kernel writeback"),
     (0, b"Discard", "discard_bytes", "B/s", "discarded"),
     (1, b"Discard", "discards", "1/s", "discards"),
 ];
@@ -143,7 +143,7 @@ impl Hierarchies {
                             "memory.failcnt",
                             "memory.max_events",
                             "1/s",
-                            "times that the limit was reached",
+                            "times the limit was reached",
                             What::Rate(1.0),
                         ),
                     ] {
@@ -157,7 +157,8 @@ impl Hierarchies {
                         (Ok(bytes), Ok(counts)) => {
                             let text = bytes.read(&mut Buffer::new()).map(|text| sum(text, b"Write"));
                             if text.flatten().is_none() {
-                                let why = "the kernel counts nothing there yet: it does where the controller has a limit to keep";
+                                let why = "the kernel counts nothing there yet: it counts only if the \
+                                           controller enforces a limit";
                                 registry.absent(&format!("{prefix}.io"), why.into());
                             }
                             let series = IO

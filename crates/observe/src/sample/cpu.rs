@@ -12,14 +12,14 @@ use super::{Collector, Registry};
 
 /// The states of a CPU in the order of /proc/stat, each with its help.
 pub(crate) const SHARES: [(&str, &str); 8] = [
-    ("user", "share of CPU time in user code, guests included"),
-    ("nice", "share of CPU time in user code of lowered priority"),
+    ("user", "share of CPU time in user code, including guests"),
+    ("nice", "share of CPU time in niced user code"),
     ("system", "share of CPU time in the kernel"),
     ("idle", "share of CPU time idle"),
     ("iowait", "share of CPU time idle while a task waits for a device"),
     ("irq", "share of CPU time in interrupts"),
     ("softirq", "share of CPU time in soft interrupts"),
-    ("steal", "share of CPU time that the hypervisor gave to others"),
+    ("steal", "share of CPU time stolen by the hypervisor"),
 ];
 const GUEST: usize = 8;
 const BUSY: usize = 9;
@@ -30,14 +30,14 @@ const WHOLE: [(&str, &str, &str); 6] = [
     ("host.context_switches", "1/s", "context switches"),
     ("host.interrupts", "1/s", "interrupts"),
     ("host.soft_interrupts", "1/s", "soft interrupts"),
-    ("host.forks", "1/s", "processes and threads made"),
-    ("host.tasks.running", "1", "tasks that run or could run now, this sampler among them"),
-    ("host.tasks.blocked", "1", "tasks that wait for a device now"),
+    ("host.forks", "1/s", "processes and threads created"),
+    ("host.tasks.running", "1", "runnable tasks now, including this sampler"),
+    ("host.tasks.blocked", "1", "tasks blocked on I/O now"),
 ];
 
 /// CPUs of each node, for hosts with several: work on one of them alone leaves the others idle.
 const NODES: &str = "/sys/devices/system/node";
-const NODE: &str = "share of the CPU time of this node's CPUs neither idle nor iowait";
+const NODE: &str = "share of this node's CPU time neither idle nor iowait";
 
 struct Cpus {
     file: KernelFile,
@@ -67,7 +67,12 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
         let name = cpu.map_or("total".to_owned(), |cpu| cpu.to_string());
         series
             .extend(SHARES.iter().map(|(share, help)| (format!("host.cpu.{name}.{share}"), "ratio", *help)));
-        series.push((format!("host.cpu.{name}.guest"), "ratio", "share of CPU time in guests, part of user"));
+        series.push((
+            format!("host.cpu.{name}.guest"),
+            "ratio",
+            "share of CPU time in guests, included \
+                                                                 in user",
+        ));
         series.push((format!("host.cpu.{name}.busy"), "ratio", "share of CPU time neither idle nor iowait"));
     }
     series.extend(WHOLE.iter().map(|(name, unit, help)| ((*name).to_owned(), *unit, *help)));

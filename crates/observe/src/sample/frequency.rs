@@ -28,7 +28,8 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
         if files.is_empty() {
             let text = source.text("/proc/cpuinfo").unwrap_or_default();
             parse(text.as_bytes(), |cpu, _| numbers.push(cpu));
-            let why = "no cpufreq in /sys/devices/system/cpu and no \"cpu MHz\" in /proc/cpuinfo: the host's frequencies are not shown";
+            let why = "no cpufreq in /sys/devices/system/cpu and no \"cpu MHz\" in /proc/cpuinfo: the \
+                       kernel reports no frequencies";
             (
                 source.open("/proc/cpuinfo").ok().filter(|_| !numbers.is_empty()).map(FrequencySource::Info),
                 why,
@@ -54,7 +55,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
         let why = "no thermal_throttle/core_throttle_count in /sys/devices/system/cpu: not an Intel CPU, or a virtual machine";
         return registry.absent("host.cpu.total.throttled", why.into());
     }
-    let help = "times that a CPU was slowed because of its heat; threads of a core count each";
+    let help = "thermal throttling events; each thread of a core counts";
     let counters = vec![Counter::default(); throttled.len()];
     let collector = Throttle { files: throttled, counters };
     registry.add(vec![("host.cpu.total.throttled".to_owned(), "1/s", help)], collector);

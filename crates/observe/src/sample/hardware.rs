@@ -24,8 +24,8 @@ fn most_files() -> usize {
 const SERIES: [(&str, &str, &str); 4] = [
     ("instructions", "1/s", "instructions retired"),
     ("cycles", "1/s", "cycles in which a CPU was not halted"),
-    ("llc_misses", "1/s", "reads that missed the last cache"),
-    ("dtlb_misses", "1/s", "reads whose address was not in the translation cache"),
+    ("llc_misses", "1/s", "reads that missed the last-level cache"),
+    ("dtlb_misses", "1/s", "reads that missed the TLB"),
 ];
 const PER_CYCLE: (&str, &str, &str) = ("ipc", "1", "instructions per cycle");
 
@@ -43,14 +43,16 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
         return registry.absent("host.hardware", why);
     }
     if !source.is_this_host() {
-        return registry
-            .absent("host.hardware", "the files are another host's: only their own kernel counts".into());
+        return registry.absent(
+            "host.hardware",
+            "the files come from another host: only its own kernel can count".into(),
+        );
     }
     let cpus = source.numbered("/sys/devices/system/cpu", "cpu");
     let most = most_files();
     if cpus.len() * SERIES.len() > most {
         let why = format!(
-            "{} CPUs would take {} open files, and a quarter of those allowed is {most}: raise `ulimit -n`",
+            "{} CPUs would need {} open files, more than a quarter of the limit, {most}: raise `ulimit -n`",
             cpus.len(),
             cpus.len() * SERIES.len()
         );
@@ -76,8 +78,8 @@ fn unit(source: &Source) -> Result<String, String> {
         |unit: &&String| unit.as_str() == "cpu" || unit.starts_with("cpu_") || unit.starts_with("armv");
     units.iter().find(is_core).cloned().ok_or_else(|| {
         format!(
-            "the kernel offers no hardware counters here: no performance unit of the processor in {UNITS} (found: {}), as \
-             in most virtual machines",
+            "the kernel offers no hardware counters here: no processor PMU in {UNITS} (found: {}), as in \
+             most virtual machines",
             units.join(", ")
         )
     })

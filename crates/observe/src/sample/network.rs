@@ -12,12 +12,12 @@ use super::{Collector, Registry};
 const COLUMNS: [(&str, &str, &str, usize); 8] = [
     ("rx_bytes", "B/s", "received", 0),
     ("rx_packets", "1/s", "packets received", 1),
-    ("rx_errors", "1/s", "packets received broken", 2),
-    ("rx_drops", "1/s", "packets received and dropped for want of room", 3),
+    ("rx_errors", "1/s", "packets received with errors", 2),
+    ("rx_drops", "1/s", "packets received and dropped", 3),
     ("tx_bytes", "B/s", "sent", 8),
     ("tx_packets", "1/s", "packets sent", 9),
-    ("tx_errors", "1/s", "packets that could not be sent", 10),
-    ("tx_drops", "1/s", "packets dropped before sending", 11),
+    ("tx_errors", "1/s", "packets not sent because of errors", 10),
+    ("tx_drops", "1/s", "outgoing packets dropped", 11),
 ];
 
 /// Group and name of the kernel, name of the series, help.
@@ -25,18 +25,18 @@ type Protocol = (&'static [u8], &'static [u8], &'static str, &'static str);
 
 const SNMP: [Protocol; 3] = [
     (b"Tcp:", b"OutSegs", "host.tcp.segments_out", "segments sent"),
-    (b"Tcp:", b"RetransSegs", "host.tcp.retransmits", "segments sent again"),
-    (b"Tcp:", b"InErrs", "host.tcp.errors_in", "segments received broken"),
+    (b"Tcp:", b"RetransSegs", "host.tcp.retransmits", "segments retransmitted"),
+    (b"Tcp:", b"InErrs", "host.tcp.errors_in", "segments received with errors"),
 ];
 const NETSTAT: [Protocol; 3] = [
-    (b"TcpExt:", b"TCPTimeouts", "host.tcp.timeouts", "timeouts of retransmission"),
+    (b"TcpExt:", b"TCPTimeouts", "host.tcp.timeouts", "retransmission timeouts"),
     (
         b"TcpExt:",
         b"ListenOverflows",
         "host.tcp.listen_overflows",
-        "connections that found the queue of the listener full",
+        "connections that found the accept queue full",
     ),
-    (b"TcpExt:", b"ListenDrops", "host.tcp.listen_drops", "connections dropped at a listener"),
+    (b"TcpExt:", b"ListenDrops", "host.tcp.listen_drops", "connections dropped by a listener"),
 ];
 
 pub(super) fn register(source: &Source, registry: &mut Registry) {
@@ -47,12 +47,13 @@ pub(super) fn register(source: &Source, registry: &mut Registry) {
         Err(why) => registry.absent("host.network.soft", why),
         Ok(file) => registry.add(
             vec![
-                ("host.network.soft.drops".into(), "1/s", "packets dropped because a CPU's queue was full"),
                 (
-                    "host.network.soft.squeezes".into(),
+                    "host.network.soft.drops".into(),
                     "1/s",
-                    "times that a CPU had more packets than its turn allowed",
+                    "packets dropped because a CPU's backlog was \
+                                                           full",
                 ),
+                ("host.network.soft.squeezes".into(), "1/s", "times a CPU's packet budget ran out"),
             ],
             Soft { file, counters: Default::default() },
         ),

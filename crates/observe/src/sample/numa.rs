@@ -12,16 +12,16 @@ use super::{Collector, Registry};
 
 const DIRECTORY: &str = "/sys/devices/system/node";
 pub(crate) const KEYS: [(&str, &str); 6] = [
-    ("numa_hit", "pages had from the node that was wanted"),
-    ("numa_miss", "pages had from here though another node was wanted"),
-    ("numa_foreign", "pages wanted from here and had from another node"),
-    ("interleave_hit", "pages interleaved as intended"),
-    ("local_node", "pages handed to a CPU of this node"),
-    ("other_node", "pages handed to a CPU of another node"),
+    ("numa_hit", "pages allocated on this node as intended"),
+    ("numa_miss", "pages allocated here though intended for another node"),
+    ("numa_foreign", "pages intended for this node but allocated on another"),
+    ("interleave_hit", "interleaved pages allocated as intended"),
+    ("local_node", "pages allocated here by a CPU of this node"),
+    ("other_node", "pages allocated here by a CPU of another node"),
 ];
 const LOCAL: usize = 4;
 const OTHER: usize = 5;
-const REMOTE: &str = "pages handed to a CPU of another node, as a share of all";
+const REMOTE: &str = "share of pages allocated by a CPU of another node";
 
 pub(crate) const LEVELS: [Field; 4] = [
     Field {
@@ -42,7 +42,7 @@ pub(crate) const LEVELS: [Field; 4] = [
         key: "HugePages_Total",
         name: "huge_pages.total",
         unit: "1",
-        help: "huge pages set aside on this node",
+        help: "huge pages allocated on this node",
         kind: Kind::Level(1.0),
     },
     Field {

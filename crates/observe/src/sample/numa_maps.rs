@@ -21,7 +21,7 @@ const LEAST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_millis(20);
 /// Kernels are built for 1024 nodes at most, and hosts have fewer.
 const MOST_NODES: usize = 64;
-const SHARE: &str = "share of the process's memory that lies on this node, by the pages looked at last";
+const SHARE: &str = "share of the process's memory on this node, from the last sample of pages";
 
 pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
     let nodes = source.numbered("/sys/devices/system/node", "node");
@@ -29,7 +29,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
         let prefix = format!("host.process.{}.numa", process.name);
         match nodes.len() {
             0 => registry.absent(&prefix, "a kernel without NUMA".into()),
-            1 => registry.absent(&prefix, "the host has one node, on which all memory lies".into()),
+            1 => registry.absent(&prefix, "the host has a single NUMA node".into()),
             _ => watch(source, registry, process, &prefix, &nodes),
         }
     }

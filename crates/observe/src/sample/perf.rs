@@ -70,7 +70,7 @@ impl Counting {
             }
         }
         if counting.each.is_empty() {
-            return Err(why.unwrap_or_else(|| io::Error::other("there is no place to count at")));
+            return Err(why.unwrap_or_else(|| io::Error::other("there is no CPU or task to count on")));
         }
         Ok(counting)
     }
@@ -135,15 +135,15 @@ fn open(event: &Event, place: Whom, kernel: bool) -> io::Result<Counter> {
 pub(super) fn reason(error: &io::Error, paranoid: &str) -> String {
     let known = match error.kind() {
         ErrorKind::PermissionDenied => format!(
-            "the kernel does not allow it (kernel.perf_event_paranoid = {paranoid}): it needs CAP_PERFMON, or the setting at 0 \
-             or below"
+            "the kernel does not allow it (kernel.perf_event_paranoid = {paranoid}): it needs \
+             CAP_PERFMON, or the setting at 0 or below"
         ),
         ErrorKind::NotFound | ErrorKind::Unsupported => {
-            "the processor has no such counter, or the hypervisor does not hand it on".to_owned()
+            "the processor has no such counter, or the hypervisor does not expose it".to_owned()
         }
         _ => match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
             Some(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NODEV) => {
-                "the processor has no such counter, or the hypervisor does not hand it on".to_owned()
+                "the processor has no such counter, or the hypervisor does not expose it".to_owned()
             }
             Some(rustix::io::Errno::NOSYS) => "this kernel has no perf_event_open".to_owned(),
             _ => "perf_event_open failed".to_owned(),
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_cannot_be_counted_has_a_reason() {
         let error = Counting::begin(&Event::Software(Software::PAGE_FAULTS), &[]).unwrap_err();
-        assert!(reason(&error, "2").contains("no place"));
+        assert!(reason(&error, "2").contains("to count on"));
         let denied = io::Error::from_raw_os_error(13);
         assert!(reason(&denied, "3").contains("perf_event_paranoid = 3"));
         for errno in [2, 19, 95] {

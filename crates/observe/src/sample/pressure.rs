@@ -26,7 +26,7 @@ const RESOURCES: [(&str, &str, &str); 4] = [
         "share of time in which a task waited for a device",
         "share of time in which all tasks waited for a device",
     ),
-    ("irq", "share of time lost to interrupts", "share of time in which interrupts held all tasks up"),
+    ("irq", "share of time lost to interrupts", "share of time in which interrupts stalled all tasks"),
 ];
 
 struct Pressure {

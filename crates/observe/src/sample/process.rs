@@ -21,16 +21,16 @@ use super::{Collector, Process, Registry};
 const SERIES: [(&str, &str, &str); 12] = [
     ("cpu.user", "s/s", "CPUs used in user code"),
     ("cpu.system", "s/s", "CPUs used in the kernel"),
-    ("faults.minor", "1/s", "page faults that needed no reading"),
-    ("faults.major", "1/s", "page faults that had to read"),
+    ("faults.minor", "1/s", "page faults served without a read"),
+    ("faults.major", "1/s", "page faults that read from a device"),
     ("threads", "1", "threads now"),
-    ("resident", "B", "memory mapped and present now; pages shared among processes count for each"),
+    ("resident", "B", "resident memory now; pages shared among processes count for each"),
     ("processes", "1", "processes now"),
-    ("run_delay", "s/s", "time that threads waited for a CPU: how many did, on average"),
-    ("switches.voluntary", "1/s", "context switches of threads that waited for something"),
-    ("switches.involuntary", "1/s", "context switches of threads that could have gone on"),
+    ("run_delay", "s/s", "average number of threads that waited for a CPU"),
+    ("switches.voluntary", "1/s", "voluntary context switches"),
+    ("switches.involuntary", "1/s", "involuntary context switches"),
     ("read_bytes", "B/s", "read from devices"),
-    ("write_bytes", "B/s", "written for devices, when made dirty"),
+    ("write_bytes", "B/s", "written to devices, counted when dirtied"),
 ];
 
 struct Watched {

@@ -8,7 +8,7 @@ use super::counter::{Counter, figure, ratio};
 use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
 
-const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean length of the queue";
+const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean run queue length";
 const SHARE: &str = "waiting for a CPU as a share of running and waiting";
 
 struct RunQueue {
@@ -21,8 +21,8 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
     let file = match source.open("/proc/schedstat") {
         Ok(file) => file,
         Err(why) => {
-            let instead = "host.pressure.cpu.some says for how long somebody waited, host.process.*.run_delay how long the \
-                           sampled processes did";
+            let instead = "host.pressure.cpu.some shows how long any task waited, \
+                           host.process.*.run_delay how long the sampled processes waited";
             return registry.absent("host.run_queue", format!("{why}; {instead}"));
         }
     };

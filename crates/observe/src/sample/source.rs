@@ -69,7 +69,7 @@ fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "no such file here: not offered by this kernel, or not enabled".into(),
         ErrorKind::PermissionDenied => "not readable by this user".into(),
-        ErrorKind::Unsupported => "switched off in this kernel".into(),
+        ErrorKind::Unsupported => "disabled in this kernel".into(),
         _ => error.to_string(),
     }
 }

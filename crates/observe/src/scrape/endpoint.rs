@@ -48,11 +48,11 @@ impl Endpoint {
         let fail = |why: &str| Err(UrlError(why.to_owned()));
         let url = url.trim();
         if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return fail("the URL has a blank in it: write it as %20");
+            return fail("the URL contains a space: write it as %20");
         }
         let (scheme, rest) = match url.split_once("://") {
             None if url.contains('@') => {
-                return fail("a user's name needs the scheme before it: http://USER@HOST:PORT");
+                return fail("a user name requires the scheme: http://USER@HOST:PORT");
             }
             None => ("http", url),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => ("http", rest),
@@ -63,7 +63,8 @@ impl Endpoint {
         let (authority, path) = rest.split_at(end);
         if path.contains(['#', '@']) {
             return fail(
-                "an @ or # behind the host: within a user's name write @ as %40, / as %2F, ? as %3F and # as %23",
+                "an @ or # follows the host: in a user name, write @ as %40, / as %2F, ? as %3F and # as \
+                 %23",
             );
         }
         let query = path.split_once('?').map_or("", |(_, query)| query);
@@ -73,7 +74,7 @@ impl Endpoint {
         };
         if !query.split('&').filter(|one| !one.is_empty()).all(chooses) {
             return fail(
-                "only collect[], exclude[] and name[] may stand in the query, since the URL is stored",
+                "only collect[], exclude[] and name[] are allowed in the query, because the URL is stored",
             );
         }
         let path = match path {
@@ -94,13 +95,14 @@ impl Endpoint {
             None => None,
             Some(user) if user.contains(':') => {
                 return fail(
-                    "a password in a URL can be read by everybody who lists the processes: write http://USER@HOST:PORT, and \
-                     give the password in the environment variable KELVIN_SCRAPE_PASSWORD",
+                    "a password in a URL is visible to everyone who lists the processes: write \
+                     http://USER@HOST:PORT, and give the password in the environment variable \
+                     KELVIN_SCRAPE_PASSWORD",
                 );
             }
             Some(user) => {
                 let Some(mut user) = decoded(user) else {
-                    return fail("a % in the user's name is not followed by two hexadecimal digits");
+                    return fail("a % in the user name is not followed by two hexadecimal digits");
                 };
                 let Some(password) = password else {
                     return fail(
@@ -110,14 +112,14 @@ impl Endpoint {
                 user.push(b':');
                 user.extend_from_slice(password.as_bytes());
                 let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(&user)))
-                    .map_err(|_| UrlError("the user's name or password cannot be sent".into()))?;
+                    .map_err(|_| UrlError("the user name or password cannot be sent".into()))?;
                 value.set_sensitive(true);
                 Some(value)
             }
         };
         let url = format!("{scheme}://{label}{path}");
         if ureq::http::Uri::try_from(&*url).is_err() {
-            return fail("this is no URL: http://HOST:PORT/metrics");
+            return fail("not a valid URL; use http://HOST:PORT/metrics");
         }
         Ok(Self { url, label: label.to_owned(), authorization, agent: agent(scheme == "https") })
     }
@@ -148,15 +150,16 @@ impl Endpoint {
         match error {
             ureq::Error::StatusCode(401 | 403) => {
                 format!(
-                    "{place} refuses: write http://USER@ before the host, and give the password in KELVIN_SCRAPE_PASSWORD"
+                    "{place} refused access: write http://USER@ before the host, and give the password \
+                     in KELVIN_SCRAPE_PASSWORD"
                 )
             }
-            ureq::Error::StatusCode(404) => format!("{place} does not exist: give the path with the URL"),
-            ureq::Error::StatusCode(code) => format!("{place} answered with HTTP status {code}"),
+            ureq::Error::StatusCode(404) => format!("{place} does not exist: include the path in the URL"),
+            ureq::Error::StatusCode(code) => format!("{place} returned HTTP status {code}"),
             ureq::Error::HostNotFound => format!("{place}: no such host"),
             ureq::Error::Timeout(_) => format!("{place} did not answer within {} s", PATIENCE.as_secs()),
             ureq::Error::BodyExceedsLimit(_) => {
-                format!("{place} answered with more than {} MiB", MOST_BYTES >> 20)
+                format!("{place} returned more than {} MiB", MOST_BYTES >> 20)
             }
             other => format!("{place}: {other}"),
         }

@@ -39,7 +39,7 @@ pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     for (i, (there, here, help)) in [
         ("Instructions_Retired_Any", "host.hardware.instructions", "instructions retired"),
         ("Clock_Unhalted_Thread", "host.hardware.cycles", "cycles in which a CPU was not halted"),
-        ("L3_Cache_Misses", "host.hardware.llc_misses", "references that missed the last cache"),
+        ("L3_Cache_Misses", "host.hardware.llc_misses", "references that missed the last-level cache"),
     ]
     .into_iter()
     .enumerate()

@@ -95,11 +95,11 @@ impl ScrapeWatcher {
         let place = self.endpoint.shown();
         let (figures, counted) = mapping
             .take(text, seconds)
-            .map_err(|error| format!("{place} did not answer in Prometheus' text format: {error}"))?;
+            .map_err(|error| format!("the response of {place} is not in Prometheus' text format: {error}"))?;
         if figures.is_empty() {
             return Err(format!(
-                "{place}: none of its {} figures has a name known here: it should be a node_exporter, a \
-                 postgres_exporter or a pcm-sensor-server",
+                "{place}: Kelvin knows none of its {} metrics: use a node_exporter, a postgres_exporter \
+                 or a pcm-sensor-server",
                 counted.0
             ));
         }
@@ -127,16 +127,17 @@ impl ScrapeWatcher {
         self.mapping = mapping;
         let (figures, (all, unused)) = taken?;
         let (new, refused) = self.declared.new_ones(&figures);
-        let too_many = (refused && !std::mem::replace(&mut self.declared.told, true)).then(|| UnavailableMetrics {
-            what: format!("{}: new figures", self.endpoint.label()),
-            why: format!(
-                "its names change all the time: after {MOST_NAMES} names, or names that came {MOST_BLOCKS} times, new \
-                 ones are left out; have the exporter leave out the devices that come and go"
-            ),
-        });
+        let too_many =
+            (refused && !std::mem::replace(&mut self.declared.told, true)).then(|| UnavailableMetrics {
+                what: format!("{}: new metrics", self.endpoint.label()),
+                why: format!(
+                    "its metric names keep changing: after {MOST_NAMES} names, or {MOST_BLOCKS} additions of \
+                 names, new ones are ignored; have the exporter exclude short-lived devices"
+                ),
+            });
         let absent = (!std::mem::replace(&mut self.told, true) && unused > 0).then(|| UnavailableMetrics {
             what: self.endpoint.label().to_owned(),
-            why: format!("{unused} of its {all} figures have no counterpart here and are left out"),
+            why: format!("{unused} of its {all} metrics have no counterpart in Kelvin and are ignored"),
         });
         if !new.is_empty() || absent.is_some() || too_many.is_some() {
             let label = self.endpoint.label();

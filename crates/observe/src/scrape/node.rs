@@ -79,7 +79,7 @@ fn cpus(page: &Page<'_>, figures: &mut ScrapedMetrics) {
         let mode = sample.label("mode");
         *guests.entry(cpu).or_default() += figures.rise(format!("cpu {cpu} guest {mode}"), sample.value);
     }
-    const GUEST: &str = "share of CPU time in guests, part of user";
+    const GUEST: &str = "share of CPU time in guests, included in user";
     let mut sum = 0.0;
     for (cpu, guest) in &guests {
         let all: f64 = rises.get(cpu).map_or(f64::NAN, |rises| rises.iter().sum());
@@ -103,18 +103,24 @@ type Plain = (&'static str, &'static str, &'static str, &'static str);
 const RATES: [Plain; 10] = [
     ("node_context_switches_total", "host.context_switches", "1/s", "context switches"),
     ("node_intr_total", "host.interrupts", "1/s", "interrupts"),
-    ("node_forks_total", "host.forks", "1/s", "processes and threads made"),
+    ("node_forks_total", "host.forks", "1/s", "processes and threads created"),
     ("node_netstat_Tcp_OutSegs", "host.tcp.segments_out", "1/s", "segments sent"),
-    ("node_netstat_Tcp_RetransSegs", "host.tcp.retransmits", "1/s", "segments sent again"),
-    ("node_netstat_Tcp_InErrs", "host.tcp.errors_in", "1/s", "segments received broken"),
-    ("node_netstat_TcpExt_TCPTimeouts", "host.tcp.timeouts", "1/s", "timeouts of retransmission"),
+    ("node_netstat_Tcp_RetransSegs", "host.tcp.retransmits", "1/s", "segments retransmitted"),
+    ("node_netstat_Tcp_InErrs", "host.tcp.errors_in", "1/s", "segments received with errors"),
+    ("node_netstat_TcpExt_TCPTimeouts", "host.tcp.timeouts", "1/s", "retransmission timeouts"),
     (
         "node_netstat_TcpExt_ListenOverflows",
         "host.tcp.listen_overflows",
         "1/s",
-        "connections that found the queue of the listener full",
+        "connections that found the accept queue full",
     ),
-    ("node_netstat_TcpExt_ListenDrops", "host.tcp.listen_drops", "1/s", "connections dropped at a listener"),
+    (
+        "node_netstat_TcpExt_ListenDrops",
+        "host.tcp.listen_drops",
+        "1/s",
+        "connections dropped by a \
+                                                                         listener",
+    ),
     ("node_softirqs_total", "host.soft_interrupts", "1/s", "soft interrupts"),
 ];
 
@@ -148,7 +154,7 @@ const PRESSURES: [(&str, &str, &str); 6] = [
     (
         "node_pressure_irq_stalled_seconds_total",
         "host.pressure.irq.full",
-        "share of time in which interrupts held all tasks up",
+        "share of time in which interrupts stalled all tasks",
     ),
 ];
 
@@ -164,12 +170,8 @@ fn plain(page: &Page<'_>, figures: &mut ScrapedMetrics) {
         }
     }
     for (there, here, help) in [
-        (
-            "node_procs_running",
-            "host.tasks.running",
-            "tasks that run or could run now, the exporter among them",
-        ),
-        ("node_procs_blocked", "host.tasks.blocked", "tasks that wait for a device now"),
+        ("node_procs_running", "host.tasks.running", "runnable tasks now, including the exporter"),
+        ("node_procs_blocked", "host.tasks.blocked", "tasks blocked on I/O now"),
     ] {
         if let Some(value) = page.one(there) {
             figures.level(here, "1", help, value);
@@ -178,7 +180,7 @@ fn plain(page: &Page<'_>, figures: &mut ScrapedMetrics) {
 }
 
 fn run_queue(page: &Page<'_>, figures: &mut ScrapedMetrics) {
-    const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean length of the queue";
+    const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean run queue length";
     let mut rises: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     for (at, there) in ["node_schedstat_waiting_seconds_total", "node_schedstat_running_seconds_total"]
         .into_iter()
@@ -233,7 +235,7 @@ fn frequency(page: &Page<'_>, figures: &mut ScrapedMetrics) {
         throttled = Some(throttled.unwrap_or(0.0) + rise);
     }
     if let Some(throttled) = throttled {
-        let help = "times that a core was slowed because of its heat";
+        let help = "thermal throttling events of cores";
         figures.level("host.cpu.total.throttled", "1/s", help, throttled / figures.seconds());
     }
 }
@@ -265,7 +267,7 @@ fn fields(
 }
 
 fn nodes(page: &Page<'_>, figures: &mut ScrapedMetrics) {
-    const REMOTE: &str = "pages handed to a CPU of another node, as a share of all";
+    const REMOTE: &str = "share of pages allocated by a CPU of another node";
     // node: local, other
     let mut handed: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     for (key, help) in NUMA_KEYS {
@@ -352,12 +354,12 @@ fn disks(page: &Page<'_>, figures: &mut ScrapedMetrics, before: &mut Disks) {
 const NETWORK: [Plain; 8] = [
     ("node_network_receive_bytes_total", "rx_bytes", "B/s", "received"),
     ("node_network_receive_packets_total", "rx_packets", "1/s", "packets received"),
-    ("node_network_receive_errs_total", "rx_errors", "1/s", "packets received broken"),
-    ("node_network_receive_drop_total", "rx_drops", "1/s", "packets received and dropped for want of room"),
+    ("node_network_receive_errs_total", "rx_errors", "1/s", "packets received with errors"),
+    ("node_network_receive_drop_total", "rx_drops", "1/s", "packets received and dropped"),
     ("node_network_transmit_bytes_total", "tx_bytes", "B/s", "sent"),
     ("node_network_transmit_packets_total", "tx_packets", "1/s", "packets sent"),
-    ("node_network_transmit_errs_total", "tx_errors", "1/s", "packets that could not be sent"),
-    ("node_network_transmit_drop_total", "tx_drops", "1/s", "packets dropped before sending"),
+    ("node_network_transmit_errs_total", "tx_errors", "1/s", "packets not sent because of errors"),
+    ("node_network_transmit_drop_total", "tx_drops", "1/s", "outgoing packets dropped"),
 ];
 
 fn network(page: &Page<'_>, figures: &mut ScrapedMetrics) {
@@ -376,12 +378,12 @@ fn network(page: &Page<'_>, figures: &mut ScrapedMetrics) {
         (
             "node_softnet_dropped_total",
             "host.network.soft.drops",
-            "packets dropped because a CPU's queue was full",
+            "packets dropped because a CPU's backlog was full",
         ),
         (
             "node_softnet_times_squeezed_total",
             "host.network.soft.squeezes",
-            "times that a CPU had more packets than its turn allowed",
+            "times a CPU's packet budget ran out",
         ),
     ] {
         sum(page, figures, there, here, help);
@@ -394,7 +396,12 @@ fn perf(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     for (i, (there, here, help)) in [
         ("node_perf_instructions_total", "host.hardware.instructions", "instructions retired"),
         ("node_perf_cpucycles_total", "host.hardware.cycles", "cycles in which a CPU was not halted"),
-        ("node_perf_cache_misses_total", "host.hardware.llc_misses", "references that missed the last cache"),
+        (
+            "node_perf_cache_misses_total",
+            "host.hardware.llc_misses",
+            "references that missed the \
+                                                                      last-level cache",
+        ),
     ]
     .into_iter()
     .enumerate()

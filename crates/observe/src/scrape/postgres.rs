@@ -14,8 +14,8 @@ type Counter = (&'static [&'static str], &'static str, &'static str, &'static st
 const DATABASE: [Counter; 12] = [
     (&["pg_stat_database_xact_commit"], "transactions.commit", "1/s", "transactions committed"),
     (&["pg_stat_database_xact_rollback"], "transactions.rollback", "1/s", "transactions rolled back"),
-    (&["pg_stat_database_blks_hit"], "blocks.hit", "1/s", "blocks found in the shared buffers"),
-    (&["pg_stat_database_blks_read"], "blocks.read", "1/s", "blocks read from below the shared buffers"),
+    (&["pg_stat_database_blks_hit"], "blocks.hit", "1/s", "blocks found in shared buffers"),
+    (&["pg_stat_database_blks_read"], "blocks.read", "1/s", "blocks read that were not in shared buffers"),
     (&["pg_stat_database_tup_returned"], "tuples.returned", "1/s", "rows read by scans"),
     (&["pg_stat_database_tup_fetched"], "tuples.fetched", "1/s", "rows fetched by index scans"),
     (&["pg_stat_database_tup_inserted"], "tuples.inserted", "1/s", "rows inserted"),
@@ -23,22 +23,17 @@ const DATABASE: [Counter; 12] = [
     (&["pg_stat_database_tup_deleted"], "tuples.deleted", "1/s", "rows deleted"),
     (&["pg_stat_database_temp_bytes"], "temp.bytes", "B/s", "written to temporary files"),
     (&["pg_stat_database_deadlocks"], "deadlocks", "1/s", "deadlocks"),
-    (&["pg_stat_database_conflicts"], "conflicts", "1/s", "queries cancelled because of recovery"),
+    (&["pg_stat_database_conflicts"], "conflicts", "1/s", "queries canceled by recovery conflicts"),
 ];
 
 /// Of each database, and zero for ever when `track_io_timing` is off.
 const TIMES: [Counter; 2] = [
-    (
-        &["pg_stat_database_blk_read_time"],
-        "blocks.read_ms",
-        "ms/s",
-        "time in reads of blocks, of all sessions",
-    ),
+    (&["pg_stat_database_blk_read_time"], "blocks.read_ms", "ms/s", "time all sessions spent reading blocks"),
     (
         &["pg_stat_database_blk_write_time"],
         "blocks.write_ms",
         "ms/s",
-        "time in writes of blocks, of all sessions",
+        "time all sessions spent writing blocks",
     ),
 ];
 
@@ -52,7 +47,7 @@ const SERVER: [Counter; 16] = [
         ],
         "checkpoints.timed",
         "1/s",
-        "checkpoints that the time was up for",
+        "checkpoints started by checkpoint_timeout",
     ),
     (
         &[
@@ -62,7 +57,7 @@ const SERVER: [Counter; 16] = [
         ],
         "checkpoints.requested",
         "1/s",
-        "checkpoints that something asked for, the size of the log above all",
+        "checkpoints started on request, mostly by WAL size",
     ),
     (
         &[
@@ -82,7 +77,7 @@ const SERVER: [Counter; 16] = [
         ],
         "checkpoints.write_ms",
         "ms/s",
-        "time in writing of checkpoints, told at their end",
+        "checkpoint write time, counted when the checkpoint ends",
     ),
     (
         &[
@@ -92,7 +87,7 @@ const SERVER: [Counter; 16] = [
         ],
         "checkpoints.sync_ms",
         "ms/s",
-        "time in syncing of checkpoints, told at their end",
+        "checkpoint sync time, counted when the checkpoint ends",
     ),
     (
         &["pg_stat_bgwriter_buffers_clean_total", "pg_stat_bgwriter_buffers_clean"],
@@ -104,7 +99,7 @@ const SERVER: [Counter; 16] = [
         &["pg_stat_bgwriter_maxwritten_clean_total", "pg_stat_bgwriter_maxwritten_clean"],
         "bgwriter.maxwritten",
         "1/s",
-        "rounds that the background writer ended because it had written its most",
+        "background writer rounds stopped at bgwriter_lru_maxpages",
     ),
     (
         &["pg_stat_bgwriter_buffers_alloc_total", "pg_stat_bgwriter_buffers_alloc"],
@@ -116,31 +111,31 @@ const SERVER: [Counter; 16] = [
         &["pg_stat_bgwriter_buffers_backend_total", "pg_stat_bgwriter_buffers_backend"],
         "backend.writes",
         "1/s",
-        "buffers written by the sessions themselves",
+        "buffers written by backends themselves",
     ),
     (
         &["pg_stat_bgwriter_buffers_backend_fsync_total", "pg_stat_bgwriter_buffers_backend_fsync"],
         "backend.fsyncs",
         "1/s",
-        "files synced by the sessions themselves",
+        "files synced by backends themselves",
     ),
-    (&["pg_stat_wal_wal_records"], "wal.records", "1/s", "records written to the log"),
+    (&["pg_stat_wal_wal_records"], "wal.records", "1/s", "WAL records"),
     (&["pg_stat_wal_wal_fpi"], "wal.full_page_images", "1/s", "full-page images written to the WAL"),
-    (&["pg_stat_wal_wal_bytes"], "wal.bytes", "B/s", "written to the log"),
+    (&["pg_stat_wal_wal_bytes"], "wal.bytes", "B/s", "written to the WAL"),
     (
         &["pg_stat_wal_wal_buffers_full"],
         "wal.buffers_full",
         "1/s",
-        "writes because the log's buffers were full",
+        "WAL writes because the WAL buffers were full",
     ),
-    (&["pg_stat_wal_wal_write"], "wal.writes", "1/s", "writes of the log's buffers"),
-    (&["pg_stat_wal_wal_sync"], "wal.syncs", "1/s", "syncs of the log"),
+    (&["pg_stat_wal_wal_write"], "wal.writes", "1/s", "WAL writes"),
+    (&["pg_stat_wal_wal_sync"], "wal.syncs", "1/s", "WAL syncs"),
 ];
 
 /// Of the server, and zero for ever when `track_wal_io_timing` is off.
 const WAL_TIMES: [Counter; 2] = [
-    (&["pg_stat_wal_wal_write_time"], "wal.write_ms", "ms/s", "time in writes of the log"),
-    (&["pg_stat_wal_wal_sync_time"], "wal.sync_ms", "ms/s", "time in syncs of the log"),
+    (&["pg_stat_wal_wal_write_time"], "wal.write_ms", "ms/s", "time spent writing WAL"),
+    (&["pg_stat_wal_wal_sync_time"], "wal.sync_ms", "ms/s", "time spent syncing WAL"),
 ];
 
 pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics) {
@@ -168,9 +163,9 @@ pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     for ((name, help), state) in [
         (
             "postgres.sessions.active",
-            "sessions that run a statement or wait within one, the exporter's own among them",
+            "sessions that run a statement or wait within one, including the exporter's",
         ),
-        ("postgres.sessions.idle_in_transaction", "sessions that keep a transaction open and do nothing"),
+        ("postgres.sessions.idle_in_transaction", "sessions idle in transaction"),
     ]
     .into_iter()
     .zip(states)

@@ -65,18 +65,18 @@ fn sample(line: &str) -> Result<Sample<'_>, &'static str> {
         rest = labels(inside, &mut sample)?;
     }
     if sample.name.is_empty() {
-        return Err("a figure without a name");
+        return Err("a value without a name");
     }
     let mut words = rest.split(BLANKS).filter(|word| !word.is_empty());
-    let value = words.next().ok_or("a name without a figure")?;
-    sample.value = value.parse().map_err(|_| "what should be a figure is no number")?;
+    let value = words.next().ok_or("a name without a value")?;
+    sample.value = value.parse().map_err(|_| "the value is not a number")?;
     match words.next() {
         None | Some("#") => Ok(sample),
-        Some(time) if time.parse::<f64>().is_err() => Err("what should be a time is no number"),
+        Some(time) if time.parse::<f64>().is_err() => Err("the timestamp is not a number"),
         // Behind the time only an exemplar may stand, which begins with "#".
         Some(_) => match words.next() {
             None | Some("#") => Ok(sample),
-            Some(_) => Err("more than a figure and its time"),
+            Some(_) => Err("text after the value and the timestamp"),
         },
     }
 }
@@ -102,7 +102,7 @@ fn labels<'a>(mut rest: &'a str, sample: &mut Sample<'a>) -> Result<&'a str, &'s
         match rest.strip_prefix(',') {
             Some(behind) => rest = behind,
             None if rest.starts_with('}') => {}
-            None => return Err("labels that no brace closes"),
+            None => return Err("labels without a closing brace"),
         }
     }
 }
@@ -113,13 +113,13 @@ fn bare(text: &str) -> Found<'_, Cow<'_, str>> {
     let end = text.find(|c| !part(c)).unwrap_or(text.len());
     match text.chars().next() {
         Some(first) if end > 0 && !first.is_ascii_digit() => Ok((Cow::Borrowed(&text[..end]), &text[end..])),
-        _ => Err("no name where one should be"),
+        _ => Err("a name is missing"),
     }
 }
 
 /// A text in quotes, in which `\\`, `\"` and `\n` are escaped.
 fn quoted(text: &str) -> Found<'_, Cow<'_, str>> {
-    let inside = text.strip_prefix('"').ok_or("no quoted text where one should be")?;
+    let inside = text.strip_prefix('"').ok_or("a quoted string is missing")?;
     let mut owned: Option<String> = None;
     let mut from = 0;
     let mut bytes = inside.bytes().enumerate();
@@ -138,7 +138,7 @@ fn quoted(text: &str) -> Found<'_, Cow<'_, str>> {
                     Some(b'\\') => '\\',
                     Some(b'"') => '"',
                     Some(b'n') => '\n',
-                    _ => return Err("a backslash before something that needs none"),
+                    _ => return Err("an invalid escape sequence"),
                 };
                 let owned = owned.get_or_insert_default();
                 owned.push_str(&inside[from..at]);
@@ -148,7 +148,7 @@ fn quoted(text: &str) -> Found<'_, Cow<'_, str>> {
             _ => {}
         }
     }
-    Err("a quoted text without its end")
+    Err("a string without a closing quote")
 }
 
 #[cfg(test)]
@@ -189,16 +189,16 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, line, part) in [
-            ("a 1\nb\n", 2, "without a figure"),
-            ("a 1\n\n# x\nb x\n", 4, "no number"),
-            ("<html>", 1, "no name"),
-            ("a{b=\"c} 1", 1, "without its end"),
-            ("a{b=\"c\" 1", 1, "no brace"),
+            ("a 1\nb\n", 2, "without a value"),
+            ("a 1\n\n# x\nb x\n", 4, "not a number"),
+            ("<html>", 1, "name is missing"),
+            ("a{b=\"c} 1", 1, "closing quote"),
+            ("a{b=\"c\" 1", 1, "closing brace"),
             ("a{b} 1", 1, "without a value"),
-            ("a{b=c} 1", 1, "no quoted text"),
-            ("a{b=\"\\x\"} 1", 1, "backslash"),
-            ("a 1 2 3", 1, "more than"),
-            ("a 1 later", 1, "time is no number"),
+            ("a{b=c} 1", 1, "quoted string is missing"),
+            ("a{b=\"\\x\"} 1", 1, "escape"),
+            ("a 1 2 3", 1, "text after"),
+            ("a 1 later", 1, "timestamp is not"),
             ("{b=\"c\"} 1", 1, "without a name"),
         ] {
             let error = parse(text).unwrap_err();

@@ -59,7 +59,7 @@ impl<A> Link<A> {
         mut work: impl FnMut(&mut dyn Session, &A) -> Result<T>,
     ) -> std::result::Result<T, String> {
         self.connect_again()?;
-        let Some(session) = self.session.as_deref_mut() else { return Err("it is not connected".into()) };
+        let Some(session) = self.session.as_deref_mut() else { return Err("not connected".into()) };
         let result = work(session, &self.about);
         let broken = session.is_broken();
         if session.in_transaction() && !broken {
@@ -83,7 +83,7 @@ impl<A> Link<A> {
         }
         self.tried = Instant::now();
         let (session, about) =
-            (self.connect)(self.engine.as_ref()).map_err(|error| format!("connecting again: {error}"))?;
+            (self.connect)(self.engine.as_ref()).map_err(|error| format!("reconnecting: {error}"))?;
         self.session = Some(session);
         self.generation += 1;
         self.about = about;

@@ -38,11 +38,8 @@ pub(crate) fn links<S>(
 ) -> Result<(Link<S>, Link<S>)> {
     engine.capabilities().need_session_state("watching the server")?;
     if !(1..=100).contains(&plan.looks) {
-        return Err(Error::usage(format!(
-            "{} samples per second of the sessions were asked for",
-            plan.looks
-        ))
-        .with_help("choose 1 to 100"));
+        return Err(Error::usage(format!("{} session samples per second were requested", plan.looks))
+            .with_help("choose 1 to 100"));
     }
     Ok((Link::open(engine, connect)?, Link::open(engine, connect)?))
 }

@@ -257,9 +257,9 @@ impl<S: SessionSource> Watcher for Sessions<S> {
         self.first = feed.declare(Observer {
             source: S::NAME.into(),
             metrics: vec![
-                gauge("active", "sessions that run a statement, average over the looks"),
+                gauge("active", "sessions running a statement, averaged over the samples"),
                 gauge("waiting", S::WAITING),
-                gauge("idle_in_transaction", "sessions whose transaction waits for its client"),
+                gauge("idle_in_transaction", "sessions idle in transaction"),
             ],
             absent,
             ..Observer::default()

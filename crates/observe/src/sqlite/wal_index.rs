@@ -67,7 +67,7 @@ impl WalIndex {
         for _ in 0..ATTEMPTS {
             self.memory
                 .read_exact_at(&mut bytes, self.address)
-                .map_err(|error| format!("the wal-index is not mapped any more: {error}"))?;
+                .map_err(|error| format!("the wal-index is no longer mapped: {error}"))?;
             if let Some(log) = parse(&bytes) {
                 return Ok(Some(log));
             }

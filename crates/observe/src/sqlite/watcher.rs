@@ -28,16 +28,12 @@ const TOLD: Nanos = 100_000_000;
 const FRAME_HEADER: u64 = 24;
 
 const METRICS: [(&str, &str, &str); 6] = [
-    ("sqlite.wal.bytes", "B", "size of the log file, which keeps the size that it once had"),
-    ("sqlite.wal.pending", "B", "of the log, what is not in the database yet"),
-    (metric::EMBEDDED_LOG_BYTES, "B/s", "written to the log"),
-    ("sqlite.checkpoints", "1/s", "checkpoints that ended"),
-    (
-        metric::WRITER_QUEUE,
-        "s/s",
-        "time that writers queued for their turn in this process: how many did, on average",
-    ),
-    ("sqlite.database.bytes", "B", "size of the database file, without its log"),
+    ("sqlite.wal.bytes", "B", "size of the WAL file, which does not shrink"),
+    ("sqlite.wal.pending", "B", "WAL not yet checkpointed into the database"),
+    (metric::EMBEDDED_LOG_BYTES, "B/s", "written to the WAL"),
+    ("sqlite.checkpoints", "1/s", "checkpoints completed"),
+    (metric::WRITER_QUEUE, "s/s", "average number of writers queued in this process"),
+    ("sqlite.database.bytes", "B", "size of the database file, without the WAL"),
 ];
 
 /// Watches an SQLite file through the engine whose users load it.
@@ -97,8 +93,8 @@ impl Watcher for SqliteWatcher {
     fn begin(&mut self, feed: &mut Feed) {
         let mut absent = vec![UnavailableMetrics {
             what: "sqlite.cache".into(),
-            why: "a connection's hits and misses are told by sqlite3_db_status(), for which the driver (rusqlite) has no \
-                  safe call; see the server's page faults and the devices' reads instead"
+            why: "sqlite3_db_status() reports a connection's cache hits and misses, but the driver \
+                  (rusqlite) has no safe call for it; see the page faults and the device reads instead"
                 .into(),
         }];
         let mut observer = Observer { source: "sqlite".into(), ..Observer::default() };
@@ -119,12 +115,12 @@ impl Watcher for SqliteWatcher {
         if self.engine.queued().is_none() {
             absent.push(UnavailableMetrics {
                 what: "sqlite.busy".into(),
-                why: "this engine has no queue of its own".into(),
+                why: "this engine has no queue".into(),
             });
         }
         if bytes(&path, "") > MOST_READ {
             let why = format!(
-                "to add them up is to read the whole file, which is done up to {} MiB only",
+                "summing them reads the whole file, which is done only up to {} MiB",
                 MOST_READ >> 20
             );
             absent.push(UnavailableMetrics { what: "sizes of tables and indexes".into(), why });

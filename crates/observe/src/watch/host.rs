@@ -68,7 +68,7 @@ impl Watcher for HostWatcher {
 
     fn sample(&mut self, feed: &mut Feed) -> Result<(), String> {
         let Some(Made { sampler, first, values, last }) = &mut self.made else {
-            return Err("it has not begun".into());
+            return Err("it has not started".into());
         };
         let now = feed.now();
         let elapsed = Duration::from_nanos(now - last.unwrap_or(now));

@@ -148,12 +148,12 @@ impl Watch {
         }
         self.seen.try_iter().for_each(&mut take);
         for hand in self.hands.iter().filter(|hand| !all_said && !hand.thread.is_finished()) {
-            let why = format!("it did not end within {} s", PATIENCE.as_secs());
+            let why = format!("it did not stop within {} s", PATIENCE.as_secs());
             take(Observation::Lost(UnavailableMetrics { what: hand.name.clone(), why }));
         }
         let dropped = self.counts.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
-            let why = format!("{dropped} of them were let go, because nobody took them in time");
+            let why = format!("{dropped} of them were dropped because they were not read in time");
             take(Observation::Lost(UnavailableMetrics { what: "observations".into(), why }));
         }
         result

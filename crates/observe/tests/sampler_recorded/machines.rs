@@ -207,7 +207,7 @@ fn a_graviton_instance_with_a_volume() {
     assert!(!sampler.has("host.numa.0.busy"), "one node is the host");
     assert!(sampler.absent("host.cpu.total.frequency").contains("no \"cpu MHz\""));
     assert!(sampler.absent("host.cpu.total.throttled").contains("not an Intel CPU"));
-    assert!(sampler.absent("host.hardware").contains("another host's"), "its unit is known");
+    assert!(sampler.absent("host.hardware").contains("another host"), "its unit is known");
     assert!(sampler.absent("host.run_queue").contains("/proc/schedstat"));
 }
 

@@ -129,7 +129,7 @@ fn ctrl_c_keeps_what_was_measured_and_leaves_no_file() {
     let output = child.wait_with_output().unwrap();
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(130), "{shown}");
-    assert!(shown.ends_with("Interrupted: not all tests were done, so there is no verdict\n"), "{shown}");
+    assert!(shown.ends_with("Interrupted: not all tests completed, so there is no verdict\n"), "{shown}");
     assert!(shown.contains("extending"), "{shown}");
     assert!(names(&place.path("data")).is_empty());
 }

@@ -61,7 +61,7 @@ pub enum Error {
         cause: io::Error,
     },
     /// A count does not agree with another: a defect of Kelvin.
-    #[error("the counts do not agree: {0}; please report this")]
+    #[error("the counts disagree: {0}; please report this")]
     Disagreement(String),
 }
 

@@ -223,7 +223,7 @@ fn what_cannot_be_is_refused_with_what_to_do() {
 fn more_than_there_is_room_for_is_refused_with_the_numbers() {
     let directory = tempfile::tempdir().unwrap();
     let text = refusal(&jobs([reader("huge", directory.path(), 1 << 50)]), &RunOptions::default());
-    assert!(text.contains("takes 1 PiB more than is there, and the filesystem has "), "{text}");
+    assert!(text.contains("needs 1 PiB more space, but the filesystem has "), "{text}");
     // What is only a hole takes no room.
     let mut hole = writer("hole", directory.path(), 1 << 42);
     hole.targets.fallocate = Fallocate::Truncate;

@@ -339,7 +339,7 @@ fn one_request_to_stop_ends_all_and_keeps_everything_and_two_wait_for_nobody() {
             && outcome.workers[0].targets[0].directions[Direction::Read].ios > 0
     );
     let error = outcome.workers[1].error.clone().unwrap();
-    assert!(error.1.contains("not waited for"), "{error:?}");
+    assert!(error.1.contains("abandoned"), "{error:?}");
 }
 
 #[test]
@@ -424,5 +424,5 @@ fn a_tick_that_overlaps_or_claims_what_the_kernel_did_not_see_is_no_result() {
     let error = said(vec![(0, 10, 0), (9, 20, 0)]).unwrap_err().to_string();
     assert!(error.contains("a tick from 9 to 20 ns follows one that ended at 10 ns"), "{error}");
     let error = said(vec![(0, 10, 1 << 50)]).unwrap_err().to_string();
-    assert!(error.contains("workers claim 1125899906842624 bytes of read"), "{error}");
+    assert!(error.contains("workers report 1125899906842624 bytes of read"), "{error}");
 }

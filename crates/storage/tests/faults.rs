@@ -79,9 +79,9 @@ fn a_filesystem_that_fills_up_keeps_what_was_measured_until_then_and_what_others
     // Where the space is needed beforehand, nothing begins.
     job.targets.fallocate = Fallocate::Native;
     let refusal = control::prepare(&jobs([job]), &RunOptions::default()).unwrap_err().to_string();
-    assert!(refusal.contains("takes 64 MiB more than is there, and the filesystem has "), "{refusal}");
+    assert!(refusal.contains("needs 64 MiB more space, but the filesystem has "), "{refusal}");
     let refusal = control::prepare(&jobs([reader("read", small.path(), 32 * MIB)]), &RunOptions::default());
-    assert!(refusal.unwrap_err().to_string().contains("takes 32 MiB more"));
+    assert!(refusal.unwrap_err().to_string().contains("needs 32 MiB more"));
     assert_eq!(fs::read_dir(small.path()).unwrap().count(), canaries.count());
     // A reader with fill_device reads what there was room for.
     let mut fill = reader("fill", small.path(), 0);

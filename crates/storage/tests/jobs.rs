@@ -153,8 +153,7 @@ fn the_corpus_has_every_option_that_is_supported() {
             continue;
         }
         let page = jobfile::command_help(Some(name));
-        let aliases =
-            page.lines().find_map(|line| line.trim().strip_prefix("also written:")).unwrap_or_default();
+        let aliases = page.lines().find_map(|line| line.trim().strip_prefix("aliases:")).unwrap_or_default();
         let mut names = aliases.split(',').map(str::trim).chain([name]);
         assert!(names.any(|name| written.contains(name)), "{name} is in no file of the corpus");
     }

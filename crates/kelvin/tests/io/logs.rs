@@ -30,10 +30,9 @@ fn trial_c10_a_chart_and_a_table_have_the_same_mean() {
 #[test]
 fn trial_c10_explain_refuses_what_has_nothing_to_explain() {
     let place = place(JOB);
-    for (content, why) in [
-        ("{\"jobs\":5}", "no result in fio's JSON"),
-        ("\n{\"jobs\":[]}", "bad.json:2: this result has no jobs"),
-    ] {
+    for (content, why) in
+        [("{\"jobs\":5}", "no fio JSON result"), ("\n{\"jobs\":[]}", "bad.json:2: this result has no jobs")]
+    {
         place.write("bad.json", content);
         let output = place.run(&["io", "explain", "bad.json"]);
         assert_eq!(output.status.code(), Some(2), "{content}");

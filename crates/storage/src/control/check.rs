@@ -32,11 +32,9 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
             match before.get(other.as_str()) {
                 Some(1) => {}
                 Some(_) => {
-                    return refused(format!(
-                        "wait_for={other} does not say which: several jobs have that name"
-                    ));
+                    return refused(format!("wait_for={other} is ambiguous: several jobs have that name"));
                 }
-                None => return refused(format!("wait_for={other}: no job before this one has that name")),
+                None => return refused(format!("wait_for={other}: no earlier job has that name")),
             }
         }
         *before.entry(&job.name).or_default() += 1;
@@ -46,14 +44,12 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
         if let Some(flow) = job.flow
             && flow.weight <= 0
         {
-            return refused(format!("flow={} is no weight: give a number above 0", flow.weight));
+            return refused(format!("flow={} is not a valid weight: give a number above 0", flow.weight));
         }
         if let Some(steady) = job.steady
             && (steady.interval == 0 || steady.window / steady.interval < 2)
         {
-            return refused(
-                "ss_dur= has to hold at least two of ss_interval=, or nothing can be seen".into(),
-            );
+            return refused("ss_dur= must be at least twice ss_interval=".into());
         }
     }
     Ok(())
@@ -94,7 +90,7 @@ pub(super) fn targets(job: &Job, targets: &[Target], options: &RunOptions, tree:
         if job.pattern.trims && target.kind == TargetKind::Character {
             return Err(Error::refused(
                 &job.name,
-                format!("{} is a character device: there is nothing to trim", target.path.display()),
+                format!("{} is a character device, which cannot be trimmed", target.path.display()),
             ));
         }
     }

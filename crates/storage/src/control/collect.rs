@@ -85,7 +85,7 @@ impl Collected {
         }
         if tick.targets.len() > self.targets.len() {
             let (found, known) = (tick.targets.len(), self.targets.len());
-            return wrong(format!("a tick tells of {found} targets, and the worker has {known}"));
+            return wrong(format!("a tick reports {found} targets, but the worker has {known}"));
         }
         self.seen = Some((self.seen.map_or(tick.from, |seen| seen.0), tick.to));
         let tallies = || tick.targets.iter().flat_map(PerDirection::iter);
@@ -226,13 +226,13 @@ impl Collected {
             let times = sum.completion_bins.count();
             let problem = if (sum.ios, sum.bytes) != passed {
                 format!(
-                    "{} I/Os and {} bytes in the sums, {} and {} in the ticks",
+                    "{} I/Os and {} bytes in the sums, but {} and {} in the ticks",
                     sum.ios, sum.bytes, passed.0, passed.1
                 )
             } else if sum.completion.count > sum.ios {
-                format!("{} completion times of {} I/Os", sum.completion.count, sum.ios)
+                format!("{} completion times for {} I/Os", sum.completion.count, sum.ios)
             } else if times > 0 && times != sum.completion.count {
-                format!("{times} completion times in the bins, {} in their sum", sum.completion.count)
+                format!("{times} completion times in the bins, but {} in their sum", sum.completion.count)
             } else {
                 continue;
             };

@@ -96,7 +96,7 @@ fn measured_again(prepared: &mut Prepared) -> Result<()> {
         }
         for target in worker.targets.iter_mut().filter(|target| target.kind == TargetKind::File) {
             let size = layout::size_now(&target.path)
-                .map_err(Error::system(format!("cannot look at {}", target.path.display())))?;
+                .map_err(Error::system(format!("cannot inspect {}", target.path.display())))?;
             target.length = target.length.min(size.saturating_sub(target.begin));
         }
     }

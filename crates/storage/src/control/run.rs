@@ -291,7 +291,7 @@ impl<'a> Run<'a> {
             if let Some(collected) = self.collected.get_mut(worker)
                 && !collected.has_ended()
             {
-                collected.fail(libc::EFAULT, "its thread ended without a word".into());
+                collected.fail(libc::EFAULT, "its thread ended without a result".into());
             }
             self.over(worker);
             self.delete(worker)?;
@@ -354,14 +354,14 @@ impl<'a> Run<'a> {
                     let target = targets.and_then(|targets| targets.get(io.target as usize));
                     let path = target.map(|target| target.path.display().to_string()).unwrap_or_default();
                     format!(
-                        "not waited for: a {} of {} bytes at offset {} of {path} has been under way for {:.1} s",
+                        "abandoned: a {} of {} bytes at offset {} of {path} has been in flight for {:.1} s",
                         io.direction,
                         io.length,
                         io.offset,
                         now.saturating_sub(since) as f64 / 1e9
                     )
                 }
-                None => "not waited for: it had not ended when asked to stop twice".to_owned(),
+                None => "abandoned: it had not ended after two requests to stop".to_owned(),
             };
             if let Some(collected) = self.collected.get_mut(worker) {
                 collected.fail(libc::EINTR, problem);

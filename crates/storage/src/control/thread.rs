@@ -32,7 +32,7 @@ pub(super) fn start(
         let (failed, problem) = match lived {
             Ok(Ok(failed)) => (failed, None),
             Ok(Err(error)) => (true, Some(error_number(&error))),
-            Err(panic) => (true, Some((libc::EFAULT, format!("its thread died: {}", words(&*panic))))),
+            Err(panic) => (true, Some((libc::EFAULT, format!("its thread panicked: {}", words(&*panic))))),
         };
         let state = if failed { WorkerState::Failed } else { WorkerState::Ended };
         if let Some(error) = problem {
@@ -81,7 +81,7 @@ fn execute(command: &str, job: &str, when: &str, directory: &Path) -> Result<()>
     if status.success() {
         return Ok(());
     }
-    let problem = format!("{status}; what it said is in {}", path.display());
+    let problem = format!("{status}; its output is in {}", path.display());
     Err(Error::System { what: format!("exec_{when}={command}"), cause: io::Error::other(problem) })
 }
 
@@ -96,5 +96,5 @@ fn error_number(error: &Error) -> (i32, String) {
 
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a word".into())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
 }

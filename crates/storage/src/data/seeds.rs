@@ -85,7 +85,7 @@ fn working_set(job: &Job, base: u64, share: f64) -> Result<WorkingSet> {
     let Some(Amount::Bytes(size)) = job.targets.size else {
         return Err(Error::refused(
             &job.name,
-            "dedupe_mode=working_set needs size= in bytes, of which the working set is a share",
+            "dedupe_mode=working_set needs size= in bytes: the working set is a percentage of it",
         ));
     };
     let block = u64::from(job.blocks.sizes[crate::Direction::Write].smallest()).max(1);

@@ -120,8 +120,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     if bytes.starts_with(&3_u64.to_le_bytes()) {
         return Err((
             0,
-            "this is fio's verify state, which tells of fio's generator; only Kelvin's own can be loaded"
-                .into(),
+            "this verify state is from fio, whose generator differs; only Kelvin's can be loaded".into(),
         ));
     }
     let text =
@@ -129,29 +128,26 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     let mut lines = (1_u32..).zip(text.split_inclusive('\n'));
     let (mut line, mut done) = (0, 0);
     let mut next = || -> std::result::Result<(u32, &str, usize), (u32, String)> {
-        let (number, words) = lines.next().ok_or_else(|| {
-            (line + 1, "the file ends too early: it was cut, or never finished".to_string())
-        })?;
+        let (number, words) = lines
+            .next()
+            .ok_or_else(|| (line + 1, "the file is truncated or was never finished".to_string()))?;
         line = number;
         let before = done;
         done += words.len();
         match words.strip_suffix('\n') {
             Some(words) => Ok((number, words, before)),
-            None => Err((number, "the last line is cut".into())),
+            None => Err((number, "the last line is truncated".into())),
         }
     };
     let (number, first, _) = next()?;
     if first != FIRST_LINE {
-        return Err((
-            number,
-            format!("not a verify state of Kelvin's: the first line is not {FIRST_LINE:?}"),
-        ));
+        return Err((number, format!("not a Kelvin verify state: the first line is not {FIRST_LINE:?}")));
     }
     let mut named = |name: &str| -> std::result::Result<(u32, &str), (u32, String)> {
         let (number, words, _) = next()?;
         match words.strip_prefix(name).and_then(|rest| rest.strip_prefix(' ')) {
             Some(rest) => Ok((number, rest)),
-            None => Err((number, format!("{name:?} is to stand here"))),
+            None => Err((number, format!("{name:?} is expected here"))),
         }
     };
     let (_, job) = named("job")?;
@@ -187,10 +183,10 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                 let (target, offset, length, write) = match (kind, values.as_slice(), later) {
                     ("w", &[target, offset, length, write], _) => (target, offset, length, Some(write)),
                     ("t", &[target, offset, length], false) => (target, offset, length, None),
-                    _ => return fail(format!("{words:?} is no write and no trim")),
+                    _ => return fail(format!("{words:?} is neither a write nor a trim")),
                 };
                 let Some(target) = usize::try_from(target).ok().and_then(|target| places.get(target)) else {
-                    return fail(format!("there is no target {target} above"));
+                    return fail(format!("no target {target} is listed above"));
                 };
                 let fits =
                     length > 0 && offset.checked_add(length).is_some_and(|end| i64::try_from(end).is_ok());
@@ -199,7 +195,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                 };
                 if write.is_some_and(|write| write >= writes || write >> 62 > 0) {
                     return fail(format!(
-                        "write {} is beyond the {writes} writes that there were",
+                        "write {} is beyond the {writes} writes of the job",
                         write.unwrap_or(0)
                     ));
                 }
@@ -208,21 +204,24 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                 });
                 let entry = if later { entry.or_later() } else { entry };
                 if !seen.insert((*target, offset)) {
-                    return fail(format!("offset {offset} stands here twice"));
+                    return fail(format!("offset {offset} is listed twice"));
                 }
                 entries.push(((*target, offset), entry));
             }
             "end" => {
                 let expected = format!("{} {:08x}", entries.len(), crc32c::crc32c(&bytes[..before]));
                 if rest != expected {
-                    return fail(format!("the file was changed: it ends with {rest:?} and not {expected:?}"));
+                    return fail(format!(
+                        "the file was changed: it ends with {rest:?} instead of \
+                                         {expected:?}"
+                    ));
                 }
                 if before + words.len() + 1 != bytes.len() {
-                    return fail("something stands behind the end".into());
+                    return fail("there is text after the end".into());
                 }
                 return Ok(Loaded { identity: Identity { job, clone, seed, writes }, entries });
             }
-            _ => return fail(format!("{kind:?} is no line of a verify state")),
+            _ => return fail(format!("{kind:?} is not valid in a verify state")),
         }
     }
 }
@@ -243,7 +242,7 @@ fn unescaped(text: &str) -> String {
 }
 
 fn number_of<T: std::str::FromStr>((line, words): (u32, &str)) -> std::result::Result<T, (u32, String)> {
-    words.parse().map_err(|_| (line, format!("{words:?} is no number, or one that is too large")))
+    words.parse().map_err(|_| (line, format!("{words:?} is not a number or is too large")))
 }
 
 #[cfg(test)]
@@ -285,7 +284,7 @@ mod tests {
         assert!(error.ends_with("-verify.state:7: the job has no target /tmp/t w\no"), "{error}");
         let mut of_fio = 3_u64.to_le_bytes().to_vec();
         of_fio.extend_from_slice(&[0; 184]);
-        assert!(parse(&of_fio, &targets).unwrap_err().1.contains("fio's verify state"));
+        assert!(parse(&of_fio, &targets).unwrap_err().1.contains("verify state is from fio"));
     }
 
     proptest! {

@@ -264,7 +264,7 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
     };
     let file = opened.map_err(|error| {
         let direct = if flags & libc::O_DIRECT != 0 && error.raw_os_error() == Some(libc::EINVAL) {
-            " (the filesystem has no O_DIRECT: take direct=0)"
+            " (the filesystem does not support O_DIRECT: use direct=0)"
         } else {
             ""
         };

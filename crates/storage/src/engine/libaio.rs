@@ -81,8 +81,8 @@ impl Libaio {
     fn context(depth: u32) -> Result<usize> {
         setup(depth).map_err(|error| {
             let hint = match error.raw_os_error() {
-                Some(libc::EAGAIN) => ": fs.aio-max-nr is used up; set it higher",
-                Some(libc::ENOSYS) => ": this kernel has none; take ioengine=io_uring",
+                Some(libc::EAGAIN) => ": the limit fs.aio-max-nr is reached; raise it",
+                Some(libc::ENOSYS) => ": not supported by this kernel; use ioengine=io_uring",
                 _ => "",
             };
             Error::system(format!("libaio{hint}"))(error)

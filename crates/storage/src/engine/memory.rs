@@ -181,7 +181,7 @@ impl Drop for Region {
 /// What to do where huge pages are wanted and there are none.
 fn hinted(error: io::Error, huge: bool) -> io::Error {
     if huge && error.raw_os_error() == Some(libc::ENOMEM) {
-        let words = "no huge pages are free; set vm.nr_hugepages higher";
+        let words = "no huge pages are free; increase vm.nr_hugepages";
         return io::Error::new(io::ErrorKind::OutOfMemory, words);
     }
     error

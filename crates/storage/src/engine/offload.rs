@@ -71,7 +71,7 @@ impl IoEngine for Offload {
     }
 
     fn commit(&mut self, _ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
-        let gone = || io::Error::other("the threads that do the I/O have ended");
+        let gone = || io::Error::other("the I/O threads have ended");
         let to = self.to.as_ref().ok_or_else(gone)?;
         for request in self.queued.drain(..) {
             to.send(request).map_err(|_| gone())?;
@@ -99,7 +99,7 @@ impl IoEngine for Offload {
                 Ok(result) => ended.push(result),
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(io::Error::other("the threads that do the I/O have ended"));
+                    return Err(io::Error::other("the I/O threads have ended"));
                 }
             }
             taken += 1;

@@ -57,10 +57,10 @@ impl Uring {
     fn ring(job: &Job, depth: u32) -> Result<IoUring> {
         build(job, depth).map_err(|error| {
             let hint = match error.raw_os_error() {
-                Some(libc::ENOSYS) => ": this kernel has none; take ioengine=libaio",
+                Some(libc::ENOSYS) => ": not supported by this kernel; use ioengine=libaio",
                 Some(libc::EPERM) => {
-                    ": forbidden here (kernel.io_uring_disabled, or a container's seccomp profile); \
-                     take ioengine=libaio"
+                    ": forbidden here (kernel.io_uring_disabled, or a container's seccomp profile); use \
+                     ioengine=libaio"
                 }
                 Some(libc::ENOMEM) => ": the locked-memory limit is too small (ulimit -l)",
                 _ => "",
@@ -138,7 +138,8 @@ impl Uring {
         if !self.files.stays_open() {
             if wanted == Some(true) {
                 notes.push(
-                    "registerfiles has no effect: files are closed and opened (openfiles, unlink_each_loop)"
+                    "registerfiles has no effect: files are closed and reopened (openfiles, \
+                     unlink_each_loop)"
                         .into(),
                 );
             }

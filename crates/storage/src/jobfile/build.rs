@@ -68,7 +68,7 @@ impl Builder {
             options.iter().partition(|given| given.name == "name");
         for given in names {
             self.notes.push(format!(
-                "{}: name has no effect in [global]: jobs are named by their sections",
+                "{}: name has no effect in [global]: section names name the jobs",
                 given.place
             ));
         }
@@ -96,7 +96,7 @@ impl Builder {
         given.extend(section.options.iter().map(pair));
         if device_of_name(&draft, &section.name) {
             self.notes.push(format!(
-                "{}: the job's name is a device, which is its target, as in fio",
+                "{}: the job name is a device, which becomes its target, as in fio",
                 section.place
             ));
             draft.job.targets.filenames = vec![section.name.clone().into()];
@@ -186,11 +186,8 @@ fn apply(draft: &mut Draft, given: &WrittenOption, own: bool, notes: &mut Vec<St
         return Err(wrong("a value is missing".into()));
     }
     if let Some(sign) = given.comment {
-        let text = format!(
-            "{}: {} is the value: what begins with {sign} is a comment, as in fio",
-            given.place,
-            shown()
-        );
+        let text =
+            format!("{}: {} is the value: text after {sign} is a comment, as in fio", given.place, shown());
         notes.push(text);
     }
     let value = Value::new(replaced.as_deref(), draft.thousand());

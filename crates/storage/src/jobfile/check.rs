@@ -24,7 +24,7 @@ pub(crate) fn draft(draft: &Draft) -> Result<()> {
 fn course(draft: &Draft) -> Result<()> {
     let course = &draft.job.course;
     if course.time_based && course.runtime.is_none() {
-        return refuse(draft, "time_based", "needs a runtime: without one, the job would never end");
+        return refuse(draft, "time_based", "needs a runtime: without it, the job would never end");
     }
     if course.wait_for.as_deref() == Some(draft.job.name.as_str()) {
         return refuse(draft, "wait_for", "a job cannot wait for itself");
@@ -65,7 +65,7 @@ fn reach(draft: &Draft) -> Result<()> {
         return Ok(());
     }
     let option = ["offset_increment", "offset", "size"].into_iter().find(|option| draft.has(option));
-    refuse(draft, option.unwrap_or("size"), "the region of the last worker lies behind what a file can have")
+    refuse(draft, option.unwrap_or("size"), "the last worker's region exceeds the maximum file size")
 }
 
 fn sizes(draft: &Draft) -> Result<()> {
@@ -76,66 +76,69 @@ fn sizes(draft: &Draft) -> Result<()> {
         && size < u64::from(least)
         && !replayed
     {
-        return refuse(draft, "size", format!("{size} bytes are less than an I/O, which is {least} bytes"));
+        return refuse(draft, "size", format!("{size} bytes are less than one I/O of {least} bytes"));
     }
     if let Some((_, largest)) = targets.file_size {
         if largest < u64::from(least) && !replayed {
             return refuse(
                 draft,
                 "filesize",
-                format!("{largest} bytes are less than an I/O, which is {least} bytes"),
+                format!("{largest} bytes are less than one I/O of {least} bytes"),
             );
         }
         if let Amount::Bytes(offset) = targets.offset
             && offset >= largest
         {
             let text =
-                format!("{offset} lies behind the end of the files, which have {largest} bytes (filesize)");
+                format!("{offset} is beyond the end of the files, which have {largest} bytes (filesize)");
             return refuse(draft, "offset", text);
         }
     }
     reach(draft)?;
     let files = u64::from(targets.files) * u64::from(draft.job.clones);
     if targets.files > 1 && files > MOST_FILES as u64 {
-        let text = format!(
-            "{files} files for all jobs of it are more than {MOST_FILES}, the most that are kept in mind"
-        );
+        let text = format!("{files} files for all of its workers exceed the maximum, {MOST_FILES}");
         return refuse(draft, "nrfiles", text);
     }
     if targets.offset == Amount::Percent(100.0) {
-        return refuse(draft, "offset", "100 % is the end: nothing is left behind it");
+        return refuse(draft, "offset", "100 % is the end: nothing follows it");
     }
     if let (Amount::Percent(offset), Some(Amount::Percent(size))) = (targets.offset, targets.size)
         && offset + size > 100.0
     {
-        let text = format!("{offset} % and a size of {size} % are more than there is");
+        let text = format!("{offset} % and a size of {size} % exceed 100 %");
         return refuse(draft, "offset", text);
     }
     if targets.create_only && !targets.allow_create {
-        return refuse(draft, "create_only", "contradicts allow_file_create=0");
+        return refuse(draft, "create_only", "conflicts with allow_file_create=0");
     }
     let maps = draft.job.engine.name == EngineName::Mmap;
     if maps && targets.open_files.is_some_and(|open| open < targets.files) {
-        return refuse(draft, "openfiles", "mmap maps all files before it begins: take another ioengine");
+        return refuse(draft, "openfiles", "mmap maps all files before it starts: use another ioengine");
     }
     if targets.unlink_each_loop && draft.job.has_several_passes() {
         if !draft.job.pattern.writes || draft.job.pattern.reads || replayed {
             return refuse(
                 draft,
                 "unlink_each_loop",
-                "needs a job that only writes: after the first loop, there is nothing to read any more",
+                "needs a job that only writes: after the first loop, nothing is left to read",
             );
         }
         if maps {
             return refuse(
                 draft,
                 "unlink_each_loop",
-                "mmap maps the files before it begins: take another ioengine",
+                "mmap maps the files before it starts: use another ioengine",
             );
         }
     }
     if targets.fill_device && targets.size.is_some_and(|size| matches!(size, Amount::Percent(_))) {
-        return refuse(draft, "fill_device", "fills what there is: a size in percent contradicts it");
+        return refuse(
+            draft,
+            "fill_device",
+            "fills all free space: it cannot be combined with a size in \
+                                             percent",
+        );
     }
     if draft.job.pattern.trim_then_write {
         let blocks = &draft.job.blocks.sizes;
@@ -143,7 +146,7 @@ fn sizes(draft: &Draft) -> Result<()> {
             return refuse(
                 draft,
                 "bs",
-                "with trimwrite, what is trimmed is written: both lengths must be the same",
+                "trimwrite writes each trimmed block: both block sizes must be equal",
             );
         }
     }
@@ -151,7 +154,7 @@ fn sizes(draft: &Draft) -> Result<()> {
         return refuse(
             draft,
             "random_generator",
-            "lfsr works with one length of I/O only: leave it out, or write one bs",
+            "lfsr needs a single block size: remove it, or give one bs",
         );
     }
     if draft.strided {
@@ -159,14 +162,10 @@ fn sizes(draft: &Draft) -> Result<()> {
             return refuse(draft, "zonemode", "strided needs a zonesize");
         }
         if draft.zones.range > 0 && draft.zones.range < u64::from(most) {
-            return refuse(
-                draft,
-                "zonerange",
-                format!("is smaller than an I/O, which is up to {most} bytes"),
-            );
+            return refuse(draft, "zonerange", format!("is smaller than an I/O of up to {most} bytes"));
         }
         if draft.zones.size < u64::from(most) {
-            return refuse(draft, "zonesize", format!("is smaller than an I/O, which is up to {most} bytes"));
+            return refuse(draft, "zonesize", format!("is smaller than an I/O of up to {most} bytes"));
         }
     }
     Ok(())
@@ -175,8 +174,8 @@ fn sizes(draft: &Draft) -> Result<()> {
 fn rates(draft: &Draft) -> Result<()> {
     let rate = &draft.job.rate;
     let pairs = [
-        ("rate_min", &rate.bytes_min, &rate.bytes, "bytes a second"),
-        ("rate_iops_min", &rate.iops_min, &rate.iops, "I/Os a second"),
+        ("rate_min", &rate.bytes_min, &rate.bytes, "bytes per second"),
+        ("rate_iops_min", &rate.iops_min, &rate.iops, "I/Os per second"),
     ];
     for (option, minimum, limit, unit) in pairs {
         for direction in Direction::ALL {
@@ -195,14 +194,14 @@ fn rates(draft: &Draft) -> Result<()> {
                 return refuse(
                     draft,
                     "rate_iops",
-                    format!("rate and rate_iops both limit {direction}s: write one of them"),
+                    format!("rate and rate_iops both limit {direction}s: give only one"),
                 );
             }
         }
     }
     let minima = rate.bytes_min.0.iter().chain(&rate.iops_min.0);
     if rate.cycle == 0 && minima.flatten().next().is_some() {
-        return refuse(draft, "rate_cycle", "0 is no time over which a minimum could be averaged");
+        return refuse(draft, "rate_cycle", "a minimum cannot be averaged over a time of 0");
     }
     Ok(())
 }
@@ -211,7 +210,7 @@ fn verify(draft: &Draft) -> Result<()> {
     let pattern = &draft.job.pattern;
     let Some(method) = draft.verify else { return Ok(()) };
     if pattern.trims && !pattern.writes {
-        return refuse(draft, "verify", "a job that trims only writes nothing that could be looked at");
+        return refuse(draft, "verify", "a job that only trims writes nothing to verify");
     }
     let options = &draft.verify_options;
     let course = &draft.job.course;
@@ -219,33 +218,30 @@ fn verify(draft: &Draft) -> Result<()> {
         return refuse(
             draft,
             "verify_only",
-            "contradicts time_based: what is looked at is what a whole pass wrote",
+            "conflicts with time_based: it verifies what a whole pass wrote",
         );
     }
     if options.only && !pattern.writes {
-        return refuse(
-            draft,
-            "verify_only",
-            "needs a pattern that writes: the one that the data was written with",
-        );
+        return refuse(draft, "verify_only", "needs a pattern that writes: the one that wrote the data");
     }
     if matches!(method, VerifyMethod::Pattern | VerifyMethod::PatternHeader) && options.pattern.is_none() {
         return refuse(draft, "verify", "needs verify_pattern");
     }
     if draft.job.buffers.pattern.is_some() && options.pattern.is_some() && draft.job.pattern.writes {
-        return refuse(draft, "verify_pattern", "contradicts buffer_pattern: both say what is written");
+        return refuse(draft, "verify_pattern", "conflicts with buffer_pattern: both set what is written");
     }
     let (least, _) = lengths(draft);
     let piece = options.interval.unwrap_or(least);
     if method != VerifyMethod::Pattern && options.offset >= piece {
-        return refuse(
-            draft,
-            "verify_offset",
-            format!("lies behind the end of a block, which has {piece} bytes"),
-        );
+        return refuse(draft, "verify_offset", format!("is beyond the end of a block of {piece} bytes"));
     }
     if options.state_load && draft.job.course.loops > 1 {
-        return refuse(draft, "verify_state_load", "contradicts loops: a state tells how far one pass came");
+        return refuse(
+            draft,
+            "verify_state_load",
+            "conflicts with loops: a state records the progress of \
+                                                   one pass",
+        );
     }
     Ok(())
 }
@@ -262,10 +258,10 @@ fn rest(draft: &Draft) -> Result<()> {
         return refuse(draft, "dedupe_global", "needs dedupe_mode=working_set");
     }
     if job.buffers.zero && job.buffers.pattern.is_some() {
-        return refuse(draft, "buffer_pattern", "contradicts zero_buffers");
+        return refuse(draft, "buffer_pattern", "conflicts with zero_buffers");
     }
     if job.sync.atomic && draft.has("buffered") && !job.sync.direct {
-        return refuse(draft, "atomic", "contradicts buffered=1: such writes go past the page cache");
+        return refuse(draft, "atomic", "conflicts with buffered=1: such writes bypass the page cache");
     }
     // A word of each wins in fio by its place; two that disagree in one section are a mistake.
     let said =
@@ -273,28 +269,24 @@ fn rest(draft: &Draft) -> Result<()> {
     if let (Some(direct), Some(buffered)) = (said("direct"), said("buffered"))
         && direct == buffered
     {
-        return refuse(draft, "buffered", format!("contradicts direct={direct}"));
+        return refuse(draft, "buffered", format!("conflicts with direct={direct}"));
     }
     if job.engine.sq_poll_cpu.is_some() && job.engine.register_files == Some(false) && job.engine.sq_poll {
-        return refuse(draft, "sqthread_poll", "contradicts registerfiles=0");
+        return refuse(draft, "sqthread_poll", "conflicts with registerfiles=0");
     }
     if draft.command_percentage.is_some() && draft.command_split.iter().any(|split| !split.is_empty()) {
-        return refuse(draft, "cmdprio_bssplit", "contradicts cmdprio_percentage: write one of them");
+        return refuse(draft, "cmdprio_bssplit", "conflicts with cmdprio_percentage: give only one");
     }
     if job.trims.percentage > 0.0 && !job.pattern.writes {
-        return refuse(draft, "trim_percentage", "trims what was written, and this job writes nothing");
+        return refuse(draft, "trim_percentage", "trims what was written, but this job writes nothing");
     }
     if job.latency.target.is_some() && job.rate.limits() {
-        return refuse(
-            draft,
-            "latency_target",
-            "contradicts a rate: the search for a depth needs the full speed",
-        );
+        return refuse(draft, "latency_target", "conflicts with a rate: the depth search needs full speed");
     }
     if !draft.replay.files.is_empty()
         && draft.job.logs.iolog.as_ref().is_some_and(|log| draft.replay.files.contains(log))
     {
-        return refuse(draft, "write_iolog", "is the trace that is being replayed: it would be overwritten");
+        return refuse(draft, "write_iolog", "is the trace being replayed: it would be overwritten");
     }
     Ok(())
 }
@@ -306,10 +298,10 @@ pub(crate) fn check_between_jobs(jobs: &[Job]) -> Result<()> {
         let refuse = |text: String| Err(Error::Input { place: job.place.clone(), problem: text });
         let named = jobs.iter().filter(|other| other.name == *name).count();
         if named > 1 {
-            return refuse(format!("wait_for={name}: {named} jobs have this name, and it must be one"));
+            return refuse(format!("wait_for={name}: {named} jobs have this name, but exactly one must"));
         }
         if !jobs.iter().take(index).any(|other| other.name == *name) {
-            return refuse(format!("wait_for={name}: no job of this name stands before job {:?}", job.name));
+            return refuse(format!("wait_for={name}: no job of this name precedes job {:?}", job.name));
         }
     }
     Ok(())

@@ -78,7 +78,7 @@ fn meaning(name: &str) -> Result<(Meaning, &'static str)> {
             let entry = known(first);
             let same = |other: &&str| entry.is_some_and(|(_, entry)| entry.is(other));
             if !others.iter().all(same) {
-                let text = format!("--{name} could be any of --{}: write more of it", begins.join(", --"));
+                let text = format!("--{name} is ambiguous; it could be --{}", begins.join(", --"));
                 return Err(wrong(text));
             }
             if let Some((known, entry)) = entry {
@@ -186,18 +186,18 @@ impl Line {
         jobs.notes.splice(0..0, notes);
         require_jobs(&jobs, &run.sections, run.files.first().map(PathBuf::as_path))?;
         if let (true, Some(note)) = (run.warnings_fatal, jobs.notes.first()) {
-            return Err(wrong(format!("{note} (and --warnings-fatal makes this an error)")));
+            return Err(wrong(format!("{note} (an error because of --warnings-fatal)")));
         }
         let workers: u64 = jobs.jobs.iter().map(|job| u64::from(job.clones)).sum();
         if let Some(most) = run.max_jobs.filter(|most| workers > u64::from(*most)) {
-            return Err(wrong(format!("there are {workers} workers, and --max-jobs allows {most}")));
+            return Err(wrong(format!("there are {workers} workers, but --max-jobs allows {most}")));
         }
         if run.read_only
             && let Some(job) = jobs.jobs.iter().find(|job| job.pattern.changes_data())
         {
             return Err(problem(
                 &job.place,
-                format!("job {:?} writes or trims, and --readonly forbids it", job.name),
+                format!("job {:?} writes or trims, which --readonly forbids", job.name),
             ));
         }
         Ok(ParsedCommandLine { jobs, run })
@@ -220,7 +220,7 @@ pub fn flags_help() -> String {
         };
         out.push_str(&format!("  --{name:<22} {}{support}\n", flag.help));
     }
-    out.push_str("\nAny option of a job can be written as --OPTION=VALUE; --cmdhelp lists them.\n");
+    out.push_str("\nAny job option can be given as --OPTION=VALUE; --cmdhelp lists them.\n");
     out
 }
 

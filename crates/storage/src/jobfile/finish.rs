@@ -46,7 +46,7 @@ fn engine_options(draft: &mut Draft, notes: &mut Vec<String>) -> Result<()> {
         }
         let engines = entry.engines.join(" and ");
         let text = format!(
-            "{option} is an option of {engines}, and the ioengine of job {:?} is {name}",
+            "{option} is an option of {engines}, but the ioengine of job {:?} is {name}",
             draft.job.name
         );
         if written.own {
@@ -151,7 +151,7 @@ fn pattern(draft: &mut Draft, notes: &mut Vec<String>) {
             draft,
             "blockalign",
             notes,
-            "with it, places can be drawn again before all were drawn (norandommap)",
+            "with it, offsets can repeat before all have been used (norandommap)",
         );
     }
 }
@@ -176,8 +176,7 @@ fn verify_interval(draft: &mut Draft, notes: &mut Vec<String>) {
         lengths.into_iter().fold(0, common_divisor)
     };
     if taken != asked {
-        let text =
-            format!("{asked} bytes do not divide the lengths of the I/Os: taken as {taken}, as in fio");
+        let text = format!("{asked} bytes do not divide the block sizes: {taken} is used, as in fio");
         note(draft, "verify_interval", notes, &text);
         draft.verify_options.interval = Some(taken);
     }
@@ -219,7 +218,7 @@ fn depth(draft: &mut Draft, notes: &mut Vec<String>) {
     ];
     for (option, value) in shortened {
         if let Some(value) = value.filter(|value| *value > depth) {
-            note(draft, option, notes, &format!("{value} is more than the depth, {depth}: taken as {depth}"));
+            note(draft, option, notes, &format!("{value} exceeds the depth: {depth} is used"));
         }
     }
     let within = |value: Option<u32>| value.map(|value| value.min(depth));
@@ -236,14 +235,14 @@ fn depth(draft: &mut Draft, notes: &mut Vec<String>) {
         && draft.verify_options.threads == 0
     {
         let engine = draft.job.engine.name.word();
-        note(draft, "iodepth", notes, &format!("{engine} does one I/O at a time, whatever the depth is"));
+        note(draft, "iodepth", notes, &format!("{engine} does one I/O at a time at any depth"));
     }
 }
 
 fn pauses(draft: &mut Draft, notes: &mut Vec<String>) {
     if draft.thinking.time > 0 {
         if draft.thinking.spin > draft.thinking.time {
-            note(draft, "thinktime_spin", notes, "longer than thinktime: all of the pause burns CPU");
+            note(draft, "thinktime_spin", notes, "longer than thinktime: the whole pause burns CPU");
             draft.thinking.spin = draft.thinking.time;
         }
         draft.job.thinking = Some(draft.thinking);
@@ -261,7 +260,7 @@ fn pauses(draft: &mut Draft, notes: &mut Vec<String>) {
                 draft,
                 "steadystate_duration",
                 notes,
-                "the window is longer than runtime: it is never full, and no steady state is found",
+                "the window is longer than runtime: it never fills, and no steady state is found",
             );
         }
         draft.job.steady = Some(draft.steady);
@@ -279,7 +278,7 @@ fn logs(draft: &mut Draft, notes: &mut Vec<String>) {
     }
     logs.epoch_clock = draft.epoch.then_some(draft.epoch_clock);
     if logs.histogram.is_some() && logs.histogram_window.is_none() {
-        note(draft, "write_hist_log", notes, "stays empty without log_hist_msec, as in fio");
+        note(draft, "write_hist_log", notes, "remains empty without log_hist_msec, as in fio");
     }
 }
 
@@ -318,7 +317,7 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
     without(
         "rw_sequencer",
         job.pattern.modifier.is_some(),
-        "has no effect without a number behind rw, as in rw=randread:8",
+        "has no effect without a number after rw, as in rw=randread:8",
     );
     without(
         "random_distribution",
@@ -336,12 +335,12 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
     without(
         "verify_backlog",
         job.verify.is_none() || job.pattern.writes,
-        "has no effect where nothing is written",
+        "has no effect if nothing is written",
     );
     without(
         "zero_buffers",
         job.verify.as_ref().is_none_or(|verify| verify.method == VerifyMethod::Null),
-        "has no effect with verify, as in fio: what a header vouches for follows from its seed",
+        "has no effect with verify, as in fio: verified data is generated from the header's seed",
     );
     without("latency_run", job.latency.target.is_some(), "has no effect without latency_target");
     without(
@@ -376,13 +375,13 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
     without(
         "bs",
         !all_given(&draft.splits) && !all_given(&draft.ranges),
-        "bssplit or bsrange goes before it, as in fio",
+        "bssplit or bsrange takes precedence, as in fio",
     );
-    without("bsrange", !all_given(&draft.splits), "bssplit goes before it, as in fio");
+    without("bsrange", !all_given(&draft.splits), "bssplit takes precedence, as in fio");
     without(
         "nrfiles",
         job.targets.filenames.is_empty(),
-        "has no effect with filename: there are as many files as it names",
+        "has no effect with filename, which sets the number of files",
     );
     without(
         "direct",
@@ -390,12 +389,7 @@ fn remarks(draft: &Draft, notes: &mut Vec<String>) {
         "has no effect with mmap: pages are always in the cache",
     );
     if job.targets.filenames.iter().any(|path| path.to_string_lossy().contains("$job")) {
-        note(
-            draft,
-            "filename",
-            notes,
-            "$jobname and the like are replaced in filename_format only: here they are letters",
-        );
+        note(draft, "filename", notes, "$jobname and similar variables are expanded only in filename_format");
     }
 }
 

@@ -34,7 +34,7 @@ fn list() -> String {
         out.push_str(&format!("{family}:\n"));
         for entry in *entries {
             let mark = match entry.effect {
-                Effect::Applied(_) if entry.own => " (Kelvin's own)",
+                Effect::Applied(_) if entry.own => " (Kelvin only)",
                 Effect::Applied(_) => "",
                 Effect::Ignored(..) => " (no effect)",
                 Effect::Refused(_) => " (not supported)",
@@ -43,7 +43,7 @@ fn list() -> String {
         }
         out.push('\n');
     }
-    out.push_str("words that stand for a number of this machine:\n");
+    out.push_str("variables for properties of this machine:\n");
     for (word, help) in RESERVED {
         out.push_str(&format!("  {word:<30} {help}\n"));
     }
@@ -53,7 +53,7 @@ fn list() -> String {
 fn page(entry: &OptionEntry) -> String {
     let mut out = format!("{}: {}\n", entry.name, entry.help);
     if !entry.aliases.is_empty() {
-        out.push_str(&format!("  also written:  {}\n", entry.aliases.join(", ")));
+        out.push_str(&format!("  aliases:       {}\n", entry.aliases.join(", ")));
     }
     if let Effect::Refused(reason) = entry.effect {
         out.push_str(&format!("  not supported: {reason}\n"));
@@ -70,7 +70,7 @@ fn page(entry: &OptionEntry) -> String {
         out.push_str(&format!("  no effect:     {reason}\n"));
     }
     if entry.own {
-        out.push_str("  Kelvin's own:  fio does not know it\n");
+        out.push_str("  Kelvin only:   fio does not have it\n");
     }
     if let ValueKind::Words(words) = entry.kind {
         for (word, help) in words {
@@ -89,7 +89,7 @@ fn engines() -> String {
             _ => out.push_str(&format!("  {:<12} {}\n", engine.word, engine.help)),
         }
     }
-    format!("engines:\n{out}not supported (--enghelp=ENGINE says why):\n  {}\n", missing.join(", "))
+    format!("engines:\n{out}not supported (--enghelp=ENGINE shows why):\n  {}\n", missing.join(", "))
 }
 
 fn engine_page(engine: &EngineEntry) -> String {
@@ -108,7 +108,7 @@ fn engine_page(engine: &EngineEntry) -> String {
     let own: Vec<&OptionEntry> =
         table::all_options().filter(|entry| entry.engines.contains(&carried.word())).collect();
     if own.is_empty() {
-        out.push_str("  it has no options of its own\n");
+        out.push_str("  it has no options\n");
     }
     for entry in own {
         out.push_str(&format!("  {:<20} {}\n", entry.name, entry.help));

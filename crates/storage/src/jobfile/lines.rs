@@ -73,12 +73,12 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
 fn decode(bytes: Vec<u8>, path: &Path) -> Result<String> {
     let place = |line| Location { file: Some(path.into()), line, column: 0 };
     if bytes.len() as u64 > LARGEST {
-        return Err(problem(&place(1), "is larger than 16 MiB, which no job file is"));
+        return Err(problem(&place(1), "is larger than 16 MiB, the maximum for a job file"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + before.split(|byte| *byte == b'\n').skip(1).count() as u32;
-        problem(&place(line), "is not text in UTF-8")
+        problem(&place(line), "is not UTF-8 text")
     })
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn sections(text: &str, path: Option<&Path>) -> Result<Vec<Section>> 
             return Err(problem(
                 &place,
                 format!(
-                    "{:?} stands before the first section: write [global] or a job's [name] above it",
+                    "{:?} precedes the first section: write [global] or a job's [name] above it",
                     line.trim()
                 ),
             ));
@@ -129,13 +129,13 @@ fn numbered<'a>(text: &'a str, path: Option<&'a Path>) -> impl Iterator<Item = (
 fn header(line: &str, place: &Location) -> Result<Option<String>> {
     let Some(inside) = line.trim_start().strip_prefix('[') else { return Ok(None) };
     let Some((name, behind)) = inside.split_once(']') else {
-        return Err(problem(place, "the section's name has no closing bracket"));
+        return Err(problem(place, "the section name has no closing bracket"));
     };
     let behind = behind.trim();
     if !behind.is_empty() && !behind.starts_with([';', '#']) {
         return Err(problem(
             place,
-            format!("{behind:?} stands behind the section's name: give it a line of its own"),
+            format!("{behind:?} follows the section name: put it on a separate line"),
         ));
     }
     let name = name.trim();
@@ -143,7 +143,7 @@ fn header(line: &str, place: &Location) -> Result<Option<String>> {
         return Err(problem(place, "the section has no name"));
     }
     if name.len() > LONGEST_NAME {
-        return Err(problem(place, format!("the section's name is longer than {LONGEST_NAME} bytes")));
+        return Err(problem(place, format!("the section name is longer than {LONGEST_NAME} bytes")));
     }
     Ok(Some(name.to_owned()))
 }
@@ -186,10 +186,10 @@ fn option_line(line: &str, place: &Location, into: &mut Vec<WrittenOption>, dept
 
 fn include(name: &str, place: &Location, into: &mut Vec<WrittenOption>, depth: usize) -> Result<()> {
     if name.is_empty() {
-        return Err(problem(place, "include names no file"));
+        return Err(problem(place, "include does not name a file"));
     }
     if depth >= DEPTH {
-        return Err(problem(place, format!("files include each other more than {DEPTH} deep")));
+        return Err(problem(place, format!("include files are nested more than {DEPTH} deep")));
     }
     let path = located(name, place);
     let unreadable = |cause: std::io::Error| problem(place, format!("include {name}: {cause}"));
@@ -203,7 +203,11 @@ fn include(name: &str, place: &Location, into: &mut Vec<WrittenOption>, depth: u
     let text = decode(bytes, &path)?;
     for (place, line) in numbered(&text, Some(&path)) {
         if line.trim_start().starts_with('[') {
-            return Err(problem(&place, "an included file has options only: sections stand in the job file"));
+            return Err(problem(
+                &place,
+                "an included file may contain only options: put sections in the \
+                                        job file",
+            ));
         }
         option_line(&line, &place, into, depth + 1)?;
     }
@@ -247,12 +251,12 @@ mod tests {
     #[test]
     fn what_is_no_section_is_refused() {
         for (text, wrong) in [
-            ("bs=4k\n[a]\n", "before the first section"),
+            ("bs=4k\n[a]\n", "the first section"),
             ("[a\n", "closing bracket"),
             ("[]\n", "no name"),
-            ("[a] b\n", "behind the section's name"),
+            ("[a] b\n", "follows the section name"),
             ("[a]\ninclude /nowhere\n", "/nowhere"),
-            ("[a]\ninclude \n", "no file"),
+            ("[a]\ninclude \n", "name a file"),
             ("[a]\ninclude /dev/zero\n", "regular file"),
             ("[a]\nfilename=${KELVIN_NOT_SET}\n", "KELVIN_NOT_SET"),
         ] {

@@ -17,7 +17,7 @@ pub(crate) fn numbers(text: &str) -> Result<Vec<u32>, String> {
             Some((first, last)) => {
                 let (first, last) = (read(first)?, read(last)?);
                 if first > last {
-                    return Err(format!("the range {part} ends before it begins"));
+                    return Err(format!("the range {part} ends before it starts"));
                 }
                 out.extend(first..=last);
             }

@@ -67,7 +67,7 @@ fn require_jobs(jobs: &Jobs, sections: &[String], path: Option<&Path>) -> Result
     let place =
         path.map_or_else(Location::default, |path| Location { file: Some(path.into()), line: 1, column: 0 });
     let text = if sections.is_empty() {
-        "there is no job: begin one with [name] in a file, or with --name=".to_owned()
+        "there is no job: start one with [name] in a file or with --name=".to_owned()
     } else {
         format!("there is no job named {}", sections.join(" or "))
     };

@@ -59,10 +59,9 @@ fn data_factor(suffix: &str, thousand: bool) -> Result<i128, String> {
         return Ok(1);
     }
     if lower == "z" {
-        return Err("zones are counted only with zonemode=zbd, which is not supported: write bytes".into());
+        return Err("zone counts need zonemode=zbd, which is not supported: give bytes".into());
     }
-    let unknown =
-        || format!("{suffix:?} is not a unit: write k, m, g, t or p, with b or ib behind it if you like");
+    let unknown = || format!("{suffix:?} is not a unit: use k, m, g, t or p, optionally followed by b or ib");
     let mut letters = lower.chars();
     let power = letters.next().and_then(|first| "kmgtp".find(first)).ok_or_else(unknown)? as u32 + 1;
     let base: i128 = match letters.as_str() {
@@ -82,7 +81,7 @@ fn time_factor(suffix: &str, alone: Unit) -> Result<i128, String> {
         "s" | "sec" => 1_000_000,
         "ms" | "msec" => 1_000,
         "us" | "usec" => 1,
-        _ => return Err(format!("{suffix:?} is not a unit of time: write d, h, m, s, ms or us")),
+        _ => return Err(format!("{suffix:?} is not a unit of time: use d, h, m, s, ms or us")),
     })
 }
 
@@ -137,19 +136,17 @@ fn number(text: &str, suffixes: Suffixes) -> Result<i128, String> {
     if rest.chars().all(|letter| letter.is_ascii_alphabetic()) {
         return value.checked_mul(suffixes.factor(rest)?).ok_or_else(|| too_large(text));
     }
-    Err(format!("{rest:?} behind the parentheses says nothing: put the whole expression into them"))
+    Err(format!("{rest:?} after the parentheses is not valid: put the whole expression in them"))
 }
 
 fn behind(digits: &str, rest: &str) -> String {
     if rest.starts_with('.') {
-        return format!(
-            "{digits} has a fraction, of which fio would read the whole part only: write it in a smaller unit"
-        );
+        return format!("{digits} has a fraction, which fio would ignore: write it in a smaller unit");
     }
     if rest.starts_with(|next: char| next.is_ascii_digit()) {
-        return format!("{digits} has more than one unit, of which fio would read neither: write it in one");
+        return format!("{digits} has more than one unit, which fio would not read: use a single unit");
     }
-    format!("{rest:?} behind the number says nothing")
+    format!("{rest:?} after the number is not valid")
 }
 
 /// A number and the unit right behind it, and what follows.
@@ -169,7 +166,7 @@ fn literal(text: &str, suffixes: Suffixes) -> Result<(i128, &str), String> {
         }
         (text[..end].parse(), &text[end..])
     };
-    let value = value.map_err(|_| format!("{text:?} is not a number that can be counted with"))?;
+    let value = value.map_err(|_| format!("{text:?} is not a usable number"))?;
     let end = rest.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(rest.len());
     let (suffix, rest) = rest.split_at(end);
     let factor = suffixes.factor(suffix)?;
@@ -246,7 +243,7 @@ impl Expression<'_> {
         }
         let exponent = self.deeper(Self::signed)?;
         let exponent =
-            u32::try_from(exponent).map_err(|_| format!("{exponent} cannot be an exponent here"))?;
+            u32::try_from(exponent).map_err(|_| format!("{exponent} is not allowed as an exponent here"))?;
         base.checked_pow(exponent).ok_or_else(overflow)
     }
 

@@ -174,38 +174,43 @@ const DEBUG: &[&str] = &[
     "sprandom",
 ];
 
-const REMOTE: &str = "start Kelvin on the other machine itself";
+const REMOTE: &str = "start Kelvin on the other machine";
 const TRIGGER: &str = "end the run with a signal: SIGINT keeps the results";
 
 /// All flags.
 pub(crate) const FLAGS: &[Flag] = &[
-    sets("output", Takes::Value, "the file for the result", |run, value| {
+    sets("output", Takes::Value, "file to write the results to", |run, value| {
         run.output = Some(value.into());
         Ok(())
     }),
-    sets("output-format", Takes::Value, "normal, terse, json, json+; several with commas", |run, value| {
-        let formats = value.split(',').map(|word| match word.trim() {
-            "normal" => Ok(OutputFormat::Normal),
-            "terse" | "minimal" | "csv" => Ok(OutputFormat::Terse),
-            "json" => Ok(OutputFormat::Json),
-            "json+" => Ok(OutputFormat::JsonPlus),
-            word => {
-                let guess = guess::question(word, ["normal", "terse", "json", "json+"].into_iter());
-                Err(format!("{word:?} is no format: write normal, terse, json or json+{guess}"))
+    sets(
+        "output-format",
+        Takes::Value,
+        "normal, terse, json, json+; separate several with commas",
+        |run, value| {
+            let formats = value.split(',').map(|word| match word.trim() {
+                "normal" => Ok(OutputFormat::Normal),
+                "terse" | "minimal" | "csv" => Ok(OutputFormat::Terse),
+                "json" => Ok(OutputFormat::Json),
+                "json+" => Ok(OutputFormat::JsonPlus),
+                word => {
+                    let guess = guess::question(word, ["normal", "terse", "json", "json+"].into_iter());
+                    Err(format!("{word:?} is not a format: use normal, terse, json or json+{guess}"))
+                }
+            });
+            let formats: Vec<OutputFormat> = formats.collect::<Result<_, _>>()?;
+            run.formats.clear();
+            for format in formats {
+                add(run, format);
             }
-        });
-        let formats: Vec<OutputFormat> = formats.collect::<Result<_, _>>()?;
-        run.formats.clear();
-        for format in formats {
-            add(run, format);
-        }
-        Ok(())
-    }),
-    sets("minimal", Takes::Nothing, "as --output-format=terse", |run, _| {
+            Ok(())
+        },
+    ),
+    sets("minimal", Takes::Nothing, "same as --output-format=terse", |run, _| {
         run.formats = vec![OutputFormat::Terse];
         Ok(())
     }),
-    sets("append-terse", Takes::Nothing, "the terse form behind the others", |run, _| {
+    sets("append-terse", Takes::Nothing, "append terse output to the others", |run, _| {
         if run.formats.is_empty() {
             run.formats.push(OutputFormat::Normal);
         }
@@ -216,36 +221,36 @@ pub(crate) const FLAGS: &[Flag] = &[
         run.terse_version = whole(value, 2, 5)? as u8;
         Ok(())
     }),
-    sets("eta", Takes::Value, "auto, always or never: the status line", |run, value| {
+    sets("eta", Takes::Value, "when to show the status line: auto, always or never", |run, value| {
         run.eta = match value {
             "auto" => EtaFlag::Auto,
             "always" => EtaFlag::Always,
             "never" => EtaFlag::Never,
-            _ => return Err("write auto, always or never".into()),
+            _ => return Err("use auto, always or never".into()),
         };
         Ok(())
     }),
-    sets("eta-interval", Takes::Value, "how often it is drawn, at least 250ms", |run, value| {
+    sets("eta-interval", Takes::Value, "interval between status updates, at least 250ms", |run, value| {
         run.eta_interval = nanos(value, Unit::Seconds)?;
         if run.eta_interval < 250_000_000 { Err("must be at least 250ms".into()) } else { Ok(()) }
     }),
-    sets("eta-newline", Takes::Value, "how often it begins a new line", |run, value| {
+    sets("eta-newline", Takes::Value, "interval between new status lines", |run, value| {
         run.eta_newline = Some(nanos(value, Unit::Seconds)?).filter(|time| *time > 0);
         Ok(())
     }),
-    sets("status-interval", Takes::Value, "how often the result so far is written", |run, value| {
+    sets("status-interval", Takes::Value, "interval between reports of the results so far", |run, value| {
         run.status_interval = Some(nanos(value, Unit::Seconds)?).filter(|time| *time > 0);
         Ok(())
     }),
-    sets("section", Takes::Value, "take this job of the file; several times for several", |run, value| {
+    sets("section", Takes::Value, "run only this job of the file; may be repeated", |run, value| {
         run.sections.push(value.to_owned());
         Ok(())
     }),
-    sets("showcmd", Takes::Nothing, "write the jobs as a command line", |run, _| {
+    sets("showcmd", Takes::Nothing, "print the jobs as a command line", |run, _| {
         run.show_command = true;
         Ok(())
     }),
-    sets("parse-only", Takes::Nothing, "read the jobs and do nothing", |run, _| {
+    sets("parse-only", Takes::Nothing, "parse the jobs and exit", |run, _| {
         run.parse_only = true;
         Ok(())
     }),
@@ -253,49 +258,49 @@ pub(crate) const FLAGS: &[Flag] = &[
         run.read_only = true;
         Ok(())
     }),
-    sets("warnings-fatal", Takes::Nothing, "what there is to note is an error", |run, _| {
+    sets("warnings-fatal", Takes::Nothing, "treat warnings as errors", |run, _| {
         run.warnings_fatal = true;
         Ok(())
     }),
-    sets("max-jobs", Takes::Value, "no more workers than this", |run, value| {
+    sets("max-jobs", Takes::Value, "maximum number of workers", |run, value| {
         run.max_jobs = Some(whole(value, 1, 65_536)? as u32);
         Ok(())
     }),
-    sets("inflate-log", Takes::Value, "write the text of a compressed log (.fz)", |run, value| {
+    sets("inflate-log", Takes::Value, "print a compressed log (.fz) as text", |run, value| {
         run.asked = Some(InfoRequest::InflateLog(value.into()));
         Ok(())
     }),
-    sets("help", Takes::Nothing, "this page", |run, _| {
+    sets("help", Takes::Nothing, "show this help", |run, _| {
         run.asked = Some(InfoRequest::Help);
         Ok(())
     }),
-    sets("version", Takes::Nothing, "the version", |run, _| {
+    sets("version", Takes::Nothing, "show the version", |run, _| {
         run.asked = Some(InfoRequest::Version);
         Ok(())
     }),
-    sets("cmdhelp", Takes::Maybe, "help for an option, or for all", |run, value| {
+    sets("cmdhelp", Takes::Maybe, "help for one option or all", |run, value| {
         run.asked = Some(InfoRequest::CommandHelp(named(value)));
         Ok(())
     }),
-    sets("enghelp", Takes::Maybe, "help for an engine, or for all: ENGINE[,OPTION]", |run, value| {
+    sets("enghelp", Takes::Maybe, "help for one engine or all: ENGINE[,OPTION]", |run, value| {
         run.asked = Some(InfoRequest::EngineHelp(named(value)));
         Ok(())
     }),
     Flag {
         name: "alloc-size",
         takes: Takes::Value,
-        help: "memory that fio shares between processes",
+        help: "size of fio's shared memory pool",
         does: Does::Ignored("workers are threads and share all memory"),
     },
     sets(
         "debug",
         Takes::Value,
-        "random: the seeds of the workers; fio's other words say nothing here",
+        "random shows the seeds of the workers; fio's other values have no effect",
         |run, value| {
             for word in value.split(',').map(str::trim) {
                 if !DEBUG.contains(&word) {
                     let guess = guess::question(word, DEBUG.iter().copied());
-                    return Err(format!("{word:?} is nothing that fio traces{guess}"));
+                    return Err(format!("{word:?} is not one of fio's debug values{guess}"));
                 }
                 run.debug_random |= matches!(word, "random" | "all");
             }
@@ -305,44 +310,34 @@ pub(crate) const FLAGS: &[Flag] = &[
     sets(
         "bandwidth-log",
         Takes::Nothing,
-        "write agg-read_bw.log, agg-write_bw.log and agg-trim_bw.log: all jobs together",
+        "write agg-read_bw.log, agg-write_bw.log and agg-trim_bw.log for all jobs together",
         |run, _| {
             run.bandwidth_log = true;
             Ok(())
         },
     ),
-    sets("aux-path", Takes::Value, "the directory of verify's states and dumps", |run, value| {
+    sets("aux-path", Takes::Value, "directory for verify states and dumps", |run, value| {
         run.aux_directory = Some(value.into());
         Ok(())
     }),
-    refused("latency-log", Takes::Nothing, "logs of times", "write write_lat_log=… in the jobs"),
-    refused("merge-blktrace-only", Takes::Nothing, "put traces into one", "merge traces with blkparse"),
+    refused("latency-log", Takes::Nothing, "latency logs", "use write_lat_log=… in the jobs"),
+    refused("merge-blktrace-only", Takes::Nothing, "merge traces into one", "merge traces with blkparse"),
     refused(
         "crctest",
         Takes::Maybe,
-        "how fast checksums are",
-        "kelvin vioperf and verify= tell what checksums cost",
+        "measure checksum speed",
+        "kelvin vioperf and verify= show the cost of checksums",
     ),
-    refused(
-        "cpuclock-test",
-        Takes::Nothing,
-        "test the processor's counter",
-        "Kelvin checks its clock itself",
-    ),
-    refused(
-        "idle-prof",
-        Takes::Value,
-        "how idle the processors are",
-        "Kelvin samples the host while it measures",
-    ),
-    refused("server", Takes::Maybe, "wait for jobs of clients", REMOTE),
-    refused("client", Takes::Value, "send jobs to servers", REMOTE),
-    refused("remote-config", Takes::Value, "a job file of the server", REMOTE),
-    refused("daemonize", Takes::Value, "go to the background", "use systemd-run or nohup"),
+    refused("cpuclock-test", Takes::Nothing, "test the CPU clock", "Kelvin checks its clock automatically"),
+    refused("idle-prof", Takes::Value, "measure CPU idleness", "Kelvin samples the host during runs"),
+    refused("server", Takes::Maybe, "run as a server for clients", REMOTE),
+    refused("client", Takes::Value, "send jobs to a server", REMOTE),
+    refused("remote-config", Takes::Value, "job file on the server", REMOTE),
+    refused("daemonize", Takes::Value, "run in the background", "use systemd-run or nohup"),
     refused("trigger-file", Takes::Value, "run a command when a file appears", TRIGGER),
-    refused("trigger-timeout", Takes::Value, "run a command after a time", TRIGGER),
-    refused("trigger", Takes::Value, "that command", TRIGGER),
-    refused("trigger-remote", Takes::Value, "that command on another machine", TRIGGER),
+    refused("trigger-timeout", Takes::Value, "run a command after a timeout", TRIGGER),
+    refused("trigger", Takes::Value, "the trigger command", TRIGGER),
+    refused("trigger-remote", Takes::Value, "the trigger command on the remote machine", TRIGGER),
 ];
 
 fn add(run: &mut RunFlags, format: OutputFormat) {
@@ -360,6 +355,6 @@ fn whole(text: &str, least: i128, most: i128) -> Result<i128, String> {
     if (least..=most).contains(&value) {
         Ok(value)
     } else {
-        Err(format!("must be within {least} and {most}"))
+        Err(format!("must be between {least} and {most}"))
     }
 }

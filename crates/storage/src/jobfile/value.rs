@@ -56,7 +56,7 @@ impl<'a> Value<'a> {
         match self.text()? {
             "0" => Ok(false),
             "1" => Ok(true),
-            _ => Err("write 1 for yes or 0 for no".into()),
+            _ => Err("use 1 for yes or 0 for no".into()),
         }
     }
 
@@ -82,7 +82,7 @@ impl<'a> Value<'a> {
         let lower = text.to_ascii_lowercase();
         if !self.thousand && lower.ends_with("ib") && lower.len() > 2 && !lower.starts_with("0x") {
             self.remark(format!(
-                "{text} is a power of ten, as fio reads it with kb_base=1024: write {} for the power of two",
+                "{text} is a power of ten, as in fio with kb_base=1024: use {} for the power of two",
                 &text[..text.len() - 2]
             ));
         }
@@ -181,7 +181,7 @@ impl<'a> Value<'a> {
         let parts: Vec<&str> = self.text()?.split(',').map(str::trim).collect();
         let extra = parts.get(3..).unwrap_or_default();
         if extra.len() > 1 || extra.iter().any(|part| !part.is_empty()) {
-            return Err("at most three values can be given, for reads, writes and trims".into());
+            return Err("at most three values are allowed: for reads, writes and trims".into());
         }
         if parts.iter().all(|part| part.is_empty()) {
             return Err("a value is missing".into());
@@ -223,7 +223,14 @@ pub(crate) fn decimal(text: &str) -> Result<f64, String> {
 /// 0 to 100.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = if text.starts_with('(') { number::whole(text, false)? as f64 } else { decimal(text)? };
-    if (0.0..=100.0).contains(&number) { Ok(number) } else { Err(format!("{text} % is not within 0 to 100")) }
+    if (0.0..=100.0).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!(
+            "{text} % is not between 0 and \
+                                                                          100"
+        ))
+    }
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ pub(crate) fn environment(text: &str) -> Result<String, String> {
         let end = inside.find('}').ok_or("\"${\" has no closing brace")?;
         let name = &inside[..end];
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(format!("${{{name}}} names no variable of the environment"));
+            return Err(format!("${{{name}}} does not name an environment variable"));
         }
         let value = std::env::var(name)
-            .map_err(|_| format!("the environment has no variable {name}: set it, or write its value"))?;
+            .map_err(|_| format!("the environment variable {name} is not set: set it, or write its value"))?;
         out.push_str(&value);
         rest = &inside[end + 1..];
     }
@@ -27,9 +27,9 @@ pub(crate) fn environment(text: &str) -> Result<String, String> {
 
 /// The words that stand for a number of this machine, and what they mean.
 pub(crate) const RESERVED: [(&str, &str); 3] = [
-    ("$pagesize", "bytes of a page of memory"),
+    ("$pagesize", "memory page size in bytes"),
     ("$mb_memory", "memory of this machine, in MiB"),
-    ("$ncpus", "processors that are online"),
+    ("$ncpus", "CPUs that are online"),
 ];
 
 /// Puts numbers in the place of `$pagesize`, `$mb_memory` and `$ncpus`, and calculates what comes of it (`4*$ncpus`),

@@ -28,7 +28,7 @@ pub(crate) fn invalidate(target: &Target) -> Option<String> {
         Err(cause) => cause,
     };
     let path = target.path.display();
-    Some(format!("{path}: what the page cache holds of it could not be dropped (invalidate=1): {cause}"))
+    Some(format!("{path}: its pages could not be dropped from the page cache (invalidate=1): {cause}"))
 }
 
 /// `BLKFLSBUF`: writes back and drops what the kernel holds of a block device.

@@ -30,7 +30,7 @@ pub(crate) type ProgressReport<'a> = &'a (dyn Fn(u32, &str, u64, u64) + Sync);
 pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressReport<'_>) -> Result<()> {
     for directory in &plan.directories {
         fs::create_dir_all(directory)
-            .map_err(Error::system(format!("cannot make {}", directory.display())))?;
+            .map_err(Error::system(format!("cannot create {}", directory.display())))?;
     }
     let total = plan.makings.iter().flat_map(|making| &making.steps).map(|step| step.bytes()).sum();
     let progress = Progress { done: Mutex::new(0), total, report };
@@ -128,7 +128,7 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
     // What was only reserved or emptied is nothing that the medium has to have first, as with fio.
     let has_data = |step: &LayoutStep| step.bytes() > 0 || matches!(step, LayoutStep::UntilFull { .. });
     if making.fsync && making.steps.iter().any(has_data) {
-        file.sync_all().map_err(|cause| failed("bring to the medium", cause))?;
+        file.sync_all().map_err(|cause| failed("sync", cause))?;
         // What was just written is not to be read from memory.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
     }

@@ -130,7 +130,7 @@ impl Planner<'_> {
         if let Some(missing) = job.targets.directories.iter().find(|directory| !directory.is_dir()) {
             return Err(Error::refused(
                 &job.name,
-                format!("directory={} does not exist: make it or correct the name", missing.display()),
+                format!("directory={} does not exist: create it or correct the name", missing.display()),
             ));
         }
         let mut random = Random::part(who.seed, FILE_SIZES, 0);
@@ -155,7 +155,7 @@ impl Planner<'_> {
             return Err(Error::refused(
                 &job.name,
                 format!(
-                    "its smallest block of {} does not fit into the {} that it has to work on",
+                    "its smallest block of {} does not fit in its region of {}",
                     bytes(block),
                     bytes(all)
                 ),
@@ -193,13 +193,13 @@ impl Planner<'_> {
             |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
         let key = self.look(job, name)?;
         let diskless = job.engine.name == EngineName::Null;
-        let Some(known) = self.known.get(&key) else { return Err(refused("it is not known".into())) };
+        let Some(known) = self.known.get(&key) else { return Err(refused("it is unknown".into())) };
         let found = ExistingTarget { kind: known.kind, size: known.size, capacity: known.capacity };
         let region = match (end, known.kind, known.size) {
             (None, ..) => size::region(job, who.clone, place, found, random).map_err(refused)?,
             (Some(end), TargetKind::Block, Some(size)) if end > size => {
                 return Err(refused(format!(
-                    "the trace reaches up to {}, and the device has {}: give replay_scale= or another device",
+                    "the trace extends to {}, but the device has {}: give replay_scale= or another device",
                     bytes(end),
                     bytes(size)
                 )));
@@ -232,7 +232,7 @@ impl Planner<'_> {
             Ok(facts) => Some(facts),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(cause) => {
-                return Err(Error::System { what: format!("cannot look at {}", path.display()), cause });
+                return Err(Error::System { what: format!("cannot inspect {}", path.display()), cause });
             }
         };
         let parent = match path.parent() {
@@ -273,10 +273,10 @@ impl Planner<'_> {
         }
         if kind.is_block_device() {
             let name = named(self.tree, &number(facts.rdev()))
-                .ok_or("the kernel knows no block device of this number")?;
-            let size = device::size(self.tree, &name).ok_or("the kernel does not say how large it is")?;
+                .ok_or("the kernel has no block device with this number")?;
+            let size = device::size(self.tree, &name).ok_or("the kernel does not report its size")?;
             if size == 0 {
-                return Err("the device has no size: no medium is in it, or nothing is attached to it".into());
+                return Err("the device has size 0: it has no medium, or nothing is attached to it".into());
             }
             return Ok(known(TargetKind::Block, Some(size), Some(name)));
         }
@@ -295,13 +295,14 @@ impl Planner<'_> {
     ) -> std::result::Result<Known, String> {
         let diskless = job.engine.name == EngineName::Null;
         if !diskless && !job.targets.allow_create {
-            return Err("it does not exist, and allow_file_create=0 says that it must".into());
+            return Err("it does not exist, but allow_file_create=0 requires it".into());
         }
         let mut there = parent;
         if !diskless && !parent.is_dir() {
             if !name.made {
                 return Err(format!(
-                    "its directory {} does not exist: make it or correct the name (fio would make it, also for a slip of the pen)",
+                    "its directory {} does not exist: create it or correct the name (fio would create it \
+                     even for a typo)",
                     parent.display()
                 ));
             }
@@ -340,7 +341,7 @@ impl Planner<'_> {
             // It looks at what is there: nothing is made for it, and nothing emptied.
             known.needed = true;
             let problem =
-                format!("{} does not exist: with verify_only, nothing is written", name.path.display());
+                format!("{} does not exist, and verify_only does not write it", name.path.display());
             return if known.there { Ok(()) } else { Err(Error::refused(&job.name, problem)) };
         }
         known.there = true;
@@ -361,7 +362,7 @@ impl Planner<'_> {
                 return Err(Error::refused(
                     &job.name,
                     format!(
-                        "{} has {} and would have to be laid out up to {}, which --readonly forbids",
+                        "{} has {} and would have to be laid out to {}, which --readonly forbids",
                         name.path.display(),
                         bytes(size),
                         bytes(end)

@@ -48,9 +48,9 @@ pub(super) fn region(
     };
     let begin = begin(job, clone, found, if size > 0 { size } else { share }, block)?;
     let behind = |size: u64| {
-        size.checked_sub(begin).filter(|rest| *rest > 0).ok_or_else(|| {
-            format!("offset={} lies at or behind its end: it has {}", bytes(begin), bytes(size))
-        })
+        size.checked_sub(begin)
+            .filter(|rest| *rest > 0)
+            .ok_or_else(|| format!("offset={} is at or beyond its end: it has {}", bytes(begin), bytes(size)))
     };
     let whole = whole_file(targets.file_size, size, block, random);
     let length = match (targets.fills(), whole) {
@@ -68,7 +68,7 @@ pub(super) fn region(
             if part == whole { part } else { part - part % block }
         }
         Some(Amount::Zones(_)) => {
-            return Err("sizes in zones are of zoned devices, which are not supported".into());
+            return Err("sizes in zones need zoned devices, which are not supported".into());
         }
         _ => length,
     };
@@ -92,11 +92,11 @@ fn whole_file(range: Option<(u64, u64)>, size: u64, block: u64, random: &mut Ran
 
 fn unsized_problem(size: Option<Amount>, kind: TargetKind) -> String {
     let problem = match kind {
-        TargetKind::File => "it does not exist or is empty: say how large it is to be with size=",
-        _ => "its size is not known: give size=",
+        TargetKind::File => "it does not exist or is empty: give its size with size=",
+        _ => "its size is unknown: give size=",
     };
     match size {
-        Some(Amount::Percent(_)) => format!("size= in percent is of what is there, and {problem}"),
+        Some(Amount::Percent(_)) => format!("size= in percent needs an existing size, but {problem}"),
         _ => problem.to_owned(),
     }
 }
@@ -120,20 +120,20 @@ fn begin(
     if targets.append && found.kind == TargetKind::File {
         return Ok(found.size.unwrap_or(0));
     }
-    let zones = || "offsets in zones are of zoned devices, which are not supported".to_owned();
+    let zones = || "offsets in zones need zoned devices, which are not supported".to_owned();
     let offset = targets.offset.of(whole).ok_or_else(zones)?;
     let increment = targets.offset_increment.of(whole).ok_or_else(zones)?;
     let begin = increment
         .checked_mul(u64::from(clone))
         .and_then(|far| far.checked_add(offset))
-        .ok_or("offset_increment= leads beyond every size")?;
+        .ok_or("offset_increment= exceeds every size")?;
     let is_percent = |amount| matches!(amount, Amount::Percent(percent) if percent > 0.0);
     if !is_percent(targets.offset) && !is_percent(targets.offset_increment) {
         return Ok(begin);
     }
     // Only an offset that was calculated is brought to a boundary, upwards.
     let align = if targets.offset_align > 0 { targets.offset_align } else { block };
-    begin.checked_next_multiple_of(align).ok_or_else(|| "offset_align= leads beyond every size".into())
+    begin.checked_next_multiple_of(align).ok_or_else(|| "offset_align= exceeds every size".into())
 }
 
 #[cfg(test)]

@@ -59,7 +59,8 @@ pub(crate) fn check(plan: &LayoutPlan) -> Result<()> {
     Err(Error::refused(
         &need.job,
         format!(
-            "laying out {}{others} takes {} more than is there, and the filesystem has {} free: give a smaller size= or make room",
+            "laying out {}{others} needs {} more space, but the filesystem has {} free: give a smaller \
+             size= or free space",
             need.first.display(),
             bytes(need.bytes),
             bytes(need.free)

@@ -34,10 +34,10 @@ impl LogFile {
     pub(super) fn create(&mut self) -> Result<()> {
         if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent)
-                .map_err(Error::system(format!("cannot make the directory {}", parent.display())))?;
+                .map_err(Error::system(format!("cannot create the directory {}", parent.display())))?;
         }
         let file = File::create(&self.path)
-            .map_err(Error::system(format!("cannot make the log {}", self.path.display())))?;
+            .map_err(Error::system(format!("cannot create the log {}", self.path.display())))?;
         self.sink = Some(if self.compressed {
             Sink::Compressed(ZlibEncoder::new(file, Compression::default()))
         } else {
@@ -86,5 +86,5 @@ pub(super) fn join(path: &Path, parts: &[PathBuf]) -> Result<()> {
         }
         Ok(())
     };
-    joined().map_err(Error::system(format!("cannot make one log of its workers', {}", path.display())))
+    joined().map_err(Error::system(format!("cannot combine the logs of its workers into {}", path.display())))
 }

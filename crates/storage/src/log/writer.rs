@@ -110,7 +110,8 @@ fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
             return Err(Error::refused(
                 &job.name,
                 format!(
-                    "log times by clock {other}: take 0 (realtime), 1 (monotonic), 4 (raw) or 7 (boottime)"
+                    "clock {other} is not supported for log times: use 0 (realtime), 1 (monotonic), 4 \
+                     (raw) or 7 (boottime)"
                 ),
             ));
         }
@@ -145,8 +146,8 @@ impl LogWriter {
             if job.logs.compressed && (job.logs.issue_time || job.logs.value == LogValue::Both) {
                 return Err(Error::refused(
                     &job.name,
-                    "compressed logs (log_store_compressed) have no place for log_issue_time, nor for a maximum beside \
-                     the mean: leave one of them out",
+                    "compressed logs (log_store_compressed) cannot hold log_issue_time or a maximum in \
+                     addition to the mean: remove one of them",
                 ));
             }
             for _ in 0..job.clones {
@@ -200,7 +201,7 @@ impl LogWriter {
     /// Writes what a worker handed over.
     pub fn chunk(&mut self, worker: u32, chunk: &Chunk) -> Result<()> {
         let Some(worker_logs) = self.workers.get(worker as usize) else {
-            return Err(Error::Disagreement(format!("a log of worker {worker}, of whom nothing is known")));
+            return Err(Error::Disagreement(format!("a log of worker {worker}, which is unknown")));
         };
         for own in &worker_logs.rows {
             self.rows.clear();
@@ -239,7 +240,7 @@ impl LogWriter {
             let late = sum.summed.late();
             if late > 0 {
                 notes.push(format!(
-                    "{} lacks {late} I/Os that were told after their window was written",
+                    "{} lacks {late} I/Os that were reported after their window was written",
                     sum.path.display()
                 ));
             }

@@ -121,7 +121,10 @@ impl Format {
                 "json+" => Ok(Self::JsonPlus),
                 other => Err(Error::Input {
                     place: place.clone(),
-                    problem: format!("no output format {other:?}: take normal, terse, json or json+"),
+                    problem: format!(
+                        "there is no output format {other:?}: use normal, terse, json or \
+                                      json+"
+                    ),
                 }),
             })
             .collect()

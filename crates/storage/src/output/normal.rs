@@ -336,7 +336,7 @@ fn added(text: &mut String, entry: &ResultEntry<'_>) {
     let several = entry.workers.iter().any(|worker| worker.targets.len() > 1);
     let _ = writeln!(
         text,
-        "  kelvin depth : {} under way in the mean of {asked} asked for (I/Os a second x mean time)",
+        "  kelvin depth : {} in flight on average of {asked} requested (IOPS x mean latency)",
         depth(entry.effective_depth())
     );
     if several {
@@ -345,7 +345,7 @@ fn added(text: &mut String, entry: &ResultEntry<'_>) {
             let _ = writeln!(text, "  kelvin by device, {all} targets:");
             entry.devices()
         } else {
-            let _ = writeln!(text, "  kelvin by target, {asked} asked for over {all} together:");
+            let _ = writeln!(text, "  kelvin by target, {asked} requested over {all} in total:");
             entry.targets()
         };
         for line in lines {

@@ -19,7 +19,7 @@ pub fn terse(outcome: &JobsOutcome, options: &OutputOptions) -> Result<String> {
     if !(2..=5).contains(&version) {
         return Err(Error::Input {
             place: Location::default(),
-            problem: format!("no terse version {version}: take 2, 3, 4 or 5"),
+            problem: format!("there is no terse version {version}: use 2, 3, 4 or 5"),
         });
     }
     let mut text = String::new();

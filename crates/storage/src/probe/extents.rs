@@ -125,7 +125,7 @@ pub(crate) fn walk(
             return Ok(range.end);
         }
         if at == before {
-            return Err(io::Error::other("the filesystem's extents do not go on"));
+            return Err(io::Error::other("the filesystem's extent list does not advance"));
         }
     }
     Ok(range.end)
@@ -172,7 +172,7 @@ fn by_seeking(file: &File, begin: u64, end: u64, until: Instant) -> io::Result<C
         if at < end {
             let hole = rustix::fs::seek(file, SeekFrom::Hole(at))?.clamp(at, end);
             if hole == at {
-                return Err(io::Error::other("the filesystem's holes do not go on"));
+                return Err(io::Error::other("the filesystem's hole list does not advance"));
             }
             found.extents += 1;
             at = hole;

@@ -62,7 +62,7 @@ pub fn facts_before_run(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> StorageF
         paths.len()
     };
     if places.len() < all {
-        facts.unseen.push(format!("{} of {all} files were looked at", places.len()));
+        facts.unseen.push(format!("{} of {all} files were examined", places.len()));
     }
     facts.targets = vec![TargetFacts::default(); places.len()];
     for (job, workers) in jobs.jobs.iter().zip(&planned) {

@@ -59,7 +59,7 @@ pub(crate) fn probe_targets(
     let mounts = mounts::read_mounts(tree);
     for target in targets.iter_mut() {
         if Instant::now() > until {
-            unseen.push(format!("{}: no time was left to look at it", target.path.display()));
+            unseen.push(format!("{}: no time was left to examine it", target.path.display()));
             continue;
         }
         one(tree, &mounts, target, until, unseen);
@@ -136,7 +136,10 @@ fn one(
     match extents::coverage(&file, target.region, sync, until) {
         Ok(found) => target.coverage = Some(with_dirty(found, target.cached)),
         Err(error) => {
-            unseen.push(format!("{}: which blocks are stored is not told: {error}", target.path.display()));
+            unseen.push(format!(
+                "{}: the filesystem does not report which blocks are stored: {error}",
+                target.path.display()
+            ));
         }
     }
 }

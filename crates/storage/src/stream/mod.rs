@@ -187,7 +187,7 @@ fn too_small(job: &Job, targets: &[Target]) -> Error {
     Error::refused(
         &job.name,
         format!(
-            "no block fits into any of its {} targets, of whose regions the largest has {longest} bytes; give a \
+            "no block fits in any of its {} targets, whose largest region has {longest} bytes; give a \
              larger size= or a smaller bs=",
             targets.len()
         ),

@@ -50,7 +50,7 @@ impl IoGenerator {
         }
         if let Some(zones) = rules.zones.filter(|zones| zones.range < rules.needed) {
             let problem = format!(
-                "a zone of {} bytes (zonerange=, or zonesize= without it) has no room for a block of {}",
+                "a zone of {} bytes (zonerange=, or zonesize= without it) is too small for a block of {}",
                 zones.range, rules.needed
             );
             return Err(Error::refused(&job.name, problem));
@@ -61,8 +61,8 @@ impl IoGenerator {
                 rules.once = RepeatAvoidance::No;
             } else if bytes > LIMIT {
                 let problem = format!(
-                    "the map of used blocks would take {} MiB ({} are allowed); say norandommap=1, softrandommap=1 or \
-                     random_generator=lfsr, or use one block size, which needs no map",
+                    "the map of used blocks would need {} MiB ({} are allowed); set norandommap=1, \
+                     softrandommap=1 or random_generator=lfsr, or use one block size, which needs no map",
                     bytes >> 20,
                     LIMIT >> 20
                 );

@@ -58,10 +58,10 @@ pub(super) fn check(bytes: &[u8], thread: u32, place: u64) -> Result<(), String>
     let is = crc32c::crc32c(rest);
     if sum != is.to_le_bytes() {
         let held = u32::from_le_bytes(std::array::from_fn(|at| sum[at]));
-        return Err(format!("the block has the CRC-32C {is:08x}, and {held:08x} was written"));
+        return Err(format!("the block has the CRC-32C {is:08x}, but {held:08x} was written"));
     }
     if bytes[4..8] != thread.to_le_bytes() || bytes[8..16] != place.to_le_bytes() {
-        return Err("the block is another one".into());
+        return Err("it is a different block".into());
     }
     Ok(())
 }
@@ -77,7 +77,7 @@ mod tests {
         stamp(buffer.bytes_mut(), 3, 7, 1);
         seal(buffer.bytes_mut());
         assert_eq!(check(buffer.bytes(), 3, 7), Ok(()));
-        assert_eq!(check(buffer.bytes(), 3, 8), Err("the block is another one".into()));
+        assert_eq!(check(buffer.bytes(), 3, 8), Err("it is a different block".into()));
         for at in (0..8192).step_by(61) {
             buffer.bytes_mut()[at] ^= 0x40;
             assert!(check(buffer.bytes(), 3, 7).is_err(), "{at}");

@@ -73,16 +73,16 @@ impl Cores {
         let mut words = if self.topology {
             cores(self.machine)
         } else {
-            format!("{} processors, whose cores the kernel does not tell", self.machine)
+            format!("{} CPUs, whose cores the kernel does not report", self.machine)
         };
         if self.allowed < self.machine {
             words += &format!(", of which this process may use {}", self.allowed);
         }
         match self.quota {
             Some(quota) if quota < f64::from(self.allowed) => {
-                words += &format!("; a cgroup's quota allows {quota} CPUs, which is what counts");
+                words += &format!("; a cgroup quota allows {quota} CPUs, which is the limit");
             }
-            Some(quota) => words += &format!("; a cgroup's quota of {quota} CPUs does not bound them"),
+            Some(quota) => words += &format!("; a cgroup quota of {quota} CPUs does not limit them"),
             None => {}
         }
         words
@@ -174,7 +174,7 @@ mod tests {
         group(root.path(), "a", "250000 100000\n");
         let cores = Cores::at(root.path(), None);
         assert_eq!((cores.counted, cores.quota), (2.5, Some(2.5)));
-        assert_eq!(cores.why(), "8 physical cores; a cgroup's quota allows 2.5 CPUs, which is what counts");
+        assert_eq!(cores.why(), "8 physical cores; a cgroup quota allows 2.5 CPUs, which is the limit");
         group(root.path(), "a", "2500000 100000\n");
         assert_eq!(Cores::at(root.path(), None).counted, 8.0);
     }
@@ -184,7 +184,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let cores = Cores::at(root.path(), Some(&BTreeSet::from([3, 4, 5])));
         assert_eq!((cores.counted, cores.topology), (3.0, false));
-        assert_eq!(cores.why(), "3 processors, whose cores the kernel does not tell");
+        assert_eq!(cores.why(), "3 CPUs, whose cores the kernel does not report");
         let here = Cores::read();
         assert!(here.counted > 0.0 && here.allowed >= 1);
     }

@@ -160,7 +160,9 @@ fn one(
         over.store(true, Ordering::Release);
         running
             .into_iter()
-            .map(|end| end.join().unwrap_or_else(|_| Err("a thread ended with a defect of Kelvin's".into())))
+            .map(|end| {
+                end.join().unwrap_or_else(|_| Err("a thread panicked because of a bug in Kelvin".into()))
+            })
             .collect()
     });
     let elapsed = begin.elapsed();

@@ -74,7 +74,7 @@ pub(super) fn refused(problem: String) -> Error {
 /// Free bytes for this user of the filesystem under a path.
 pub(super) fn free(path: &Path) -> Result<u64> {
     let found = rustix::fs::statvfs(path).map_err(|error| {
-        Error::system(format!("cannot tell the free space of {}", path.display()))(error.into())
+        Error::system(format!("cannot determine the free space of {}", path.display()))(error.into())
     })?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
@@ -89,23 +89,23 @@ pub(super) fn make(options: &Options) -> Result<VioperfPlan> {
     }
     let count = options.directories.len() as u32;
     if count == 0 {
-        return Err(refused("no directory is named".into()));
+        return Err(refused("no directory is given".into()));
     }
     let cores = Cores::read();
     let threads = options.threads.unwrap_or((cores.counted.ceil() as u32).max(1));
     if threads < count || threads > 4096 {
         return Err(refused(format!(
-            "{threads} threads for {count} directories: give between one for each directory and 4096"
+            "{threads} threads for {count} directories: give at least one per directory and at most 4096"
         )));
     }
     let mut filesystems: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     let mut directories = Vec::new();
     for (index, path) in options.directories.iter().enumerate() {
         let found = path.metadata().map_err(|error| {
-            refused(format!("{} cannot be used: {error}; name a directory that is there", path.display()))
+            refused(format!("{} cannot be used: {error}; give an existing directory", path.display()))
         })?;
         if !found.is_dir() {
-            return Err(refused(format!("{} is no directory", path.display())));
+            return Err(refused(format!("{} is not a directory", path.display())));
         }
         let free = free(path)?;
         // Dealt out in turn.
@@ -127,7 +127,8 @@ pub(super) fn make(options: &Options) -> Result<VioperfPlan> {
         let file = budget / u64::from(on_it.max(1)) / buffer as u64 * buffer as u64;
         if file < LEAST_BLOCKS * buffer as u64 {
             return Err(refused(format!(
-                "there is no room in {}: of {free} bytes free, {budget} may be used by {on_it} threads, which need {} each; free some space, or give fewer threads or a smaller buffer",
+                "not enough space in {}: of {free} bytes free, {budget} may be used by {on_it} threads, \
+                 which need {} each; free some space, or give fewer threads or a smaller buffer",
                 directory.path.display(),
                 LEAST_BLOCKS * buffer as u64
             )));

@@ -11,8 +11,7 @@ const DIRECTORY: usize = 24;
 /// What will be done, for people.
 pub fn plan(plan: &VioperfPlan) -> String {
     let mut text = String::new();
-    let way =
-        if plan.direct { "Direct I/O" } else { "I/O through the page cache, dropped before it is read" };
+    let way = if plan.direct { "Direct I/O" } else { "Buffered I/O, page cache dropped before reads" };
     let crc = if plan.crc { "CRC-32C of every block" } else { "no checksums" };
     let _ = writeln!(text, "{way}, buffers of {}, {crc}", size(plan.buffer as u64));
     let _ = writeln!(
@@ -194,20 +193,21 @@ pub fn summary(report: &Report) -> String {
         let _ = writeln!(text, "Note: {note}");
     }
     for path in &report.kept {
-        let _ = writeln!(text, "Left on request: {}", path.display());
+        let _ = writeln!(text, "Kept as requested: {}", path.display());
     }
     match (&report.failure, report.verdict, report.deciding) {
         (Some(problem), _, _) => {
-            let _ = writeln!(text, "Ended by an error: {problem}");
+            let _ = writeln!(text, "Ended with an error: {problem}");
         }
         (None, Some(verdict), Some((test, rate))) => {
             let _ = writeln!(
                 text,
-                "{verdict}: {rate:.1} MB/s per core in {}, the slowest of Write, ReWrite (each way) and Read; {MINIMUM} are the minimum, {RECOMMENDED} are recommended",
+                "{verdict}: {rate:.1} MB/s per core in {}, the slowest of Write, ReWrite (each way) and \
+                 Read; minimum {MINIMUM}, recommended {RECOMMENDED}",
                 test.word()
             );
         }
-        _ => text.push_str("Interrupted: not all tests were done, so there is no verdict\n"),
+        _ => text.push_str("Interrupted: not all tests completed, so there is no verdict\n"),
     }
     text
 }

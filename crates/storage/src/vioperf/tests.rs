@@ -91,7 +91,7 @@ fn who_asks_to_stop_gets_what_was_measured_and_files_stay_only_on_request() {
     assert_eq!(report.costs[0].crc_us_per_mb, None);
     assert_eq!(report.kept.len(), 2);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
-    assert!(summary(&report).ends_with("Interrupted: not all tests were done, so there is no verdict\n"));
+    assert!(summary(&report).ends_with("Interrupted: not all tests completed, so there is no verdict\n"));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     };
     assert_eq!(
         refused(&|asked| asked.directories.push("/no/such".into())),
-        "command line: /no/such cannot be used: No such file or directory (os error 2); name a directory that is there"
+        "command line: /no/such cannot be used: No such file or directory (os error 2); give an existing directory"
     );
     assert_eq!(
         refused(&|asked| asked.buffer = 1000),
@@ -134,15 +134,15 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     );
     assert_eq!(
         refused(&|asked| asked.threads = Some(0)),
-        "command line: 0 threads for 1 directories: give between one for each directory and 4096"
+        "command line: 0 threads for 1 directories: give at least one per directory and at most 4096"
     );
     assert!(refused(&|asked| asked.working_set = Some(1 << 60)).contains("more than half of the"));
     assert!(
-        refused(&|asked| asked.working_set = Some(4096)).starts_with("command line: there is no room in DIR")
+        refused(&|asked| asked.working_set = Some(4096)).starts_with("command line: not enough space in DIR")
     );
     assert_eq!(
         refused(&|asked| asked.directories = vec!["/dev/null".into()]),
-        "command line: /dev/null is no directory"
+        "command line: /dev/null is not a directory"
     );
 }
 
@@ -168,7 +168,7 @@ fn a_changed_block_ends_it() {
     })
     .unwrap();
     let problem = report.failure.unwrap();
-    assert!(problem.contains("holds other data than was written, at byte "), "{problem}");
+    assert!(problem.contains("does not hold the data that was written, at byte "), "{problem}");
     assert!(problem.contains(": the block has the CRC-32C "), "{problem}");
     assert_eq!(report.verdict, None);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
@@ -236,6 +236,6 @@ fn the_table_and_the_summary_are_readable() {
     report.finish();
     assert_eq!(
         summary(&report).lines().last().unwrap(),
-        "FAIL: 19.0 MB/s per core in ReWrite, the slowest of Write, ReWrite (each way) and Read; 20 are the minimum, 40 are recommended"
+        "FAIL: 19.0 MB/s per core in ReWrite, the slowest of Write, ReWrite (each way) and Read; minimum 20, recommended 40"
     );
 }

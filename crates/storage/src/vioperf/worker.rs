@@ -83,7 +83,7 @@ pub(super) fn open(options: &Options, plan: &mut VioperfPlan) -> Result<Vec<Work
         if options.direct && workers.last().is_some_and(|worker| !worker.direct) {
             plan.direct = false;
             plan.notes.push(format!(
-                "{}: this filesystem takes no direct I/O; what the page cache holds is dropped before it is read",
+                "{}: this filesystem does not support direct I/O; the page cache is dropped before reads",
                 directory.path.display()
             ));
         }
@@ -111,16 +111,16 @@ fn make(directory: &Path, number: u32, direct: bool) -> Result<(File, PathBuf, b
                 // The kernel may have made it before it refused the flag.
                 let _gone = std::fs::remove_file(&path);
                 let file = open(false)
-                    .map_err(Error::system(format!("cannot make a file in {}", directory.display())))?;
+                    .map_err(Error::system(format!("cannot create a file in {}", directory.display())))?;
                 return Ok((file, path, false));
             }
             Err(error) => {
-                return Err(refused(format!("cannot make a file in {}: {error}", directory.display())));
+                return Err(refused(format!("cannot create a file in {}: {error}", directory.display())));
             }
         }
     }
     Err(refused(format!(
-        "{} has {NAMES} files .kelvin-vioperf-{}-{number}-N of earlier runs; remove them",
+        "{} has {NAMES} files .kelvin-vioperf-{}-{number}-N from earlier runs; remove them",
         directory.display(),
         std::process::id()
     )))
@@ -210,14 +210,14 @@ impl Worker {
             return Ok(Some(Grown::Enough));
         }
         let told = |blocks: u64, bytes: usize| {
-            format!("grows no more after {:.0} MB", blocks as f64 * bytes as f64 / MB)
+            format!("stops growing after {:.0} MB", blocks as f64 * bytes as f64 / MB)
         };
         let bytes = self.buffer.bytes().len();
         if self.blocks % LOOK_EVERY == LOOK_EVERY - 1 {
             let left = self.path.parent().and_then(|directory| free(directory).ok());
             if left.is_some_and(|left| left < self.reserve) {
                 return Ok(Some(Grown::NoRoom(format!(
-                    "{} {}: somebody else fills the filesystem",
+                    "{} {}: another process fills the filesystem",
                     self.path.display(),
                     told(self.blocks, bytes)
                 ))));
@@ -325,7 +325,7 @@ impl Worker {
             timed(counters, length, || block::check(self.buffer.bytes(), self.number, place)).map_err(
                 |problem| {
                     format!(
-                        "{} holds other data than was written, at byte {}: {problem}",
+                        "{} does not hold the data that was written, at byte {}: {problem}",
                         self.path.display(),
                         place * length as u64
                     )
@@ -336,9 +336,7 @@ impl Worker {
     }
 
     fn sync(&self) -> std::result::Result<(), String> {
-        self.file
-            .sync_data()
-            .map_err(|error| format!("cannot bring {} to the medium: {error}", self.path.display()))
+        self.file.sync_data().map_err(|error| format!("cannot sync {}: {error}", self.path.display()))
     }
 
     /// Without direct I/O a read must not find in memory what was written.

@@ -60,7 +60,7 @@ impl Checkers {
         let task = Task { slot, io: *io, question, address };
         let sent = self.to.as_ref().is_some_and(|to| to.send(task).is_ok());
         if !sent {
-            let result = Err("verify: the threads that look at blocks have ended".to_owned());
+            let result = Err("verify: the verify_async threads have ended".to_owned());
             // Its other end is this value's own.
             let _ = self.answers.send(Answer { slot, io: *io, result });
         }
@@ -96,7 +96,7 @@ fn work(tasks: &Mutex<Receiver<Task>>, answers: &Sender<Answer>, mut examiner: E
         let looked = catch_unwind(AssertUnwindSafe(|| examiner.examine(&question, buffer)));
         let result = match looked {
             Ok(result) => result.map_err(|wrong| format!("verify: {wrong}")),
-            Err(_) => Err(format!("verify: looking at offset {} went wrong", io.offset)),
+            Err(_) => Err(format!("verify: checking offset {} failed", io.offset)),
         };
         if answers.send(Answer { slot, io, result }).is_err() {
             return;

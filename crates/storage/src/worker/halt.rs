@@ -38,15 +38,18 @@ pub(super) fn failed_io_message(io: &Io, path: &str, number: i32) -> String {
     let error = io::Error::from_raw_os_error(number);
     let hint = match number {
         libc::ENOSPC => ": the filesystem or device is full",
-        libc::EIO => ": the device or the filesystem failed (the kernel's log says more)",
+        libc::EIO => ": the device or the filesystem failed (see the kernel log)",
         libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM => ": the device is gone",
         libc::EINVAL => {
-            ": with direct=1 offset, length and memory have to be multiples of the device's block size"
+            ": with direct=1, offset, length and memory must be multiples of the device's block size"
         }
-        libc::EOPNOTSUPP => ": the file or device cannot do this (hipri, nowait, uncached, atomic or trim)",
-        libc::EAGAIN => ": it would have had to wait, which nowait=1 forbids (ignore_error=EAGAIN goes on)",
-        libc::EFBIG => ": beyond the largest file (ulimit -f, or the filesystem's limit)",
-        libc::EDQUOT => ": the disk quota is used up",
+        libc::EOPNOTSUPP => {
+            ": the file or device does not support this (hipri, nowait, uncached, atomic \
+                             or trim)"
+        }
+        libc::EAGAIN => ": it would have blocked, which nowait=1 forbids (ignore_error=EAGAIN continues)",
+        libc::EFBIG => ": beyond the maximum file size (ulimit -f, or the filesystem's limit)",
+        libc::EDQUOT => ": the disk quota is exceeded",
         _ => "",
     };
     format!("{} of {} bytes at {} of {path}: {error}{hint}", io.direction, io.length, io.offset)
@@ -57,11 +60,11 @@ pub(super) fn short_io_message(io: &Io, path: &str, moved: u32) -> String {
     let at = io.offset + u64::from(moved);
     match io.direction {
         Direction::Read => format!(
-            "read of {} bytes at {} of {path}: the file ends at {at}; somebody has truncated it, or it was never laid out",
+            "read of {} bytes at {} of {path}: the file ends at {at}; it was truncated or never laid out",
             io.length, io.offset
         ),
         _ => format!(
-            "{} of {} bytes at {} of {path}: nothing was taken at {at}",
+            "{} of {} bytes at {} of {path}: no bytes were transferred at {at}",
             io.direction, io.length, io.offset
         ),
     }

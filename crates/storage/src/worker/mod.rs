@@ -86,11 +86,11 @@ fn attempt<S: IoStream>(
     let looked_at = job.verify.as_ref().is_some_and(|verify| verify.threads > 0);
     let depth = if several || looked_at { wanted.min(DEEPEST) } else { 1 };
     if depth < wanted {
-        notes.push(format!("iodepth={wanted}, but {} has {depth} under way at a time", name.word()));
+        notes.push(format!("iodepth={wanted}, but {} has {depth} in flight at a time", name.word()));
     }
     if job.depth.offload && matches!(name, EngineName::IoUring | EngineName::Libaio | EngineName::Null) {
         notes.push(format!(
-            "io_submit_mode=offload: {} hands over without waiting, and does it in the job's thread",
+            "io_submit_mode=offload: {} submits without blocking, in the job's own thread",
             name.word()
         ));
     }

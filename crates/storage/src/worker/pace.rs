@@ -131,7 +131,7 @@ impl Minimum {
             let bytes = (done[direction].1 - self.before[direction].1) as f64 / seconds;
             let too_few = |what: &str, least: Option<u64>, found: f64| {
                 let least = least.filter(|least| found < *least as f64)?;
-                Some(format!("{direction}: {found:.0} {what} a second, less than {least} (rate_min)"))
+                Some(format!("{direction}: {found:.0} {what} per second, less than {least} (rate_min)"))
             };
             too_few("bytes", self.bytes[direction], bytes)
                 .or_else(|| too_few("I/Os", self.ios[direction], ios))
@@ -221,7 +221,7 @@ mod tests {
         let done = |ios| PerDirection([(0, 0), (ios, ios * 4096), (0, 0)]);
         assert_eq!(minimum.check(1_000_000_000, &done(100)), None);
         let said = minimum.check(2_000_000_000, &done(190)).unwrap();
-        assert_eq!(said, "write: 90 I/Os a second, less than 100 (rate_min)");
+        assert_eq!(said, "write: 90 I/Os per second, less than 100 (rate_min)");
         assert!(Minimum::new(&rate(), 0).is_none());
     }
 }

@@ -231,20 +231,20 @@ impl Check for Verified {
         let unseen = self.verifier.unremembered();
         if unseen > 0 {
             return Ok(Some(format!(
-                "{unseen} writes were too many to be remembered, and were not verified"
+                "{unseen} writes were not remembered because there were too many, and were not verified"
             )));
         }
         let (unknown, unwritten) = self.verifier.doubtful()?;
         if unknown > 0 {
             return Ok(Some(format!(
-                "{unknown} reads were of places that {} does not know, and were not verified",
+                "{unknown} reads were of blocks that are not in {}, and were not verified",
                 self.state.display()
             )));
         }
         if unwritten > 0 {
             return Ok(Some(format!(
-                "{unwritten} blocks were not verified: nothing was found that was written there, and this job draws other \
-                 places than the one that wrote, which had another name or another place in its run"
+                "{unwritten} blocks were not verified: they hold no written data, and this job uses \
+                 other offsets than the one that wrote, which had another name or position in its run"
             )));
         }
         // What was looked at is kept from before the pass; here it is what is left to be looked at.
@@ -253,7 +253,8 @@ impl Check for Verified {
         }
         self.verifier.save_state(&self.state)?;
         Ok(Some(format!(
-            "{} blocks were not verified: {} remembers them (verify_only=1 with verify_state_load=1 looks at them)",
+            "{} blocks were not verified: {} lists them (verify_only=1 with verify_state_load=1 verifies \
+             them)",
             self.verifier.remaining(),
             self.state.display()
         )))

@@ -278,7 +278,7 @@ fn what_comes_too_late_for_a_sum_is_told_and_not_lost_silently() {
     }
     let notes = writer.finish().unwrap();
     assert!(
-        notes[0].ends_with("p_bw.log lacks 1 I/Os that were told after their window was written"),
+        notes[0].ends_with("p_bw.log lacks 1 I/Os that were reported after their window was written"),
         "{notes:?}"
     );
 }
@@ -372,7 +372,7 @@ fn compressed_rows_are_fios_records() {
     let mut one = logging("a");
     (one.logs.compressed, one.logs.issue_time) = (true, true);
     let refused = LogWriter::new(&jobs(vec![one]), Some(directory.path()), 0).err().unwrap().to_string();
-    assert!(refused.contains("no place for log_issue_time"), "{refused}");
+    assert!(refused.contains("cannot hold log_issue_time"), "{refused}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn stray_lines_are_told_with_their_positions_and_several_results_are_several() {
     // A line that begins as a result would, behind whole ones.
     let error = parse_json(&text, Some(Path::new("x.json"))).unwrap_err().to_string();
     assert!(error.starts_with(&format!("x.json:{}:", 3 + 2 * lines + 2)), "{error}");
-    assert!(error.contains("2 whole results stand before it"), "{error}");
+    assert!(error.contains("2 complete results precede it"), "{error}");
     let text = text.replace("{ not json\n", "");
     let parsed = parse_json(&text, None).unwrap();
     assert_eq!(parsed.results.iter().map(|result| result.line).collect::<Vec<_>>(), [4, 4 + lines]);
@@ -41,14 +41,14 @@ fn text_and_json_in_one_stream_as_fio_writes_them() {
 #[test]
 fn what_cannot_be_read_is_told_with_its_place() {
     let told = |text: &str| parse_json(text, Some(Path::new("r.json"))).unwrap_err().to_string();
-    assert_eq!(told(""), "r.json:1: no result in fio's JSON here: it is empty (take --output-format=json)");
+    assert_eq!(told(""), "r.json:1: no fio JSON result: the input is empty (use --output-format=json)");
     assert!(told("3;fio-3.33;a;0").contains("the first line is \"3;fio-3.33;a;0\""));
     let cut = result();
     let cut = &cut[..cut.len() / 2];
-    assert!(told(cut).contains("the result ends in the middle: was the run killed?"), "{}", told(cut));
+    assert!(told(cut).contains("the result is truncated: was the run killed?"), "{}", told(cut));
     assert_eq!(told("x\n{\n \"jobs\" : [ 1,, 2 ]\n}"), "r.json:3:15: not JSON: expected value");
     // JSON, but no result.
-    assert!(told("{\"a\": 1}\n").contains("no result"));
+    assert!(told("{\"a\": 1}\n").contains("no fio JSON result"));
     let deep = format!("{}{}", "{\"jobs\":".repeat(2000), "1");
     assert!(told(&deep).contains("not JSON"));
 }

@@ -160,7 +160,7 @@ fn terse_lines_of_all_versions() {
     }
     insta::assert_snapshot!("terse", all);
     let none = kelvin_storage::output::OutputOptions { terse_version: 6, ..options() };
-    assert!(terse(&outcome, &none).unwrap_err().to_string().contains("take 2, 3, 4 or 5"));
+    assert!(terse(&outcome, &none).unwrap_err().to_string().contains("use 2, 3, 4 or 5"));
 }
 
 /// The number of fields is fio's, counted in the lines of fio 3.33 of one job and one disk.

@@ -129,7 +129,7 @@ fn trial_c3_verify_only_finds_what_is_lost_and_changes_nothing() {
         assert_eq!(fs::metadata(&path).unwrap().len(), 64 << 10);
         fs::remove_file(&path).unwrap();
         let refusal = outcome(directory.path(), &job(name, "verify_only=1")).unwrap_err().to_string();
-        assert!(refusal.contains("does not exist: with verify_only, nothing is written"), "{refusal}");
+        assert!(refusal.contains("does not exist, and verify_only does not write it"), "{refusal}");
         assert!(!path.exists());
     }
 }

@@ -45,7 +45,7 @@ fn what_is_no_result_is_an_error_with_its_place() {
     assert!(error.contains("broken.json:4:6: not JSON: "), "{error}");
     std::fs::write(&path, "read: IOPS=12\n").unwrap();
     let error = format!("{:#}", explain(std::slice::from_ref(&path), 100).unwrap_err());
-    assert!(error.contains("no result in fio's JSON here; the first line is \"read: IOPS=12\""), "{error}");
+    assert!(error.contains("no fio JSON result; the first line is \"read: IOPS=12\""), "{error}");
     let error = format!("{:#}", explain(&[directory.path().join("none")], 100).unwrap_err());
     assert!(error.contains("cannot open"), "{error}");
 }

@@ -122,7 +122,7 @@ fn repeated_blocks_come_from_the_working_set() {
     let refused = Filler::new(&job, 1).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "job \"example\": dedupe_mode=working_set needs size= in bytes, of which the working set is a share"
+        "job \"example\": dedupe_mode=working_set needs size= in bytes: the working set is a percentage of it"
     );
 }
 

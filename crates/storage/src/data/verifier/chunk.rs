@@ -50,7 +50,8 @@ impl Sealer {
         let least = sealed + 1 + if has_header { offset } else { 0 };
         if has_header && offset > 0 && offset < sealed {
             return refused(format!(
-                "verify_offset={offset} lies within the header, which takes {sealed} bytes with verify={}; give {sealed} or more",
+                "verify_offset={offset} is within the header, which has {sealed} bytes with verify={}; \
+                 give {sealed} or more",
                 checksum::word(method)
             ));
         }
@@ -66,7 +67,8 @@ impl Sealer {
         if shortest < least {
             let with = if offset > 0 { format!(" with verify_offset={offset}") } else { String::new() };
             return refused(format!(
-                "verify={}{with} needs chunks of at least {least} bytes, and the smallest has {shortest}; give a larger bs or verify_interval",
+                "verify={}{with} needs chunks of at least {least} bytes, but the smallest has \
+                 {shortest}; give a larger bs or verify_interval",
                 checksum::word(method)
             ));
         }
@@ -179,7 +181,7 @@ impl Sealer {
         scratch: &mut Vec<u8>,
     ) -> std::result::Result<(), String> {
         let Some(head) = chunk.first_chunk::<{ header::LENGTH }>() else {
-            return Err(format!("{} bytes are too short for a header", chunk.len()));
+            return Err(format!("{} bytes are too few for a header", chunk.len()));
         };
         let drawn = expected.and_then(|expected| expected.drawn);
         let found = match Header::parse(head) {
@@ -204,7 +206,7 @@ impl Sealer {
         checksum::sum(self.method, data, field);
         if held != field {
             return Err(format!(
-                "the data does not have the sum that its header holds: {} {} and not {}{}",
+                "the data does not match the checksum in its header: {} {} instead of {}{}",
                 checksum::word(self.method),
                 checksum::hex(field),
                 checksum::hex(held),
@@ -215,7 +217,8 @@ impl Sealer {
             let sum = checksum::crc16(data);
             if sum != found.thread {
                 return Err(format!(
-                    "the data does not have the second sum that its header holds: crc16 {sum:04x} and not {:04x}",
+                    "the data does not match the second checksum in its header: crc16 {sum:04x} instead \
+                     of {:04x}",
                     found.thread
                 ));
             }
@@ -233,27 +236,28 @@ impl Sealer {
         let method = checksum::number(self.method);
         if found.method != method {
             return Err(format!(
-                "the header is of another method: fio's number {} and not {method} ({})",
+                "the header is of another method: fio's number {} instead of {method} ({})",
                 found.method,
                 checksum::word(self.method)
             ));
         }
         if found.is_of_fio() && matches!(self.method, VerifyMethod::Sha256 | VerifyMethod::Sha512) {
             return Err(format!(
-                "fio wrote this block, and fio's headers do not hold the digest for verify={}: nobody can tell whether it is right",
+                "fio wrote this block, and fio's headers do not hold the digest for verify={}: it cannot \
+                 be verified",
                 checksum::word(self.method)
             ));
         }
         if found.offset != at {
             return Err(format!(
-                "this is the block of offset {}{}: it was written to, or read from, the wrong place",
+                "this block belongs at offset {}{}: it was written to, or read from, the wrong offset",
                 found.offset,
                 told(found)
             ));
         }
         if found.length as usize != length {
             return Err(format!(
-                "the header is of a chunk of {} bytes, and not of {length}{}",
+                "the header describes a chunk of {} bytes instead of {length}{}",
                 found.length,
                 told(found)
             ));
@@ -270,14 +274,14 @@ impl Sealer {
         if wrong_number {
             let later = if expected.or_later { " or a later one" } else { "" };
             return Err(format!(
-                "write {}{later} is to be here, and another one is{}",
+                "write {}{later} was expected here, but another was found{}",
                 expected.number,
                 told(found)
             ));
         }
         if expected.seed.is_some_and(|seed| seed != found.seed) {
             return Err(format!(
-                "the content has another seed ({:#018x}) than what this job wrote here{}",
+                "the content has a different seed ({:#018x}) from what this job wrote here{}",
                 found.seed,
                 told(found)
             ));
@@ -301,7 +305,7 @@ impl Sealer {
         match chunk.iter().zip(expected).enumerate().skip(from).find(|(_, (is, should))| is != should) {
             None => Ok(()),
             Some((place, (is, should))) => {
-                Err(format!("the pattern is broken at byte {place}: {is:#04x} and not {should:#04x}"))
+                Err(format!("the pattern differs at byte {place}: {is:#04x} instead of {should:#04x}"))
             }
         }
     }
@@ -344,27 +348,27 @@ impl Sealer {
 pub(super) fn zeros(chunk: &[u8]) -> std::result::Result<(), String> {
     match chunk.iter().position(|byte| *byte != 0) {
         None => Ok(()),
-        Some(at) => Err(format!("byte {at} is {:#04x} after a trim, and not zero", chunk[at])),
+        Some(at) => Err(format!("byte {at} is {:#04x} instead of zero after a trim", chunk[at])),
     }
 }
 
 fn no_header(problem: NoHeader, chunk: &[u8]) -> String {
     match problem {
         NoHeader::Magic(_) if chunk.iter().all(|byte| *byte == 0) => {
-            "there are only zeros: the block was never written, or its data is lost".into()
+            "the block is all zeros: it was never written, or its data is lost".into()
         }
         NoHeader::Magic(magic) => {
-            format!("there is no header: {magic:#06x} and not {:#06x}", header::MAGIC)
+            format!("there is no header: {magic:#06x} instead of {:#06x}", header::MAGIC)
         }
         NoHeader::Sum(held, is) => {
-            format!("the header is damaged: its sum is {is:08x}, and it holds {held:08x}")
+            format!("the header is damaged: its checksum is {is:08x}, but it holds {held:08x}")
         }
     }
 }
 
 fn told(found: Header) -> String {
     match found.number {
-        Number::Whole(number) => format!(" (its header is of write {number})"),
-        Number::Low(number) => format!(" (its header is of fio's write {number})"),
+        Number::Whole(number) => format!(" (its header is from write {number})"),
+        Number::Low(number) => format!(" (its header is from fio's write {number})"),
     }
 }

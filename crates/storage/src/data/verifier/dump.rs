@@ -29,7 +29,7 @@ impl Dump {
     ) -> String {
         let one_less = |left: u32| left.checked_sub(1);
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
-            return format!("; not kept: {MOST} were already");
+            return format!("; not kept: {MOST} were kept already");
         }
         let name = target
             .and_then(|path| Path::new(path).file_name())
@@ -42,7 +42,7 @@ impl Dump {
                 format!("; kept as {}.{offset}.received and .expected", self.directory.join(&*name).display())
             }
             (Ok(()), None) => format!(
-                "; kept as {}.{offset}.received (what was expected cannot be told)",
+                "; kept as {}.{offset}.received (the expected data is unknown)",
                 self.directory.join(&*name).display()
             ),
             (Err(error), _) => format!("; cannot be kept in {}: {error}", self.directory.display()),

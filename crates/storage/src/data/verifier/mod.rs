@@ -95,7 +95,8 @@ impl Verifier {
         if replays && (job.pattern.trims || job.trims.percentage > 0.0) {
             return Err(Error::refused(
                 &job.name,
-                "experimental_verify and verify_only draw the writes again and cannot tell which of them were trimmed; leave the trims out, or the option",
+                "experimental_verify and verify_only generate the writes again and cannot know which \
+                 were trimmed; remove the trims or the option",
             ));
         }
         let whole = verify.interval.is_none_or(|bytes| !(bytes as usize).is_multiple_of(ALIGNMENT));
@@ -261,7 +262,8 @@ impl Verifier {
         let (count, lost) = self.examiner.drawn.as_ref().map_or((0, false), OwnDraws::doubts);
         if lost && count > 0 {
             let what = format!(
-                "verify: {count} blocks hold nothing that this job wrote: they were never written, or their data is lost"
+                "verify: {count} blocks do not hold what this job wrote: they were never written, or \
+                 their data is lost"
             );
             return Err(Error::system(what)(std::io::Error::from_raw_os_error(libc::EILSEQ)));
         }
@@ -323,7 +325,7 @@ impl Verifier {
             return Err(Error::refused(
                 &self.job.name,
                 format!(
-                    "{} is the state of job {:?}, clone {}, and not of this one",
+                    "{} is the state of job {:?}, clone {}, not of this one",
                     path.display(),
                     loaded.identity.job,
                     loaded.identity.clone

@@ -38,7 +38,8 @@ impl Replay {
         if !job.pattern.repeatable && !job.pattern.all_repeatable && job.pattern.seed.is_none() {
             return Err(Error::refused(
                 &job.name,
-                "experimental_verify and verify_only draw the writes again, which randrepeat=0 forbids; give randseed= too, or leave it out",
+                "experimental_verify and verify_only generate the writes again, which randrepeat=0 \
+                 prevents; add randseed=, or remove randrepeat=0",
             ));
         }
         let source = Box::new(IoSource::new(job, clone, targets, seed)?);

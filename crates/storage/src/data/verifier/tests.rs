@@ -77,9 +77,9 @@ fn a_lost_write_a_misdirected_one_and_zeros_are_told_apart() {
     assert_eq!(
         problems,
         [
-            "offset 0: write 4 is to be here, and another one is (its header is of write 0)",
-            "offset 4096: this is the block of offset 8192 (its header is of write 2): it was written to, or read from, the wrong place",
-            "offset 12288: there are only zeros: the block was never written, or its data is lost",
+            "offset 0: write 4 was expected here, but another was found (its header is from write 0)",
+            "offset 4096: this block belongs at offset 8192 (its header is from write 2): it was written to, or read from, the wrong offset",
+            "offset 12288: the block is all zeros: it was never written, or its data is lost",
         ]
     );
 }
@@ -102,7 +102,7 @@ fn without_sequence_and_seed_an_older_write_passes() {
     let old = medium.0.clone();
     medium.write(&mut seeded, 0, BLOCK);
     medium.0 = old;
-    assert!(medium.pass(&mut seeded).1[0].problem.starts_with("the content has another seed"));
+    assert!(medium.pass(&mut seeded).1[0].problem.starts_with("the content has a different seed"));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn trimmed_blocks_are_to_be_zeros_where_that_was_asked_for() {
     let (count, wrong) = medium.pass(&mut verifier);
     assert_eq!(count, 3);
     assert_eq!(wrong.len(), 1);
-    assert_eq!(wrong[0].to_string(), "offset 4096: byte 0 is 0xca after a trim, and not zero");
+    assert_eq!(wrong[0].to_string(), "offset 4096: byte 0 is 0xca instead of zero after a trim");
 }
 
 #[test]
@@ -227,7 +227,11 @@ fn a_reader_verifies_by_the_headers_alone() {
     assert_eq!(reader.check(&io, medium.at(&io)), Ok(()));
     medium.0[5000] ^= 0x80;
     assert!(
-        reader.check(&io, medium.at(&io)).unwrap_err().problem.starts_with("the data does not have the sum")
+        reader
+            .check(&io, medium.at(&io))
+            .unwrap_err()
+            .problem
+            .starts_with("the data does not match the checksum")
     );
     assert!(reader.check(&read(0, BLOCK), &medium.0[..4096]).is_err());
 }
@@ -323,7 +327,7 @@ fn the_writes_of_a_real_job_are_drawn_again_also_by_a_later_run() {
 
     job.pattern.repeatable = false;
     let refused = Verifier::new(&job, 0, &targets, 1).unwrap_err().to_string();
-    assert!(refused.contains("which randrepeat=0 forbids"), "{refused}");
+    assert!(refused.contains("which randrepeat=0 prevents"), "{refused}");
 }
 
 #[test]
@@ -345,11 +349,11 @@ fn what_cannot_be_verified_whole_is_refused() {
         refused(&|job| job.verify = None),
     ];
     insta::assert_snapshot!(told.join("\n"), @r#"
-    job "example": verify=sha512 needs chunks of at least 169 bytes, and the smallest has 128; give a larger bs or verify_interval
-    job "example": verify_offset=100 lies within the header, which takes 168 bytes with verify=sha512; give 168 or more
-    job "example": verify=sha512 with verify_offset=4000 needs chunks of at least 4169 bytes, and the smallest has 4096; give a larger bs or verify_interval
+    job "example": verify=sha512 needs chunks of at least 169 bytes, but the smallest has 128; give a larger bs or verify_interval
+    job "example": verify_offset=100 is within the header, which has 168 bytes with verify=sha512; give 168 or more
+    job "example": verify=sha512 with verify_offset=4000 needs chunks of at least 4169 bytes, but the smallest has 4096; give a larger bs or verify_interval
     job "example": verify=pattern needs verify_pattern=
-    job "example": experimental_verify and verify_only draw the writes again and cannot tell which of them were trimmed; leave the trims out, or the option
+    job "example": experimental_verify and verify_only generate the writes again and cannot know which were trimmed; remove the trims or the option
     job "example": nothing to verify: verify= is not given
     "#);
 }
@@ -446,5 +450,5 @@ fn trial_c4_a_reader_with_a_state_looks_only_at_what_the_interrupted_run_is_know
     assert_eq!(reader.doubtful().unwrap(), (4, 0), "nobody knows of four places");
     medium.0[4096..8192].fill(0);
     let io = read(4096, BLOCK);
-    assert!(reader.check(&io, medium.at(&io)).unwrap_err().problem.starts_with("there are only zeros"));
+    assert!(reader.check(&io, medium.at(&io)).unwrap_err().problem.starts_with("the block is all zeros"));
 }

@@ -14,7 +14,9 @@ pub(crate) fn fixed(text: &str) -> Result<Vec<u8>, String> {
     for piece in pieces(text)?.0 {
         match piece {
             Piece::Bytes(bytes) => out.extend(bytes),
-            Piece::Offset => return Err("%o, the offset of a block, belongs to verify_pattern only".into()),
+            Piece::Offset => {
+                return Err("%o, the offset of a block, is allowed only in verify_pattern".into());
+            }
         }
     }
     Ok(out)
@@ -76,7 +78,7 @@ fn next(text: &str) -> Result<(Piece, &str), String> {
     let end = unsigned.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(unsigned.len());
     if end == 0 {
         return Err(format!(
-            "{text:?} is no pattern: write 0x and hexadecimal digits, a number, \"text\", 'a file', or %o"
+            "{text:?} is not a pattern: use 0x and hexadecimal digits, a number, \"text\", 'a file' or %o"
         ));
     }
     let end = end + text.len() - unsigned.len();
@@ -94,7 +96,7 @@ fn before_prefix(text: &str, end: usize) -> usize {
 /// Digits in the order of the bytes; of an odd number the first digit is a byte of its own.
 fn hexadecimal(digits: &str) -> Result<Vec<u8>, String> {
     if digits.is_empty() {
-        return Err("digits are missing behind 0x".into());
+        return Err("digits are missing after 0x".into());
     }
     let padded = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits.to_owned() };
     let pairs = padded.as_bytes().chunks(2);
@@ -120,16 +122,16 @@ fn decimal(text: &str) -> Result<Vec<u8>, String> {
 }
 
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
-    let problem = |cause: std::io::Error| format!("the pattern's file {}: {cause}", path.display());
+    let problem = |cause: std::io::Error| format!("the pattern file {}: {cause}", path.display());
     // Not a pipe or a device, whose reading might never end.
     if !std::fs::metadata(path).map_err(problem)?.is_file() {
-        return Err(format!("the pattern's file {} is not a regular file", path.display()));
+        return Err(format!("the pattern file {} is not a regular file", path.display()));
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(problem)?;
     file.take(LONGEST as u64).read_to_end(&mut bytes).map_err(problem)?;
     if bytes.is_empty() {
-        return Err(format!("the pattern's file {} is empty", path.display()));
+        return Err(format!("the pattern file {} is empty", path.display()));
     }
     Ok(bytes)
 }

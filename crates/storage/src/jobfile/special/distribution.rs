@@ -6,23 +6,23 @@ use crate::jobfile::value::{Value, decimal, percent};
 
 /// The words of `random_distribution=`.
 pub(crate) const WORDS: &[(&str, &str)] = &[
-    ("random", "every place alike"),
-    ("zipf", "zipf:THETA[:CENTER], Zipf's law; 1.1 when nothing is given"),
-    ("pareto", "pareto:H[:CENTER], Pareto's law; 0.2 when nothing is given"),
-    ("normal", "normal:DEVIATION[:CENTER], a normal distribution, its deviation in percent"),
-    ("zoned", "zoned:ACCESSES/SHARE:…, percent of the accesses for percent of the target"),
-    ("zoned_abs", "zoned_abs:ACCESSES/BYTES:…, percent of the accesses for bytes of the target"),
+    ("random", "uniform"),
+    ("zipf", "zipf:THETA[:CENTER], Zipf distribution; default 1.1"),
+    ("pareto", "pareto:H[:CENTER], Pareto distribution; default 0.2"),
+    ("normal", "normal:DEVIATION[:CENTER], normal distribution with its deviation in percent"),
+    ("zoned", "zoned:ACCESSES/SHARE:…, percent of the accesses to percent of the target"),
+    ("zoned_abs", "zoned_abs:ACCESSES/BYTES:…, percent of the accesses to bytes of the target"),
 ];
 
 /// The words of `file_service_type=`.
 pub(crate) const SERVICE: &[(&str, &str)] = &[
-    ("roundrobin", "one file after the other; roundrobin:N stays N I/Os with each"),
-    ("random", "any file; random:N stays N I/Os with each"),
-    ("sequential", "one file until it is done, then the next; sequential:N counts the same way"),
-    ("zipf", "zipf:THETA, by Zipf's law"),
-    ("pareto", "pareto:H, by Pareto's law"),
-    ("normal", "normal:DEVIATION, by a normal distribution"),
-    ("gauss", "as normal"),
+    ("roundrobin", "each file in turn; roundrobin:N does N I/Os to each"),
+    ("random", "a random file; random:N does N I/Os to each"),
+    ("sequential", "one file until it is done, then the next; sequential:N does N I/Os to each"),
+    ("zipf", "zipf:THETA, Zipf distribution"),
+    ("pareto", "pareto:H, Pareto distribution"),
+    ("normal", "normal:DEVIATION, normal distribution"),
+    ("gauss", "same as normal"),
 ];
 
 const THETA: f64 = 1.1;
@@ -32,17 +32,17 @@ const MOST_ZONES: usize = 256;
 
 fn theta(number: f64) -> Result<f64, String> {
     if number <= 0.0 {
-        return Err("the exponent of Zipf's law must be above 0".into());
+        return Err("the Zipf exponent must be above 0".into());
     }
     if number == 1.0 {
-        return Err("the exponent of Zipf's law cannot be 1: write 0.99 or 1.01".into());
+        return Err("the Zipf exponent cannot be 1: use 0.99 or 1.01".into());
     }
     Ok(number)
 }
 
 fn power(number: f64) -> Result<f64, String> {
     let within = number > 0.0 && number < 1.0;
-    if within { Ok(number) } else { Err("Pareto's h must be above 0 and below 1".into()) }
+    if within { Ok(number) } else { Err("the Pareto h must be above 0 and below 1".into()) }
 }
 
 fn deviation(number: f64) -> Result<f64, String> {
@@ -67,7 +67,7 @@ pub(crate) fn read(value: &Value<'_>) -> Result<PerDirection<Distribution>, Stri
         }
         "random" => match rest {
             None => Ok(PerDirection::all(Distribution::Uniform)),
-            Some(_) => Err("an even distribution has no parameter".into()),
+            Some(_) => Err("a uniform distribution has no parameter".into()),
         },
         _ => skewed(word, rest).map(PerDirection::all),
     }
@@ -75,22 +75,22 @@ pub(crate) fn read(value: &Value<'_>) -> Result<PerDirection<Distribution>, Stri
 
 fn skewed(word: &str, rest: Option<&str>) -> Result<Distribution, String> {
     if rest.is_some_and(|rest| rest.contains(',')) {
-        return Err("only zones can be given for each direction: all directions share a distribution".into());
+        return Err("only zones can be given per direction: all directions share a distribution".into());
     }
     let mut numbers = rest.into_iter().flat_map(|rest| rest.split(':')).map(decimal);
     let first = numbers.next().transpose()?;
     let center = numbers.next().transpose()?;
     if numbers.next().is_some() {
-        return Err("at most two numbers belong to a distribution".into());
+        return Err("a distribution has at most two numbers".into());
     }
     if center.is_some_and(|center| !(0.0..=1.0).contains(&center)) {
-        return Err("the center must be within 0 and 1".into());
+        return Err("the center must be between 0 and 1".into());
     }
     Ok(match word {
         "zipf" => Distribution::Zipf { theta: theta(first.unwrap_or(THETA))?, center },
         "pareto" => Distribution::Pareto { h: power(first.unwrap_or(POWER))?, center },
         _ => {
-            let first = first.ok_or("the deviation is missing: write normal:20 for 20 percent")?;
+            let first = first.ok_or("the deviation is missing: use normal:20 for 20 percent")?;
             Distribution::Normal { deviation: deviation(first)?, center }
         }
     })
@@ -102,17 +102,17 @@ fn pairs(text: &str) -> Result<Vec<(f64, &str)>, String> {
     let mut sum = 0.0;
     for zone in text.split(':') {
         let (access, extent) = zone.split_once('/').ok_or_else(|| {
-            format!("the zone {zone:?} must be the percent of the accesses, a slash, and how much they go to")
+            format!("the zone {zone:?} must be a percentage of the accesses, a slash and a size")
         })?;
         let access = percent(access.trim())?;
         sum += access;
         out.push((access, extent.trim()));
     }
     if out.len() > MOST_ZONES {
-        return Err(format!("{} zones are given, and at most {MOST_ZONES} are taken", out.len()));
+        return Err(format!("{} zones are given, but at most {MOST_ZONES} are allowed", out.len()));
     }
     if (sum - 100.0).abs() > 0.01 {
-        return Err(format!("the accesses of the zones add up to {sum} % and not to 100 %"));
+        return Err(format!("the accesses of the zones add up to {sum} % instead of 100 %"));
     }
     Ok(out)
 }
@@ -127,7 +127,7 @@ fn zoned(text: &str) -> Result<Distribution, String> {
         shares.push(share);
     }
     if given > 100.0 + 0.01 {
-        return Err(format!("the zones cover {given} % of the target, which is over 100 %"));
+        return Err(format!("the zones cover {given} % of the target, which exceeds 100 %"));
     }
     let open = shares.iter().filter(|share| share.is_none()).count().max(1) as f64;
     let rest = (100.0 - given).max(0.0) / open;
@@ -147,7 +147,7 @@ fn absolute(value: &Value<'_>, text: &str) -> Result<Distribution, String> {
     for (index, (access, extent)) in pairs.into_iter().enumerate() {
         let bytes = if extent.is_empty() { 0 } else { value.count_of(extent, 0)? };
         if bytes == 0 && index != last {
-            return Err("only the last zone can be without a size: it gets the rest of the target".into());
+            return Err("only the last zone may omit its size: it gets the rest of the target".into());
         }
         zones.push(AbsoluteZone { access, bytes });
     }
@@ -165,9 +165,7 @@ pub(crate) fn service(value: &Value<'_>) -> Result<FileService, String> {
         "zipf" => FileChoice::Zipf(theta(number(THETA)?)?),
         "pareto" => FileChoice::Pareto(power(number(POWER)?)?),
         _ => FileChoice::Normal(deviation(
-            rest.map(decimal)
-                .transpose()?
-                .ok_or("the deviation is missing: write normal:20 for 20 percent")?,
+            rest.map(decimal).transpose()?.ok_or("the deviation is missing: use normal:20 for 20 percent")?,
         )?),
     };
     let counts = matches!(choice, FileChoice::RoundRobin | FileChoice::Random | FileChoice::Sequential);

@@ -51,7 +51,7 @@ const NAMES: &[(&str, i32)] = &[
 pub(crate) fn read(text: &str) -> Result<[Vec<i32>; 3], String> {
     let lists: Vec<&str> = text.split(',').collect();
     if lists.len() > 3 {
-        return Err("at most three lists can be given, for reads, writes and verifying".into());
+        return Err("at most three lists are allowed: for reads, writes and verification".into());
     }
     let mut out: [Vec<i32>; 3] = Default::default();
     for (numbers, list) in out.iter_mut().zip(lists) {
@@ -67,7 +67,5 @@ fn number(text: &str) -> Result<i32, String> {
         return Ok(*number);
     }
     let number = text.parse::<i32>().ok().filter(|number| (1..=4095).contains(number));
-    number.ok_or_else(|| {
-        format!("{text:?} is no error of the kernel's: write a name such as EIO, or its number")
-    })
+    number.ok_or_else(|| format!("{text:?} is not a kernel error: use a name such as EIO or its number"))
 }

@@ -31,7 +31,7 @@ pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<PriorityPart>, S
             [length, share, class, level] => (*length, *share, Some((*class, *level, "0"))),
             [length, share, class, level, hint] => (*length, *share, Some((*class, *level, *hint))),
             _ => {
-                return Err(within("must be LENGTH/PERCENT or LENGTH/PERCENT/CLASS/LEVEL[/HINT]".into()));
+                return Err(within("must be SIZE/PERCENT or SIZE/PERCENT/CLASS/LEVEL[/HINT]".into()));
             }
         };
         let length = value.block_of(length).map_err(within)?;
@@ -48,16 +48,16 @@ pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<PriorityPart>, S
         parts.push(PriorityPart { length, percent, priority });
     }
     if parts.is_empty() {
-        return Err("no length is given".into());
+        return Err("no size is given".into());
     }
     if parts.len() > MOST {
-        return Err(format!("{} lengths are given, and at most {MOST} are taken", parts.len()));
+        return Err(format!("{} sizes are given, but at most {MOST} are allowed", parts.len()));
     }
     for part in &parts {
         let sum = given(&parts, part.length);
         if sum > 100.0 {
             return Err(format!(
-                "the percentages of {} bytes add up to {sum} %, which is over 100 %",
+                "the percentages for {} bytes add up to {sum} %, which exceeds 100 %",
                 part.length
             ));
         }
@@ -117,7 +117,7 @@ mod tests {
             ("4k/50/1", "LENGTH/PERCENT/CLASS/LEVEL"),
             ("4k/50/1/0/1024", "must be at most 1023"),
             ("4k/50/4/0", "in \"4k/50/4/0\""),
-            (":", "no length"),
+            (":", "no size"),
         ] {
             let problem = read(&Value::new(Some(wrong), false), wrong).unwrap_err();
             assert!(problem.contains(why), "{wrong}: {problem}");

@@ -20,17 +20,17 @@ pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<SplitPart>, Stri
         return Err("no size is given".into());
     }
     if parts.len() > MOST {
-        return Err(format!("{} sizes are given, and at most {MOST} are taken", parts.len()));
+        return Err(format!("{} sizes are given, but at most {MOST} are allowed", parts.len()));
     }
     let sum: f64 = parts.iter().filter_map(|part| part.1).sum();
     let open = parts.iter().any(|part| part.1.is_none());
     // Percentages are written with a few digits: 33.3 three times is meant as all.
     if sum > 100.0 + 0.5 {
-        return Err(format!("the percentages add up to {sum} %, which is over 100 %"));
+        return Err(format!("the percentages add up to {sum} %, which exceeds 100 %"));
     }
     if !open && sum < 100.0 - 0.5 {
         return Err(format!(
-            "the percentages add up to {sum} %: leave one empty (as in 4k/), and it gets what is missing to 100 %"
+            "the percentages add up to {sum} %: leave one empty (as in 4k/) to give it the rest"
         ));
     }
     if !open {

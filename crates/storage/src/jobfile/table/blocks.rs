@@ -15,7 +15,7 @@ fn cut(split: &mut [SplitPart], (least, most): (u32, u32)) {
 }
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
-    option("bs", ValueKind::Sizes, "length of an I/O", |draft, value| {
+    option("bs", ValueKind::Sizes, "block size of I/Os", |draft, value| {
         value.triple(&mut draft.sizes, |part| value.block_of(part).map(Some))
     })
     .alias(&["blocksize"])
@@ -23,18 +23,18 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "bsrange",
         ValueKind::Ranges,
-        "lengths from one to another, multiples of the smallest",
+        "range of block sizes, multiples of the smallest",
         |draft, value| {
             // fio's manual has the slash for a comma; fio itself takes the first range for all directions.
             if value.text()?.contains('/') {
-                return Err("write a comma between ranges: fio leaves out what follows a slash".into());
+                return Err("use a comma between ranges: fio ignores what follows a slash".into());
             }
             value.triple(&mut draft.ranges, |part| {
                 Value::range_of(part, |size| value.block_of(size)).map(Some)
             })?;
             for direction in Direction::ALL {
                 if let (Some(split), Some(range)) = (&mut draft.splits[direction], draft.ranges[direction]) {
-                    value.remark("the lengths of the bssplit before it are cut to this range, as in fio");
+                    value.remark("the sizes of the preceding bssplit are limited to this range, as in fio");
                     cut(split, range);
                 }
             }
@@ -45,10 +45,10 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "bssplit",
         ValueKind::Split,
-        "lengths and their percentages: 4k/50:64k/30:128k/",
+        "block sizes and their percentages: 4k/50:64k/30:128k/",
         |draft, value| value.triple(&mut draft.splits, |part| split::read(value, part).map(Some)),
     ),
-    option("bs_unaligned", ValueKind::Flag, "any length of the range, to the byte", |draft, value| {
+    option("bs_unaligned", ValueKind::Flag, "any block size in the range, to the byte", |draft, value| {
         draft.job.blocks.unaligned = value.flag()?;
         Ok(())
     })
@@ -57,16 +57,16 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "bs_is_seq_rand",
         ValueKind::Bool,
-        "the length of reads is that of sequential, of writes that of random I/O",
+        "the read size is for sequential I/O, the write size for random I/O",
         |draft, value| {
             draft.job.blocks.by_sequence = value.boolean()?;
             Ok(())
         },
     )
     .default("0"),
-    option("ba", ValueKind::Sizes, "what random places are multiples of", |draft, value| {
+    option("ba", ValueKind::Sizes, "alignment of random offsets", |draft, value| {
         value.triple(&mut draft.job.blocks.align, |part| value.count_of(part, 1).map(Some))
     })
     .alias(&["blockalign"])
-    .default("the smallest length"),
+    .default("the smallest block size"),
 ];

@@ -5,25 +5,25 @@ use crate::job::Memory;
 use crate::jobfile::special::bytes;
 
 const MODE: &[(&str, &str)] =
-    &[("repeat", "a copy of the write before"), ("working_set", "a copy of one of the first blocks")];
+    &[("repeat", "a copy of the previous write"), ("working_set", "a copy of one of the first blocks")];
 
 const MEMORY: &[(&str, &str)] = &[
     ("malloc", "the heap"),
     ("shm", "System V shared memory"),
-    ("shmhuge", "the same in huge pages"),
-    ("mmap", "a map, of a file with mmap:PATH"),
-    ("mmaphuge", "a map in huge pages, of a file in hugetlbfs with mmaphuge:PATH"),
-    ("mmapshared", "a shared map of a file: mmapshared:PATH"),
+    ("shmhuge", "System V shared memory in huge pages"),
+    ("mmap", "mmap, of a file with mmap:PATH"),
+    ("mmaphuge", "mmap in huge pages, of a file in hugetlbfs with mmaphuge:PATH"),
+    ("mmapshared", "shared mmap of a file: mmapshared:PATH"),
     ("cudamalloc", "not supported"),
 ];
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
-    option("zero_buffers", ValueKind::Flag, "write zeros", |draft, value| {
+    option("zero_buffers", ValueKind::Flag, "fill buffers with zeros", |draft, value| {
         draft.job.buffers.zero = value.flag()?;
         Ok(())
     })
     .default("0"),
-    option("refill_buffers", ValueKind::Flag, "fill the buffer anew for each write", |draft, value| {
+    option("refill_buffers", ValueKind::Flag, "refill the buffer for each write", |draft, value| {
         draft.job.buffers.refill = value.flag()?;
         Ok(())
     })
@@ -31,7 +31,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "scramble_buffers",
         ValueKind::Bool,
-        "change something of the buffer for each write",
+        "change part of the buffer for each write",
         |draft, value| {
             draft.job.buffers.scramble = value.boolean()?;
             Ok(())
@@ -41,7 +41,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "buffer_pattern",
         ValueKind::Text,
-        "write these bytes: 0xHEX, number, \"text\", 'file'",
+        "fill buffers with these bytes: 0xHEX, number, \"text\", 'file'",
         |draft, value| {
             draft.job.buffers.pattern = Some(bytes::fixed(value.text()?)?);
             Ok(())
@@ -50,7 +50,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "buffer_compress_percentage",
         ValueKind::Percent,
-        "how far the data can be compressed",
+        "compressibility of the data",
         |draft, value| {
             draft.job.buffers.compress_percentage = Some(value.percent()?);
             Ok(())
@@ -59,17 +59,22 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "buffer_compress_chunk",
         ValueKind::Size,
-        "the grain of what can be compressed; 0 for the block",
+        "size of compressible chunks; 0 for the block size",
         |draft, value| {
             draft.job.buffers.compress_chunk = value.small(0..=1 << 30)?;
             Ok(())
         },
     )
     .default("512"),
-    option("dedupe_percentage", ValueKind::Percent, "how many writes repeat a block", |draft, value| {
-        draft.job.buffers.dedupe_percentage = Some(value.percent()?);
-        Ok(())
-    }),
+    option(
+        "dedupe_percentage",
+        ValueKind::Percent,
+        "percentage of writes that repeat a block",
+        |draft, value| {
+            draft.job.buffers.dedupe_percentage = Some(value.percent()?);
+            Ok(())
+        },
+    ),
     option("dedupe_mode", ValueKind::Words(MODE), "which block is repeated", |draft, value| {
         draft.working_set = value.word(MODE)? == "working_set";
         Ok(())
@@ -78,19 +83,19 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "dedupe_working_set_percentage",
         ValueKind::Percent,
-        "how large the working set is",
+        "size of the dedupe working set",
         |draft, value| {
             draft.working_set_percentage = value.percent()?;
             Ok(())
         },
     )
     .default("5"),
-    option("dedupe_global", ValueKind::Bool, "jobs share the working set", |draft, value| {
+    option("dedupe_global", ValueKind::Bool, "share the working set among jobs", |draft, value| {
         draft.job.buffers.dedupe_global = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("mem", ValueKind::Words(MEMORY), "the memory of the buffers", |draft, value| {
+    option("mem", ValueKind::Words(MEMORY), "type of memory for buffers", |draft, value| {
         let (word, path) = value.word_and_rest(MEMORY)?;
         let path = path.filter(|path| !path.is_empty()).map(std::path::PathBuf::from);
         draft.job.buffers.memory = match (word, path) {
@@ -103,7 +108,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
             ("shm", None) => Memory::Shm,
             ("shmhuge", None) => Memory::ShmHuge,
             ("cudamalloc", None) => {
-                return Err("memory of graphics processors is not supported: leave the option out".into());
+                return Err("GPU memory is not supported: remove the option".into());
             }
             (_, None) => Memory::Malloc,
         };
@@ -111,7 +116,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     })
     .alias(&["iomem"])
     .default("malloc"),
-    option("iomem_align", ValueKind::Size, "what the buffers' addresses are multiples of", |draft, value| {
+    option("iomem_align", ValueKind::Size, "alignment of the buffers in memory", |draft, value| {
         let align = value.small(0..=1 << 30)?;
         if align != 0 && !align.is_power_of_two() {
             return Err("must be a power of two".into());
@@ -130,9 +135,5 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         Ok(())
     })
     .default("the kernel's"),
-    refused(
-        "lockmem",
-        "memory that is locked before",
-        "Kelvin locks no memory to make a machine smaller: run it in a cgroup with memory.max",
-    ),
+    refused("lockmem", "amount of memory to lock", "to limit memory, run Kelvin in a cgroup with memory.max"),
 ];

@@ -20,7 +20,7 @@ fn both(value: &Value<'_>, into: &mut [Option<u8>; 2], least: u32, most: u32) ->
 }
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
-    option("ioengine", ValueKind::Text, "which calls do the I/O; --enghelp lists them", |draft, value| {
+    option("ioengine", ValueKind::Text, "how I/O is done; --enghelp lists the engines", |draft, value| {
         let name = value.text()?;
         let engine = engines::find(name)?;
         draft.job.engine.name = match engine.carried {
@@ -35,25 +35,25 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         Ok(())
     })
     .default("psync"),
-    option("fixedbufs", ValueKind::Flag, "buffers are registered with the kernel", |draft, value| {
+    option("fixedbufs", ValueKind::Flag, "register buffers with the kernel", |draft, value| {
         draft.job.engine.fixed_buffers = Some(value.flag()?);
         Ok(())
     })
     .engines(RING)
-    .default("what is faster"),
-    option("registerfiles", ValueKind::Flag, "files are registered with the kernel", |draft, value| {
+    .default("whichever is faster"),
+    option("registerfiles", ValueKind::Flag, "register files with the kernel", |draft, value| {
         draft.job.engine.register_files = Some(value.flag()?);
         Ok(())
     })
     .engines(RING)
-    .default("what is faster"),
-    option("sqthread_poll", ValueKind::Flag, "a thread of the kernel submits", |draft, value| {
+    .default("whichever is faster"),
+    option("sqthread_poll", ValueKind::Flag, "submit I/Os from a kernel thread", |draft, value| {
         draft.job.engine.sq_poll = value.flag()?;
         Ok(())
     })
     .engines(RING)
     .default("0"),
-    option("sqthread_poll_cpu", ValueKind::Number, "the processor of that thread", |draft, value| {
+    option("sqthread_poll_cpu", ValueKind::Number, "CPU for the sqthread_poll thread", |draft, value| {
         draft.job.engine.sq_poll_cpu = Some(value.small(0..=65_535)?);
         Ok(())
     })
@@ -72,7 +72,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "hipri_percentage",
         ValueKind::Percent,
-        "how many I/Os are polled for, with hipri",
+        "percentage of I/Os polled, with hipri",
         |draft, value| {
             draft.job.engine.high_priority_percentage = Some(value.percent()?);
             Ok(())
@@ -80,17 +80,22 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     )
     .engines(&["pvsync2"])
     .default("100"),
-    option("nonvectored", ValueKind::Number, "read and write instead of readv and writev", |draft, value| {
-        // -1 is fio's word for its own choice, which is the same.
-        draft.job.engine.nonvectored = value.signed(-1..=1)? != 0;
-        Ok(())
-    })
+    option(
+        "nonvectored",
+        ValueKind::Number,
+        "use read and write instead of readv and writev",
+        |draft, value| {
+            // -1 is fio's word for its own choice, which is the same.
+            draft.job.engine.nonvectored = value.signed(-1..=1)? != 0;
+            Ok(())
+        },
+    )
     .engines(RING)
     .default("1"),
     option(
         "force_async",
         ValueKind::Number,
-        "every so many I/Os go to a thread of the kernel at once",
+        "hand every Nth I/O to a kernel thread immediately",
         |draft, value| {
             draft.job.engine.force_async = value.small(0..=u32::MAX)?;
             Ok(())
@@ -98,38 +103,28 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     )
     .engines(RING)
     .default("0"),
-    option(
-        "nowait",
-        ValueKind::Bool,
-        "an I/O that would have to wait fails instead (RWF_NOWAIT)",
-        |draft, value| {
-            draft.job.engine.no_wait = value.boolean()?;
-            Ok(())
-        },
-    )
+    option("nowait", ValueKind::Bool, "fail I/Os that would block (RWF_NOWAIT)", |draft, value| {
+        draft.job.engine.no_wait = value.boolean()?;
+        Ok(())
+    })
     .engines(&["io_uring", "libaio", "pvsync2"])
     .default("0"),
-    option("uncached", ValueKind::Number, "buffered I/O leaves nothing in the page cache", |draft, value| {
+    option("uncached", ValueKind::Number, "do not leave buffered I/O in the page cache", |draft, value| {
         draft.job.engine.uncached = value.small(0..=1)? == 1;
         Ok(())
     })
     .engines(&["io_uring", "pvsync2"])
     .default("0"),
-    option(
-        "userspace_reap",
-        ValueKind::Flag,
-        "completions are read from the ring in memory",
-        |draft, value| {
-            draft.job.engine.userspace_reap = value.flag()?;
-            Ok(())
-        },
-    )
+    option("userspace_reap", ValueKind::Flag, "read completions from the ring in memory", |draft, value| {
+        draft.job.engine.userspace_reap = value.flag()?;
+        Ok(())
+    })
     .engines(&["libaio"])
     .default("0"),
     option(
         "cmdprio_percentage",
         ValueKind::Percents,
-        "how many I/Os have the priority below",
+        "percentage of I/Os with the cmdprio priority",
         |draft, value| {
             let mut shares = PerDirection::all(0.0);
             value.triple(&mut shares, |part| percent(part.trim_end_matches('%')))?;
@@ -143,12 +138,12 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "cmdprio_class",
         ValueKind::Number,
-        "class of that priority: 1 realtime, 2 best effort, 3 idle",
+        "class of cmdprio: 1 realtime, 2 best effort, 3 idle",
         |draft, value| both(value, &mut draft.command_class, 1, 3),
     )
     .engines(PRIORITY)
     .default("1"),
-    option("cmdprio", ValueKind::Number, "level of that priority: 0 highest, 7 lowest", |draft, value| {
+    option("cmdprio", ValueKind::Number, "level of cmdprio: 0 highest, 7 lowest", |draft, value| {
         both(value, &mut draft.command_level, 0, 7)
     })
     .engines(PRIORITY)
@@ -156,7 +151,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "cmdprio_bssplit",
         ValueKind::Split,
-        "the same by length: 4k/50:64k/10/CLASS/LEVEL[,those of writes]",
+        "the same by block size: 4k/50:64k/10/CLASS/LEVEL[,for writes]",
         |draft, value| {
             let mut splits = PerDirection::all(None);
             value.triple(&mut splits, |part| priorities::read(value, part).map(Some))?;
@@ -166,6 +161,6 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         },
     )
     .engines(PRIORITY),
-    refused("cmdprio_hint", "hints for the drive", "leave it out"),
-    refused("thp", "huge pages for mmap", "leave it out"),
+    refused("cmdprio_hint", "hints for the drive", "remove it"),
+    refused("thp", "huge pages for mmap", "remove it"),
 ];

@@ -40,43 +40,43 @@ const fn not(word: &'static str, reason: &'static str) -> EngineEntry {
     EngineEntry { word, help: "not supported", carried: Carried::Refused(reason) }
 }
 
-const REMOTE: &str = "it reaches storage over a network by a library of its own; Kelvin drives local files and \
+const REMOTE: &str = "it accesses network storage through its own library; Kelvin uses local files and \
                       block devices: mount or map the storage, then use io_uring or libaio";
-const NETWORK: &str = "it measures a network and not storage";
-const METADATA: &str = "it measures operations on names and not I/O";
-const OTHER_SYSTEM: &str = "it is of another operating system: use io_uring";
-const MEMORY: &str = "it writes persistent memory by a library of its own: use mmap on a DAX filesystem";
+const NETWORK: &str = "it measures a network, not storage";
+const METADATA: &str = "it measures metadata operations, not I/O";
+const OTHER_SYSTEM: &str = "it belongs to another operating system: use io_uring";
+const MEMORY: &str = "it writes persistent memory through its own library: use mmap on a DAX filesystem";
 
 /// All engines that fio has, on any system and in any version.
 pub(crate) const ENGINES: &[EngineEntry] = &[
-    here("io_uring", EngineName::IoUring, "Linux's ring of submissions and completions"),
-    here("libaio", EngineName::Libaio, "Linux's older asynchronous I/O: io_submit, io_getevents"),
+    here("io_uring", EngineName::IoUring, "Linux io_uring: submission and completion rings"),
+    here("libaio", EngineName::Libaio, "Linux native asynchronous I/O: io_submit, io_getevents"),
     here("psync", EngineName::Psync, "pread and pwrite (the default)"),
     here("pvsync", EngineName::Pvsync, "preadv and pwritev"),
     here("pvsync2", EngineName::Pvsync2, "preadv2 and pwritev2, with their flags"),
     here("sync", EngineName::Sync, "lseek, read and write"),
     here("mmap", EngineName::Mmap, "the file mapped into memory"),
-    here("null", EngineName::Null, "nothing is done: what the tool itself costs"),
-    instead("linuxaio", EngineName::Libaio, "fio's other name of libaio", "linuxaio is libaio"),
+    here("null", EngineName::Null, "does no I/O: measures the overhead of the tool"),
+    instead("linuxaio", EngineName::Libaio, "fio's other name for libaio", "linuxaio is libaio"),
     instead(
         "posixaio",
         EngineName::IoUring,
-        "POSIX asynchronous I/O; io_uring stands in for it",
-        "posixaio is carried out by io_uring, which is nearest to it without the threads of the C library",
+        "POSIX asynchronous I/O; io_uring is used instead",
+        "posixaio runs as io_uring, the closest engine without the C library's threads",
     ),
     instead(
         "vsync",
         EngineName::Pvsync,
-        "readv and writev; pvsync stands in for it",
-        "vsync is carried out by pvsync: neighbouring I/Os are not put together into one call",
+        "readv and writev; pvsync is used instead",
+        "vsync runs as pvsync: adjacent I/Os are not merged into one call",
     ),
     not("io_uring_cmd", "it passes commands through to NVMe drives: use io_uring on the block device"),
     not("splice", "it moves data through pipes: use psync for buffered I/O"),
-    not("sg", "it sends SCSI commands of its own: use io_uring on the block device"),
+    not("sg", "it sends SCSI commands: use io_uring on the block device"),
     not("libzbc", "it drives zoned devices: use io_uring on the block device"),
     not("mtd", "it drives raw flash"),
     not("cpuio", "it burns CPU and does no I/O: use another program for that, such as stress-ng"),
-    not("exec", "it runs another program: use exec_prerun, or start it beside Kelvin"),
+    not("exec", "it runs another program: use exec_prerun, or start it alongside Kelvin"),
     not("net", NETWORK),
     not("netsplice", NETWORK),
     not("rdma", NETWORK),
@@ -109,9 +109,9 @@ pub(crate) const ENGINES: &[EngineEntry] = &[
     not("pmemblk", MEMORY),
     not("libpmem", MEMORY),
     not("dev-dax", MEMORY),
-    not("xnvme", "it drives devices by a library of its own: use io_uring on the block device"),
-    not("libblkio", "it drives devices by a library of its own: use io_uring on the block device"),
-    not("libcufile", "it reads into the memory of graphics processors"),
+    not("xnvme", "it drives devices through its own library: use io_uring on the block device"),
+    not("libblkio", "it drives devices through its own library: use io_uring on the block device"),
+    not("libcufile", "it reads into GPU memory"),
     not("external", "it loads an engine from a file"),
     not("windowsaio", OTHER_SYSTEM),
     not("solarisaio", OTHER_SYSTEM),
@@ -128,6 +128,6 @@ pub(crate) fn find(name: &str) -> Result<&'static EngineEntry, String> {
             .map(|engine| engine.word)
             .collect();
         let guess = guess::question(word, ENGINES.iter().map(|engine| engine.word));
-        format!("there is no engine of this name; there are {}{guess}", there.join(", "))
+        format!("there is no such engine; the engines are {}{guess}", there.join(", "))
     })
 }

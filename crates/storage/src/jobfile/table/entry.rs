@@ -83,26 +83,26 @@ impl ValueKind {
     pub(crate) fn described(self) -> String {
         match self {
             Self::Text | Self::Split => "text".into(),
-            Self::OptionalText => "text, may be left out".into(),
-            Self::Paths => "paths between colons; \\: is a colon in a path".into(),
+            Self::OptionalText => "text, optional".into(),
+            Self::Paths => "paths separated by colons; \\: is a colon in a path".into(),
             Self::Number => "whole number".into(),
             Self::Numbers => "whole number[,number][,number], for reads, writes, trims".into(),
             Self::Size => "bytes, with k, m, g, t or p".into(),
             Self::Sizes => "bytes[,bytes][,bytes], for reads, writes, trims, with k, m, g, t or p".into(),
-            Self::Amount => "bytes, with k, m, g, t or p; or percent, as in 20%".into(),
+            Self::Amount => "bytes, with k, m, g, t or p, or percent, as in 20%".into(),
             Self::Range => "bytes, or bytes-bytes".into(),
             Self::Ranges => "bytes-bytes[,bytes-bytes][,bytes-bytes], for reads, writes, trims".into(),
-            Self::Time(unit) => format!("time in {} or with d, h, m, s, ms, us", unit.word()),
+            Self::Time(unit) => format!("time in {} or with d, h, m, s, ms or us", unit.word()),
             Self::Times(unit) => {
                 format!("time[,time][,time], for reads, writes, trims, in {} or with a unit", unit.word())
             }
-            Self::Flag => "nothing, or 0 or 1".into(),
+            Self::Flag => "no value, or 0 or 1".into(),
             Self::Bool => "0 or 1".into(),
             Self::Percent => "percent, 0 to 100".into(),
             Self::Percents => "percent[,percent][,percent], for reads, writes, trims".into(),
-            Self::Decimals => "decimal numbers between colons".into(),
+            Self::Decimals => "decimal numbers separated by colons".into(),
             Self::List => "numbers and ranges, as in 0,5,8-15".into(),
-            Self::Words(_) => "one of the words below".into(),
+            Self::Words(_) => "one of the values below".into(),
         }
     }
 

@@ -4,14 +4,14 @@ use super::entry::{OptionEntry, ValueKind, option};
 use crate::jobfile::special::errors;
 
 const CONTINUE: &[(&str, &str)] = &[
-    ("none", "end at any error"),
-    ("0", "as none"),
-    ("read", "go on after errors of reads"),
-    ("write", "go on after errors of writes and trims"),
-    ("io", "go on after errors of both"),
-    ("verify", "go on after data that is wrong"),
-    ("all", "go on after any"),
-    ("1", "as all"),
+    ("none", "end on any error"),
+    ("0", "same as none"),
+    ("read", "continue after read errors"),
+    ("write", "continue after write and trim errors"),
+    ("io", "continue after I/O errors"),
+    ("verify", "continue after verify errors"),
+    ("all", "continue after any error"),
+    ("1", "same as all"),
 ];
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
@@ -33,13 +33,13 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "ignore_error",
         ValueKind::Text,
-        "errors that do not count: READ:…,WRITE:…,VERIFY:…",
+        "errors to ignore: READ:…,WRITE:…,VERIFY:…",
         |draft, value| {
             draft.job.errors.ignore = errors::read(value.text()?)?;
             Ok(())
         },
     ),
-    option("error_dump", ValueKind::Bool, "tell each error that does not end the job", |draft, value| {
+    option("error_dump", ValueKind::Bool, "print each error that does not end the job", |draft, value| {
         draft.job.errors.dump = value.boolean()?;
         Ok(())
     })
@@ -47,7 +47,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "exitall_on_error",
         ValueKind::Flag,
-        "when this job ends with an error, others end",
+        "end other jobs if this job ends with an error",
         |draft, value| {
             draft.job.errors.exit_all = value.flag()?;
             Ok(())

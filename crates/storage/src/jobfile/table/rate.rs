@@ -7,10 +7,10 @@ use crate::jobfile::number::{Unit, nanos};
 use crate::jobfile::value::Value;
 
 const PROCESS: &[(&str, &str)] =
-    &[("linear", "evenly spaced"), ("poisson", "with exponentially distributed gaps, as if from many users")];
+    &[("linear", "evenly spaced"), ("poisson", "Poisson arrivals: exponentially distributed gaps")];
 
 const BLOCKS: &[(&str, &str)] =
-    &[("complete", "blocks are counted when they end"), ("issue", "blocks are counted when they begin")];
+    &[("complete", "count blocks at completion"), ("issue", "count blocks at issue")];
 
 /// A limit for each direction; 0 is none.
 fn limits(value: &Value<'_>, into: &mut PerDirection<Option<u64>>) -> Result<(), String> {
@@ -21,29 +21,23 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "rate",
         ValueKind::Sizes,
-        "bytes a second at most, of each worker and direction",
+        "limit in bytes per second, per worker and direction",
         |draft, value| limits(value, &mut draft.job.rate.bytes),
     ),
     option(
         "rate_min",
         ValueKind::Sizes,
-        "bytes a second below which the job ends with an error",
+        "minimum bytes per second; below it, the job fails",
         |draft, value| limits(value, &mut draft.job.rate.bytes_min),
     )
     .alias(&["ratemin"]),
-    option(
-        "rate_iops",
-        ValueKind::Numbers,
-        "I/Os a second at most, of each worker and direction",
-        |draft, value| limits(value, &mut draft.job.rate.iops),
-    ),
-    option(
-        "rate_iops_min",
-        ValueKind::Numbers,
-        "I/Os a second below which the job ends with an error",
-        |draft, value| limits(value, &mut draft.job.rate.iops_min),
-    ),
-    option("rate_process", ValueKind::Words(PROCESS), "how starts follow each other", |draft, value| {
+    option("rate_iops", ValueKind::Numbers, "limit in IOPS, per worker and direction", |draft, value| {
+        limits(value, &mut draft.job.rate.iops)
+    }),
+    option("rate_iops_min", ValueKind::Numbers, "minimum IOPS; below it, the job fails", |draft, value| {
+        limits(value, &mut draft.job.rate.iops_min)
+    }),
+    option("rate_process", ValueKind::Words(PROCESS), "distribution of issue times", |draft, value| {
         draft.job.rate.process = match value.word(PROCESS)? {
             "poisson" => RateProcess::Poisson,
             _ => RateProcess::Linear,
@@ -54,7 +48,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "rate_cycle",
         ValueKind::Time(Unit::Milliseconds),
-        "over what time the minima are averaged",
+        "averaging period for rate_min and rate_iops_min",
         |draft, value| {
             draft.job.rate.cycle = value.nanos(Unit::Milliseconds)?;
             Ok(())
@@ -62,12 +56,17 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     )
     .alias(&["ratecycle"])
     .default("1000"),
-    option("rate_ignore_thinktime", ValueKind::Bool, "pauses are not caught up with", |draft, value| {
-        draft.job.rate.ignore_think_time = value.boolean()?;
-        Ok(())
-    })
+    option(
+        "rate_ignore_thinktime",
+        ValueKind::Bool,
+        "do not make up for thinktime pauses",
+        |draft, value| {
+            draft.job.rate.ignore_think_time = value.boolean()?;
+            Ok(())
+        },
+    )
     .default("0"),
-    option("thinktime", ValueKind::Time(Unit::Microseconds), "a pause between I/Os", |draft, value| {
+    option("thinktime", ValueKind::Time(Unit::Microseconds), "pause between I/Os", |draft, value| {
         draft.thinking.time = value.nanos(Unit::Microseconds)?;
         Ok(())
     })
@@ -75,7 +74,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "thinktime_spin",
         ValueKind::Time(Unit::Microseconds),
-        "how much of the pause burns CPU",
+        "part of the pause that burns CPU",
         |draft, value| {
             draft.thinking.spin = value.nanos(Unit::Microseconds)?;
             Ok(())
@@ -90,27 +89,22 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "thinktime_blocks_type",
         ValueKind::Words(BLOCKS),
-        "when those I/Os are counted",
+        "when thinktime_blocks are counted",
         |draft, value| {
             draft.thinking.by_issue = value.word(BLOCKS)? == "issue";
             Ok(())
         },
     )
     .default("complete"),
-    option(
-        "thinktime_iotime",
-        ValueKind::Time(Unit::Seconds),
-        "time between pauses, instead of I/Os",
-        |draft, value| {
-            draft.thinking.io_time = Some(value.nanos(Unit::Seconds)?).filter(|time| *time > 0);
-            Ok(())
-        },
-    )
+    option("thinktime_iotime", ValueKind::Time(Unit::Seconds), "time between pauses", |draft, value| {
+        draft.thinking.io_time = Some(value.nanos(Unit::Seconds)?).filter(|time| *time > 0);
+        Ok(())
+    })
     .default("0"),
     option(
         "latency_target",
         ValueKind::Time(Unit::Microseconds),
-        "search the depth that keeps this",
+        "find the highest depth that meets this latency",
         |draft, value| {
             draft.job.latency.target = Some(value.nanos(Unit::Microseconds)?).filter(|time| *time > 0);
             Ok(())
@@ -119,7 +113,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "latency_window",
         ValueKind::Time(Unit::Microseconds),
-        "how long each depth is tried",
+        "how long each depth is tested",
         |draft, value| {
             draft.job.latency.window = value.nanos(Unit::Microseconds)?;
             Ok(())
@@ -129,7 +123,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "latency_percentile",
         ValueKind::Percent,
-        "the share of I/Os that is to keep the target",
+        "percentage of I/Os that must meet the target",
         |draft, value| {
             draft.job.latency.percentile = value.percent()?;
             Ok(())
@@ -139,7 +133,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "latency_run",
         ValueKind::Bool,
-        "go on with the depth that was found, adjusting it",
+        "continue with the depth found and keep adjusting it",
         |draft, value| {
             draft.job.latency.keep_running = value.boolean()?;
             Ok(())
@@ -149,7 +143,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "max_latency",
         ValueKind::Times(Unit::Microseconds),
-        "a longer I/O ends the job with an error",
+        "fail the job if an I/O takes longer",
         |draft, value| {
             value.triple(&mut draft.job.latency.maximum, |part| {
                 Ok(Some(nanos(part, Unit::Microseconds)?).filter(|time| *time > 0))

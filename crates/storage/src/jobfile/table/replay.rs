@@ -7,24 +7,24 @@ use crate::jobfile::value::word;
 
 const SKIP: &[(&str, &str)] = &[("read", "reads"), ("write", "writes"), ("trim", "trims"), ("sync", "syncs")];
 
-const MERGE: &str = "traces are not merged: replay them by a job each, or merge them with blkparse";
+const MERGE: &str = "traces are not merged: replay each with its own job, or merge them with blkparse";
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "read_iolog",
         ValueKind::Paths,
-        "do what this trace says; workers take several in turn",
+        "trace to replay; workers take several in turn",
         |draft, value| {
             draft.replay.files = lists::paths(value.text()?);
             if draft.replay.files.is_empty() { Err("no path is given".into()) } else { Ok(()) }
         },
     ),
-    option("read_iolog_chunked", ValueKind::Bool, "read the trace while it is replayed", |draft, value| {
+    option("read_iolog_chunked", ValueKind::Bool, "read the trace during the replay", |draft, value| {
         draft.replay.chunked = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("replay_no_stall", ValueKind::Bool, "as fast as it goes", |draft, value| {
+    option("replay_no_stall", ValueKind::Bool, "replay as fast as possible", |draft, value| {
         draft.replay.no_stall = value.boolean()?;
         Ok(())
     })
@@ -32,31 +32,26 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "replay_time_scale",
         ValueKind::Number,
-        "percent: 50 is half as fast as the trace",
+        "speed in percent: 50 is half as fast as the trace",
         |draft, value| {
             draft.replay.time_scale = f64::from(value.small(1..=1_000_000)?);
             Ok(())
         },
     )
     .default("100"),
-    option("replay_redirect", ValueKind::Text, "everything goes to this file or device", |draft, value| {
+    option("replay_redirect", ValueKind::Text, "replay all I/O to this file or device", |draft, value| {
         draft.replay.redirect = Some(value.text()?.into());
         Ok(())
     }),
-    option(
-        "replay_align",
-        ValueKind::Size,
-        "offsets are multiples of this, a power of two",
-        |draft, value| {
-            let align = value.count(0)?;
-            if align != 0 && !align.is_power_of_two() {
-                return Err("must be a power of two".into());
-            }
-            draft.replay.align = Some(align).filter(|align| *align > 0);
-            Ok(())
-        },
-    ),
-    option("replay_scale", ValueKind::Number, "offsets are divided by this", |draft, value| {
+    option("replay_align", ValueKind::Size, "align offsets to this power of two", |draft, value| {
+        let align = value.count(0)?;
+        if align != 0 && !align.is_power_of_two() {
+            return Err("must be a power of two".into());
+        }
+        draft.replay.align = Some(align).filter(|align| *align > 0);
+        Ok(())
+    }),
+    option("replay_scale", ValueKind::Number, "divide offsets by this", |draft, value| {
         draft.replay.scale = Some(value.count(0)?).filter(|scale| *scale > 1);
         Ok(())
     })
@@ -64,7 +59,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "replay_skip",
         ValueKind::Words(SKIP),
-        "what of the trace is left out; several with commas",
+        "I/Os of the trace to skip; separate several with commas",
         |draft, value| {
             draft.replay.skip.clear();
             for part in value.text()?.split(',') {
@@ -85,7 +80,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         draft.job.logs.iolog = Some(value.text()?.into());
         Ok(())
     }),
-    refused("merge_blktrace_file", "put several traces into one", MERGE),
-    refused("merge_blktrace_scalars", "the speeds of the traces that are put together", MERGE),
-    refused("merge_blktrace_iters", "how often each of them is taken", MERGE),
+    refused("merge_blktrace_file", "merge several traces into one", MERGE),
+    refused("merge_blktrace_scalars", "speeds of the merged traces", MERGE),
+    refused("merge_blktrace_iters", "how often each merged trace is used", MERGE),
 ];

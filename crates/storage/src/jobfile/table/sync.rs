@@ -5,17 +5,17 @@ use crate::job::SyncOpen;
 use crate::jobfile::value::{Value, word};
 
 const SYNC: &[(&str, &str)] = &[
-    ("none", "writes return when the kernel has them"),
-    ("0", "as none"),
+    ("none", "writes return once the kernel has them"),
+    ("0", "same as none"),
     ("sync", "O_SYNC"),
-    ("1", "as sync"),
+    ("1", "same as sync"),
     ("dsync", "O_DSYNC"),
 ];
 
 const RANGE: &[(&str, &str)] = &[
-    ("wait_before", "wait for what is being written"),
-    ("write", "begin to write"),
-    ("wait_after", "wait for what was begun"),
+    ("wait_before", "wait for writeback in progress"),
+    ("write", "start writeback"),
+    ("wait_after", "wait for the started writeback"),
 ];
 
 /// `wait_before,write:8`: flags as `sync_file_range` takes them, and after how many writes.
@@ -34,22 +34,22 @@ fn range(value: &Value<'_>) -> Result<(u32, u32), String> {
 }
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
-    option("direct", ValueKind::Bool, "past the page cache (O_DIRECT)", |draft, value| {
+    option("direct", ValueKind::Bool, "bypass the page cache (O_DIRECT)", |draft, value| {
         draft.job.sync.direct = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("buffered", ValueKind::Bool, "through the page cache: the opposite of direct", |draft, value| {
+    option("buffered", ValueKind::Bool, "use the page cache: the opposite of direct", |draft, value| {
         draft.job.sync.direct = !value.boolean()?;
         Ok(())
     })
     .default("1"),
-    option("atomic", ValueKind::Bool, "writes that are there whole or not at all; direct", |draft, value| {
+    option("atomic", ValueKind::Bool, "use atomic writes; implies direct", |draft, value| {
         draft.job.sync.atomic = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("sync", ValueKind::Words(SYNC), "how files are opened for writing", |draft, value| {
+    option("sync", ValueKind::Words(SYNC), "sync mode when opening files for writing", |draft, value| {
         draft.job.sync.open = match value.word(SYNC)? {
             "sync" | "1" => SyncOpen::Sync,
             "dsync" => SyncOpen::DataSync,
@@ -58,20 +58,25 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         Ok(())
     })
     .default("none"),
-    option("fsync", ValueKind::Number, "fsync after so many writes; 0 for never", |draft, value| {
+    option("fsync", ValueKind::Number, "fsync after this many writes; 0 for never", |draft, value| {
         draft.job.sync.fsync = value.small(0..=u32::MAX)?;
         Ok(())
     })
     .default("0"),
-    option("fdatasync", ValueKind::Number, "fdatasync after so many writes; 0 for never", |draft, value| {
-        draft.job.sync.fdatasync = value.small(0..=u32::MAX)?;
-        Ok(())
-    })
+    option(
+        "fdatasync",
+        ValueKind::Number,
+        "fdatasync after this many writes; 0 for never",
+        |draft, value| {
+            draft.job.sync.fdatasync = value.small(0..=u32::MAX)?;
+            Ok(())
+        },
+    )
     .default("0"),
     option(
         "write_barrier",
         ValueKind::Number,
-        "a barrier after so many writes; 0 for never",
+        "write barrier after this many writes; 0 for never",
         |draft, value| {
             draft.job.sync.write_barrier = value.small(0..=u32::MAX)?;
             Ok(())
@@ -81,7 +86,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "sync_file_range",
         ValueKind::Words(RANGE),
-        "sync_file_range after so many writes: write:8",
+        "sync_file_range after this many writes: write:8",
         |draft, value| {
             draft.job.sync.range = Some(range(value)?);
             Ok(())
@@ -97,7 +102,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         Ok(())
     })
     .default("0"),
-    option("overwrite", ValueKind::Bool, "lay files out before they are written", |draft, value| {
+    option("overwrite", ValueKind::Bool, "overwrite existing data: lay out files first", |draft, value| {
         draft.job.sync.overwrite = value.boolean()?;
         Ok(())
     })

@@ -6,18 +6,18 @@ use crate::jobfile::number::{Unit, nanos};
 use crate::jobfile::value::{Value, decimal};
 
 const EXIT: &[(&str, &str)] = &[
-    ("group", "those of its group"),
+    ("group", "jobs of its group"),
     ("all", "all jobs"),
-    ("stonewall", "those that run; what is behind the next stonewall goes on"),
+    ("stonewall", "running jobs; jobs after the next stonewall continue"),
 ];
 
 const STEADY: &[(&str, &str)] = &[
-    ("iops", "iops:LIMIT, the largest deviation of I/Os a second from their mean; with % of the mean"),
-    ("iops_slope", "iops_slope:LIMIT, the slope of I/Os a second"),
-    ("bw", "bw:LIMIT, the largest deviation of bytes a second from their mean"),
-    ("bw_slope", "bw_slope:LIMIT, the slope of bytes a second"),
-    ("lat", "lat:LIMIT, the largest deviation of the mean completion time (later versions of fio)"),
-    ("lat_slope", "lat_slope:LIMIT, the slope of the mean completion time (later versions of fio)"),
+    ("iops", "iops:LIMIT, maximum deviation of IOPS from its mean; % for percent of the mean"),
+    ("iops_slope", "iops_slope:LIMIT, slope of IOPS"),
+    ("bw", "bw:LIMIT, maximum deviation of bandwidth from its mean"),
+    ("bw_slope", "bw_slope:LIMIT, slope of bandwidth"),
+    ("lat", "lat:LIMIT, maximum deviation of completion latency (later versions of fio)"),
+    ("lat_slope", "lat_slope:LIMIT, slope of completion latency (later versions of fio)"),
 ];
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
@@ -26,12 +26,12 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         Ok(())
     })
     .alias(&["timeout"]),
-    option("time_based", ValueKind::Flag, "begin again until the time is over", |draft, value| {
+    option("time_based", ValueKind::Flag, "repeat the job until runtime is over", |draft, value| {
         draft.job.course.time_based = value.flag()?;
         Ok(())
     })
     .default("0"),
-    option("ramp_time", ValueKind::Time(Unit::Seconds), "I/O before the figures begin", |draft, value| {
+    option("ramp_time", ValueKind::Time(Unit::Seconds), "run this long before measuring", |draft, value| {
         draft.job.course.ramp = value.nanos(Unit::Seconds)?;
         Ok(())
     })
@@ -39,34 +39,34 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "startdelay",
         ValueKind::Time(Unit::Seconds),
-        "wait before; a range is drawn from",
+        "delay before the start; random within a range",
         |draft, value| {
             draft.job.course.start_delay = Value::range_of(value.text()?, |part| nanos(part, Unit::Seconds))?;
             Ok(())
         },
     )
     .default("0"),
-    option("loops", ValueKind::Number, "how often the job is done", |draft, value| {
+    option("loops", ValueKind::Number, "number of times to run the job", |draft, value| {
         draft.job.course.loops = value.count(0)?.max(1);
         Ok(())
     })
     .default("1"),
-    option("stonewall", ValueKind::Flag, "begin when all jobs before have ended", |draft, value| {
+    option("stonewall", ValueKind::Flag, "start after all previous jobs have ended", |draft, value| {
         draft.job.course.stonewall = value.flag()?;
         Ok(())
     })
     .alias(&["wait_for_previous"])
     .default("0"),
-    option("wait_for", ValueKind::Text, "begin when the job of this name has ended", |draft, value| {
+    option("wait_for", ValueKind::Text, "start after the job of this name has ended", |draft, value| {
         draft.job.course.wait_for = Some(value.text()?.to_owned());
         Ok(())
     }),
-    option("exitall", ValueKind::Flag, "when this job ends, others end", |draft, value| {
+    option("exitall", ValueKind::Flag, "end other jobs when this job ends", |draft, value| {
         draft.job.course.exit_all = value.flag()?;
         Ok(())
     })
     .default("0"),
-    option("exit_what", ValueKind::Words(EXIT), "which others end, with exitall", |draft, value| {
+    option("exit_what", ValueKind::Words(EXIT), "which other jobs exitall ends", |draft, value| {
         draft.job.course.exit_what = match value.word(EXIT)? {
             "all" => ExitWhat::All,
             "stonewall" => ExitWhat::Stonewall,
@@ -75,12 +75,12 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         Ok(())
     })
     .default("group"),
-    option("new_group", ValueKind::Flag, "begin a new group of results", |draft, value| {
+    option("new_group", ValueKind::Flag, "start a new reporting group", |draft, value| {
         draft.job.course.new_group = value.flag()?;
         Ok(())
     })
     .default("0"),
-    option("group_reporting", ValueKind::Flag, "one result for the jobs of a group", |draft, value| {
+    option("group_reporting", ValueKind::Flag, "report the jobs of a group together", |draft, value| {
         draft.job.course.group_reporting = value.flag()?;
         Ok(())
     })
@@ -95,7 +95,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         },
     )
     .default("0"),
-    option("flow_id", ValueKind::Number, "which flow", |draft, value| {
+    option("flow_id", ValueKind::Number, "flow to join", |draft, value| {
         draft.flow.id = value.signed(0..=i64::from(u32::MAX))?;
         Ok(())
     })
@@ -103,40 +103,45 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "flow_sleep",
         ValueKind::Time(Unit::Microseconds),
-        "how long to wait when ahead of the others",
+        "wait time when ahead of the other jobs",
         |draft, value| {
             draft.flow.sleep = value.nanos(Unit::Microseconds)?;
             Ok(())
         },
     )
     .default("0"),
-    option("steadystate", ValueKind::Words(STEADY), "end when a figure no longer changes", |draft, value| {
-        let (word, limit) = value.word_and_rest(STEADY)?;
-        let limit = limit.filter(|limit| !limit.is_empty());
-        let limit = limit.ok_or_else(|| format!("the limit is missing, as in {word}:0.3%"))?;
-        let steady = &mut draft.steady;
-        steady.slope = word.ends_with("_slope");
-        steady.figure = match word.trim_end_matches("_slope") {
-            "bw" => SteadyFigure::Bandwidth,
-            "lat" => SteadyFigure::Latency,
-            _ => SteadyFigure::Iops,
-        };
-        steady.percent = limit.ends_with('%');
-        let number = limit.trim_end_matches('%');
-        // Bytes may have units; fio counts completion times in nanoseconds here.
-        steady.limit = if steady.figure == SteadyFigure::Bandwidth && !steady.percent {
-            value.count_of(number, 0)? as f64
-        } else {
-            decimal(number)?
-        };
-        if steady.limit < 0.0 { Err("the limit cannot be negative".into()) } else { Ok(()) }
-    })
+    option(
+        "steadystate",
+        ValueKind::Words(STEADY),
+        "end when a metric reaches steady state",
+        |draft, value| {
+            let (word, limit) = value.word_and_rest(STEADY)?;
+            let limit = limit.filter(|limit| !limit.is_empty());
+            let limit = limit.ok_or_else(|| format!("the limit is missing, as in {word}:0.3%"))?;
+            let steady = &mut draft.steady;
+            steady.slope = word.ends_with("_slope");
+            steady.figure = match word.trim_end_matches("_slope") {
+                "bw" => SteadyFigure::Bandwidth,
+                "lat" => SteadyFigure::Latency,
+                _ => SteadyFigure::Iops,
+            };
+            steady.percent = limit.ends_with('%');
+            let number = limit.trim_end_matches('%');
+            // Bytes may have units; fio counts completion times in nanoseconds here.
+            steady.limit = if steady.figure == SteadyFigure::Bandwidth && !steady.percent {
+                value.count_of(number, 0)? as f64
+            } else {
+                decimal(number)?
+            };
+            if steady.limit < 0.0 { Err("the limit cannot be negative".into()) } else { Ok(()) }
+        },
+    )
     .alias(&["ss"])
     .default("iops_slope:0.01%"),
     option(
         "steadystate_duration",
         ValueKind::Time(Unit::Seconds),
-        "over which window; 0 for not at all",
+        "assessment window; 0 to disable",
         |draft, value| {
             draft.steady.window = value.nanos(Unit::Seconds)?;
             Ok(())
@@ -147,7 +152,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "steadystate_ramp_time",
         ValueKind::Time(Unit::Seconds),
-        "how long nothing is judged",
+        "ramp-up time before the assessment",
         |draft, value| {
             draft.steady.ramp = value.nanos(Unit::Seconds)?;
             Ok(())
@@ -158,7 +163,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "steadystate_check_interval",
         ValueKind::Time(Unit::Seconds),
-        "how often it is judged",
+        "interval between assessments",
         |draft, value| {
             draft.steady.interval = value.nanos(Unit::Seconds)?;
             if draft.steady.interval == 0 { Err("must be more than 0".into()) } else { Ok(()) }

@@ -9,11 +9,11 @@ use crate::jobfile::special::bytes;
 const HEADER: u32 = 40;
 
 const METHODS: &[(&str, &str)] = &[
-    ("0", "nothing is looked at"),
+    ("0", "do not verify"),
     ("md5", "MD5"),
     ("crc64", "CRC-64"),
-    ("crc32c", "CRC-32C, in hardware where there is"),
-    ("crc32c-intel", "as crc32c"),
+    ("crc32c", "CRC-32C, in hardware if available"),
+    ("crc32c-intel", "same as crc32c"),
     ("crc32", "CRC-32"),
     ("crc16", "CRC-16"),
     ("crc7", "CRC-7"),
@@ -26,46 +26,41 @@ const METHODS: &[(&str, &str)] = &[
     ("sha3-384", "SHA3-384"),
     ("sha3-512", "SHA3-512"),
     ("pattern", "verify_pattern, without a header"),
-    ("pattern_hdr", "verify_pattern behind a header (later versions of fio)"),
-    ("null", "headers are written, nothing is looked at"),
-    ("meta", "a header and no sum; verify_pattern behind it where one is given"),
+    ("pattern_hdr", "verify_pattern after a header (later versions of fio)"),
+    ("null", "write headers, but do not verify"),
+    ("meta", "header without a checksum, followed by verify_pattern if given"),
 ];
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
-    option(
-        "verify",
-        ValueKind::Words(METHODS),
-        "read what was written, and see whether it is that",
-        |draft, value| {
-            draft.verify = Some(match value.word(METHODS)? {
-                "0" => {
-                    draft.verify = None;
-                    return Ok(());
-                }
-                "meta" => VerifyMethod::Meta,
-                "md5" => VerifyMethod::Md5,
-                "crc64" => VerifyMethod::Crc64,
-                "crc32" => VerifyMethod::Crc32,
-                "crc16" => VerifyMethod::Crc16,
-                "crc7" => VerifyMethod::Crc7,
-                "xxhash" => VerifyMethod::XxHash,
-                "sha1" => VerifyMethod::Sha1,
-                "sha256" => VerifyMethod::Sha256,
-                "sha512" => VerifyMethod::Sha512,
-                "sha3-224" => VerifyMethod::Sha3_224,
-                "sha3-256" => VerifyMethod::Sha3_256,
-                "sha3-384" => VerifyMethod::Sha3_384,
-                "sha3-512" => VerifyMethod::Sha3_512,
-                "pattern" => VerifyMethod::Pattern,
-                "pattern_hdr" => VerifyMethod::PatternHeader,
-                "null" => VerifyMethod::Null,
-                _ => VerifyMethod::Crc32c,
-            });
-            Ok(())
-        },
-    )
+    option("verify", ValueKind::Words(METHODS), "verify written data", |draft, value| {
+        draft.verify = Some(match value.word(METHODS)? {
+            "0" => {
+                draft.verify = None;
+                return Ok(());
+            }
+            "meta" => VerifyMethod::Meta,
+            "md5" => VerifyMethod::Md5,
+            "crc64" => VerifyMethod::Crc64,
+            "crc32" => VerifyMethod::Crc32,
+            "crc16" => VerifyMethod::Crc16,
+            "crc7" => VerifyMethod::Crc7,
+            "xxhash" => VerifyMethod::XxHash,
+            "sha1" => VerifyMethod::Sha1,
+            "sha256" => VerifyMethod::Sha256,
+            "sha512" => VerifyMethod::Sha512,
+            "sha3-224" => VerifyMethod::Sha3_224,
+            "sha3-256" => VerifyMethod::Sha3_256,
+            "sha3-384" => VerifyMethod::Sha3_384,
+            "sha3-512" => VerifyMethod::Sha3_512,
+            "pattern" => VerifyMethod::Pattern,
+            "pattern_hdr" => VerifyMethod::PatternHeader,
+            "null" => VerifyMethod::Null,
+            _ => VerifyMethod::Crc32c,
+        });
+        Ok(())
+    })
     .default("0"),
-    option("do_verify", ValueKind::Bool, "read at the end of a writing job", |draft, value| {
+    option("do_verify", ValueKind::Bool, "verify at the end of a writing job", |draft, value| {
         draft.verify_options.after = value.boolean()?;
         Ok(())
     })
@@ -73,19 +68,19 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "verify_only",
         ValueKind::Flag,
-        "look at what an earlier run wrote, write nothing",
+        "verify what an earlier run wrote, without writing",
         |draft, value| {
             draft.verify_options.only = value.flag()?;
             Ok(())
         },
     )
     .default("0"),
-    option("verify_interval", ValueKind::Size, "bytes that have a header of their own", |draft, value| {
+    option("verify_interval", ValueKind::Size, "size of the chunks that have a header", |draft, value| {
         draft.verify_options.interval = Some(value.small(80..=1 << 30)?);
         Ok(())
     })
-    .default("the length of the I/O"),
-    option("verify_offset", ValueKind::Size, "where in those bytes the header is", |draft, value| {
+    .default("the block size"),
+    option("verify_offset", ValueKind::Size, "offset of the header within a chunk", |draft, value| {
         draft.verify_options.offset = value.small(0..=1 << 30)?;
         // The header changes places with what is there: the two must not overlap.
         if (1..HEADER).contains(&draft.verify_options.offset) {
@@ -97,7 +92,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "verify_pattern",
         ValueKind::Text,
-        "these bytes: 0xHEX, number, \"text\", 'file', %o the offset",
+        "pattern: 0xHEX, number, \"text\", 'file', %o for the offset",
         |draft, value| {
             draft.verify_options.pattern = Some(bytes::pieces(value.text()?)?);
             Ok(())
@@ -106,47 +101,52 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "verify_pattern_interval",
         ValueKind::Size,
-        "bytes after which the pattern begins again",
+        "bytes after which the pattern repeats",
         |draft, value| {
             draft.verify_options.pattern_interval =
                 Some(value.small(0..=1 << 30)?).filter(|length| *length > 0);
             Ok(())
         },
     ),
-    option("verify_fatal", ValueKind::Bool, "end at the first that is wrong", |draft, value| {
+    option("verify_fatal", ValueKind::Bool, "end at the first verify error", |draft, value| {
         draft.verify_options.fatal = value.boolean()?;
         Ok(())
     })
     .default("0"),
-    option("verify_dump", ValueKind::Bool, "keep what was read and what was expected", |draft, value| {
-        draft.verify_options.dump = value.boolean()?;
-        Ok(())
-    })
+    option(
+        "verify_dump",
+        ValueKind::Bool,
+        "save the data read and the data expected on errors",
+        |draft, value| {
+            draft.verify_options.dump = value.boolean()?;
+            Ok(())
+        },
+    )
     .default("0"),
     option(
         "verify_async",
         ValueKind::Number,
-        "threads that look; 0 for the worker itself",
+        "threads that verify; 0 for the worker itself",
         |draft, value| {
             draft.verify_options.threads = value.small(0..=1024)?;
             Ok(())
         },
     )
     .default("0"),
-    option("verify_async_cpus", ValueKind::List, "the processors of those threads", |draft, value| {
+    option("verify_async_cpus", ValueKind::List, "CPUs for the verify_async threads", |draft, value| {
         draft.verify_options.thread_cpus = lists::numbers(value.text()?)?;
         Ok(())
     }),
     option(
         "verify_backlog",
         ValueKind::Number,
-        "look after so many writes, and not at the end",
+        "verify after this many writes instead of at the end",
         |draft, value| {
             draft.verify_options.backlog = Some(value.count(0)?).filter(|number| *number > 0);
             Ok(())
         },
     ),
-    option("verify_backlog_batch", ValueKind::Number, "how many are looked at then", |draft, value| {
+    option("verify_backlog_batch", ValueKind::Number, "blocks verified at a time", |draft, value| {
         draft.verify_options.backlog_batch = Some(value.count(0)?).filter(|number| *number > 0);
         Ok(())
     })
@@ -154,7 +154,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "verify_state_save",
         ValueKind::Bool,
-        "remember how far a run that was ended came",
+        "save the progress of an interrupted run",
         |draft, value| {
             draft.verify_options.state_save = value.boolean()?;
             Ok(())
@@ -164,7 +164,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "verify_state_load",
         ValueKind::Bool,
-        "look only as far as the run before came",
+        "verify only what the saved state covers",
         |draft, value| {
             draft.verify_options.state_load = value.boolean()?;
             Ok(())
@@ -174,43 +174,43 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "experimental_verify",
         ValueKind::Bool,
-        "draw the same I/Os again instead of remembering",
+        "regenerate the I/Os instead of remembering them",
         |draft, value| {
             draft.verify_options.replay_generator = value.boolean()?;
             Ok(())
         },
     )
     .default("0"),
-    option("verify_write_sequence", ValueKind::Bool, "headers count the writes", |draft, value| {
-        draft.verify_options.write_sequence = value.boolean()?;
-        Ok(())
-    })
-    .default("1"),
     option(
-        "verify_header_seed",
+        "verify_write_sequence",
         ValueKind::Bool,
-        "headers carry the seed, and it is looked at",
+        "put write sequence numbers in headers",
         |draft, value| {
-            draft.verify_options.header_seed = value.boolean()?;
+            draft.verify_options.write_sequence = value.boolean()?;
             Ok(())
         },
     )
     .default("1"),
-    option("trim_percentage", ValueKind::Percent, "how many written blocks are trimmed", |draft, value| {
+    option("verify_header_seed", ValueKind::Bool, "put the seed in headers and verify it", |draft, value| {
+        draft.verify_options.header_seed = value.boolean()?;
+        Ok(())
+    })
+    .default("1"),
+    option("trim_percentage", ValueKind::Percent, "percentage of written blocks to trim", |draft, value| {
         draft.job.trims.percentage = value.percent()?;
         Ok(())
     })
     .default("0"),
-    option("trim_verify_zero", ValueKind::Bool, "see that trimmed blocks are zeros", |draft, value| {
+    option("trim_verify_zero", ValueKind::Bool, "verify that trimmed blocks are zeros", |draft, value| {
         draft.job.trims.verify_zero = value.boolean()?;
         Ok(())
     })
     .default("1"),
-    option("trim_backlog", ValueKind::Number, "trim after so many writes", |draft, value| {
+    option("trim_backlog", ValueKind::Number, "trim after this many writes", |draft, value| {
         draft.job.trims.backlog = Some(value.count(0)?).filter(|number| *number > 0);
         Ok(())
     }),
-    option("trim_backlog_batch", ValueKind::Number, "how many are trimmed then", |draft, value| {
+    option("trim_backlog_batch", ValueKind::Number, "blocks trimmed at a time", |draft, value| {
         draft.job.trims.backlog_batch = Some(value.count(0)?).filter(|number| *number > 0);
         Ok(())
     }),

@@ -83,11 +83,11 @@ pub fn parse_json(text: &str, path: Option<&Path>) -> Result<ParsedStream> {
         None if parsed.results.is_empty() => {
             let what = match parsed.stray.first() {
                 Some(stray) => {
-                    format!("no result in fio's JSON here; the first line is {:?}", cut(&stray.text))
+                    format!("no fio JSON result; the first line is {:?}", cut(&stray.text))
                 }
-                None => "no result in fio's JSON here: it is empty".into(),
+                None => "no fio JSON result: the input is empty".into(),
             };
-            Err(unreadable(path, 1, 0, &format!("{what} (take --output-format=json)")))
+            Err(unreadable(path, 1, 0, &format!("{what} (use --output-format=json)")))
         }
         None => Ok(parsed),
     }
@@ -114,11 +114,11 @@ fn describe(error: &serde_json::Error, parsed: &ParsedStream) -> String {
     let words = words.split(" at line ").next().unwrap_or(&words);
     let before = match parsed.results.len() {
         0 => String::new(),
-        1 => " (one whole result stands before it)".into(),
-        several => format!(" ({several} whole results stand before it)"),
+        1 => " (one complete result precedes it)".into(),
+        several => format!(" ({several} complete results precede it)"),
     };
     if error.is_eof() {
-        format!("the result ends in the middle: was the run killed?{before}")
+        format!("the result is truncated: was the run killed?{before}")
     } else {
         format!("not JSON: {words}{before}")
     }

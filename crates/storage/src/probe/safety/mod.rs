@@ -84,10 +84,10 @@ impl Look<'_> {
         // The kernel refuses this to a second owner: a filesystem, an array, a volume, another program that asked for it.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(self.path);
         let file = opened.map_err(|error| {
-            self.refusal(&format!("cannot be had for itself ({error}): something else uses it"))
+            self.refusal(&format!("cannot be opened exclusively ({error}): something else uses it"))
         })?;
         let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
-            .map_err(|error| self.refusal(&format!("its size cannot be told ({error})")))?;
+            .map_err(|error| self.refusal(&format!("its size cannot be determined ({error})")))?;
         let (head, tail) = self.ends(&file, size, signature::HEAD)?;
         if let Some(what) = signature::find_signature(&head, &tail, size) {
             return Err(self.refusal(&format!("holds {what}")));
@@ -108,7 +108,7 @@ impl Look<'_> {
         if harmless || self.confirmed {
             return Ok(());
         }
-        Err(self.refusal("is a character device that is neither /dev/null nor /dev/zero nor /dev/full"))
+        Err(self.refusal("is a character device other than /dev/null, /dev/zero and /dev/full"))
     }
 
     fn file(&self) -> Result<()> {
@@ -119,7 +119,7 @@ impl Look<'_> {
         if in_use::swaps(&self.tree).iter().any(swap) {
             return Err(Error::protected(
                 self.path,
-                "is swap in use: `swapoff` it first; nothing was written",
+                "is active swap: run `swapoff` first; nothing was written",
             ));
         }
         if let Some(device) = in_use::looped(&self.tree, self.metadata) {
@@ -153,14 +153,14 @@ impl Look<'_> {
         match found {
             Some(DeviceUse::Swap { device }) => Err(Error::protected(
                 self.path,
-                format!("{device} is swap in use: `swapoff` it first; nothing was written"),
+                format!("{device} is active swap: run `swapoff` first; nothing was written"),
             )),
             Some(DeviceUse::Mounted { .. }) if self.confirmed && self.allow_mounted => Ok(()),
             Some(DeviceUse::Mounted { device, point }) => Err(Error::protected(
                 self.path,
                 format!(
-                    "{device} is mounted at {}: unmount it, or lose it with `allow_mounted_write=1` and `{FLAG} {}`; \
-                     nothing was written",
+                    "{device} is mounted at {}: unmount it, or overwrite it with `allow_mounted_write=1` \
+                     and `{FLAG} {}`; nothing was written",
                     point.display(),
                     self.path.display()
                 ),
@@ -185,7 +185,7 @@ impl Look<'_> {
         Error::protected(
             self.path,
             format!(
-                "{problem}; nothing was written. If all of it may be lost, say so with `{FLAG} {}`",
+                "{problem}; nothing was written. If its data may be destroyed, add `{FLAG} {}`",
                 self.path.display()
             ),
         )

@@ -74,7 +74,7 @@ impl Records {
             match self.input.read_exact(&mut record) {
                 Ok(()) => (),
                 Err(cause) if cause.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    return Err(self.bad("the trace ends within a record; it was cut off"));
+                    return Err(self.bad("the trace is truncated: it ends within a record"));
                 }
                 Err(cause) => return Err(self.system()(cause)),
             }
@@ -85,7 +85,7 @@ impl Records {
             let skipped =
                 std::io::copy(&mut self.input.by_ref().take(more), &mut std::io::sink()).map_err(failed)?;
             if skipped < more {
-                return Err(self.bad("the trace ends within a record; it was cut off"));
+                return Err(self.bad("the trace is truncated: it ends within a record"));
             }
             self.position += RECORD as u64 + more;
             if let Some(event) = event {
@@ -96,12 +96,15 @@ impl Records {
 
     fn event(&mut self, record: &[u8; RECORD], names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
         let fields = Fields::of(record).ok_or_else(|| {
-            self.bad("no record begins here: its magic number is missing (the trace is damaged, or not of one piece)")
+            self.bad(
+                "no record starts here: its magic number is missing (the trace is damaged or \
+                      incomplete)",
+            )
         })?;
         if fields.version != VERSION {
             let version = fields.version;
             return Err(
-                self.bad(format!("version {version} of blktrace's records is not known; {VERSION} is"))
+                self.bad(format!("blktrace record version {version} is not supported; only {VERSION} is"))
             );
         }
         let kind = fields.action >> 16;

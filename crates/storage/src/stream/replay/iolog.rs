@@ -44,12 +44,15 @@ impl Lines {
             [b"fio", b"version", b"3", b"iolog"] => 3,
             [b"fio", b"version", version, b"iolog"] => {
                 let version = String::from_utf8_lossy(version);
-                return Err(lines.bad(format!("iolog version {version} is not known; versions 2 and 3 are")));
+                return Err(lines.bad(format!(
+                    "iolog version {version} is not supported; only versions 2 \
+                                              and 3 are"
+                )));
             }
             _ => {
                 return Err(lines.bad(
-                    "not a trace: an iolog begins with `fio version 2 iolog` or `fio version 3 iolog`, and \
-                     blktrace's binary form (blkparse -d) with its magic number",
+                    "not a trace: an iolog starts with `fio version 2 iolog` or `fio version 3 iolog`, a \
+                     binary blktrace (blkparse -d) with its magic number",
                 ));
             }
         };
@@ -96,17 +99,17 @@ impl Lines {
         let mut at = self.waited;
         if self.version == 3 {
             if line.starts_with(b"fio version") {
-                return Err(self.bad("another log begins here; replay them one by one"));
+                return Err(self.bad("another log starts here; replay them one by one"));
             }
             let time = self.number_in(Some(first), "a time in microseconds")?;
-            at = time.checked_mul(MICROSECOND).ok_or_else(|| self.bad("the time is beyond all bounds"))?;
-            first = words.next().ok_or_else(|| self.bad("a file's name belongs behind the time"))?;
+            at = time.checked_mul(MICROSECOND).ok_or_else(|| self.bad("the time is out of range"))?;
+            first = words.next().ok_or_else(|| self.bad("a file name must follow the time"))?;
         }
         let file = first;
-        let action = words.next().ok_or_else(|| self.bad("an action belongs behind the file's name"))?;
+        let action = words.next().ok_or_else(|| self.bad("an action must follow the file name"))?;
         let (second, third) = (words.next(), words.next());
         if words.next().is_some() {
-            return Err(self.bad("more words than any action has (names with blanks cannot be replayed)"));
+            return Err(self.bad("too many words for any action (names with spaces cannot be replayed)"));
         }
         let action = match action {
             b"add" => {
@@ -123,10 +126,15 @@ impl Lines {
             b"wait" if self.version == 2 => {
                 let wait = self.number_in(second, "how long to wait, in microseconds")?;
                 let wait = wait.checked_mul(MICROSECOND).and_then(|wait| self.waited.checked_add(wait));
-                self.waited = wait.ok_or_else(|| self.bad("the wait is beyond all bounds"))?;
+                self.waited = wait.ok_or_else(|| self.bad("the wait is out of range"))?;
                 return Ok(None);
             }
-            b"wait" => return Err(self.bad("`wait` is of version 2; in version 3 each line has its time")),
+            b"wait" => {
+                return Err(self.bad(
+                    "`wait` belongs to version 2; in version 3, each line has its \
+                                            time",
+                ));
+            }
             b"sync" => Action::Sync(SyncCall::Fsync),
             b"datasync" => Action::Sync(SyncCall::Fdatasync),
             b"read" => self.io(Direction::Read, second, third)?,
@@ -134,8 +142,8 @@ impl Lines {
             b"trim" => self.io(Direction::Trim, second, third)?,
             other => {
                 return Err(self.bad(format!(
-                    "no action is called {:?}; there are add, open, close, read, write, trim, sync, datasync and (in \
-                     version 2) wait",
+                    "{:?} is not an action; the actions are add, open, close, read, write, trim, sync, \
+                     datasync and (in version 2) wait",
                     String::from_utf8_lossy(other)
                 )));
             }
@@ -147,7 +155,7 @@ impl Lines {
         let offset = self.number_in(offset, "an offset in bytes")?;
         let length = self.number_in(length, "a length in bytes")?;
         let length = u32::try_from(length).ok().filter(|length| *length > 0).ok_or_else(|| {
-            self.bad(format!("a length of {length} bytes; it is between 1 and {}", u32::MAX))
+            self.bad(format!("a length of {length} bytes; it must be between 1 and {}", u32::MAX))
         })?;
         let end = offset.checked_add(u64::from(length));
         if end.is_none_or(|end| i64::try_from(end).is_err()) {
@@ -165,7 +173,7 @@ impl Lines {
     fn number_in(&self, word: Option<&[u8]>, what: &str) -> Result<u64> {
         let word = word.ok_or_else(|| self.bad(format!("{what} is missing")))?;
         std::str::from_utf8(word).ok().and_then(|text| text.parse().ok()).ok_or_else(|| {
-            self.bad(format!("{what} was expected and not {:?}", String::from_utf8_lossy(word)))
+            self.bad(format!("{what} was expected instead of {:?}", String::from_utf8_lossy(word)))
         })
     }
 }

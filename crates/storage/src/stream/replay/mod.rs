@@ -41,7 +41,7 @@ pub fn files(job: &Job, clone: u32) -> Result<Vec<ReplayTarget>> {
 /// The trace of a clone.
 fn file_of<'a>(job: &Job, replay: &'a Replay, clone: u32) -> Result<&'a Path> {
     let file = replay.files.get(clone as usize % replay.files.len().max(1));
-    file.map(PathBuf::as_path).ok_or_else(|| Error::refused(&job.name, "read_iolog= names no trace"))
+    file.map(PathBuf::as_path).ok_or_else(|| Error::refused(&job.name, "read_iolog= does not name a trace"))
 }
 
 /// What the options make of an event; none when it is left out.
@@ -163,7 +163,7 @@ impl Replaying {
             let found = targets.iter().zip(0_u32..).find(|(target, _)| target.path == reached.path);
             let (target, number) = found.ok_or_else(|| {
                 let problem = format!(
-                    "the trace {} goes to {}, which is not among the job's targets; say where it goes with \
+                    "the trace {} uses {}, which is not a target of the job; choose a target with \
                      replay_redirect=",
                     path.display(),
                     reached.path.display()
@@ -173,7 +173,8 @@ impl Replaying {
             let has_size = matches!(target.kind, TargetKind::File | TargetKind::Block);
             if has_size && reached.end > target.begin.saturating_add(target.length) {
                 let problem = format!(
-                    "the trace {} reaches byte {} of {}, which ends at {}; replay_scale= makes offsets smaller",
+                    "the trace {} extends to byte {} of {}, which ends at {}; reduce offsets with \
+                     replay_scale=",
                     path.display(),
                     reached.end,
                     reached.path.display(),
@@ -256,7 +257,7 @@ impl Replaying {
             return NextIo::NotBefore(due);
         }
         let Some(target) = self.targets.get(event.name as usize).copied() else {
-            let problem = format!("the trace {} has other files than before", self.path.display());
+            let problem = format!("the files of the trace {} have changed", self.path.display());
             self.problem = Some(Error::system("replaying")(std::io::Error::other(problem)));
             return NextIo::End;
         };

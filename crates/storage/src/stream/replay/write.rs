@@ -27,7 +27,7 @@ impl<W: Write> IologWriter<W> {
             if file.as_os_str().is_empty() || file.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace)
             {
                 let problem = format!(
-                    "{:?} cannot stand in an iolog, whose names have no blanks",
+                    "{:?} cannot be written to an iolog: names must not contain spaces",
                     file.to_string_lossy()
                 );
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));

@@ -208,7 +208,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             if self.job.errors.dump && self.dumped < MOST_DUMPED {
                 self.dumped += 1;
                 let rest = if self.dumped == MOST_DUMPED {
-                    " (further errors are counted and not told)"
+                    " (further errors are counted but not shown)"
                 } else {
                     ""
                 };

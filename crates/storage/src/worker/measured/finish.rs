@@ -69,7 +69,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
         let usage = self.before;
         if self.gave_up {
-            self.notes.push(format!("{} I/Os never ended and are in no figure", self.under_way));
+            self.notes.push(format!("{} I/Os never completed and are not in the results", self.under_way));
         } else if self.halt.is_none() || self.under_way == 0 {
             self.check_counts();
         }
@@ -88,8 +88,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
         let latency_depth = self.search.as_ref().and_then(Search::result);
         if self.search.is_some() && latency_depth.is_none() {
-            self.notes
-                .push("latency_target: the depth was not found in this time; there are no figures".into());
+            self.notes.push("latency_target: no depth was found in this time; there are no results".into());
         }
         let course = LoopEnd {
             begun: self.begun,
@@ -127,7 +126,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let possible = self.counter.in_flight <= time + time / 100 + 1_000_000;
         if !agree || !possible {
             let words = format!(
-                "{} I/Os issued, {done} done, {} failed, {} given up; {} ns under way of {time}",
+                "{} I/Os issued, {done} done, {} failed, {} abandoned; {} ns in flight of {time}",
                 self.issued, self.counter.failed, self.counter.dropped, self.counter.in_flight
             );
             let error = crate::Error::Disagreement(words);

@@ -81,7 +81,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.ending {
             self.end_work();
             if self.source == Source::Verify && stop.requested() {
-                self.notes.push("the verifying pass was stopped: not everything was looked at".into());
+                self.notes.push("the verify pass was stopped: not all blocks were verified".into());
             }
         }
         let waits = matches!(self.blocked, Blocked::Drain(_)) && self.under_way > 0;
@@ -94,7 +94,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             let oldest = self.in_flight().map(|flight| flight.begin).min().unwrap_or(now);
             if now.saturating_sub(oldest) > PATIENCE {
                 self.told_of_waiting = true;
-                let words = format!("waits for {}; a second Ctrl-C gives up", self.what_is_under_way(now));
+                let words =
+                    format!("waiting for {}; press Ctrl-C again to give up", self.what_is_under_way(now));
                 let _ = self.shared.messages.send(Message::Note(self.plan.number, words));
             }
         }
@@ -114,7 +115,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let each = all.into_iter().take(SHOWN).map(|Flight { io, begin, .. }| {
             let seconds = now.saturating_sub(*begin) as f64 / 1e9;
             format!(
-                "{} of {} bytes at {} of {} since {seconds:.1} s",
+                "{} of {} bytes at {} of {} for {seconds:.1} s",
                 io.direction,
                 io.length,
                 io.offset,
@@ -123,7 +124,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         });
         let each: Vec<String> = each.collect();
         let more = if (self.under_way as usize) > SHOWN { ", …" } else { "" };
-        format!("{} I/Os under way: {}{more}", self.under_way, each.join(", "))
+        format!("{} I/Os in flight: {}{more}", self.under_way, each.join(", "))
     }
 
     pub(super) fn begin_measured(&mut self, now: Nanos) {

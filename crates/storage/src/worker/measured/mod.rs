@@ -425,9 +425,9 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             let flight = &self.flights[*slot as usize];
             self.shared.under_way[self.plan.number as usize].enter(self.now, &flight.io);
         }
-        self.engine.commit(&mut self.ended).map_err(|error| {
-            Halt::call(&format!("handing over to {}", self.job.engine.name.word()), &error)
-        })?;
+        self.engine
+            .commit(&mut self.ended)
+            .map_err(|error| Halt::call(&format!("submitting to {}", self.job.engine.name.word()), &error))?;
         let handed = self.ticker.now();
         self.now = handed;
         if named {
@@ -459,7 +459,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         };
         let reaped = self.engine.reap(least, self.batch.most, wait, &mut self.ended);
         reaped.map_err(|error| {
-            Halt::call(&format!("waiting for I/O under way ({})", self.job.engine.name.word()), &error)
+            Halt::call(&format!("waiting for I/O in flight ({})", self.job.engine.name.word()), &error)
         })?;
         self.now = self.ticker.now();
         match self.blocked {

@@ -162,11 +162,11 @@ fn a_device_that_hangs_hangs_nobody_who_insists() {
     let (number, message) = sent.end.error.clone().unwrap();
     assert_eq!(number, libc::ETIMEDOUT);
     assert!(
-        message.starts_with("gave up waiting for 4 I/Os under way: read of 4096 bytes at 40960"),
+        message.starts_with("gave up waiting for 4 I/Os in flight: read of 4096 bytes at 40960"),
         "{message}"
     );
     assert_eq!(sent.read().ios, 10, "what had ended is kept");
-    assert_eq!(sent.end.notes, ["4 I/Os never ended and are in no figure"]);
+    assert_eq!(sent.end.notes, ["4 I/Os never completed and are not in the results"]);
 }
 
 #[test]

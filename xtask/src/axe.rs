@@ -19,7 +19,10 @@ pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
         // There is no mark to be removed, but after a failure.
         Ok(_) => drop(std::fs::remove_file(mark)),
         Err(error) => {
-            std::fs::write(mark, format!("{error:#}\n")).context("cannot mark that there is no axe-core")?;
+            std::fs::write(mark, format!("{error:#}\n")).context(
+                "cannot record that axe-core is \
+                                                                  unavailable",
+            )?;
         }
     }
     fetched.map(drop)
@@ -37,7 +40,7 @@ pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
     if script.is_file() {
         return Ok(script);
     }
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let package = format!("axe-core-{VERSION}.tgz");
     let address = format!("https://registry.npmjs.org/axe-core/-/{package}");
     let by_npm = || run(&directory, "npm", &["pack", "--silent", &format!("axe-core@{VERSION}")]);
@@ -48,11 +51,13 @@ pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
             directory.display()
         )
     })?;
-    let sum =
-        Command::new("sha256sum").arg(&package).current_dir(&directory).output().context("no sha256sum")?;
+    let sum = Command::new("sha256sum").arg(&package).current_dir(&directory).output().context(
+        "cannot run \
+                                                                                          sha256sum",
+    )?;
     if !String::from_utf8_lossy(&sum.stdout).starts_with(SHA256) {
         std::fs::remove_file(directory.join(&package)).context("cannot remove the package")?;
-        bail!("{address} is not what it was: its SHA-256 differs from {SHA256}; it was removed");
+        bail!("{address} has changed: its SHA-256 differs from {SHA256}; the download was removed");
     }
     run(&directory, "tar", &["-xzf", &package, "package/axe.min.js"])?;
     // In one step: a half-written file would be taken for the whole.

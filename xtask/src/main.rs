@@ -21,16 +21,16 @@ Usage: cargo xtask CHORE
 
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
-  machine run the tests that judge the machine, too: on a quiet one, as root
+  machine also run the tests that judge the machine: needs a quiet machine and root
   documents
-          type every command line of the documents into a shell, beside a server of its own; takes minutes
-  axe     fetch axe-core, with which the tests look for faults of accessibility in the pages
-  bench   make the published figures: `bench driver`, `bench load`, `bench users`; `bench help` says more
-  dist    make a release in target/dist: static executable, .deb, .rpm, container image, SBOM; `dist check` installs the
+          run every command line of the documentation in a shell with a separate server; takes minutes
+  axe     fetch axe-core, with which the tests check the accessibility of the pages
+  bench   run the published benchmarks: `bench driver`, `bench load`, `bench users`; see `bench help`
+  dist    build a release in target/dist: static executable, .deb, .rpm, container image, SBOM; `dist check` installs the
           .deb in a clean root and runs the main job there, as root
   terminal FILE COMMAND…
           record a command on a terminal of 80 × 24 as an animated SVG: the README's is docs/terminal.svg
-  help    print this
+  help    print this help
 ";
 
 fn main() -> ExitCode {

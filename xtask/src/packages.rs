@@ -49,19 +49,19 @@ const NEEDS: &[Need] = &[
         elsewhere: "node_exporter (Fedora: node-exporter; Homebrew: node_exporter; Arch: prometheus-node-exporter)",
     },
     Need {
-        what: "iostat, which the host sampler is compared with",
+        what: "iostat, to check the host sampler against",
         is_there: || in_path("iostat"),
         debian: "sysstat",
         elsewhere: "sysstat",
     },
     Need {
-        what: "jq, for a command line of the documents",
+        what: "jq, for a command line in the documentation",
         is_there: || in_path("jq"),
         debian: "jq",
         elsewhere: "jq",
     },
     Need {
-        what: "fio, which job files and results are compared with",
+        what: "fio, to compare job files and results with",
         is_there: || in_path("fio"),
         debian: "fio",
         elsewhere: "fio",
@@ -73,7 +73,7 @@ const NEEDS: &[Need] = &[
         elsewhere: "rsvg-convert (Fedora: librsvg2-tools; openSUSE: rsvg-convert; Arch, Homebrew: librsvg)",
     },
     Need {
-        what: "Prometheus with its promtool, for the tests that scrape a run",
+        what: "Prometheus with promtool, for the tests that scrape a run",
         is_there: || in_path("prometheus") && in_path("promtool"),
         debian: "prometheus",
         elsewhere: "prometheus and promtool (https://prometheus.io/download) in PATH",
@@ -123,7 +123,7 @@ const DIST_NEEDS: &[Need] = &[
         elsewhere: "the PostgreSQL server and openssl",
     },
     Need {
-        what: "debootstrap, for the clean root that the .deb is tried in",
+        what: "debootstrap, for the clean root in which the .deb is tested",
         is_there: || in_path("debootstrap") || Path::new("/usr/sbin/debootstrap").is_file(),
         debian: "debootstrap",
         elsewhere: "debootstrap",
@@ -164,7 +164,7 @@ fn ensure_all(needs: &'static [Need], who: &str) -> Result<()> {
     if still.is_empty() {
         return Ok(());
     }
-    let mut text = format!("{who} what is not installed here:");
+    let mut text = format!("{who} packages that are not installed here:");
     for need in still {
         text.push_str("\n  ");
         text.push_str(need.what);
@@ -190,7 +190,7 @@ fn privilege() -> Option<&'static [&'static str]> {
 fn install(sudo: &[&str], packages: &[&str]) -> Result<()> {
     // Old lists may do as well when there is no network now.
     if let Err(error) = apt(sudo, &["update", "-q"]) {
-        eprintln!("{error:#}; going on with the lists that are there");
+        eprintln!("{error:#}; continuing with the existing package lists");
     }
     let mut arguments = vec!["install", "-q", "-y", "--no-install-recommends"];
     arguments.extend(packages);
@@ -221,7 +221,7 @@ fn end_service(sudo: &[&str], service: &str) {
     let words: Vec<&str> = sudo.iter().copied().chain(["systemctl", "disable", "--now", service]).collect();
     let status = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).status();
     if !status.is_ok_and(|status| status.success()) {
-        eprintln!("the service {service} could not be ended: {}", words.join(" "));
+        eprintln!("the service {service} could not be stopped: {}", words.join(" "));
     }
 }
 

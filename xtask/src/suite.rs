@@ -117,7 +117,7 @@ fn print_summary(runs: &mut [Run], documented: bool) {
         println!("FAILED: {} {}", run.suite.package, run.suite.name);
     }
     if !documented {
-        println!("FAILED: the documentation's examples");
+        println!("FAILED: the documentation examples");
     }
 }
 
@@ -139,14 +139,14 @@ pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     if !output.status.success() {
         return Ok(None);
     }
-    let text = String::from_utf8(output.stdout).context("what cargo printed is not text")?;
+    let text = String::from_utf8(output.stdout).context("the output of cargo is not text")?;
     let mut suites = Vec::new();
     for line in text.lines() {
         let message = serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
         suites.extend(Suite::of(&message));
     }
     if suites.is_empty() {
-        bail!("cargo told of no executable with tests");
+        bail!("cargo reported no test executables");
     }
     Ok(Some(Suites(suites)))
 }

@@ -32,12 +32,12 @@ struct Style {
 
 /// Records and writes.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let [file, command @ ..] = words else { bail!("say which file to write, and what to run") };
+    let [file, command @ ..] = words else { bail!("give the file to write and the command to record") };
     if command.is_empty() {
-        bail!("say what to run, such as: kelvin run tproc-c");
+        bail!("give the command to record, such as: kelvin run tproc-c");
     }
     let directory = Path::new(file).with_extension("recording");
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let (text, times) = (directory.join("text"), directory.join("times"));
     let line = format!("stty cols {COLUMNS} rows {ROWS}; {}", command.join(" "));
     let status = Command::new("script")
@@ -84,7 +84,10 @@ fn replay(command: &str, text: &[u8], times: &str) -> Result<Vec<Picture>> {
         let mut fields = line.split(' ');
         let delay: f64 =
             fields.next().and_then(|field| field.parse().ok()).context("no time in the recording")?;
-        let bytes: usize = fields.next().and_then(|field| field.parse().ok()).context("no length in it")?;
+        let bytes: usize = fields.next().and_then(|field| field.parse().ok()).context(
+            "no length in the \
+                                                                                       recording",
+        )?;
         at += delay;
         let (now, rest) = left.split_at(bytes.min(left.len()));
         left = rest;

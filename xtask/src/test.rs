@@ -58,7 +58,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             outcomes.push(("tests", outcome, began.elapsed()));
             match lints {
                 Some(Ok(lints)) => outcomes.push(lints?),
-                _ => bail!("the thread of the lints panicked"),
+                _ => bail!("the lint thread panicked"),
             }
         }
     }

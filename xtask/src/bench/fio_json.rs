@@ -25,7 +25,7 @@ pub(crate) fn fio_json(files: &[&str]) -> Result<()> {
         .status()
         .context("cannot run cargo")?;
     if !status.success() {
-        bail!("the JSON is not that of fio");
+        bail!("the JSON differs from fio's");
     }
     Ok(())
 }

@@ -20,9 +20,7 @@ pub(crate) fn fio_totals(words: &[&str]) -> Result<()> {
             _ => bail!("there is no option {word}; there are --cases, --seed and --seeds"),
         }
     }
-    let Some(suites) = suite::build(&top()?, &["--test", "totals"])? else {
-        bail!("the test does not build")
-    };
+    let Some(suites) = suite::build(&top()?, &["--test", "totals"])? else { bail!("the test build failed") };
     let mut running = Vec::new();
     for seed in seed..seed.saturating_add(seeds) {
         for mut test in suites.commands() {
@@ -37,7 +35,7 @@ pub(crate) fn fio_totals(words: &[&str]) -> Result<()> {
         }
     }
     if !different.is_empty() {
-        bail!("with seed {} the totals are not all those of fio", different.join(", "));
+        bail!("with seed {}, some totals differ from fio's", different.join(", "));
     }
     Ok(())
 }

@@ -243,8 +243,8 @@ fn real_false_alarms(options: &Options) -> Result<()> {
     let Counted { judged, changed, void, three, .. } = counted;
     let allowed = 0.05 * judged as f64 + 2.0 * (0.05 * 0.95 * judged as f64).sqrt();
     println!(
-        "\n{changed} of {judged} studies of A against A say \"changed\" (5 % and two standard errors: {allowed:.1}); \
-         {void} were void; means of three differ by more than 1 % in {three}"
+        "\n{changed} of {judged} studies of A against A report \"changed\" (5 % and two standard errors: \
+         {allowed:.1}); {void} were void; means of three differ by more than 1 % in {three}"
     );
     Ok(())
 }
@@ -290,7 +290,7 @@ fn calibrate(sides: &Sides, percent: f64, options: &Options) -> Result<f64> {
         100.0 * share
     );
     if !(0.8..1.05).contains(&share) {
-        bail!("the steps' share of a transaction cannot be {share:.2}: the machine is not quiet");
+        bail!("a share of {share:.2} for a transaction's steps is impossible: the machine is not quiet");
     }
     Ok(steps)
 }

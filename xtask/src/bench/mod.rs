@@ -21,24 +21,24 @@ use anyhow::{Result, bail};
 use options::Options;
 
 const HELP: &str = "\
-The figures that the project publishes, each made on one machine in one interleaved run.
+The benchmarks that the project publishes, each made on one machine in one interleaved run.
 
 Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 
 Benchmarks:
-  driver  Kelvin beside pgbench, and its figures beside the truth
+  driver  Kelvin compared with pgbench, and its results with the true values
   fio-json  100 jobs of crates/storage/tests/jobs in fio and in Kelvin: keys, types, units, decided values and possible times of
           their JSON; FILE… for some of them
-  fio-totals  whether random jobs do as many I/Os and bytes as the installed fio: --cases N (500) for each
+  fio-totals  whether random jobs do as many I/Os and bytes as in the installed fio: --cases N (500) for each
           of --seeds N (4) from --seed N (1)
-  io      what an I/O costs, beside Debian's fio, and whether both say the same of a device
+  io      what an I/O costs, compared with Debian's fio, and whether both measure a device alike
   lab     how often A/B comparisons are wrong: false-alarms and power on recorded noise; how often change points
-          (history), a sweep's law (usl) and a run's own interval (within) are, simulated; real-false-alarms,
+          (history), a sweep's USL fit (usl) and a run's own interval (within) are, simulated; real-false-alarms,
           real-power, -cpu and -tenth on this machine; `record` prints one more series of noise
   load    loading 10 warehouses into PostgreSQL and into SQLite
-  observe what watching costs, and how many findings a healthy run has
-  reset   resetting 10 warehouses on PostgreSQL in each way
-  users   virtual users on threads beside event loops
+  observe the overhead of observation, and how many findings a healthy run has
+  reset   resetting 10 warehouses on PostgreSQL with each method
+  users   virtual users on threads compared with event loops
 
 Options:
   ROW…         only these rows of `driver`, `io`, `observe`, `reset` or `users`
@@ -65,7 +65,10 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             print!("{HELP}");
             Ok(())
         }
-        other => bail!("there is no benchmark {:?}; `cargo xtask bench help` lists them", other.join(" ")),
+        other => bail!(
+            "there is no benchmark {:?}; `cargo xtask bench help` lists the benchmarks",
+            other.join(" ")
+        ),
     }
 }
 

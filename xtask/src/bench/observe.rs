@@ -64,7 +64,7 @@ fn overhead(bench: &Bench, options: &Options) -> Result<()> {
         let last = |figures: &[f64]| figures.last().copied().unwrap_or(f64::NAN);
         let [without, with] = &sides;
         println!(
-            "pair {pair}: {:.0} NOPM watched, {:.0} without; CPU a New-Order {:.1} us and {:.1} us",
+            "pair {pair}: {:.0} NOPM observed, {:.0} not observed; CPU per New-Order {:.1} us and {:.1} us",
             last(&with.nopm),
             last(&without.nopm),
             last(&with.cpu) * 1e6,
@@ -72,12 +72,15 @@ fn overhead(bench: &Bench, options: &Options) -> Result<()> {
         );
     }
     let [without, with] = &sides;
-    println!("\nWatched over not watched, {} interleaved pairs of {} s:", options.rounds, options.seconds);
+    println!(
+        "\nRatio of observed to unobserved runs, {} interleaved pairs of {} s:",
+        options.rounds, options.seconds
+    );
     for (name, without, with, target) in [
         ("NOPM", &without.nopm, &with.nopm, "at least 0.99"),
-        ("CPU of client and server a New-Order", &without.cpu, &with.cpu, "at most 1.01"),
+        ("client and server CPU per New-Order", &without.cpu, &with.cpu, "at most 1.01"),
     ] {
-        let found = paired_ratio(without, with, 0.95).context("too few pairs for an interval")?;
+        let found = paired_ratio(without, with, 0.95).context("too few pairs for a confidence interval")?;
         println!(
             "{name}: {:.4} (95 % interval {:.4} to {:.4}; target: {target}); medians {:.4e} and {:.4e}",
             found.ratio,

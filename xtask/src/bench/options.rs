@@ -20,7 +20,7 @@ impl Options {
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             let mut number = || -> Result<u32> {
-                let text = words.next().with_context(|| format!("{word} lacks its number"))?;
+                let text = words.next().with_context(|| format!("{word} needs a number"))?;
                 match text.parse() {
                     Ok(number) if number > 0 => Ok(number),
                     _ => bail!("{word} takes a whole number above 0, not {text:?}"),

@@ -28,10 +28,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
     bench.start_server(&durable)?;
     let url = bench.url.clone().context("no server")?;
     let seconds = options.seconds.to_string();
-    println!(
-        "| way | seconds (median of {}) | range | of that the copy | target ≤ {TARGET} s |",
-        options.rounds
-    );
+    println!("| method | seconds (median of {}) | range | copy | target ≤ {TARGET} s |", options.rounds);
     println!("|---|---|---|---|---|");
     for way in ways {
         let (mut took, mut copied) = (Vec::new(), Vec::new());
@@ -66,7 +63,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
             ])?;
             // The first run makes the snapshot.
             if way != "template-wal" && round > 0 {
-                let (all, copy) = told(&bench.report()?).context("the run tells of no reset")?;
+                let (all, copy) = told(&bench.report()?).context("the run reports no reset")?;
                 took.push(all);
                 copied.push(copy);
             }

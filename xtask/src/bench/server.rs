@@ -137,7 +137,7 @@ impl Bench {
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
-        bail!("the server (process {server}) does not end")
+        bail!("the server (process {server}) does not stop")
     }
 }
 

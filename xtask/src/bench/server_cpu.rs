@@ -35,7 +35,7 @@ struct Look {
 }
 
 fn look(postmaster: u32) -> Result<Look> {
-    let own = stat(postmaster).context("the postmaster has gone")?;
+    let own = stat(postmaster).context("the postmaster has exited")?;
     let mut look = Look { children: Vec::new(), ticks: own.cpu + own.ended };
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };

@@ -79,7 +79,7 @@ pub(crate) fn range(figures: &[f64]) -> (f64, f64) {
 
 /// Prints the lines as Markdown.
 pub(crate) fn print(lines: &[Line]) {
-    println!("| work | figure | Kelvin | beside it | ratio | target | |\n|---|---|---|---|---|---|---|");
+    println!("| work | metric | Kelvin | other | ratio | target | |\n|---|---|---|---|---|---|---|");
     let mut last = "";
     for line in lines {
         let work = if line.work == last { "" } else { &line.work };

@@ -130,20 +130,20 @@ fn drive(
     let found: Value = serde_json::from_str(&cost.stdout).context("the example printed no JSON")?;
     let of = |name: &str| found[name].as_f64().with_context(|| format!("the example printed no {name}"));
     if of("errors")? > 0.0 || found["broken"].as_array().is_some_and(|broken| !broken.is_empty()) {
-        bail!("the run of {users} users on {ground} is not sound: {}", cost.stdout.trim_end());
+        bail!("the run of {users} users on {ground} is not valid: {}", cost.stdout.trim_end());
     }
     Ok(Figures { cpu: of("client_cpu_us")?, pace: of("tps")?, memory: Some(of("peak_memory_mb")?) })
 }
 
 fn print(table: &Table, options: &Options) {
     println!(
-        "\nMedians of up to {} interleaved rounds of {} s. Ratios are of loops to threads, of the medians, with the \
-         range of the rounds' own.\n",
+        "\nMedians of up to {} interleaved rounds of {} s. Ratios are loops to threads, of the medians, \
+         with the range over the rounds.\n",
         options.rounds, options.seconds
     );
     println!(
-        "| work | CPU per transaction on threads | on loops | ratio | transactions a second on threads | on loops | \
-         ratio | peak memory on threads | on loops |\n|---|---|---|---|---|---|---|---|---|"
+        "| work | CPU per transaction on threads | on loops | ratio | transactions per second on threads \
+         | on loops | ratio | peak memory on threads | on loops |\n|---|---|---|---|---|---|---|---|---|"
     );
     for ((_, name), [threads, loops]) in table {
         let of =

@@ -14,10 +14,10 @@ use super::{PACKAGE, Release, network, newcomer, quiet, text};
 pub(super) fn run(release: &Release) -> Result<()> {
     ensure!(
         rustix::process::geteuid().is_root(),
-        "cargo xtask dist check makes roots with debootstrap and chroot and needs to be root"
+        "cargo xtask dist check uses debootstrap and chroot and must run as root"
     );
     let package = release.file(".deb");
-    ensure!(package.is_file(), "{} is not there: run cargo xtask dist first", package.display());
+    ensure!(package.is_file(), "{} does not exist: run cargo xtask dist first", package.display());
     quiet(
         Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(&release.directory),
     )?;
@@ -41,7 +41,7 @@ fn red_hat(release: &Release, root: &Path) -> Result<String> {
     let _ = fs::remove_dir_all(root);
     fs::create_dir_all(root)?;
     let digests = text(Command::new("rpm").arg("-K").arg(&package))?;
-    ensure!(digests.ends_with("OK"), "rpm -K says {digests}");
+    ensure!(digests.ends_with("OK"), "rpm -K reports {digests}");
     let rpm = || {
         let mut command = Command::new("rpm");
         command.arg(format!("--root={}", root.display())).stdout(Stdio::null());
@@ -66,15 +66,20 @@ fn image(release: &Release, root: &Path) -> Result<String> {
     unpack(&release.file("-image.tar"), &parts)?;
     let json = |name: &str| -> Result<Value> {
         serde_json::from_str(&fs::read_to_string(parts.join(name))?)
-            .with_context(|| format!("{name} is no JSON"))
+            .with_context(|| format!("{name} is not JSON"))
     };
     let manifest = json("manifest.json")?;
-    let name = |value: &Value| value.as_str().map(str::to_owned).context("the manifest names no file");
+    let name = |value: &Value| {
+        value.as_str().map(str::to_owned).context(
+            "the manifest does not name a \
+                                                                          file",
+        )
+    };
     let (config, layer) =
         (json(&name(&manifest[0]["Config"])?)?, parts.join(name(&manifest[0]["Layers"][0])?));
     let digest = text(Command::new("sha256sum").arg(&layer))?;
     let digest = format!("sha256:{}", digest.split(' ').next().unwrap_or_default());
-    ensure!(config["rootfs"]["diff_ids"][0] == digest.as_str(), "the layer's digest is {digest}: {config}");
+    ensure!(config["rootfs"]["diff_ids"][0] == digest.as_str(), "the layer digest is {digest}: {config}");
     let entry = config["config"]["Entrypoint"][0].as_str().context("the image has no entry point")?;
     let within = Root::empty(root.to_owned())?;
     unpack(&layer, &within.path(""))?;
@@ -87,5 +92,5 @@ fn image(release: &Release, root: &Path) -> Result<String> {
         String::from_utf8_lossy(&output.stderr)
     );
     fs::remove_dir_all(&parts)?;
-    Ok(format!("{}: its layer alone runs TPROC-C", name(&manifest[0]["RepoTags"][0])?))
+    Ok(format!("{}: its single layer runs TPROC-C", name(&manifest[0]["RepoTags"][0])?))
 }

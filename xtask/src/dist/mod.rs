@@ -42,7 +42,7 @@ struct Release {
 impl Release {
     fn new(profile: &str) -> Result<Self> {
         if !(cfg!(target_os = "linux") && cfg!(target_arch = "x86_64")) {
-            bail!("cargo xtask dist builds for Linux on x86-64 only, on such a machine");
+            bail!("cargo xtask dist builds only for, and on, x86-64 Linux");
         }
         let top = crate::test::top()?;
         let git = |arguments: &[&str]| text(Command::new("git").current_dir(&top).args(arguments));
@@ -139,7 +139,7 @@ fn build(release: &Release, profile: &str, target: &str) -> Result<PathBuf> {
     let executable = directory.join(target).join(profile).join("kelvin");
     let headers = text(Command::new("readelf").arg("--program-headers").arg(&executable))?;
     if headers.contains("INTERP") {
-        bail!("{} is not linked statically", executable.display());
+        bail!("{} is not statically linked", executable.display());
     }
     Ok(executable)
 }

@@ -27,7 +27,7 @@ pub(super) fn try_out(root: &Root) -> Result<String> {
     fs::write(root.path("etc/hosts"), format!("127.0.0.1 localhost {LISTED}\n"))?;
     fs::write(root.path("etc/resolv.conf"), "nameserver 127.0.0.1\noptions attempts:2 timeout:2\n")?;
     fs::write(root.path("root/one.sql"), "select 1;\n")?;
-    let names = UdpSocket::bind("127.0.0.1:53").context("port 53 of this host is taken")?;
+    let names = UdpSocket::bind("127.0.0.1:53").context("port 53 of this host is in use")?;
     names.set_read_timeout(Some(Duration::from_millis(200)))?;
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -57,9 +57,10 @@ fn connect(root: &Root, port: u16) -> Result<String> {
     for (host, why) in [(STRANGER, "certificate"), ("missing.test", "missing.test")] {
         let refused = run(host, &[2])?;
         let error = String::from_utf8_lossy(&refused.stderr);
-        ensure!(error.contains(why), "the error for {host} does not say {why}: {error}");
+        ensure!(error.contains(why), "the error for {host} does not mention {why}: {error}");
     }
-    Ok("names by /etc/hosts and DNS, verified TLS; a wrong certificate and a name that is not there are refused".into())
+    Ok("names from /etc/hosts and DNS, verified TLS; a wrong certificate and an unknown name are refused"
+        .into())
 }
 
 /// Answers one query: the two names have an address of version 4, the others do not exist.

@@ -34,13 +34,13 @@ pub(super) fn try_out(root: &Root, release: &Release, package: &Path, run: &[&st
         first_run(root, run)?;
     }
     let page = page(root)?;
-    ensure!(page.contains("NOPM"), "the page of the first run does not name NOPM");
+    ensure!(page.contains("NOPM"), "the page of the first run does not mention NOPM");
     let compared = said(root, &["compare", "1", "2"])?;
-    ensure!(compared.contains("NOPM"), "kelvin compare says nothing of NOPM:\n{compared}");
+    ensure!(compared.contains("NOPM"), "kelvin compare does not mention NOPM:\n{compared}");
     let took = began.elapsed();
     root.purge(PACKAGE)?;
-    ensure!(!root.path("usr/bin/kelvin").exists(), "the purged package left its command behind");
-    ensure!(took < LIMIT, "the script took {} s for {} s", took.as_secs(), LIMIT.as_secs());
+    ensure!(!root.path("usr/bin/kelvin").exists(), "the command still exists after the package was purged");
+    ensure!(took < LIMIT, "the script took {} s instead of {} s", took.as_secs(), LIMIT.as_secs());
     Ok(format!(
         "{}: installed, two runs, the page and a comparison in {:.0} s",
         version.trim(),
@@ -82,14 +82,15 @@ fn page(root: &Root) -> Result<String> {
 }
 
 fn fetch(address: &str, path: &str) -> Result<String> {
-    let address = address.strip_prefix("http://").with_context(|| format!("{address:?} is no address"))?;
+    let address =
+        address.strip_prefix("http://").with_context(|| format!("{address:?} is not an address"))?;
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    ensure!(answer.starts_with("HTTP/1.1 200 "), "{path} answered {:?}", answer.lines().next());
+    ensure!(answer.starts_with("HTTP/1.1 200 "), "{path} returned {:?}", answer.lines().next());
     Ok(answer)
 }
 

@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 
 use super::{PACKAGE, Release, quiet, stage, text};
 
-const SUMMARY: &str = "measure a database and the storage under it";
+const SUMMARY: &str = "measure a database and its storage";
 const DESCRIPTION: [&str; 4] = [
     "Drives databases with TPC-C-like (TPROC-C), pgbench and SQL loads, and disks",
-    "in fio's language; watches host and database meanwhile; names the bottleneck",
-    "with its evidence; says whether a difference is real. Results are not TPC",
-    "results.",
+    "with fio job files; observes host and database during runs; identifies the",
+    "bottleneck with evidence; shows whether a difference is real. Results are not",
+    "TPC results.",
 ];
 
 /// `.deb`, compressed by gzip or xz.

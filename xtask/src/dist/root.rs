@@ -18,8 +18,10 @@ impl Root {
     pub(super) fn debian(directory: PathBuf) -> Result<Self> {
         let suite = fs::read_to_string("/etc/os-release")?;
         let suite = suite.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-        let suite =
-            suite.context("/etc/os-release has no VERSION_CODENAME: debootstrap knows Debian and Ubuntu")?;
+        let suite = suite.context(
+            "/etc/os-release has no VERSION_CODENAME: debootstrap supports Debian and \
+                           Ubuntu",
+        )?;
         let sources = text(Command::new("apt-get").args([
             "indextargets",
             "--format",
@@ -27,7 +29,7 @@ impl Root {
             "Created-By: Packages",
         ]))?;
         let source = sources.lines().find_map(|line| line.strip_prefix(suite)?.strip_prefix(' '));
-        let source = source.with_context(|| format!("apt-get knows no source of {suite}"))?;
+        let source = source.with_context(|| format!("apt-get has no source for {suite}"))?;
         let root = Self::new(directory);
         quiet(
             Command::new("debootstrap")

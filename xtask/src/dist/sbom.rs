@@ -15,7 +15,7 @@ pub(super) fn write(release: &Release, target: &str) -> Result<()> {
             .current_dir(&release.top)
             .args(["metadata", "--format-version=1", "--locked", "--filter-platform", target]),
     )?;
-    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata printed no JSON")?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
     let sbom = bill(&metadata, release)?;
     std::fs::write(release.file(".cdx.json"), serde_json::to_string_pretty(&sbom)?)?;
     Ok(())
@@ -50,7 +50,10 @@ fn bill(metadata: &Value, release: &Release) -> Result<Value> {
 
 /// Identifiers of the packages that the command links: its normal dependencies, and theirs.
 fn linked(metadata: &Value) -> Result<BTreeSet<&str>> {
-    let nodes = metadata["resolve"]["nodes"].as_array().context("cargo metadata resolved nothing")?;
+    let nodes = metadata["resolve"]["nodes"].as_array().context(
+        "cargo metadata has no dependency \
+                                                                 resolution",
+    )?;
     let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
     let command =
         packages.iter().find(|package| package["name"] == PACKAGE).context("there is no such package")?;

@@ -36,7 +36,7 @@ impl Competitor {
     pub(crate) fn run(&self, bench: &Bench, url: &str, seconds: u32) -> Result<Measured> {
         self.once(bench, url, seconds).or_else(|error| {
             interrupt::check()?;
-            println!("repeated, since a run failed: {error:#}");
+            println!("repeating because a run failed: {error:#}");
             self.once(bench, url, seconds)
         })
     }
@@ -50,7 +50,7 @@ impl Competitor {
             }
         };
         if count <= 0.0 {
-            bail!("no transaction was counted");
+            bail!("no transactions were counted");
         }
         let server = bench.server_cpu()? - before;
         Ok(Measured { client: cpu / count * 1e6, server: server / count * 1e6, pace })

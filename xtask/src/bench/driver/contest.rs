@@ -107,7 +107,7 @@ impl Row for Contest {
             (self.figures(|m| m.client), self.figures(|m| m.server), self.figures(|m| m.pace));
         let client_name = format!("client CPU per {}", self.per);
         let server_name = format!("server CPU per {}", self.per);
-        let pace_name = format!("{}s a second", self.per);
+        let pace_name = format!("{}s per second", self.per);
         [
             self.line(&client_name, &client, false, us, Some(self.cpu_target)),
             self.line(&pace_name, &pace, true, whole, self.pace_target),

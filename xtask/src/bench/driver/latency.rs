@@ -66,9 +66,9 @@ impl Row for Latency {
             let query = format!(
                 "select percentile_disc({quantile}) within group (order by microseconds) from kelvin_naps"
             );
-            let truth = psql(&self.url, &query)?.parse().context("the server wrote down no nap")?;
+            let truth = psql(&self.url, &query)?.parse().context("the server recorded no naps")?;
             *found = (figure(&report, &format!("/points/0/latency_all/{key}"))?, truth);
-            println!("round {round}: latency {name}: {:.0} µs, in truth {truth:.0} µs", found.0);
+            println!("round {round}: latency {name}: {:.0} µs, true value {truth:.0} µs", found.0);
         }
         self.rounds.push(found);
         Ok(())
@@ -88,10 +88,10 @@ impl Row for Latency {
             let (low, high) = range(&off);
             let (off, bound) = (median(off), truth * 0.02 + 100.0);
             Line {
-                work: format!("latency truth, {USERS} users, naps of 5 and 20 ms"),
+                work: format!("latency accuracy, {USERS} users, naps of 5 and 20 ms"),
                 figure: (*name).into(),
                 kelvin: format!("{:.3} ms", seen / 1e3),
-                beside: format!("{:.3} ms (the server's clock)", truth / 1e3),
+                beside: format!("{:.3} ms (server clock)", truth / 1e3),
                 ratio: format!("{off:+.0} µs (rounds {low:+.0} to {high:+.0})"),
                 target: format!("within 2 % + 100 µs = {bound:.0} µs"),
                 met: Some(off.abs() <= bound),

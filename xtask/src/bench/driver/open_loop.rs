@@ -75,7 +75,8 @@ impl Row for OpenLoop {
                 lag_us: of("generator/lag/p99_us")?,
             };
             println!(
-                "round {round}: open loop, {process}: asked {}, due {:.1}, achieved {:.1}, lag p99 {:.0} µs",
+                "round {round}: open loop, {process}: requested {}, due {:.1}, achieved {:.1}, lag p99 \
+                 {:.0} µs",
                 kept.asked, kept.due, kept.achieved, kept.lag_us
             );
             self.rounds[index].push(kept);
@@ -118,10 +119,10 @@ impl Row for OpenLoop {
             let (asked, due, achieved) = (medians(|k| k.asked), medians(|k| k.due), medians(|k| k.achieved));
             let chance = 4.0 / (due * f64::from(self.seconds)).sqrt();
             let (beside_asked, beside_due) =
-                (format!("{}/s asked", whole(asked)), format!("{}/s due", whole(due)));
+                (format!("{}/s requested", whole(asked)), format!("{}/s due", whole(due)));
             line("achieved rate", achieved, beside_due, &off(|k| k.achieved / k.due - 1.0), TOLERANCE);
             let bound = if *process == "poisson" { chance } else { TOLERANCE };
-            line("arrivals of the window", due, beside_asked.clone(), &off(|k| k.due / k.asked - 1.0), bound);
+            line("arrivals in the window", due, beside_asked.clone(), &off(|k| k.due / k.asked - 1.0), bound);
             line("achieved rate", achieved, beside_asked, &off(|k| k.achieved / k.asked - 1.0), bound);
             let lag = medians(|k| k.lag_us);
             let (low, high) = range(&rounds.iter().map(|k| k.lag_us).collect::<Vec<_>>());

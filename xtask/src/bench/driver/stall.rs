@@ -74,7 +74,7 @@ impl Row for Stall {
         let seen = Seen {
             stall: psql(&self.url, "select seconds from kelvin_stalls")?
                 .parse()
-                .context("there was no stall")?,
+                .context("no stall occurred")?,
             response: of("response_all/p999_us")?,
             service: of("latency_all/p999_us")?,
             slowest: of("latency_all/max_us")?,
@@ -106,14 +106,14 @@ impl Row for Stall {
                 work: work.clone(),
                 figure: "response time, p99.9".into(),
                 kelvin: ms(median(of(|seen| seen.response))),
-                beside: format!("{} (the server's clock)", ms(truth)),
+                beside: format!("{} (server clock)", ms(truth)),
                 ratio: format!("{:+.1} ms (rounds {:+.1} to {:+.1})", off * 1e3, low * 1e3, high * 1e3),
                 target: format!("within 2 % + 100 µs = {}", ms(bound)),
                 met: Some(off.abs() <= bound),
             },
             Line {
                 work,
-                figure: "service time, p99.9, which alone would have hidden it".into(),
+                figure: "service time, p99.9, which alone would hide the stall".into(),
                 kelvin: format!(
                     "{} (slowest {})",
                     ms(median(of(|seen| seen.service))),

@@ -135,7 +135,7 @@ pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Resul
         let write = |figure: f64| if figure < 0.2 { format!("{figure:.3} µs") } else { us(figure) };
         lines.push(line(
             row.work,
-            "CPU for an I/O",
+            "CPU per I/O",
             write(own),
             format!("{} (fio)", write(median(fio.clone()))),
             format!("≤ {} µs", row.most),
@@ -169,7 +169,7 @@ fn start(place: &IoBench, options: &Options) -> Result<Line> {
     let [kelvin, fio] = walls.map(median);
     Ok(line(
         "start, one I/O, end",
-        "time on the clock",
+        "wall-clock time",
         format!("{:.1} ms", kelvin * 1e3),
         format!("{:.1} ms (fio)", fio * 1e3),
         "≤ 30 ms".into(),

@@ -49,7 +49,7 @@ pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Resul
                     }
                 }
             }
-            let names = ["I/Os a second", "bytes a second", "clat p50, ns", "clat p99, ns"];
+            let names = ["I/Os per second", "bytes per second", "clat p50, ns", "clat p99, ns"];
             for (name, [kelvin, fio]) in names.into_iter().zip(figures) {
                 let ratio = median(kelvin.iter().zip(&fio).map(|(own, other)| own / other).collect());
                 let work = format!("{rw}, depth {depth}");

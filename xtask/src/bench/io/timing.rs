@@ -51,7 +51,7 @@ fn rate(place: &IoBench, options: &Options, flag: (&str, &str), pointer: &str, w
     let [kelvin, fio] = found.map(median);
     Ok(line(
         &format!("{}={}", flag.0, flag.1),
-        "rate; the worst of all rounds is judged",
+        "rate; worst of all rounds",
         format!("{} (off by at most {:.2} %)", whole(kelvin), worst * 100.0),
         format!("{} (fio)", whole(fio)),
         "within 0.5 %".into(),
@@ -94,8 +94,8 @@ fn poisson(place: &IoBench, options: &Options) -> Result<Line> {
     // Exceeded once in a hundred; times are whole microseconds, which moves each gap by up to one.
     let bound = 1.63 / n.sqrt() + RATE / 1e6;
     Ok(line(
-        "rate_process=poisson, 2,000 a second",
-        &format!("largest distance from the exponential distribution, {} gaps", gaps.len()),
+        "rate_process=poisson, 2,000 per second",
+        &format!("maximum distance from the exponential distribution, {} gaps", gaps.len()),
         format!("{distance:.4}"),
         String::new(),
         format!("≤ {bound:.4} (K-S, 1 %)"),

@@ -35,7 +35,7 @@ impl BlankServer {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        bail!("the blank server does not listen")
+        bail!("the blank server is not listening")
     }
 
     /// Where it listens.

@@ -19,10 +19,8 @@ pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
         // There is no mark to be removed, but after a failure.
         Ok(_) => drop(std::fs::remove_file(mark)),
         Err(error) => {
-            std::fs::write(mark, format!("{error:#}\n")).context(
-                "cannot record that axe-core is \
-                                                                  unavailable",
-            )?;
+            std::fs::write(mark, format!("{error:#}\n"))
+                .context("cannot record that axe-core is unavailable")?;
         }
     }
     fetched.map(drop)
@@ -51,10 +49,11 @@ pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
             directory.display()
         )
     })?;
-    let sum = Command::new("sha256sum").arg(&package).current_dir(&directory).output().context(
-        "cannot run \
-                                                                                          sha256sum",
-    )?;
+    let sum = Command::new("sha256sum")
+        .arg(&package)
+        .current_dir(&directory)
+        .output()
+        .context("cannot run sha256sum")?;
     if !String::from_utf8_lossy(&sum.stdout).starts_with(SHA256) {
         std::fs::remove_file(directory.join(&package)).context("cannot remove the package")?;
         bail!("{address} has changed: its SHA-256 differs from {SHA256}; the download was removed");

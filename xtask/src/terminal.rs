@@ -84,10 +84,8 @@ fn replay(command: &str, text: &[u8], times: &str) -> Result<Vec<Picture>> {
         let mut fields = line.split(' ');
         let delay: f64 =
             fields.next().and_then(|field| field.parse().ok()).context("no time in the recording")?;
-        let bytes: usize = fields.next().and_then(|field| field.parse().ok()).context(
-            "no length in the \
-                                                                                       recording",
-        )?;
+        let bytes: usize =
+            fields.next().and_then(|field| field.parse().ok()).context("no length in the recording")?;
         at += delay;
         let (now, rest) = left.split_at(bytes.min(left.len()));
         left = rest;

@@ -142,8 +142,8 @@ fn print(table: &Table, options: &Options) {
         options.rounds, options.seconds
     );
     println!(
-        "| work | CPU per transaction on threads | on loops | ratio | transactions per second on threads \
-         | on loops | ratio | peak memory on threads | on loops |\n|---|---|---|---|---|---|---|---|---|"
+        "| work | CPU per transaction on threads | on loops | ratio | transactions per second on threads | \
+         on loops | ratio | peak memory on threads | on loops |\n|---|---|---|---|---|---|---|---|---|"
     );
     for ((_, name), [threads, loops]) in table {
         let of =

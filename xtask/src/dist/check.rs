@@ -69,12 +69,7 @@ fn image(release: &Release, root: &Path) -> Result<String> {
             .with_context(|| format!("{name} is not JSON"))
     };
     let manifest = json("manifest.json")?;
-    let name = |value: &Value| {
-        value.as_str().map(str::to_owned).context(
-            "the manifest does not name a \
-                                                                          file",
-        )
-    };
+    let name = |value: &Value| value.as_str().map(str::to_owned).context("the manifest does not name a file");
     let (config, layer) =
         (json(&name(&manifest[0]["Config"])?)?, parts.join(name(&manifest[0]["Layers"][0])?));
     let digest = text(Command::new("sha256sum").arg(&layer))?;

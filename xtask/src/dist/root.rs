@@ -18,10 +18,8 @@ impl Root {
     pub(super) fn debian(directory: PathBuf) -> Result<Self> {
         let suite = fs::read_to_string("/etc/os-release")?;
         let suite = suite.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-        let suite = suite.context(
-            "/etc/os-release has no VERSION_CODENAME: debootstrap supports Debian and \
-                           Ubuntu",
-        )?;
+        let suite = suite
+            .context("/etc/os-release has no VERSION_CODENAME: debootstrap supports Debian and Ubuntu")?;
         let sources = text(Command::new("apt-get").args([
             "indextargets",
             "--format",

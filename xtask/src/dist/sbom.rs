@@ -50,10 +50,8 @@ fn bill(metadata: &Value, release: &Release) -> Result<Value> {
 
 /// Identifiers of the packages that the command links: its normal dependencies, and theirs.
 fn linked(metadata: &Value) -> Result<BTreeSet<&str>> {
-    let nodes = metadata["resolve"]["nodes"].as_array().context(
-        "cargo metadata has no dependency \
-                                                                 resolution",
-    )?;
+    let nodes =
+        metadata["resolve"]["nodes"].as_array().context("cargo metadata has no dependency resolution")?;
     let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
     let command =
         packages.iter().find(|package| package["name"] == PACKAGE).context("there is no such package")?;

@@ -41,8 +41,8 @@ fn processor(baseline: &Baseline, say: &mut Say<'_>) {
             .any(|one| matches!(one, "powersave" | "ondemand" | "conservative" | "schedutil"))
     {
         let text = format!(
-            "{governor} scales the clock rate with the load, so light loads appear slower; set \
-             performance (cpupower frequency-set -g performance)"
+            "{governor} scales the clock rate with the load, so light loads appear slower; set performance \
+             (cpupower frequency-set -g performance)"
         );
         say("processor.governor", false, text);
     }
@@ -84,7 +84,7 @@ fn processor(baseline: &Baseline, say: &mut Say<'_>) {
 fn memory(baseline: &Baseline, say: &mut Say<'_>) {
     if baseline.fact("memory.transparent-huge-pages") == Some("always") {
         let text = "always: the kernel may stall a process to build huge pages; database vendors recommend \
-             madvise";
+                    madvise";
         say("memory.transparent-huge-pages", false, text.into());
     }
 }

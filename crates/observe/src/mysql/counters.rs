@@ -147,25 +147,17 @@ const COUNTERS: &[Counter] = &[
         metric::BUFFER_WAITS,
         "1/s",
         &["innodb_buffer_pool_wait_free"],
-        "waits for a free page in the \
-                                                                          buffer pool",
+        "waits for a free page in the buffer pool",
     ),
     rate(
         "mysql.buffer.pages_written",
         "1/s",
         &["innodb_buffer_pool_pages_flushed"],
-        "pages flushed from \
-                                                                                      the buffer pool",
+        "pages flushed from the buffer pool",
     ),
     gauge("mysql.buffer.dirty", "1", &["innodb_buffer_pool_pages_dirty"], "dirty pages in the buffer pool"),
     gauge("mysql.buffer.free", "1", &["innodb_buffer_pool_pages_free"], "free pages in the buffer pool"),
-    gauge(
-        "mysql.buffer.pages",
-        "1",
-        &["innodb_buffer_pool_pages_total"],
-        "size of the buffer pool in \
-                                                                           pages",
-    ),
+    gauge("mysql.buffer.pages", "1", &["innodb_buffer_pool_pages_total"], "size of the buffer pool in pages"),
     rate(
         "mysql.doublewrite.pages",
         "1/s",
@@ -192,13 +184,7 @@ const COUNTERS: &[Counter] = &[
     rate("mysql.data.read_bytes", "B/s", &["innodb_data_read"], "bytes read from data files"),
     rate("mysql.data.write_bytes", "B/s", &["innodb_data_written"], "bytes written to data files"),
     rate("mysql.data.read_ms", "ms/s", &["file.innodb_data_file.read_ms"], "time spent reading data files"),
-    rate(
-        "mysql.data.write_ms",
-        "ms/s",
-        &["file.innodb_data_file.write_ms"],
-        "time spent writing data \
-                                                                              files",
-    ),
+    rate("mysql.data.write_ms", "ms/s", &["file.innodb_data_file.write_ms"], "time spent writing data files"),
     rate(
         "mysql.data.sync_ms",
         "ms/s",
@@ -221,8 +207,7 @@ const COUNTERS: &[Counter] = &[
         "mysql.temp.disk_tables",
         "1/s",
         &["created_tmp_disk_tables"],
-        "internal temporary tables \
-                                                                         created on disk",
+        "internal temporary tables created on disk",
     ),
     gauge("mysql.connections", "1", &["threads_connected"], "connections"),
     gauge("mysql.threads.running", "1", &["threads_running"], "connections running a statement"),

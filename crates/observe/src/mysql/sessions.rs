@@ -50,20 +50,19 @@ impl MysqlSessions {
         let by_default = if server.mariadb {
             "performance_schema is off or does not record waits (MariaDB's default)"
         } else {
-            "performance_schema does not record waits (MySQL's default: the consumer \
-             events_waits_current is off)"
+            "performance_schema does not record waits (MySQL's default: the consumer events_waits_current \
+             is off)"
         };
         let (what, why) = if self.threads.is_some() {
             (
                 "latches by name",
-                "the server's threads show that they wait for each other, but not for \
-                                 which latch",
+                "the server's threads show that they wait for each other, but not for which latch",
             )
         } else {
             (
                 "data reads and latches of sessions",
-                "the server's threads cannot be read (run kelvin on the server's host as the server's \
-                 user or root); these waits are counted as CPU if the session's state is a working one",
+                "the server's threads cannot be read (run kelvin on the server's host as the server's user \
+                 or root); these waits are counted as CPU if the session's state is a working one",
             )
         };
         add(what, &format!("{by_default}; {why}"));

@@ -40,8 +40,8 @@ const DATABASE: &[Row] = &[
         metric::COMMITS[0],
         "1/s",
         "xact_commit",
-        "transactions committed in this database by all clients (including about a dozen per second by \
-         the observers)",
+        "transactions committed in this database by all clients (including about a dozen per second by the \
+         observers)",
     ),
     ("postgres.transactions.rollback", "1/s", "xact_rollback", "transactions rolled back in this database"),
     (metric::BUFFER_HITS[0], "1/s", "blks_hit", "pages found in shared buffers"),
@@ -162,8 +162,7 @@ const CHECKPOINTER: &[Row] = &[
         "postgres.checkpoints.timed",
         "1/s",
         "num_timed",
-        "checkpoints due by checkpoint_timeout, including \
-                                                        skipped ones",
+        "checkpoints due by checkpoint_timeout, including skipped ones",
     ),
     (metric::REQUESTED_CHECKPOINTS, "1/s", "num_requested", "checkpoints started by WAL size or on request"),
     ("postgres.checkpoints.buffers", "1/s", "buffers_written", "pages written by checkpoints"),
@@ -171,15 +170,13 @@ const CHECKPOINTER: &[Row] = &[
         "postgres.checkpoints.write_ms",
         "ms/s",
         "write_time",
-        "checkpoint write time, counted when the \
-                                                             checkpoint ends",
+        "checkpoint write time, counted when the checkpoint ends",
     ),
     (
         "postgres.checkpoints.sync_ms",
         "ms/s",
         "sync_time",
-        "checkpoint sync time, counted when the \
-                                                           checkpoint ends",
+        "checkpoint sync time, counted when the checkpoint ends",
     ),
 ];
 

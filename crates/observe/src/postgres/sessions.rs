@@ -57,9 +57,9 @@ impl PostgresSessions {
         if !link.about.rights.all_stats {
             add(
                 "sessions of other roles, checkpointer, walwriter, background writer and autovacuum workers",
-                "the role cannot see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Until then, \
-                 only the ends of vacuums are seen, and checkpoint starts are accurate to a second \
-                 unless the log shows them",
+                "the role cannot see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Until then, only \
+                 the ends of vacuums are seen, and checkpoint starts are accurate to a second unless the \
+                 log shows them",
             );
         }
         if self.log.is_none() {

@@ -68,8 +68,8 @@ impl Statements {
                     }
                     _ => absent(
                         "statements within functions",
-                        "pg_stat_statements.track is top, which counts a function as one statement; set \
-                         it to all to see nested statements"
+                        "pg_stat_statements.track is top, which counts a function as one statement; set it \
+                         to all to see nested statements"
                             .into(),
                     ),
                 }
@@ -148,8 +148,8 @@ fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(
     if !created {
         if !create {
             return Ok(Err(
-                "pg_stat_statements is loaded but not created; CREATE EXTENSION pg_stat_statements in \
-                 this database"
+                "pg_stat_statements is loaded but not created; CREATE EXTENSION pg_stat_statements in this \
+                 database"
                     .into(),
             ));
         }

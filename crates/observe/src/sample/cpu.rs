@@ -70,8 +70,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
         series.push((
             format!("host.cpu.{name}.guest"),
             "ratio",
-            "share of CPU time in guests, included \
-                                                                 in user",
+            "share of CPU time in guests, included in user",
         ));
         series.push((format!("host.cpu.{name}.busy"), "ratio", "share of CPU time neither idle nor iowait"));
     }

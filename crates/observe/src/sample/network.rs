@@ -47,12 +47,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry) {
         Err(why) => registry.absent("host.network.soft", why),
         Ok(file) => registry.add(
             vec![
-                (
-                    "host.network.soft.drops".into(),
-                    "1/s",
-                    "packets dropped because a CPU's backlog was \
-                                                           full",
-                ),
+                ("host.network.soft.drops".into(), "1/s", "packets dropped because a CPU's backlog was full"),
                 ("host.network.soft.squeezes".into(), "1/s", "times a CPU's packet budget ran out"),
             ],
             Soft { file, counters: Default::default() },

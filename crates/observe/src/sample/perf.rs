@@ -135,8 +135,8 @@ fn open(event: &Event, place: Whom, kernel: bool) -> io::Result<Counter> {
 pub(super) fn reason(error: &io::Error, paranoid: &str) -> String {
     let known = match error.kind() {
         ErrorKind::PermissionDenied => format!(
-            "the kernel does not allow it (kernel.perf_event_paranoid = {paranoid}): it needs \
-             CAP_PERFMON, or the setting at 0 or below"
+            "the kernel does not allow it (kernel.perf_event_paranoid = {paranoid}): it needs CAP_PERFMON, \
+             or the setting at 0 or below"
         ),
         ErrorKind::NotFound | ErrorKind::Unsupported => {
             "the processor has no such counter, or the hypervisor does not expose it".to_owned()

@@ -21,8 +21,8 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
     let file = match source.open("/proc/schedstat") {
         Ok(file) => file,
         Err(why) => {
-            let instead = "host.pressure.cpu.some shows how long any task waited, \
-                           host.process.*.run_delay how long the sampled processes waited";
+            let instead = "host.pressure.cpu.some shows how long any task waited, host.process.*.run_delay \
+                           how long the sampled processes waited";
             return registry.absent("host.run_queue", format!("{why}; {instead}"));
         }
     };

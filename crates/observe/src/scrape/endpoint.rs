@@ -150,8 +150,8 @@ impl Endpoint {
         match error {
             ureq::Error::StatusCode(401 | 403) => {
                 format!(
-                    "{place} refused access: write http://USER@ before the host, and give the password \
-                     in KELVIN_SCRAPE_PASSWORD"
+                    "{place} refused access: write http://USER@ before the host, and give the password in \
+                     KELVIN_SCRAPE_PASSWORD"
                 )
             }
             ureq::Error::StatusCode(404) => format!("{place} does not exist: include the path in the URL"),

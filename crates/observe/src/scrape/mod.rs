@@ -98,8 +98,8 @@ impl ScrapeWatcher {
             .map_err(|error| format!("the response of {place} is not in Prometheus' text format: {error}"))?;
         if figures.is_empty() {
             return Err(format!(
-                "{place}: Kelvin knows none of its {} metrics: use a node_exporter, a postgres_exporter \
-                 or a pcm-sensor-server",
+                "{place}: Kelvin knows none of its {} metrics: use a node_exporter, a postgres_exporter or \
+                 a pcm-sensor-server",
                 counted.0
             ));
         }
@@ -131,8 +131,8 @@ impl ScrapeWatcher {
             (refused && !std::mem::replace(&mut self.declared.told, true)).then(|| UnavailableMetrics {
                 what: format!("{}: new metrics", self.endpoint.label()),
                 why: format!(
-                    "its metric names keep changing: after {MOST_NAMES} names, or {MOST_BLOCKS} additions of \
-                 names, new ones are ignored; have the exporter exclude short-lived devices"
+                    "its metric names keep changing: after {MOST_NAMES} names, or {MOST_BLOCKS} additions \
+                     of names, new ones are ignored; have the exporter exclude short-lived devices"
                 ),
             });
         let absent = (!std::mem::replace(&mut self.told, true) && unused > 0).then(|| UnavailableMetrics {

@@ -114,13 +114,7 @@ const RATES: [Plain; 10] = [
         "1/s",
         "connections that found the accept queue full",
     ),
-    (
-        "node_netstat_TcpExt_ListenDrops",
-        "host.tcp.listen_drops",
-        "1/s",
-        "connections dropped by a \
-                                                                         listener",
-    ),
+    ("node_netstat_TcpExt_ListenDrops", "host.tcp.listen_drops", "1/s", "connections dropped by a listener"),
     ("node_softirqs_total", "host.soft_interrupts", "1/s", "soft interrupts"),
 ];
 
@@ -399,8 +393,7 @@ fn perf(page: &Page<'_>, figures: &mut ScrapedMetrics) {
         (
             "node_perf_cache_misses_total",
             "host.hardware.llc_misses",
-            "references that missed the \
-                                                                      last-level cache",
+            "references that missed the last-level cache",
         ),
     ]
     .into_iter()

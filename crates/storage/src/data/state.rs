@@ -212,8 +212,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                 let expected = format!("{} {:08x}", entries.len(), crc32c::crc32c(&bytes[..before]));
                 if rest != expected {
                     return fail(format!(
-                        "the file was changed: it ends with {rest:?} instead of \
-                                         {expected:?}"
+                        "the file was changed: it ends with {rest:?} instead of {expected:?}"
                     ));
                 }
                 if before + words.len() + 1 != bytes.len() {

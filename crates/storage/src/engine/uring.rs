@@ -138,8 +138,7 @@ impl Uring {
         if !self.files.stays_open() {
             if wanted == Some(true) {
                 notes.push(
-                    "registerfiles has no effect: files are closed and reopened (openfiles, \
-                     unlink_each_loop)"
+                    "registerfiles has no effect: files are closed and reopened (openfiles, unlink_each_loop)"
                         .into(),
                 );
             }

@@ -136,8 +136,7 @@ fn sizes(draft: &Draft) -> Result<()> {
         return refuse(
             draft,
             "fill_device",
-            "fills all free space: it cannot be combined with a size in \
-                                             percent",
+            "fills all free space: it cannot be combined with a size in percent",
         );
     }
     if draft.job.pattern.trim_then_write {
@@ -239,8 +238,7 @@ fn verify(draft: &Draft) -> Result<()> {
         return refuse(
             draft,
             "verify_state_load",
-            "conflicts with loops: a state records the progress of \
-                                                   one pass",
+            "conflicts with loops: a state records the progress of one pass",
         );
     }
     Ok(())

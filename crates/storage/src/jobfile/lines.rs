@@ -205,8 +205,7 @@ fn include(name: &str, place: &Location, into: &mut Vec<WrittenOption>, depth: u
         if line.trim_start().starts_with('[') {
             return Err(problem(
                 &place,
-                "an included file may contain only options: put sections in the \
-                                        job file",
+                "an included file may contain only options: put sections in the job file",
             ));
         }
         option_line(&line, &place, into, depth + 1)?;

@@ -226,10 +226,7 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     if (0.0..=100.0).contains(&number) {
         Ok(number)
     } else {
-        Err(format!(
-            "{text} % is not between 0 and \
-                                                                          100"
-        ))
+        Err(format!("{text} % is not between 0 and 100"))
     }
 }
 

@@ -284,7 +284,7 @@ impl Planner<'_> {
             return Ok(known(TargetKind::Character, None, None));
         }
         let what = if kind.is_dir() { "a directory" } else { "neither a file nor a device" };
-        Err(format!("it is {what}; I/O goes to files, block devices and character devices"))
+        Err(format!("it is {what}; I/O needs a file, a block device or a character device"))
     }
 
     fn missing(

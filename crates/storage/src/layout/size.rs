@@ -126,14 +126,14 @@ fn begin(
     let begin = increment
         .checked_mul(u64::from(clone))
         .and_then(|far| far.checked_add(offset))
-        .ok_or("offset_increment= exceeds every size")?;
+        .ok_or("offset_increment= is too large")?;
     let is_percent = |amount| matches!(amount, Amount::Percent(percent) if percent > 0.0);
     if !is_percent(targets.offset) && !is_percent(targets.offset_increment) {
         return Ok(begin);
     }
     // Only an offset that was calculated is brought to a boundary, upwards.
     let align = if targets.offset_align > 0 { targets.offset_align } else { block };
-    begin.checked_next_multiple_of(align).ok_or_else(|| "offset_align= exceeds every size".into())
+    begin.checked_next_multiple_of(align).ok_or_else(|| "offset_align= is too large".into())
 }
 
 #[cfg(test)]

@@ -110,8 +110,8 @@ fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
             return Err(Error::refused(
                 &job.name,
                 format!(
-                    "clock {other} is not supported for log times: use 0 (realtime), 1 (monotonic), 4 \
-                     (raw) or 7 (boottime)"
+                    "clock {other} is not supported for log times: use 0 (realtime), 1 (monotonic), 4 (raw) \
+                     or 7 (boottime)"
                 ),
             ));
         }

@@ -121,10 +121,7 @@ impl Format {
                 "json+" => Ok(Self::JsonPlus),
                 other => Err(Error::Input {
                     place: place.clone(),
-                    problem: format!(
-                        "there is no output format {other:?}: use normal, terse, json or \
-                                      json+"
-                    ),
+                    problem: format!("there is no output format {other:?}: use normal, terse, json or json+"),
                 }),
             })
             .collect()

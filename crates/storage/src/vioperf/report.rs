@@ -289,8 +289,8 @@ impl Report {
         self.verdict = self.deciding.map(|(_, rate)| ThroughputGrade::for_rate(rate));
         for cost in self.costs.iter().filter(|cost| cost.thread_cpu_percent >= BUSY) {
             self.notes.push(format!(
-                "{} was limited by the CPU: each thread used {:.0} % of a CPU, so the storage may be \
-                 faster than this",
+                "{} was limited by the CPU: each thread used {:.0} % of a CPU, so the storage may be faster \
+                 than this",
                 cost.test.word(),
                 cost.thread_cpu_percent
             ));

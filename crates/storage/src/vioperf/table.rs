@@ -11,7 +11,12 @@ const DIRECTORY: usize = 24;
 /// What will be done, for people.
 pub fn plan(plan: &VioperfPlan) -> String {
     let mut text = String::new();
-    let way = if plan.direct { "Direct I/O" } else { "Buffered I/O, page cache dropped before reads" };
+    let way = if plan.direct {
+        "Direct I/O"
+    } else {
+        "Buffered I/O, files dropped from the page cache \
+                                                      before reads"
+    };
     let crc = if plan.crc { "CRC-32C of every block" } else { "no checksums" };
     let _ = writeln!(text, "{way}, buffers of {}, {crc}", size(plan.buffer as u64));
     let _ = writeln!(

@@ -83,7 +83,8 @@ pub(super) fn open(options: &Options, plan: &mut VioperfPlan) -> Result<Vec<Work
         if options.direct && workers.last().is_some_and(|worker| !worker.direct) {
             plan.direct = false;
             plan.notes.push(format!(
-                "{}: this filesystem does not support direct I/O; the page cache is dropped before reads",
+                "{}: this filesystem does not support direct I/O; files are dropped from the page cache \
+                 before reads",
                 directory.path.display()
             ));
         }

@@ -44,8 +44,7 @@ pub(super) fn failed_io_message(io: &Io, path: &str, number: i32) -> String {
             ": with direct=1, offset, length and memory must be multiples of the device's block size"
         }
         libc::EOPNOTSUPP => {
-            ": the file or device does not support this (hipri, nowait, uncached, atomic \
-                             or trim)"
+            ": the file or device does not support this (hipri, nowait, uncached, atomic or trim)"
         }
         libc::EAGAIN => ": it would have blocked, which nowait=1 forbids (ignore_error=EAGAIN continues)",
         libc::EFBIG => ": beyond the maximum file size (ulimit -f, or the filesystem's limit)",

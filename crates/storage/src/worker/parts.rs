@@ -243,8 +243,8 @@ impl Check for Verified {
         }
         if unwritten > 0 {
             return Ok(Some(format!(
-                "{unwritten} blocks were not verified: they hold no written data, and this job uses \
-                 other offsets than the one that wrote, which had another name or position in its run"
+                "{unwritten} blocks were not verified: they hold no written data, and this job uses other \
+                 offsets than the one that wrote, which had another name or position in its run"
             )));
         }
         // What was looked at is kept from before the pass; here it is what is left to be looked at.

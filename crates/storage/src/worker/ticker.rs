@@ -86,8 +86,8 @@ impl Ticker {
         if shown.abs_diff(truth) > (since / TRUST.0).max(TRUST.1) {
             self.counter = None;
             return Some(format!(
-                "the time stamp counter and the clock differ by {} ns after {} ms; the clock is used \
-                 from now on",
+                "the time stamp counter and the clock differ by {} ns after {} ms; the clock is used from \
+                 now on",
                 shown.abs_diff(truth),
                 since / 1_000_000
             ));

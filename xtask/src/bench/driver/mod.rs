@@ -91,8 +91,8 @@ pub(crate) fn driver(options: &Options) -> Result<()> {
         let measured = rows.iter().filter(|row| row.rounds() > 0);
         table::print(&measured.flat_map(|row| row.lines()).collect::<Vec<_>>());
         println!(
-            "\nThe test `poisson_gaps_are_exponential_and_unrelated` in crates/lab/src/arrivals checks \
-             the gaps of Poisson arrivals with a Kolmogorov–Smirnov test."
+            "\nThe test `poisson_gaps_are_exponential_and_unrelated` in crates/lab/src/arrivals checks the \
+             gaps of Poisson arrivals with a Kolmogorov–Smirnov test."
         );
     }
     interrupted?;

@@ -50,8 +50,8 @@ impl Sealer {
         let least = sealed + 1 + if has_header { offset } else { 0 };
         if has_header && offset > 0 && offset < sealed {
             return refused(format!(
-                "verify_offset={offset} is within the header, which has {sealed} bytes with verify={}; \
-                 give {sealed} or more",
+                "verify_offset={offset} is within the header, which has {sealed} bytes with verify={}; give \
+                 {sealed} or more",
                 checksum::word(method)
             ));
         }
@@ -67,8 +67,8 @@ impl Sealer {
         if shortest < least {
             let with = if offset > 0 { format!(" with verify_offset={offset}") } else { String::new() };
             return refused(format!(
-                "verify={}{with} needs chunks of at least {least} bytes, but the smallest has \
-                 {shortest}; give a larger bs or verify_interval",
+                "verify={}{with} needs chunks of at least {least} bytes, but the smallest has {shortest}; \
+                 give a larger bs or verify_interval",
                 checksum::word(method)
             ));
         }
@@ -217,8 +217,8 @@ impl Sealer {
             let sum = checksum::crc16(data);
             if sum != found.thread {
                 return Err(format!(
-                    "the data does not match the second checksum in its header: crc16 {sum:04x} instead \
-                     of {:04x}",
+                    "the data does not match the second checksum in its header: crc16 {sum:04x} instead of \
+                     {:04x}",
                     found.thread
                 ));
             }
@@ -243,8 +243,8 @@ impl Sealer {
         }
         if found.is_of_fio() && matches!(self.method, VerifyMethod::Sha256 | VerifyMethod::Sha512) {
             return Err(format!(
-                "fio wrote this block, and fio's headers do not hold the digest for verify={}: it cannot \
-                 be verified",
+                "fio wrote this block, and fio's headers do not hold the digest for verify={}: it cannot be \
+                 verified",
                 checksum::word(self.method)
             ));
         }

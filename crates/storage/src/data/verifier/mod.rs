@@ -95,8 +95,8 @@ impl Verifier {
         if replays && (job.pattern.trims || job.trims.percentage > 0.0) {
             return Err(Error::refused(
                 &job.name,
-                "experimental_verify and verify_only generate the writes again and cannot know which \
-                 were trimmed; remove the trims or the option",
+                "experimental_verify and verify_only generate the writes again and cannot know which were \
+                 trimmed; remove the trims or the option",
             ));
         }
         let whole = verify.interval.is_none_or(|bytes| !(bytes as usize).is_multiple_of(ALIGNMENT));
@@ -262,8 +262,8 @@ impl Verifier {
         let (count, lost) = self.examiner.drawn.as_ref().map_or((0, false), OwnDraws::doubts);
         if lost && count > 0 {
             let what = format!(
-                "verify: {count} blocks do not hold what this job wrote: they were never written, or \
-                 their data is lost"
+                "verify: {count} blocks do not hold what this job wrote: they were never written, or their \
+                 data is lost"
             );
             return Err(Error::system(what)(std::io::Error::from_raw_os_error(libc::EILSEQ)));
         }

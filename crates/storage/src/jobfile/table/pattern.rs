@@ -80,7 +80,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "percentage_random",
         ValueKind::Percents,
-        "percentage of random I/O that is random",
+        "random percentage of a random pattern; the rest is sequential",
         |draft, value| {
             value.triple(&mut draft.job.pattern.percentage_random, |part| percent(part.trim_end_matches('%')))
         },

@@ -18,11 +18,7 @@ const MEMORY: &[(&str, &str)] = &[
 const CLOCKS: &[(&str, &str)] = &[
     ("cpu", "the CPU time stamp counter"),
     ("clock_gettime", "the system call"),
-    (
-        "gettimeofday",
-        "the system \
-                                                                                           call",
-    ),
+    ("gettimeofday", "the system call"),
 ];
 
 const GROUP: &str = "run Kelvin in a cgroup: systemd-run --scope -p IOWeight=… kelvin io …";

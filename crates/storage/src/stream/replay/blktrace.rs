@@ -97,8 +97,7 @@ impl Records {
     fn event(&mut self, record: &[u8; RECORD], names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
         let fields = Fields::of(record).ok_or_else(|| {
             self.bad(
-                "no record starts here: its magic number is missing (the trace is damaged or \
-                      incomplete)",
+                "no record starts here: its magic number is missing (the trace is damaged or incomplete)",
             )
         })?;
         if fields.version != VERSION {

@@ -44,10 +44,9 @@ impl Lines {
             [b"fio", b"version", b"3", b"iolog"] => 3,
             [b"fio", b"version", version, b"iolog"] => {
                 let version = String::from_utf8_lossy(version);
-                return Err(lines.bad(format!(
-                    "iolog version {version} is not supported; only versions 2 \
-                                              and 3 are"
-                )));
+                return Err(
+                    lines.bad(format!("iolog version {version} is not supported; only versions 2 and 3 are"))
+                );
             }
             _ => {
                 return Err(lines.bad(
@@ -130,10 +129,7 @@ impl Lines {
                 return Ok(None);
             }
             b"wait" => {
-                return Err(self.bad(
-                    "`wait` belongs to version 2; in version 3, each line has its \
-                                            time",
-                ));
+                return Err(self.bad("`wait` belongs to version 2; in version 3, each line has its time"));
             }
             b"sync" => Action::Sync(SyncCall::Fsync),
             b"datasync" => Action::Sync(SyncCall::Fdatasync),

@@ -61,8 +61,8 @@ impl TraceFile {
                     about.iter().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix("DEVNAME="));
                 name.map(|name| Path::new("/dev").join(name)).ok_or_else(|| {
                     format!(
-                        "the trace is of device {major}:{minor}, which this machine does not have; \
-                         choose a target with replay_redirect="
+                        "the trace is of device {major}:{minor}, which this machine does not have; choose a \
+                         target with replay_redirect="
                     )
                 })
             }

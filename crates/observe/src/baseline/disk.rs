@@ -34,7 +34,7 @@ pub(super) fn measure(
         return Ok(());
     };
     let words = format!("{} on {} ({})", found.kind, found.mount_point, found.source);
-    baseline.add_fact("disk.file-system", "file system of the disk test", words);
+    baseline.add_fact("disk.file-system", "disk test file system", words);
     let bytes = size(found.free_bytes, most);
     if bytes < LEAST_BYTES {
         let free = found.free_bytes >> 20;

@@ -28,7 +28,7 @@ pub(super) fn measure(baseline: &mut Baseline) {
     let allowed = allowed_cpus();
     for (name, label, second) in [
         ("loopback.one-cpu", "TCP round trip on one CPU", 0),
-        ("loopback.two-cpus", "TCP round trip across two CPUs", 1),
+        ("loopback.two-cpus", "TCP round trip on two CPUs", 1),
     ] {
         let (Some(&near), Some(&far)) = (allowed.first(), allowed.get(second)) else {
             baseline.miss(label, "this process may not use enough CPUs");

@@ -52,7 +52,7 @@ fn measure_behind(baseline: &mut Baseline, cache: Option<u64>, available: Option
     // What linking the cells left in the cache has gone when as many others were read.
     let first = cache.unwrap_or(LEAST / 2).div_ceil(CELL * STEPS) as usize;
     let times: Vec<f64> = (0..first + CHASES).map(&mut chase).skip(first).collect();
-    let label = "memory latency, dependent random reads";
+    let label = "memory latency, dependent reads";
     put(baseline, "memory.latency", label, median(times), "ns", BaselineMetricKind::Cost, CHASES);
     let read = |_| bytes as f64 / 1e9 / seconds_of(|| sum(&buffer));
     let read: Vec<f64> = (0..=SWEEPS).map(read).skip(1).collect();

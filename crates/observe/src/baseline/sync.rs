@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_millis(1500);
 pub(super) fn measure(baseline: &mut Baseline, directory: &Path) {
     if let Some(found) = Filesystem::of(directory) {
         let words = format!("{} on {} ({})", found.kind, found.mount_point, found.source);
-        baseline.add_fact("sync.file-system", "file system of the fdatasync test", words);
+        baseline.add_fact("sync.file-system", "fdatasync file system", words);
     }
     match syncs(directory) {
         Ok(mut times) => baseline.put_latency("sync", "fdatasync of 8 kB", &mut times),

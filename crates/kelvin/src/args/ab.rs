@@ -16,50 +16,54 @@ use super::workload::refuse_shell;
 /// `kelvin ab`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Every block runs each side twice, in an order that the seed decides and that favours no side: neither \
-    by what drifts nor by what a run leaves for the next. What the two runs of a side differ by is the control, which \
-    shows how far two runs of the same thing are apart here (--no-control runs each once). The result is the ratio B/A \
-    with its 95 % interval and an exact p, and one of three verdicts: no change shown, within noise, changed. Runs with \
-    other work on the machine count: both sides have it alike, and the result says how many more blocks it costs. The \
-    files are run specifications, as --print-spec writes them.\n\n\
-    Examples:\n  kelvin run tproc-c --target postgres -w 10 --print-spec > a.toml\n  \
-    kelvin run a.toml --calls pipelined --print-spec > b.toml\n  \
-    kelvin ab a.toml b.toml                             6 blocks\n  \
-    kelvin ab a.toml b.toml --effect 3%                 as many blocks as it takes to find 3 %\n  \
-    kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer when it is clear before\n  \
-    kelvin ab a.toml b.toml c.toml --measure p99        three sides, judged by p99"
+    after_help = "Every block runs each side twice, in an order chosen by the seed and balanced so that \
+    neither drift nor the after-effects of the previous run favour a side. The difference between the two \
+    runs of one side is the control: it shows how much equal runs differ here (--no-control runs each side \
+    once). The result is the ratio B/A with its 95 % interval and an exact p-value, and one of three \
+    verdicts: no change shown, within noise, changed. Runs with other work on the machine count: it affects \
+    both sides alike, and the result reports how many more blocks it costs. The files are run \
+    specifications, as --print-spec writes them.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin run tproc-c --target postgres -w 10 --print-spec > a.toml\n\
+    \x20 kelvin run a.toml --calls pipelined --print-spec > b.toml\n\
+    \x20 kelvin ab a.toml b.toml                             6 blocks\n\
+    \x20 kelvin ab a.toml b.toml --effect 3%                 as many blocks as it takes to detect 3 %\n\
+    \x20 kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer if the result is clear\n\
+    \x20 kelvin ab a.toml b.toml c.toml --measure p99        three sides, judged by p99"
 )]
 pub(crate) struct AbArgs {
-    /// The specifications; the others are set against the first
+    /// The specifications; each of the others is compared with the first
     #[arg(required = true, num_args = 2.., value_name = "FILE.toml")]
     files: Vec<PathBuf>,
 
-    /// Blocks, in each of which every side runs: 2 to 1000 [default: 6]
+    /// Number of blocks, each of which runs every side: 2 to 1000 [default: 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000),
         conflicts_with = "effect")]
     blocks: Option<u32>,
 
-    /// The smallest change that is to be found, such as 3%: a pilot says how many blocks that takes
+    /// The smallest change to detect, such as 3%: a pilot determines how many blocks that takes
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     effect: Option<f64>,
 
-    /// With --effect: the probability with which it is to be found, 0.5 to 0.99 [default: 0.9]
+    /// With --effect: the probability of detecting it, 0.5 to 0.99 [default: 0.9]
     #[arg(long, value_name = "P", value_parser = probability, requires = "effect")]
     power: Option<f64>,
 
-    /// With --effect: blocks of the pilot, which count in the result: 4 to 100 [default: 6]
+    /// With --effect: number of pilot blocks, which count in the result: 4 to 100 [default: 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100), requires = "effect")]
     pilot: Option<u32>,
 
-    /// With --effect: blocks at most [default: 60]
+    /// With --effect: the maximum number of blocks [default: 60]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=1000), requires = "effect")]
     max_blocks: Option<u32>,
 
-    /// End before the last block when a look on the way is clear; the looks and their bounds are told before
+    /// Stop before the last block if an interim analysis is conclusive; its times and bounds are printed
+    /// first
     #[arg(long)]
     stop_early: bool,
 
-    /// Run each side once in each block and not twice: no floor is known then below which nothing can be told
+    /// Run each side once per block instead of twice: the differences between equal runs are then unknown
     #[arg(long)]
     no_control: bool,
 
@@ -67,27 +71,27 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     noise: Option<f64>,
 
-    /// The measure that is judged; all others are exploratory [default: the throughput; p99 with a rate]
+    /// The measure to judge by; all others are exploratory [default: the throughput; p99 with a rate]
     #[arg(long, value_name = "MEASURE", value_parser = measures())]
     measure: Option<String>,
 
-    /// Void runs that are replaced before it ends [default: a third of the runs]
+    /// Maximum number of void runs to replace [default: a third of the runs]
     #[arg(long, value_name = "N")]
     replacements: Option<u32>,
 
-    /// Decides the order of the runs [default: the seed of A]
+    /// Seed for the order of the runs [default: the seed of A]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// A name to find the comparison by
+    /// A name for the comparison
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Scripts of the files may run shell commands
+    /// Let scripts in the files run shell commands
     #[arg(long)]
     allow_shell: bool,
 
-    /// Let I/O jobs write to this block device although it is mounted, in use or holds data; may be there several times
+    /// Let I/O jobs write to this block device even if it is mounted, in use or holds data; may be given several times
     #[arg(long, value_name = "DEVICE")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
 
@@ -96,7 +100,7 @@ pub(crate) struct AbArgs {
 }
 
 impl AbArgs {
-    /// The sides and what is done with them.
+    /// The sides and the options of the comparison.
     pub(crate) fn plan(&self) -> Result<(AbPlan, Vec<Spec>)> {
         let specs = self.specs()?;
         for spec in &specs {
@@ -117,7 +121,8 @@ impl AbArgs {
         plan.noise = self.noise.unwrap_or(plan.noise);
         if self.effect.is_some_and(|effect| effect <= plan.noise) {
             bail!(
-                "--effect {}: a change of --noise or less is called noise however well it is known; say a smaller --noise",
+                "--effect {}: a change of --noise or less is called noise however precisely it is known; \
+                 give a smaller --noise",
                 shown(self.effect.unwrap_or_default())
             );
         }
@@ -152,15 +157,15 @@ impl AbArgs {
             if spec.workload != first.workload {
                 let (a, b) = (first.workload.as_str(), spec.workload.as_str());
                 bail!(
-                    "{} is of {a} and {} of {b}: their figures mean different things",
+                    "{} is for {a} and {} is for {b}: their results are not comparable",
                     name(0),
                     name(index)
                 );
             }
             if spec.is_open_loop() != first.is_open_loop() {
                 bail!(
-                    "one of {} and {} has a rate and the other none: the throughput of the one is asked for, that of \
-                     the other found out",
+                    "one of {} and {} sets a rate and the other does not: one fixes the throughput, the \
+                     other measures it",
                     name(0),
                     name(index)
                 );
@@ -173,7 +178,7 @@ impl AbArgs {
         }
         let labels: BTreeSet<&Path> = self.files.iter().map(PathBuf::as_path).collect();
         if labels.len() < self.files.len() {
-            bail!("a file is there twice; A against itself is the control, which is run anyway");
+            bail!("a file is given twice; the control already compares A with itself");
         }
         Ok(specs)
     }
@@ -181,13 +186,13 @@ impl AbArgs {
 
 /// "3%" as 0.03.
 fn share(text: &str) -> Result<f64, String> {
-    let form = || format!("\"{text}\" is no share; write for example 3%");
+    let form = || format!("\"{text}\" is not a percentage; write for example 3%");
     let number = text.trim().strip_suffix('%').ok_or_else(form)?;
     let percent: f64 = number.trim().parse().map_err(|_| form())?;
     if (0.1..=100.0).contains(&percent) {
         Ok(percent / 100.0)
     } else {
-        Err(format!("\"{text}\": a share lies between 0.1% and 100%"))
+        Err(format!("\"{text}\": must be between 0.1% and 100%"))
     }
 }
 
@@ -198,7 +203,7 @@ fn shown(share: f64) -> String {
 fn probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(p) if (0.5..=0.99).contains(&p) => Ok(p),
-        _ => Err(format!("\"{text}\" is no power; write a number from 0.5 to 0.99, such as 0.9")),
+        _ => Err(format!("\"{text}\" is not a valid power; write a number from 0.5 to 0.99, such as 0.9")),
     }
 }
 

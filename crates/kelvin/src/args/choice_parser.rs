@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-/// Parses one of `words` into the type that the specification file uses for it, so that flags and files can
-/// never know different words. Behind a word other ones may stand that are taken for it, with `|` between.
+/// Parses one of `words` into the type that the specification file uses for it, so that flags and files
+/// always accept the same words. A word may be followed by its synonyms, separated by `|`.
 pub(crate) fn one_of<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,

@@ -8,24 +8,27 @@ use kelvin_run::spec::TargetName;
 /// `kelvin doctor`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Takes 5 to 10 seconds on an idle machine, some 10 more with --disk. What is beside a figure \
-    is its ratio to the last doctor of this host in the store; it is marked where the two differ by more than 5 % \
-    (processor and memory: medians by CPU time; on a busy machine memory moves by more than that), 30 % (medians of latencies and a \
-    disk's speed, which move with what else wakes) or a factor of 2 (99th percentiles).\n\n\
-    Ends with 0 whatever it finds: what it finds is for whoever reads it."
+    after_help = "Takes 5 to 10 seconds on an idle machine, about 10 more with --disk. Next to each value is \
+    its ratio to the last doctor run on this host in the store. The ratio is marked if the two differ by \
+    more than 5 % (processor and memory: medians by CPU time; memory varies more than that on a busy \
+    machine), 30 % (median latencies and disk speed, which vary with other activity) or a factor of 2 (99th \
+    percentiles).\n\
+    \n\
+    Always exits with 0, whatever it finds."
 )]
 pub(crate) struct DoctorArgs {
-    /// Also look at a database: its settings, its round trip, and fdatasync beside its files where they are on this host
+    /// Also examine a database: its settings, its round-trip time, and fdatasync next to its files if they are on this
+    /// host
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: Option<TargetName>,
-    /// Also measure the disk under a directory: random and sequential access past the page cache, in a file of at most
-    /// 1 GiB and a tenth of the free space, which is removed
+    /// Also measure the disk under a directory: random and sequential access that bypasses the page cache, in a
+    /// temporary file of at most 1 GiB and a tenth of the free space
     #[arg(long, value_name = "DIR")]
     pub(crate) disk: Option<PathBuf>,
-    /// Compare with the doctor of this number [default: the last one of this host]
+    /// Compare with the doctor run of this number [default: the last one on this host]
     #[arg(long, value_name = "N")]
     pub(crate) against: Option<i64>,
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

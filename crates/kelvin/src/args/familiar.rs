@@ -4,44 +4,44 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Flags of pgbench that kelvin does not have, and the advice.
+/// Flags of pgbench that kelvin lacks, and what to use instead.
 const ABSENT: &[(&[&str], &str)] = &[
     (&["-h", "--host", "-p", "--port", "-U", "--username", "--dbname"], HOST),
     (
         &["-C", "--connect"],
-        "each user keeps its connection; connecting for each transaction is not supported",
+        "each user keeps its connection; a new connection per transaction is not supported",
     ),
     (
         &["-l", "--log", "--log-prefix", "--aggregate-interval", "--sampling-rate"],
-        "no transaction is logged by itself, and none is left out: every second's counts and latencies are kept; \
-         see `kelvin report last --csv`",
+        "transactions are not logged individually, and none are left out: counts and latencies are kept for \
+         every second; see `kelvin report last --csv`",
     ),
     (
         &["--tablespace", "--index-tablespace"],
-        "set the tablespace on the database or the user: ALTER DATABASE … SET default_tablespace",
+        "set the tablespace for the database or the user: ALTER DATABASE … SET default_tablespace",
     ),
     (
         &["-L", "--latency-limit"],
-        "no late transaction is left out; --slo 'max<100ms' says whether all were in time, and --queue how many \
-         may wait for a free user",
+        "late transactions are not skipped; --slo 'max<100ms' checks whether all were in time, and --queue \
+         limits how many may wait for an idle user",
     ),
     (
         &["--exit-on-abort"],
-        "a user that fails goes on, and the failure is counted; the exit code tells of it",
+        "a user continues after a failure, and the failure is counted; the exit code reports it",
     ),
-    (&["--progress-timestamp"], "each run keeps when it began, and every second since"),
-    (&["--debug"], "the errors are counted and told without it"),
+    (&["--progress-timestamp"], "every run stores its start time and results for every second"),
+    (&["--debug"], "errors are counted and reported without it"),
     (
         &["-b", "-S", "-N", "-s", "--builtin", "--select-only", "--simple-update", "--scale"],
-        "it belongs to `kelvin run pgbench`; in a script of your own, -D sets a variable",
+        "it belongs to `kelvin run pgbench`; in your own script, -D sets a variable",
     ),
-    (&["-V"], "kelvin --version tells the version"),
+    (&["-V"], "kelvin --version prints the version"),
 ];
 
 const HOST: &str = "give host, port, user and database as --target postgres://user@host:port/database \
     (help is --help, or -h alone)";
 
-/// Replaces clap's message where we know what was meant.
+/// Replaces clap's message if we know what was meant.
 pub(super) fn explain(error: clap::Error, words: &[OsString]) -> clap::Error {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let Some(command) = words.iter().position(|word| ["run", "build", "check", "drop"].contains(&&**word))
@@ -53,7 +53,7 @@ pub(super) fn explain(error: clap::Error, words: &[OsString]) -> clap::Error {
     let scripted = rest.iter().any(|word| word == "pgbench" || word == "script");
     let script = rest.iter().any(|word| word == "script");
     if error.kind() == ErrorKind::DisplayHelp && script && names_host(rest) {
-        return raw(format!("-h names no host here: {HOST}"));
+        return raw(format!("-h does not set a host here: {HOST}"));
     }
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
@@ -70,11 +70,11 @@ pub(super) fn explain(error: clap::Error, words: &[OsString]) -> clap::Error {
     }
     if !argument.starts_with('-') {
         return raw(format!(
-            "unexpected \"{argument}\"; a database is named as --target postgres://user@host/{argument}"
+            "unexpected \"{argument}\"; name a database as --target postgres://user@host/{argument}"
         ));
     }
     match ABSENT.iter().find(|(names, _)| names.contains(&argument.as_str())) {
-        Some((_, advice)) => raw(format!("there is no {argument} here: {advice}")),
+        Some((_, advice)) => raw(format!("{argument} is not supported: {advice}")),
         None => error,
     }
 }

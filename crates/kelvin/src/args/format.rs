@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// The form in which a result is printed.
+/// The output format of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
@@ -10,21 +10,21 @@ pub(crate) enum Format {
     Text,
     /// One JSON document, indented
     Json,
-    /// JSON, one record a line
+    /// JSON, one record per line
     Jsonl,
-    /// Comma-separated values (RFC 4180), the names of the columns first
+    /// Comma-separated values (RFC 4180) with a header line
     Csv,
     /// For pull requests and wikis
     Markdown,
-    /// The lines that pgbench ends with: tps, latency average and stddev, transactions, connection time
+    /// The final lines of pgbench: tps, latency average and stddev, transactions, connection time
     Pgbench,
 }
 
 /// How the result is printed.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FormatArgs {
-    /// Form of the result on standard output: text, json, jsonl (one record a line), csv, markdown, or pgbench (the lines
-    /// that scripts parse; of runs only) [default: text]
+    /// Output format: text, json, jsonl (one record per line), csv, markdown, or pgbench (the lines that scripts parse;
+    /// for runs only) [default: text]
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
     pub(super) format: Option<Format>,
     /// The same as --format jsonl
@@ -33,7 +33,7 @@ pub(crate) struct FormatArgs {
 }
 
 impl FormatArgs {
-    /// The form that the flags ask for.
+    /// The format that the flags request.
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Jsonl } else { self.format.unwrap_or_default() }
     }
@@ -42,20 +42,20 @@ impl FormatArgs {
 /// What a run prints at its end.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct OutputArgs {
-    /// Form of the result on standard output: text, json (the report), jsonl (every event as it happens, then a summary),
-    /// csv, markdown, or pgbench (the lines that scripts parse) [default: text]
+    /// Output format: text, json (the report), jsonl (every event as it happens, then a summary), csv, markdown, or
+    /// pgbench (the lines that scripts parse) [default: text]
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
     format: Option<Format>,
     /// The same as --format jsonl
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     json: bool,
-    /// Print everything that kelvin show prints, and not the summary of one screen
+    /// Print everything that kelvin show prints instead of a one-screen summary
     #[arg(long, help_heading = "Output")]
     pub(crate) verbose: bool,
 }
 
 impl OutputArgs {
-    /// The form that the flags ask for.
+    /// The format that the flags request.
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Jsonl } else { self.format.unwrap_or_default() }
     }
@@ -65,7 +65,7 @@ impl OutputArgs {
         self.format() == Format::Jsonl
     }
 
-    /// Whether one of the forms was asked for that are not fio's.
+    /// Whether a format was requested that fio does not have.
     pub(crate) fn names_format(&self) -> bool {
         self.format.is_some()
     }

@@ -11,32 +11,39 @@ use kelvin_store::history_name;
 use super::FormatArgs;
 
 /// What runs can be called.
-const NAMES: &str = "Runs are named by\n  \
-    12, last, last-1, base      a number, the last, the one before it, the newest with this label\n  \
-    12,13,15 or 12..17          several\n  \
-    label:base                  all with this label\n  \
-    group:4, group:4/B          a group of repeats, an A/B or a study; one of its treatments\n  \
-    branch:main                 the newest six of a branch (main~20: twenty; main@TESTBED: of a testbed)\n\
-    A name of several leaves out what does not count: void, partial and failed runs.";
+const NAMES: &str = "Runs are named by\n\
+    \x20 12, last, last-1, base      a number, the last, the one before it, the newest with this label\n\
+    \x20 12,13,15 or 12..17          several runs\n\
+    \x20 label:base                  all with this label\n\
+    \x20 group:4, group:4/B          a group of repeats, an A/B or a study; one of its treatments\n\
+    \x20 branch:main                 the newest six of a branch (main~20: twenty; main@TESTBED: of a \
+    testbed)\n\
+    A name that selects several runs skips runs that do not count (void, partial, failed).";
 
 /// `kelvin compare`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{NAMES}\n\n\
-    The first is the base; every other one is compared with it. Six runs a side, in alternating order, are what a verdict \
-    takes; below four there is none. The verdict is on the headline (of open loops, on the p99 of the response time); the \
-    other figures are exploratory. What differs beside the figures is printed in red.\n\n\
-    Examples:\n  kelvin compare 12 15\n  kelvin compare group:4/A group:4/B\n  \
-    kelvin compare branch:main branch:feature --noise 2%\n  kelvin compare 1..6 7..12 --html compare.html"))]
+#[command(after_help = format!("{NAMES}\n\
+    \n\
+    The first is the base; every other one is compared with it. Give six runs per side, made in alternating \
+    order; with fewer than four there is no verdict. The verdict is on the headline (in open loops, on the \
+    p99 of the response time); the other figures are exploratory. Differences other than in the figures are \
+    printed in red.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin compare 12 15\n\
+    \x20 kelvin compare group:4/A group:4/B\n\
+    \x20 kelvin compare branch:main branch:feature --noise 2%\n\
+    \x20 kelvin compare 1..6 7..12 --html compare.html"))]
 pub(crate) struct CompareArgs {
-    /// The runs, or names of several; the base of the comparison first
+    /// The runs or groups of runs to compare, the base first
     #[arg(required = true, num_args = 2.., value_name = "RUNS")]
     pub(crate) runs: Vec<String>,
-    /// The smallest change that matters: one that is shown and smaller is "within noise"
+    /// The smallest change that matters: a smaller change is "within noise"
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub(crate) noise: f64,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
-    /// Write one self-contained page as well; for two sides
+    /// Also write one self-contained page; for two sides
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -44,13 +51,18 @@ pub(crate) struct CompareArgs {
 /// `kelvin history`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Runs enter the history with `kelvin run … --branch NAME` (or KELVIN_BRANCH). One entry is a run, or \
-    the median of the runs of a group. The level changes where the t test between what lies before and behind says p < 0.001; \
-    a change needs about four entries behind it before it can be seen.\n\n\
+    after_help = "Runs enter the history with `kelvin run … --branch NAME` (or KELVIN_BRANCH). One entry is \
+    a run, or the median of the runs of a group. The level changes where a t-test between the entries before \
+    and after gives p < 0.001; a change can be detected once about four entries follow it.\n\
+    \n\
     Measures: the headline (nopm, tps), transactions, mean, p50, p95, p99, client-cpu, server-cpu, cpu, \
-    server-instructions, wal, or the name of any observed metric, such as postgres.wal.bytes. What is measured per \
-    transaction of CPU varies less from run to run than throughput does.\n\n\
-    Examples:\n  kelvin history\n  kelvin history main --measure server-cpu\n  kelvin history main --html trend.html"
+    server-instructions, wal, or the name of any observed metric, such as postgres.wal.bytes. CPU per \
+    transaction varies less from run to run than throughput.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin history\n\
+    \x20 kelvin history main --measure server-cpu\n\
+    \x20 kelvin history main --html trend.html"
 )]
 pub(crate) struct HistoryArgs {
     /// The branch [default: that of the newest run]
@@ -64,10 +76,10 @@ pub(crate) struct HistoryArgs {
     /// The workload [default: that of the newest run]
     #[arg(long, value_name = "WORKLOAD")]
     pub(crate) workload: Option<String>,
-    /// Look at the newest so many runs
+    /// Use only the newest N runs
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = runs)]
     pub(crate) last: usize,
-    /// Write the trend as one self-contained page as well
+    /// Also write the trend as one self-contained page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
@@ -76,36 +88,41 @@ pub(crate) struct HistoryArgs {
 
 /// `kelvin gate`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{NAMES}\n\n\
-    Passes when no regression larger than allowed is shown; with --strict only when one is ruled out. The interval of the \
-    ratio is the 95 % one, wider when several measures are judged, so that all of them together fail a good candidate by \
-    chance in at most 2.5 % of the gates.\n\n\
-    Exit codes: 0 passed · 1 regressed (with --strict: or not ruled out) · 2 bad input · 5 not testable: too few runs \
-    (four a side at least, six advised) · 6 blind: a regression as large as allowed could not have been seen\n\n\
-    Examples:\n  kelvin gate --against branch:main --max-regression 3%\n  \
-    kelvin gate group:7 --against branch:main~12 --max-regression 3% --measure nopm --measure p99:10%\n  \
-    kelvin gate --against label:release --max-regression 2% --strict --junit gate.xml --markdown -"))]
+#[command(after_help = format!("{NAMES}\n\
+    \n\
+    Passes if no regression larger than allowed is shown; with --strict only if one is ruled out. The \
+    interval of the ratio is the 95 % one, wider when several measures are judged, so that all of them \
+    together fail a good candidate by chance in at most 2.5 % of the gates.\n\
+    \n\
+    Exit codes: 0 passed · 1 regressed (with --strict: or not ruled out) · 2 bad input · 5 not testable: too \
+    few runs (at least four per side, six advised) · 6 blind: a regression as large as allowed could not \
+    have been seen\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin gate --against branch:main --max-regression 3%\n\
+    \x20 kelvin gate group:7 --against branch:main~12 --max-regression 3% --measure nopm --measure p99:10%\n\
+    \x20 kelvin gate --against label:release --max-regression 2% --strict --junit gate.xml --markdown -"))]
 pub(crate) struct GateArgs {
-    /// What is judged [default: the newest run, with the group that it is of]
+    /// The runs to judge [default: the newest run, with its group]
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: Option<String>,
-    /// What it is judged against; runs of the candidate in it are left out
+    /// The runs to judge against; runs of the candidate are left out
     #[arg(long, value_name = "BASE")]
     pub(crate) against: String,
-    /// The largest regression that is allowed
+    /// The largest regression allowed
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_regression: f64,
-    /// A measure, with a limit of its own after a colon if it needs one (p99:5%); may be given several times [default: the
+    /// A measure, optionally with its own limit after a colon (p99:5%); may be given several times [default: the
     /// headline; p99 with a rate]
     #[arg(long, short, value_name = "MEASURE[:PERCENT]")]
     measure: Vec<String>,
     /// Fail also when a larger regression cannot be ruled out
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Write the result for a CI server as well
+    /// Also write the result as JUnit XML for a CI server
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Write the result for a pull request; "-" prints it in place of the text
+    /// Also write the result as Markdown for a pull request; "-" prints it instead of the text
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
     #[command(flatten)]
@@ -123,7 +140,7 @@ impl GateArgs {
             let limit =
                 limit(text, self.max_regression).map_err(|why| anyhow::anyhow!("--measure {text}: {why}"))?;
             if limits.iter().any(|known| known.measure == limit.measure) {
-                bail!("--measure {text}: this measure stands twice; give it once, with its limit");
+                bail!("--measure {text}: this measure is given twice; give it once, with its limit");
             }
             limits.push(limit);
         }
@@ -143,14 +160,14 @@ fn limit(text: &str, most: f64) -> Result<Limit, String> {
     Ok(Limit { measure: Some(name.trim().to_lowercase()), most })
 }
 
-/// Where a run stands in the history.
+/// Where a run belongs in the history.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HistoryPlaceArgs {
     /// Keep the run in the history of this branch, for `kelvin history` and `kelvin gate` [env: KELVIN_BRANCH]
     #[arg(long, value_name = "NAME", value_parser = name)]
     branch: Option<String>,
 
-    /// The machine by the name that the history has for it [env: KELVIN_TESTBED] [default: from host name and CPU model]
+    /// The machine's name in the history [env: KELVIN_TESTBED] [default: from host name and CPU model]
     #[arg(long, value_name = "NAME", value_parser = name)]
     testbed: Option<String>,
 }
@@ -182,7 +199,7 @@ impl HistoryPlaceArgs {
         match from(&self.branch, "KELVIN_BRANCH")? {
             Some(branch) => Ok(Some(HistoryKey { branch, testbed })),
             None if self.testbed.is_some() => {
-                bail!("--testbed names a place in the history of a branch; give --branch NAME as well")
+                bail!("--testbed applies to the history of a branch; give --branch NAME as well")
             }
             None => Ok(None),
         }
@@ -212,7 +229,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 fn runs(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("0 runs show nothing; give at least 1".into()),
+        Ok(0) => Err("0 runs would show nothing; give at least 1".into()),
         Ok(runs) => Ok(runs),
         Err(_) => Err("not a number of runs".into()),
     }

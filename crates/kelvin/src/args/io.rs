@@ -26,17 +26,22 @@ use super::{Cli, Flags};
     args_conflicts_with_subcommands = true,
     mut_arg("format", |arg| arg.hide(true)),
     disable_help_subcommand = true,
-    after_help = "Job files and options are fio's, with fio's meaning; what kelvin does not do is refused by name. These are \
-    fio's, too: --output FILE, --output-format normal|terse|json|json+, --section, --parse-only, --showcmd, --cmdhelp[=OPTION], \
-    --enghelp[=ENGINE], --readonly, --eta, --status-interval. A job file called sweep, plot or explain is reached as ./sweep.\n\n\
-    Examples:\n  kelvin io job.fio                                              as fio job.fio\n  \
-    kelvin io --name=a --rw=randread --bs=4k --iodepth=32 --ioengine=io_uring --direct=1 --filename=f --size=1g \
-    --runtime=30 --time_based\n  \
-    kelvin io job.fio --output-format=json                         fio's JSON alone on standard output\n  \
-    kelvin io job.fio --repeat 6 --label new-disk                  is the result statistically correct?\n  \
-    kelvin io sweep --bs 4k,64k --iodepth 1,8,32 job.fio           a table of all combinations\n\n\
-    Exit codes are fio's: 0 done · 1 bad input · else the number of jobs that failed · 128 interrupted, part kept. The run is \
-    kept: kelvin runs, kelvin show, kelvin compare. docs/io.md is the guide."
+    after_help = "Job files and options are fio's, with fio's meaning; unsupported ones are rejected by \
+    name. These are also fio's: --output FILE, --output-format normal|terse|json|json+, --section, \
+    --parse-only, --showcmd, --cmdhelp[=OPTION], --enghelp[=ENGINE], --readonly, --eta, --status-interval. \
+    Write ./sweep for a job file named sweep; likewise plot and explain.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin io job.fio                                              like fio job.fio\n\
+    \x20 kelvin io --name=a --rw=randread --bs=4k --iodepth=32 --ioengine=io_uring --direct=1 --filename=f \
+    --size=1g --runtime=30 --time_based\n\
+    \x20 kelvin io job.fio --output-format=json                         print only fio's JSON\n\
+    \x20 kelvin io job.fio --repeat 6 --label new-disk                  is the result statistically \
+    correct?\n\
+    \x20 kelvin io sweep --bs 4k,64k --iodepth 1,8,32 job.fio           a table of all combinations\n\
+    \n\
+    Exit codes are fio's: 0 done · 1 bad input · otherwise the number of jobs that failed · 128 interrupted, \
+    part kept. The run is kept: kelvin runs, kelvin show, kelvin compare. docs/io.md is the guide."
 )]
 pub(crate) struct IoArgs {
     #[command(subcommand)]
@@ -46,7 +51,7 @@ pub(crate) struct IoArgs {
     /// Do not keep the run in kelvin's store
     #[arg(long, conflicts_with_all = ["repeat", "until", "label", "branch"])]
     pub(crate) no_store: bool,
-    /// Print what there is to say beside the result, such as findings, on standard error also where that is no terminal
+    /// Print notes such as findings on standard error even if that is not a terminal
     #[arg(long)]
     pub(crate) notes: bool,
     /// Job files and fio's options
@@ -54,12 +59,12 @@ pub(crate) struct IoArgs {
     pub(crate) words: Vec<OsString>,
 }
 
-/// What else can be done.
+/// The other commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IoCommand {
-    /// Say in words what results tell, Kelvin's or fio's JSON; two or more side by side
+    /// Explain results in words, from Kelvin's or fio's JSON; two or more are compared
     Explain(ExplainArgs),
-    /// Draw charts of logs, results and stored runs, Kelvin's and fio's
+    /// Draw charts of logs, results and stored runs, from Kelvin or fio
     Plot(super::io_plot::PlotArgs),
     /// Run every combination of block sizes, depths, mixes and numbers of jobs, or a curve of rates
     Sweep(Box<SweepArgs>),
@@ -68,7 +73,7 @@ pub(crate) enum IoCommand {
 /// `kelvin io explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Results as JSON, of `kelvin io` or fio
+    /// JSON results of `kelvin io` or fio
     #[arg(required = true, value_name = "OUTPUT.json", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 }
@@ -103,22 +108,22 @@ pub(crate) struct ExplainArgs {
     mut_arg("check", |arg| arg.hide(true)),
     mut_arg("looks", |arg| arg.hide(true)),
     mut_arg("transaction_log", |arg| arg.hide(true)),
-    mut_arg("no_observe", |arg| arg.help("Do not watch the host beside the jobs")),
+    mut_arg("no_observe", |arg| arg.help("Do not observe the host during the jobs")),
     mut_arg("observe_interval", |arg| arg.help("Time between two readings of the host's counters [default: 1s]")),
-    mut_arg("seed", |arg| arg.help("Other random offsets than the jobs' own; a job that says randseed keeps it").help_heading(None)),
+    mut_arg("seed", |arg| arg.help("Seed for random offsets; a job that sets randseed keeps its own").help_heading(None)),
     mut_arg("json", |arg| arg.visible_alias("json-events")),
     mut_arg("verbose", |arg| arg.hide(true)),
-    mut_arg("repeat", |arg| arg.help("Run it so many times, and say whether the result is statistically correct: 2 to 1000")),
+    mut_arg("repeat", |arg| arg.help("Repeat the run N times, 2 to 1000, and judge the result statistically")),
 )]
 pub(crate) struct IoFlags {
-    /// Allow jobs to write to this block device, although it is mounted, in use or holds data; give its name as the job
-    /// does. May be given several times
+    /// Let jobs write to this block device even if it is mounted, in use or holds data; give its name as in the job.
+    /// May be given several times
     #[arg(long, value_name = "DEVICE", help_heading = "Targets")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
-    /// Lay out and fill first what the jobs read and nobody ever wrote
+    /// Before the jobs, create and fill the files and areas that they read but that were never written
     #[arg(long, help_heading = "Targets")]
     prepare: bool,
-    /// Make one job of each file or device of a job that names several, each with the whole depth
+    /// Split a job that names several files or devices into one job each, each with the full iodepth
     #[arg(long, help_heading = "Targets")]
     per_target: bool,
     #[command(flatten)]
@@ -126,19 +131,19 @@ pub(crate) struct IoFlags {
 }
 
 impl IoFlags {
-    /// Puts the flags on top of what a file or the words say.
+    /// Applies the flags on top of a file or fio's options.
     pub(crate) fn apply(&self, spec: &mut Spec) {
         self.load.apply(spec);
         spec.io.prepare |= self.prepare;
         spec.io.per_target |= self.per_target;
     }
 
-    /// How often the run is repeated; none when it is made once.
+    /// How often the run is repeated; none if it runs once.
     pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<RepeatPlan>> {
         self.load.repeat.plan(spec)
     }
 
-    /// Where the run is kept in the history; none when it is not.
+    /// Where the run is kept in the history; none if it is not.
     pub(crate) fn history(&self) -> Result<Option<HistoryKey>> {
         self.load.history.history_key()
     }
@@ -160,13 +165,13 @@ pub(crate) struct RunArgs {
     /// The job file, in fio's language
     #[arg(long, value_name = "JOB.fio", value_hint = ValueHint::FilePath)]
     job: Option<PathBuf>,
-    /// An option put on top of every job; may be given several times
+    /// An option that overrides every job's; may be given several times
     #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
     /// Run this section only; may be given several times
     #[arg(long, value_name = "NAME")]
     section: Vec<String>,
-    /// Refuse jobs that would write
+    /// Reject jobs that would write
     #[arg(long)]
     readonly: bool,
     #[command(flatten)]
@@ -211,28 +216,33 @@ impl Flags for RunArgs {
     override_usage = "kelvin io sweep [--bs 4k,64k] [--iodepth 1,8,32] [--rwmixread 100,70] [--numjobs 1,2]\n                       \
         [OPTIONS] JOB.fio…\n       \
         kelvin io sweep --rate-curve 10..100% [OPTIONS] JOB.fio…",
-    after_help = "Every combination is a run of its own, kept in one group; the table is printed again by kelvin groups. Each value \
-    is put on top of every job. A time-based job (runtime, time_based) makes the time that is left known.\n\n\
-    A rate curve first finds the highest throughput, then asks for parts of it with random gaps between the I/Os and shows \
-    how long they take from when they were to start.\n\n\
-    Examples:\n  kelvin io sweep --bs 4k,64k --iodepth 1,8,32 job.fio\n  \
-    kelvin io sweep --rate-curve 10..100% --name=a --rw=randread --filename=f --size=1g --runtime=10 --time_based"
+    after_help = "Every combination is a separate run of one group; kelvin groups prints the table again. \
+    Each value overrides every job's. With time-based jobs (runtime, time_based) the remaining time is \
+    known.\n\
+    \n\
+    A rate curve first finds the highest throughput, then issues I/Os at fractions of it with random gaps \
+    and reports latencies from the scheduled start.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin io sweep --bs 4k,64k --iodepth 1,8,32 job.fio\n\
+    \x20 kelvin io sweep --rate-curve 10..100% --name=a --rw=randread --filename=f --size=1g --runtime=10 \
+    --time_based"
 )]
 pub(crate) struct SweepArgs {
     /// Block sizes
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', help_heading = "Sweep")]
     pub(crate) bs: Vec<String>,
-    /// I/Os under way
+    /// I/Os in flight
     #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Sweep")]
     pub(crate) iodepth: Vec<String>,
-    /// Shares of reads in a mix, in percent; jobs must be mixes (rw, randrw)
+    /// Percentages of reads in a mix; jobs must be mixes (rw, randrw)
     #[arg(long, value_name = "PERCENT,…", value_delimiter = ',', help_heading = "Sweep")]
     pub(crate) rwmixread: Vec<String>,
     /// Clones of each job
     #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Sweep")]
     pub(crate) numjobs: Vec<String>,
-    /// Rates in percent of the highest throughput, which is found first: 10..100% for ten steps, 10..100%:5 for five,
-    /// or 10,50,90%
+    /// Rates as percentages of the highest throughput, which is measured first: 10..100% for ten steps, 10..100%:5
+    /// for five, or 10,50,90%
     #[arg(long, value_name = "PERCENT", value_parser = percents, conflicts_with_all = ["bs", "iodepth", "rwmixread", "numjobs"],
         help_heading = "Sweep")]
     pub(crate) rate_curve: Option<Percents>,
@@ -248,13 +258,13 @@ pub(crate) struct SweepArgs {
 pub(crate) struct Percents(pub(crate) Vec<f64>);
 
 fn percents(text: &str) -> Result<Percents, String> {
-    let form = || format!("\"{text}\" is no curve; write 10..100%, 10..100%:5 or 10,50,90%");
+    let form = || format!("\"{text}\" is not a rate curve; write 10..100%, 10..100%:5 or 10,50,90%");
     let number = |text: &str| -> Result<f64, String> {
         let value: f64 = text.trim().trim_end_matches('%').parse().map_err(|_| form())?;
         if (1.0..=200.0).contains(&value) {
             Ok(value)
         } else {
-            Err(format!("{value} %: rates lie between 1 and 200 %"))
+            Err(format!("{value} %: rates must be between 1 and 200 %"))
         }
     };
     let mut values = match text.split_once("..") {

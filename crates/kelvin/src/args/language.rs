@@ -13,16 +13,16 @@ use super::set;
 /// Variables and protocol of scripts.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LanguageArgs {
-    /// Set a variable before the load; repeatable
+    /// Set a variable before the load; may be given several times
     #[arg(long, short = 'D', value_name = "NAME=VALUE", value_parser = definition, help_heading = "Scripts")]
     define: Vec<(String, String)>,
 
-    /// How statements reach the server [default: simple, as pgbench's]
+    /// Query protocol [default: simple, as in pgbench]
     #[arg(long, short = 'M', alias = "protocol", value_name = "MODE", help_heading = "Scripts",
         value_parser = one_of::<QueryMode>(&["simple", "extended", "prepared"]))]
     query_mode: Option<QueryMode>,
 
-    /// Take the time of each statement by itself
+    /// Time each statement separately
     #[arg(long, short = 'r', visible_alias = "report-per-command", help_heading = "Scripts")]
     per_statement: bool,
 
@@ -32,7 +32,7 @@ pub(crate) struct LanguageArgs {
 }
 
 impl LanguageArgs {
-    /// Puts the flags on top of what the file says.
+    /// Applies the flags on top of the file.
     pub(super) fn apply(
         &self,
         define: &mut BTreeMap<String, String>,
@@ -62,8 +62,8 @@ impl Args for Choices {
         let flag = |id, name| choice(id).num_args(0).default_missing_value(name).value_parser(builtin());
         command
             .arg(choice("builtin").short('b').long("builtin").value_name("NAME[@W]").value_parser(builtin()).help(
-                "A built-in script: tpcb-like, simple-update or select-only; repeatable, chosen with the weight \
-                 W [default: tpcb-like]",
+                "A built-in script: tpcb-like, simple-update or select-only; may be given several times, \
+                 chosen with weight W [default: tpcb-like]",
             ))
             .arg(flag("select_only", "select-only").short('S').long("select-only").help("The same as -b select-only"))
             .arg(
@@ -80,7 +80,8 @@ impl Args for Choices {
                     .value_name("FILE[@W]")
                     .value_hint(ValueHint::FilePath)
                     .value_parser(script_file())
-                    .help("A script of your own; repeatable, chosen with the weight W; - is standard input"),
+                    .help("Your own script; may be given several times, chosen with weight W; - is standard \
+                           input"),
             )
     }
 
@@ -114,15 +115,16 @@ pub(super) fn script_file() -> impl TypedValueParser<Value = ScriptChoice> {
 
 /// "name=value", with a name that a script can mention.
 fn definition(text: &str) -> Result<(String, String), String> {
-    let (name, value) =
-        text.split_once('=').ok_or_else(|| format!("\"{text}\" has no =; write for example -D rows=100"))?;
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("\"{text}\" lacks a \"=\"; write for example -D rows=100"))?;
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()) {
-        return Err(format!("\"{name}\" is no variable's name: letters, digits and _ make one"));
+        return Err(format!("\"{name}\" is not a valid variable name: use letters, digits and _"));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A length of time; a number alone is seconds, as for pgbench.
+/// A length of time; a plain number is seconds, as in pgbench.
 pub(super) fn seconds(text: &str) -> Result<Span, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return format!("{text}s").parse();

@@ -24,20 +24,20 @@ use super::set;
 /// The database.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TargetArgs {
-    /// The database: sqlite, sqlite:FILE, postgres (a server of kelvin's own), or
+    /// The database: sqlite, sqlite:FILE, postgres (kelvin's own server), or
     /// postgres://user@host:port/database [default: sqlite, in a temporary file]
     #[arg(long, value_name = "TARGET")]
     target: Option<TargetName>,
 }
 
-/// How the load is put on.
+/// How the load runs.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LoadArgs {
-    /// Virtual users; several numbers (1,2,4,8) are run in turn [default: 4]
+    /// Virtual users; several numbers (1,2,4,8) run in turn [default: 4]
     #[arg(long, value_name = "N[,N…]", help_heading = "Load")]
     users: Option<Users>,
 
-    /// Load before the measured window, in no figure [default: 5s]
+    /// Load before the measured window, not counted in the results [default: 5s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = seconds, help_heading = "Load")]
     ramp_up: Option<Span>,
 
@@ -45,7 +45,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = seconds, help_heading = "Load")]
     duration: Option<Span>,
 
-    /// Transactions of each user, instead of a ramp-up and a duration
+    /// Number of transactions per user, instead of a ramp-up and a duration
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "ramp_up"], value_parser = at_least_one,
         help_heading = "Load")]
     pub(super) transactions: Option<NonZeroU64>,
@@ -62,26 +62,27 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) repeat: RepeatArgs,
 
-    /// Decides every random value of the run: a number, time (of the clock) or rand (of the kernel) [default: 1]
+    /// Seed of every random value in the run: a number, time (from the clock) or rand (from the kernel)
+    /// [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed, help_heading = "Load")]
     seed: Option<u64>,
 
-    /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock [default: 10]
+    /// How often a transaction is retried after a serialization failure, a deadlock or a busy lock [default: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
     retries: Option<u16>,
 
-    /// No statement waits longer than this for the server [default: 1m]
+    /// Statement timeout [default: 1m]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Load")]
     timeout: Option<Span>,
 
-    /// A name to find the run by
+    /// A label for the run
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
 
     #[command(flatten)]
     pub(crate) history: HistoryPlaceArgs,
 
-    /// Refuse to run when the data is not there, instead of making it
+    /// Fail if the data does not exist, instead of creating it
     #[arg(long)]
     no_build: bool,
 
@@ -89,12 +90,12 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     check: bool,
 
-    /// Count the run although other work on the machine may explain a tenth of its figures or more: what it explains is
-    /// shown with them, and in every comparison
+    /// Count the run even if other work on the machine may explain a tenth of its figures or more; that share is shown
+    /// with them and in every comparison
     #[arg(long)]
     accept_noise: bool,
 
-    /// Print the file that says the same as this command line, and end
+    /// Print a file equivalent to this command line, and exit
     #[arg(long)]
     pub(crate) print_spec: bool,
 
@@ -106,29 +107,32 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
-    /// Show the run to Prometheus at this address while it goes on, such as 127.0.0.1:9464
+    /// Serve metrics to Prometheus at this address during the run, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Show the run on the whole terminal while it goes on; ? explains the keys, q stops it
+    /// Show the run full-screen in the terminal; ? explains the keys, q stops the run
     #[arg(long, conflicts_with_all = ["json", "format", "repeat", "until"])]
     pub(crate) tui: bool,
 }
 
 impl TargetArgs {
-    /// Puts the flag on top of what the file says.
+    /// Applies the flag on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) {
         set(&mut spec.target, self.target.as_ref());
     }
 }
 
 impl LoadArgs {
-    /// Takes users, duration and ramp-up out, as options of I/O jobs.
+    /// Removes users, duration and ramp-up, as options of I/O jobs.
     pub(super) fn take_shape(&mut self) -> Result<Vec<(&'static str, String)>> {
         let mut options = Vec::new();
         if let Some(users) = self.users.take() {
             let [number] = users.numbers()[..] else {
-                bail!("--users: one number of clones; kelvin io sweep --numjobs 1,2,4 runs several in turn");
+                bail!(
+                    "--users: give one number of clones; kelvin io sweep --numjobs 1,2,4 runs several in \
+                       turn"
+                );
             };
             options.push(("numjobs", number.to_string()));
         }
@@ -142,7 +146,7 @@ impl LoadArgs {
         Ok(options)
     }
 
-    /// Puts the flags on top of what the file says.
+    /// Applies the flags on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) {
         set(&mut spec.load.users, self.users.as_ref());
         set(&mut spec.load.ramp_up, self.ramp_up.as_ref());
@@ -176,7 +180,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.replace("localhost", "127.0.0.1").parse().map_err(refused)
 }
 
-/// A seed, or where it is taken from; the one that is taken is kept with the run.
+/// A seed, or its source; the seed that is used is stored with the run.
 fn seed(text: &str) -> Result<u64, String> {
     match text {
         "time" => Ok(u64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(1)),
@@ -192,7 +196,7 @@ fn seed(text: &str) -> Result<u64, String> {
 fn at_least_one(text: &str) -> Result<NonZeroU64, String> {
     match text.parse::<u64>().map(NonZeroU64::new) {
         Ok(Some(number)) => Ok(number),
-        Ok(None) => Err("0 transactions measure nothing; give at least 1".into()),
+        Ok(None) => Err("0 transactions would measure nothing; give at least 1".into()),
         Err(_) => Err("not a number of transactions".into()),
     }
 }

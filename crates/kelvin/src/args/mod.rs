@@ -63,14 +63,17 @@ pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 #[command(
     name = "kelvin",
     version = env!("KELVIN_VERSION"),
-    about = "Measure a database, and be able to trust the answer",
-    long_about = "Measure a database, and be able to trust the answer.\n\nStart with:  kelvin run tproc-c\n\
+    about = "Measure a database, and trust the result",
+    long_about = "Measure a database, and trust the result.\n\
+        \n\
+        Start with:  kelvin run tproc-c\n\
         It loads one warehouse into an embedded SQLite file, drives it with four virtual users, and prints \
-        NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server of its \
-        own, or --target postgres://user@host/database for yours. `kelvin run --help` names the other workloads.",
-    after_help = "Exit codes: 0 counted · 1 void: measured, not to be used · 2 bad input, nothing measured · \
-        3 counted, but transactions failed · 4 failed, part kept · 5 too few runs to tell, 6 too much scatter (gate) · \
-        130 partial: interrupted, part kept",
+        NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server that \
+        kelvin sets up, or --target postgres://user@host/database to use yours. `kelvin run --help` lists \
+        the other workloads.",
+    after_help = "Exit codes: 0 counted · 1 void: measured, must not be used · 2 bad input, nothing measured \
+        · 3 counted, but transactions failed · 4 failed, partial data kept · 5 too few runs, 6 too much \
+        scatter (gate) · 130 partial: interrupted, partial data kept",
     max_term_width = 100
 )]
 pub(crate) struct Cli {
@@ -80,7 +83,7 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
 }
 
-/// What every subcommand understands.
+/// Options of every subcommand.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// File that holds the results [default: kelvin.db in the user's data directory]
@@ -100,17 +103,17 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Put a load on a database and measure it
+    /// Run a load on a database and measure it
     Run(RunArgs),
     /// Drive files and block devices with fio's job files and options, and measure them
     Io(Box<IoArgs>),
-    /// Put a load on a database and cut its resources in turn: what does the throughput wait for?
+    /// Limit one resource at a time under load, to find what the throughput depends on
     Squeeze(SqueezeArgs),
-    /// Run two or more specifications in turn, in blocks, and tell their ratio
+    /// Compare two or more specifications by running them alternately in blocks
     Ab(AbArgs),
-    /// List the groups of runs that belong together, or show one
+    /// List groups of related runs, or show one
     Groups(GroupsArgs),
-    /// Make and load a workload's tables
+    /// Create and load a workload's tables
     Build(BuildArgs),
     /// Check a workload's data against its consistency conditions
     Check(CheckArgs),
@@ -120,11 +123,11 @@ pub(crate) enum Command {
     Runs(RunsArgs),
     /// Remove stored runs
     Rm(RmArgs),
-    /// Label a stored run, or take its label away
+    /// Label a stored run, or remove its label
     Tag(TagArgs),
-    /// Write stored runs, groups or studies to a file, for another store
+    /// Export stored runs, groups or studies to a file, for another store
     Export(ExportArgs),
-    /// Add the runs of an exported file, or of another store
+    /// Import runs from an exported file or another store
     Import(ImportArgs),
     /// Show a stored run in the terminal
     Show(ShowArgs),
@@ -132,34 +135,34 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare stored runs, groups of runs, or branches
     Compare(CompareArgs),
-    /// Show a branch over time, and where its level changed
+    /// Show results of a branch over time, and where the level changed
     History(HistoryArgs),
-    /// Judge for continuous integration whether a candidate regressed
+    /// Check in continuous integration whether a candidate has regressed
     Gate(GateArgs),
-    /// Show the stored runs in a browser, and follow those that go on
+    /// Show the stored runs in a browser, and follow runs in progress
     Serve(ServeArgs),
-    /// A PostgreSQL server that kelvin makes and keeps for its runs
+    /// Manage kelvin's own PostgreSQL server
     ///
-    /// It is made from the newest installed binaries, listens on no network, and keeps its data in
-    /// /var/lib/kelvin for root, in the user's data directory otherwise; the environment variable
-    /// KELVIN_SERVERS names another directory. Remove that directory, with the server stopped, to remove the data.
+    /// The server uses the newest installed binaries, does not listen on the network, and keeps its data in
+    /// /var/lib/kelvin for root, otherwise in the user's data directory; the environment variable KELVIN_SERVERS
+    /// sets another directory. To remove the data, stop the server and remove that directory.
     #[command(subcommand)]
     Server(ServerCommand),
-    /// Keep a database as it is, and bring it back
+    /// Save the state of a database, and restore it
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
-    /// Answer a question with runs that are planned, shuffled and resumable: factors, levels, a locked hypothesis
+    /// Answer a question with planned, randomized and resumable runs: factors, levels, a locked hypothesis
     #[command(subcommand)]
     Study(StudyCommand),
-    /// Measure this machine before a load: processor, memory, clock, network, disk, and a database's settings
+    /// Check this machine before a load: processor, memory, clock, network, disk, and a database's settings
     Doctor(DoctorArgs),
-    /// Watch this machine, and a database's part of it, without a load
+    /// Observe this machine, and a database's share of it, without running a load
     Observe(ObserveArgs),
-    /// Measure whether storage is fast enough for a column store: MB/s for each core, by vioperf's four tests
+    /// Measure whether storage is fast enough for a column store: MB/s per core, with vioperf's four tests
     Vioperf(VioperfArgs),
-    /// Explain a finding: what it means, how it is seen, its bounds, and what to do
+    /// Explain a finding: what it means, how it is detected, its thresholds, and what to do
     Explain(ExplainArgs),
-    /// Print the completions for a shell
+    /// Print shell completions
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -171,9 +174,9 @@ pub(crate) enum Command {
     },
 }
 
-/// Flags that say something about a run.
+/// Flags that describe a run.
 pub(crate) trait Flags {
-    /// Puts them on top of what a file, or the defaults, say.
+    /// Applies them on top of a file or the defaults.
     fn apply(&self, spec: &mut Spec) -> Result<()>;
 }
 
@@ -186,17 +189,19 @@ fn set<T: Clone>(place: &mut T, flag: Option<&T>) {
 /// `kelvin groups`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "`kelvin run … --repeat`, `kelvin ab` and `kelvin study run` make groups. Other commands name them group:3, or \
-    group:3/B for one of their treatments.\n\n\
-    Examples:\n  kelvin groups                 all of them, with the answer in a few words\n  \
-    kelvin groups 3               what was printed when group 3 ended\n  \
-    kelvin groups 3 --html ab.html\n  \
-    kelvin compare group:3 group:5"
+    after_help = "`kelvin run … --repeat`, `kelvin ab` and `kelvin study run` make groups. Other commands \
+    refer to them as group:3, or group:3/B for one treatment.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin groups                 list all groups, with a short result\n\
+    \x20 kelvin groups 3               print the result of group 3 again\n\
+    \x20 kelvin groups 3 --html ab.html\n\
+    \x20 kelvin compare group:3 group:5"
 )]
 pub(crate) struct GroupsArgs {
     /// The group to show: its number
     pub(crate) group: Option<i64>,
-    /// Write the group's page to this file, too: one file that needs no network
+    /// Also write the group's page to this file, as one self-contained file
     #[arg(long, value_name = "FILE", requires = "group")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
@@ -206,10 +211,11 @@ pub(crate) struct GroupsArgs {
 /// `kelvin explain`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  kelvin explain checkpoint-in-window\n  kelvin explain            every finding with its question"
+    after_help = "Examples:\n  kelvin explain checkpoint-in-window\n  kelvin explain            list every \
+                  finding with its question"
 )]
 pub(crate) struct ExplainArgs {
-    /// The finding by its name, as kelvin show and kelvin runs print it
+    /// The name of the finding, as kelvin show and kelvin runs print it
     pub(crate) finding: Option<String>,
 }
 
@@ -219,10 +225,10 @@ pub(crate) struct ShowArgs {
     /// The run: its number, its label, or "last"; or a group of runs, such as group:3
     #[arg(default_value = "last")]
     pub(crate) run: String,
-    /// Every point in full, every note on the timeline, every finding and every line of evidence
+    /// Show every point in full, every timeline note, every finding and all evidence
     #[arg(long)]
     pub(crate) all: bool,
-    /// The summary that a run ends with, on one screen
+    /// Show only the one-screen summary printed at the end of a run
     #[arg(long, conflicts_with = "all")]
     pub(crate) brief: bool,
     #[command(flatten)]
@@ -236,18 +242,19 @@ pub(crate) struct ReportArgs {
     /// The run: its number, its label, or "last"
     #[arg(default_value = "last")]
     pub(crate) run: String,
-    /// One self-contained page that needs no network (the default)
+    /// One self-contained page (the default)
     #[arg(long, group = "format")]
     pub(crate) html: bool,
-    /// Everything, for programs
+    /// Everything, as JSON
     #[arg(long, group = "format")]
     pub(crate) json: bool,
-    /// One row a second; a row a transaction type with =summary, a statement with =statements; what was seen of
-    /// host and database by the second with =observed; an I/O job on a file or device with =jobs
+    /// One row per second; with =summary one row per transaction type, with =statements per statement, with
+    /// =observed the observations of host and database per second, with =jobs one row per I/O job and file or
+    /// device
     #[arg(long, group = "format", value_name = "ROWS", num_args = 0..=1, require_equals = true,
         default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements", "observed", "jobs"])]
     pub(crate) csv: Option<String>,
-    /// What `kelvin show` prints
+    /// The output of `kelvin show`
     #[arg(long, group = "format")]
     pub(crate) text: bool,
     /// text, json, jsonl, csv, markdown or pgbench, as in kelvin show
@@ -260,7 +267,8 @@ pub(crate) struct ReportArgs {
         hide_possible_values = true
     )]
     pub(crate) form: Option<Format>,
-    /// Where to; "-" is standard output [default: a file beside the store for HTML, else standard output]
+    /// Output file; "-" is standard output [default: a file next to the store for HTML, otherwise standard
+    /// output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -6,29 +6,29 @@ use kelvin_run::spec::Span;
 
 use super::set;
 
-/// What is watched beside the load.
+/// What is observed during the load.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ObservationArgs {
-    /// Watch neither host nor database beside the load
+    /// Do not observe host and database during the load
     #[arg(long, conflicts_with_all = ["observe_interval", "looks", "scrape"], help_heading = "Observation")]
     no_observe: bool,
 
-    /// Time between two readings of host and database counters, from 100ms on [default: 1s]
+    /// Time between two readings of host and database counters, at least 100ms [default: 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Observation")]
     observe_interval: Option<Span>,
 
-    /// Samples per second of what the database's sessions wait for, 1 to 100 [default: 10]
+    /// Samples per second of the sessions' wait events, 1 to 100 [default: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Observation")]
     looks: Option<u32>,
 
-    /// Read a Prometheus endpoint of another host as well: `node_exporter`, `postgres_exporter`, `pcm-exporter`;
+    /// Also read a Prometheus endpoint of another host: `node_exporter`, `postgres_exporter`, `pcm-exporter`;
     /// may be given several times
     #[arg(long, value_name = "URL", help_heading = "Observation")]
     scrape: Vec<String>,
 }
 
 impl ObservationArgs {
-    /// Puts the flags on top of what the file says.
+    /// Applies the flags on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) {
         let observe = &mut spec.observe;
         set(&mut observe.interval, self.observe_interval.as_ref());

@@ -11,33 +11,35 @@ use super::set;
 /// When transactions start.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PaceArgs {
-    /// Waiting after each transaction: 100ms, or 100ms,exponential
+    /// Think time after each transaction: 100ms, or 100ms,exponential
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Pace")]
     think_time: Option<ThinkTime>,
 
-    /// Open loop: start so many transactions a second, whether or not the last have ended; 1000, 60000/min, a
-    /// list, or 1000..20000/8 (eight in turn; add ",shuffled" or ",mirrored"). --users bounds how many run at once
+    /// Open loop: start this many transactions per second, whether or not earlier ones have ended; 1000,
+    /// 60000/min, a list, or 1000..20000/8 (eight in turn; add ",shuffled" or ",mirrored"). --users limits how
+    /// many run at once
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = "Pace")]
     rate: Option<Rates>,
 
-    /// Open loop: how arrivals follow each other, at random or evenly [default: poisson]
+    /// Open loop: distribution of arrivals, random or even [default: poisson]
     #[arg(long, value_name = "HOW", value_parser = one_of::<Process>(&["poisson", "uniform"]), help_heading = "Pace")]
     arrivals: Option<Process>,
 
-    /// Open loop: the most transactions that may wait for a free user; more are refused and told [default: 10000]
+    /// Open loop: the maximum number of transactions waiting for an idle user; more are refused and reported
+    /// [default: 10000]
     #[arg(long, value_name = "N", help_heading = "Pace")]
     queue: Option<u64>,
 
-    /// What is good enough, such as 'p99<20ms,errors<0.1%': percentiles, mean and max of the response times,
-    /// and the share of arrivals that failed, were refused or never begun
+    /// Service-level objective, such as 'p99<20ms,errors<0.1%': percentiles, mean and max of the response
+    /// time, and the share of arrivals that failed, were refused or never started
     #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace")]
     slo: Option<Slo>,
 
-    /// Search the highest rate that meets --slo; --rate is the first to be tried [default: 100]
+    /// Search for the highest rate that meets --slo; --rate is the first rate tried [default: 100]
     #[arg(long, requires = "slo", help_heading = "Pace")]
     find_max: bool,
 
-    /// How close the search comes, in percent [default: 5]
+    /// Precision of the search, in percent [default: 5]
     #[arg(long, value_name = "PERCENT", help_heading = "Pace", value_parser = percent)]
     resolution: Option<f64>,
 
@@ -46,13 +48,13 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "USERS", conflicts_with_all = ["users", "rate"], help_heading = "Pace")]
     sweep: Option<Sweep>,
 
-    /// What users run on: a thread each, or event loops [default: auto, threads for up to 3]
+    /// Run users in one thread each, or in event loops [default: auto, threads for up to 3]
     #[arg(long, value_name = "WHAT", value_parser = one_of::<Threading>(&["auto", "threads", "loops"]), help_heading = "Pace")]
     users_on: Option<Threading>,
 }
 
 impl PaceArgs {
-    /// Puts the flags on top of what the file says.
+    /// Applies the flags on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) {
         let load = &mut spec.load;
         load.think_time = self.think_time.or(load.think_time);

@@ -11,7 +11,7 @@ use kelvin_run::spec::WorkloadName;
 use super::workload::TakesFile;
 use super::{Cli, Command, familiar};
 
-/// Parses this process's command line. What clap has to say comes as a [`clap::Error`].
+/// Parses this process's command line. clap's messages come as a [`clap::Error`].
 pub(crate) fn parse() -> Result<Cli> {
     parse_words(std::env::args_os().collect())
 }
@@ -52,12 +52,11 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
     let shown = word.to_string_lossy();
     let path = Path::new(word);
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql")) {
-        bail!("{shown} is no specification; for SQL of your own: kelvin run script {shown}");
+        bail!("{shown} is not a specification; to run your own SQL: kelvin run script {shown}");
     }
     let tableless = |workload: WorkloadName| {
         format!(
-            "the workload \"{}\" has no tables of kelvin's: there is nothing to build, to check or to drop; there \
-             are {}",
+            "the workload \"{}\" has no tables to build, check or drop; the workloads with tables are {}",
             workload.as_str(),
             names(known)
         )
@@ -72,7 +71,7 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
         let meant = kelvin_run::nearest(&shown, all)
             .map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"));
         bail!(
-            "there is no workload \"{shown}\"{meant}; there are {}, or give a file such as run.toml",
+            "there is no workload \"{shown}\"{meant}; choose from {}, or give a file such as run.toml",
             names(known)
         );
     }

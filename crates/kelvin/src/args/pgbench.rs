@@ -11,7 +11,7 @@ use super::language::{Choices, LanguageArgs};
 use super::load::{LoadArgs, TargetArgs};
 use super::{Flags, set};
 
-const TARGET: &str = "The database: postgres (a server of kelvin's own), postgres:VERSION, or \
+const TARGET: &str = "The database: postgres (kelvin's own server), postgres:VERSION, or \
     postgres://user@host:port/database [default: postgres]";
 
 /// `kelvin check pgbench` and `kelvin drop pgbench`.
@@ -24,10 +24,10 @@ pub(crate) struct DataArgs {
     connection: ConnectionArgs,
 }
 
-/// The database in the words of libpq's programs. What is left out comes from PGHOST, PGPORT, PGUSER and PGDATABASE.
+/// The database, with the options of libpq's programs. Omitted ones come from PGHOST, PGPORT, PGUSER and PGDATABASE.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ConnectionArgs {
-    /// The server's host, or the directory of its socket
+    /// Host of the server, or directory of its socket
     #[arg(long, short = 'h', value_name = "HOST", conflicts_with = "target", help_heading = "Connection")]
     host: Option<String>,
 
@@ -49,7 +49,7 @@ pub(crate) struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
-    /// The target that the flags name; none where none of them is there.
+    /// The target that the flags name; none if there are none.
     fn target(&self) -> Result<Option<TargetName>> {
         let Self { host, port, username, dbname, help: _ } = self;
         if host.is_none() && port.is_none() && username.is_none() && dbname.is_none() {
@@ -71,7 +71,7 @@ impl ConnectionArgs {
     }
 }
 
-/// Text within an URL.
+/// Text within a URL.
 fn escaped(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
@@ -80,22 +80,22 @@ fn escaped(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// How the tables are made.
+/// How the tables are created.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TableArgs {
     /// Scale factor: 100,000 accounts, about 15 MB, each [default: what the database holds; 1 in an empty one]
     #[arg(long, short, value_name = "N", help_heading = "Tables")]
     scale: Option<u32>,
 
-    /// Per cent of each page that the load fills [default: 100]
+    /// Fill factor of the tables, in percent [default: 100]
     #[arg(long, short = 'F', value_name = "N", help_heading = "Tables")]
     fillfactor: Option<u8>,
 
-    /// Make foreign keys between the tables
+    /// Create foreign keys between the tables
     #[arg(long, help_heading = "Tables")]
     foreign_keys: bool,
 
-    /// Make tables that no write-ahead log protects
+    /// Create unlogged tables
     #[arg(long, help_heading = "Tables")]
     unlogged_tables: bool,
 
@@ -103,12 +103,12 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000), help_heading = "Tables")]
     partitions: Option<u32>,
 
-    /// How they are divided: range or hash [default: range]
+    /// Partitioning method: range or hash [default: range]
     #[arg(long, value_name = "METHOD", requires = "partitions", help_heading = "Tables",
         value_parser = one_of::<PartitionMethod>(&["range", "hash"]))]
     partition_method: Option<PartitionMethod>,
 
-    /// Do not vacuum: neither the new tables nor, before a run, the two small ones
+    /// Do not vacuum, neither the new tables nor the two small ones before a run
     #[arg(long, short, help_heading = "Tables")]
     no_vacuum: bool,
 }
@@ -132,13 +132,17 @@ pub(crate) struct BuildArgs {
     mut_arg("transactions", |arg| arg.short('t')),
     mut_arg("seed", |arg| arg.visible_alias("random-seed")),
     mut_arg("rate", |arg| arg.short('R')),
-    after_help = "Short flags are pgbench's here. -j, -P, --failures-detailed and --verbose-errors are accepted and change \
-    nothing. The database is named with --target; its password comes from PGPASSWORD, from ~/.pgpass, or from a \
-    prompt.\n\n\
-    Examples:\n  kelvin run pgbench\n  kelvin run pgbench -S -M prepared -s 100 -c 16 -T 60\n  \
-    kelvin run pgbench -b tpcb-like@1 -b select-only@9 --users 1,4,16\n  \
-    kelvin run pgbench -f transfer.sql@3 -S -D limit=100 --target postgres://me@db.example/bench\n\n\
-    docs/pgbench.md compares the two commands."
+    after_help = "The short flags are pgbench's. -j, -P, --failures-detailed and --verbose-errors are \
+    accepted and change nothing. The database is named with --target; its password comes from PGPASSWORD, \
+    from ~/.pgpass, or from a prompt.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin run pgbench\n\
+    \x20 kelvin run pgbench -S -M prepared -s 100 -c 16 -T 60\n\
+    \x20 kelvin run pgbench -b tpcb-like@1 -b select-only@9 --users 1,4,16\n\
+    \x20 kelvin run pgbench -f transfer.sql@3 -S -D limit=100 --target postgres://me@db.example/bench\n\
+    \n\
+    docs/pgbench.md compares kelvin with pgbench."
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -154,11 +158,12 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(super) familiar: FamiliarArgs,
 
-    /// Make the tables and end, as kelvin build pgbench does; complete tables of this scale are kept
+    /// Create the tables and exit, as kelvin build pgbench does; complete tables of this scale are kept
     #[arg(long, short = 'i', help_heading = "Tables")]
     pub(super) initialize: bool,
 
-    /// With -i: pgbench's steps; t, g (or G) and p are needed, v vacuums, f makes foreign keys, d changes nothing
+    /// With -i: pgbench's steps; t, g (or G) and p are required, v vacuums, f creates foreign keys, d has no
+    /// effect
     #[arg(long, short = 'I', value_name = "STEPS", requires = "initialize", value_parser = steps, help_heading = "Tables")]
     init_steps: Option<String>,
 
@@ -180,27 +185,27 @@ pub(crate) struct RunArgs {
     )]
     log_prefix: String,
 
-    /// Print a built-in script and end
+    /// Print a built-in script and exit
     #[arg(long, value_name = "NAME", help_heading = "Scripts")]
     pub(super) show_script: Option<String>,
 }
 
-/// The steps of an initialisation that can be taken.
+/// The supported steps of an initialisation.
 fn steps(text: &str) -> Result<String, String> {
     let steps: String = text.chars().filter(|step| *step != ' ').collect();
     if let Some(other) = steps.chars().find(|step| !"dtgGvpf".contains(*step)) {
-        return Err(format!("there is no step \"{other}\": the steps are d, t, g, G, v, p and f"));
+        return Err(format!("unknown step \"{other}\": the steps are d, t, g, G, v, p and f"));
     }
     if !steps.contains('t') || !steps.contains(['g', 'G']) || !steps.contains('p') {
-        return Err("tables, data and primary keys are made together: t, g and p are needed".into());
+        return Err("tables, data and primary keys are created together: t, g and p are required".into());
     }
     Ok(steps)
 }
 
-/// What pgbench's users type and what is another thing, or nothing, here.
+/// Flags of pgbench that have another name or no effect here.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FamiliarArgs {
-    /// How often a transaction is tried: once more than --retries; 0 is without limit
+    /// How often a transaction is tried: --retries plus one; 0 is without limit
     #[arg(long, value_name = "N", conflicts_with = "retries", help_heading = "Load", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(0..=65536))]
     max_tries: Option<u32>,
@@ -219,12 +224,12 @@ pub(crate) struct FamiliarArgs {
 }
 
 impl FamiliarArgs {
-    /// Puts the flags on top of what the file says.
+    /// Applies the flags on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) -> Result<()> {
         match self.max_tries {
             // pgbench's rule: what ends by count would never end where every try fails.
             Some(0) if spec.load.transactions.is_some() => {
-                bail!("--max-tries 0 tries without limit, which needs a time limit: give -T instead of -t")
+                bail!("--max-tries 0 retries without limit, which needs a time limit: give -T instead of -t")
             }
             Some(0) => spec.load.retries = u16::MAX,
             Some(tries) => spec.load.retries = u16::try_from(tries - 1)?,
@@ -233,17 +238,17 @@ impl FamiliarArgs {
         Ok(())
     }
 
-    /// What the user is told about flags that change nothing.
+    /// Notes on flags that have no effect.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.jobs.is_some() {
-            notes.push("--jobs changes nothing: kelvin chooses its threads itself".to_owned());
+            notes.push("--jobs has no effect: kelvin chooses its threads itself".to_owned());
         }
         if self.progress.is_some() {
-            notes.push("--progress changes nothing: every second is shown and kept".to_owned());
+            notes.push("--progress has no effect: every second is shown and stored".to_owned());
         }
         if self.failures_detailed || self.verbose_errors {
-            notes.push("errors are always told by class, code and second; no flag is needed".to_owned());
+            notes.push("errors are always reported by class, code and second; no flag is needed".to_owned());
         }
         notes
     }

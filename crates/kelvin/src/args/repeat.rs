@@ -14,7 +14,7 @@ pub(super) fn measures() -> PossibleValuesParser {
     ["nopm", "tps", "iops"].into_iter().chain(KEY_FIGURES).chain(["bandwidth"]).into()
 }
 
-/// Refuses the headline of another workload, which would be missed after the last run only.
+/// Rejects the headline of another workload, which would otherwise be noticed only after the last run.
 pub(super) fn refuse_other_headline(measure: Option<&str>, spec: &Spec) -> Result<()> {
     let headline = spec.workload.headline();
     match measure {
@@ -22,13 +22,13 @@ pub(super) fn refuse_other_headline(measure: Option<&str>, spec: &Spec) -> Resul
             bail!("--measure {other}: the headline of {} is {headline}", spec.workload.as_str())
         }
         Some(figure) if figure != headline && !figures(spec).contains(&figure) => {
-            bail!("--measure {figure}: {} has no such figure", spec.workload.as_str())
+            bail!("--measure {figure}: {} does not report it", spec.workload.as_str())
         }
         _ => Ok(()),
     }
 }
 
-/// The figures of a workload beside its headline.
+/// The figures of a workload besides its headline.
 fn figures(spec: &Spec) -> &'static [&'static str] {
     if spec.workload == WorkloadName::Io { &IO_FIGURES } else { &KEY_FIGURES }
 }
@@ -36,26 +36,26 @@ fn figures(spec: &Spec) -> &'static [&'static str] {
 /// How often a run is repeated.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RepeatArgs {
-    /// Run it so many times, and say whether the result is statistically correct: 2 to 1000. Each run begins with what the
-    /// one before left, unless --reset says otherwise
+    /// Repeat the run N times, 2 to 1000, and judge the result statistically. Each run starts with the data that the
+    /// previous one left, unless --reset is given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000), help_heading = "Repetition")]
     repeat: Option<u32>,
 
-    /// Repeat it until half the 95 % interval of the mean over runs is below so much of the mean, such as 'ci<1%';
-    /// from 6 runs on, or from --repeat
+    /// Repeat the run until half the 95 % confidence interval of the mean is below this share of the mean, such as
+    /// 'ci<1%'; at least 6 runs, or --repeat
     #[arg(long, value_name = "RULE", help_heading = "Repetition")]
     until: Option<Until>,
 
-    /// With --until: runs that count, at most [default: 30]
+    /// With --until: the maximum number of counted runs [default: 30]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000), requires = "until",
         help_heading = "Repetition")]
     max_runs: Option<u32>,
 
-    /// Void runs that are replaced before it ends [default: a third of the runs]
+    /// Maximum number of void runs to replace [default: a third of the runs]
     #[arg(long, value_name = "N", help_heading = "Repetition")]
     replacements: Option<u32>,
 
-    /// The measure by which repeated runs are judged, as in kelvin history [default: the throughput; p99 with a rate]
+    /// The measure to judge repeated runs by, as in kelvin history [default: the throughput; p99 with a rate]
     #[arg(long, value_name = "MEASURE", value_parser = measures(), hide_possible_values = true,
         help_heading = "Repetition")]
     measure: Option<String>,
@@ -67,12 +67,12 @@ impl RepeatArgs {
         self.repeat.is_some() || self.until.is_some()
     }
 
-    /// The plan; none when the run is made once.
+    /// The plan; none if it runs once.
     pub(super) fn plan(&self, spec: &Spec) -> Result<Option<RepeatPlan>> {
         if self.repeat.is_none() && self.until.is_none() {
             if self.replacements.is_some() || self.measure.is_some() {
                 bail!(
-                    "--replacements and --measure belong to repeated runs: say --repeat N, or --until 'ci<1%'"
+                    "--replacements and --measure are for repeated runs: give --repeat N, or --until 'ci<1%'"
                 );
             }
             return Ok(None);
@@ -84,9 +84,7 @@ impl RepeatArgs {
                 let runs = runs.unwrap_or(RepeatPlan::FEWEST).max(RepeatPlan::FEWEST);
                 let most = self.max_runs.unwrap_or(RepeatPlan::MOST.max(runs));
                 if most < runs {
-                    bail!(
-                        "--max-runs {most}: there are at least {runs} runs, of which an interval can be told"
-                    );
+                    bail!("--max-runs {most}: an interval needs at least {runs} runs");
                 }
                 RepeatPlan::until(spec, runs, most, until.half_width())
             }

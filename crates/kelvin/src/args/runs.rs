@@ -21,7 +21,7 @@ pub(crate) struct RunsArgs {
     /// Runs in this state
     #[arg(long, value_name = "STATE", value_enum, help_heading = "Filters")]
     pub(crate) state: Option<State>,
-    /// Runs that began since then: 2026-11-22, 2026-11-22T18:30Z, or a time ago such as 90m, 12h, 7d
+    /// Runs started since this time: 2026-11-22, 2026-11-22T18:30Z, or an age such as 90m, 12h, 7d
     #[arg(long, value_name = "TIME", value_parser = since, help_heading = "Filters")]
     since: Option<Timestamp>,
     /// Runs whose target contains this text
@@ -30,25 +30,25 @@ pub(crate) struct RunsArgs {
     /// Runs with this label
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     label: Option<String>,
-    /// The newest N of the runs
+    /// Only the newest N runs
     #[arg(long, short = 'n', value_name = "N", value_parser = at_least_one, help_heading = "Filters")]
     pub(crate) limit: Option<usize>,
-    /// Look for findings in every run, and not only in the newest 20
+    /// Look for findings in every run instead of only the newest 20
     #[arg(long)]
     pub(crate) findings: bool,
-    /// Print whole lines, also where they are longer than the screen is wide
+    /// Do not truncate lines to the width of the terminal
     #[arg(long)]
     wide: bool,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
 }
 
-/// What `--state` takes.
+/// The values of `--state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum State {
-    /// It counts
+    /// Counted
     Counted,
-    /// Measured, and not to be used
+    /// Measured, but must not be used
     Void,
     /// Interrupted or killed
     Partial,
@@ -95,19 +95,23 @@ impl RunsArgs {
 /// `kelvin rm`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A run of a group (of repeats, an A/B, a sweep or a study) is refused, because the group's result rests on it: \
-    --from-groups removes it all the same, and group:N removes a group with all its runs. The HTML page of a run is removed \
-    with it. The number of a removed run is not given again.\n\n\
-    Examples:\n  kelvin rm 12\n  kelvin rm 12..17 19 --yes\n  kelvin rm group:3"
+    after_help = "A run of a group (repeats, an A/B, a sweep or a study) is not removed, because the group's \
+    result depends on it: --from-groups removes it anyway, and group:N removes a group with all its runs. \
+    The HTML page of a run is removed with it. The number of a removed run is not reused.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin rm 12\n\
+    \x20 kelvin rm 12..17 19 --yes\n\
+    \x20 kelvin rm group:3"
 )]
 pub(crate) struct RmArgs {
     /// Runs by number, label, last, or last-N; a range such as 12..17; or a group with its runs, such as group:3
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<String>,
-    /// Remove runs of groups as well
+    /// Also remove runs that belong to groups
     #[arg(long)]
     pub(crate) from_groups: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -121,7 +125,7 @@ pub(crate) struct TagArgs {
     /// The label, by which other commands find the run
     #[arg(required_unless_present = "remove", conflicts_with = "remove")]
     pub(crate) label: Option<String>,
-    /// Take the run's label away
+    /// Remove the label
     #[arg(long)]
     pub(crate) remove: bool,
 }
@@ -154,7 +158,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("0 runs are an empty list; give at least 1".into()),
+        Ok(0) => Err("0 runs would be an empty list; give at least 1".into()),
         Ok(number) => Ok(number),
         Err(_) => Err("not a number of runs".into()),
     }

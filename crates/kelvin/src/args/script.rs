@@ -24,10 +24,14 @@ use super::pgbench::FamiliarArgs;
     // There is no data of ours to build or to check.
     mut_arg("no_build", |arg| arg.hide(true)),
     mut_arg("check", |arg| arg.hide(true)),
-    after_help = "A file of plain SQL works as it is; pgbench's commands (\\set, \\if, \\gset, \\startpipeline …) make it draw \
-    values and branch. One pass through a file is one transaction. No table is made or changed but by the scripts.\n\n\
-    Examples:\n  kelvin run script query.sql --target postgres://me@db.example/shop\n  \
-    kelvin run script read.sql@9 write.sql@1 -D customers=50000 -c 16 -T 60 --target shop.db\n\n\
+    after_help = "A file of plain SQL works unchanged; pgbench's commands (\\set, \\if, \\gset, \
+    \\startpipeline …) add random values and conditions. One execution of a file is one transaction. Only \
+    the scripts create or change tables.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin run script query.sql --target postgres://me@db.example/shop\n\
+    \x20 kelvin run script read.sql@9 write.sql@1 -D customers=50000 -c 16 -T 60 --target shop.db\n\
+    \n\
     docs/pgbench.md describes the language."
 )]
 pub(crate) struct RunArgs {

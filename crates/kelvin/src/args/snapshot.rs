@@ -6,10 +6,10 @@ use kelvin_run::spec::TargetName;
 
 use super::choice_parser::one_of;
 
-/// The database that the snapshots are of.
+/// The database of the snapshots.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SnapshotTarget {
-    /// The database: sqlite:FILE, postgres (a server of kelvin's own), or postgres://user@host:port/database
+    /// The database: sqlite:FILE, postgres (kelvin's own server), or postgres://user@host:port/database
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: TargetName,
 }
@@ -17,47 +17,47 @@ pub(crate) struct SnapshotTarget {
 /// `kelvin snapshot`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum SnapshotCommand {
-    /// Keep the database as it is now
+    /// Save the current state of the database
     ///
-    /// `kelvin run --reset` makes its own snapshots of the data as they were built; this one is of whatever the database
-    /// holds. A run begins from it with --snapshot NAME.
+    /// `kelvin run --reset` makes its own snapshots of the initial data; this command saves the current content of the
+    /// database. --snapshot NAME starts a run from it.
     #[command(after_help = "Examples:\n  kelvin snapshot save aged --target postgres\n  \
         kelvin run tproc-c --target postgres --snapshot aged\n  \
         kelvin snapshot save before --target sqlite:shop.db")]
     Save {
-        /// Its name: letters, digits, '-', '_' and '.'
+        /// Name of the snapshot: letters, digits, '-', '_' and '.'
         name: String,
         #[command(flatten)]
         target: SnapshotTarget,
-        /// How it is kept [default: the fastest that is possible]
+        /// How to save it [default: the fastest method available]
         #[arg(long, value_name = "HOW", value_parser = one_of::<SnapshotMethod>(&["template", "files", "dump"]))]
         how: Option<SnapshotMethod>,
     },
-    /// Bring a snapshot's content back; what the database holds now is gone then
+    /// Restore a snapshot; the current content of the database is lost
     #[command(after_help = "Example:\n  kelvin snapshot restore aged --target postgres")]
     Restore {
-        /// Its name
+        /// Name of the snapshot
         name: String,
         #[command(flatten)]
         target: SnapshotTarget,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// List the snapshots of a database: their names, sizes, ages and what they hold
+    /// List the snapshots of a database: names, sizes, ages and contents
     #[command(after_help = "Example:\n  kelvin snapshot list --target postgres")]
     List {
         #[command(flatten)]
         target: SnapshotTarget,
     },
-    /// Remove a snapshot; the database stays as it is
+    /// Remove a snapshot; the database is not changed
     #[command(after_help = "Example:\n  kelvin snapshot drop aged --target postgres")]
     Drop {
-        /// Its name
+        /// Name of the snapshot
         name: String,
         #[command(flatten)]
         target: SnapshotTarget,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },

@@ -18,44 +18,48 @@ use super::workload::TakesFile;
     disable_help_subcommand = true,
     subcommand_help_heading = "Workloads",
     subcommand_value_name = "WORKLOAD|FILE.toml",
-    after_help = "A run during which one resource at a time has a share taken away, in slices of some seconds in random \
-    order; how the throughput answers says what it waits for. An elasticity of 1 is a resource that all the work waits \
-    for, 0 one that it does not wait for. The server's CPU can come out above 1 (docs/machine.md has \
-    figures). The window is as long as the slices need: --duration has no say.\n\n\
-    It needs a database on this host that kelvin may move into a control group (root, as a rule), and puts everything \
-    back however it ends. Where there are no control groups, the server's CPU is cut by CPU affinity, where a whole number \
-    of CPUs comes near the cut (1 of 4 is 25 %), or else by stopping its processes for parts of every 20 ms, which its user \
-    may too. The run's own figures are those of a squeezed database.\n\n\
-    Examples:\n  kelvin squeeze tproc-c --target postgres -w 4 --users 16\n  \
-    kelvin squeeze run.toml --cut 10 --pairs 20"
+    after_help = "During the run, one resource at a time is reduced, in slices of a few seconds in random \
+    order. The response of the throughput shows which resource limits it. An elasticity of 1 means that all \
+    work waits for the resource, 0 that none does. The server's CPU can exceed 1 (docs/machine.md has \
+    examples). The slices determine the length of the window; --duration is ignored.\n\
+    \n\
+    It needs a database on this host that kelvin may move into a control group (usually as root), and \
+    restores everything however it ends. Without control groups, the server's CPU is limited by CPU affinity \
+    if a whole number of CPUs is close to the cut (1 of 4 is 25 %), or otherwise by stopping its processes \
+    for part of every 20 ms, which needs only the server's user. The run's own figures are those of a \
+    squeezed database.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin squeeze tproc-c --target postgres -w 4 --users 16\n\
+    \x20 kelvin squeeze run.toml --cut 10 --pairs 20"
 )]
 pub(crate) struct SqueezeArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Per cent of each resource that is taken away, 5 to 50 [default: 20]
+    /// Percentage of each resource to take away, 5 to 50 [default: 20]
     #[arg(long, global = true, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(5..=50),
         help_heading = "Squeeze")]
     cut: Option<u8>,
-    /// Pairs of slices, with and without the cut, for each resource, 2 to 200 [default: 10]
+    /// Pairs of slices per resource, with and without the cut, 2 to 200 [default: 10]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=200),
         help_heading = "Squeeze")]
     pairs: Option<u32>,
-    /// Length of a slice in whole seconds, the first of which does not count, 2s to 1m [default: 3s]
+    /// Length of a slice in whole seconds, 2s to 1m; the first second does not count [default: 3s]
     #[arg(long, global = true, value_name = "TIME", help_heading = "Squeeze")]
     slice: Option<Span>,
-    /// By what the server's CPU is cut: control-group, affinity or rate-cap [default: the first that there is]
+    /// How to limit the server's CPU: control-group, affinity or rate-cap [default: the first available]
     #[arg(long, global = true, value_name = "MEANS", help_heading = "Squeeze")]
     cpu_by: Option<CpuBy>,
 }
 
-/// What `--cpu-by` takes.
+/// The values of `--cpu-by`.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum CpuBy {
-    /// A control group's bandwidth
+    /// Bandwidth of a control group
     ControlGroup,
-    /// Fewer CPUs for the server's processes, in whole ones
+    /// Fewer whole CPUs for the server's processes
     Affinity,
-    /// The server's processes are stopped once they have used what they may in 20 ms
+    /// Stop the server's processes once they have used their share of 20 ms
     RateCap,
 }
 
@@ -79,7 +83,7 @@ impl SqueezeArgs {
         if let Some(slice) = self.slice {
             let seconds = slice.nanos() / 1_000_000_000;
             if seconds * 1_000_000_000 != slice.nanos() || !(2..=60).contains(&seconds) {
-                bail!("--slice {slice}: slices are whole seconds, from 2s to 1m");
+                bail!("--slice {slice}: must be whole seconds, from 2s to 1m");
             }
             options.slice = seconds;
         }

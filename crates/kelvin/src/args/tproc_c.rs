@@ -9,7 +9,7 @@ use super::choice_parser::one_of;
 use super::load::{LoadArgs, TargetArgs};
 use super::{Flags, set};
 
-/// Data of TPROC-C: what `run`, `build`, `check` and `drop` have in common.
+/// Data of TPROC-C: the options that `run`, `build`, `check` and `drop` share.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("target", |arg| arg.short('t')))]
 pub(crate) struct DataArgs {
@@ -20,11 +20,11 @@ pub(crate) struct DataArgs {
     #[arg(long, short, value_name = "N", help_heading = "TPROC-C")]
     warehouses: Option<u32>,
 
-    /// Whose rules: the specification's, or HammerDB's schema and routines [default: spec]
+    /// Variant: the specification's, or HammerDB's schema and routines [default: spec]
     #[arg(long, value_parser = one_of::<Profile>(&["spec", "hammerdb"]), help_heading = "TPROC-C")]
     profile: Option<Profile>,
 
-    /// Connections that load at the same time [default: by the engine and the cores]
+    /// Number of parallel connections for loading [default: depends on the engine and the cores]
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     loaders: Option<u32>,
 
@@ -32,11 +32,11 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     data_seed: Option<u64>,
 
-    /// Make foreign keys between the tables
+    /// Create foreign keys between the tables
     #[arg(long, help_heading = "TPROC-C")]
     foreign_keys: bool,
 
-    /// Hash partitions of order_line by warehouse (PostgreSQL)
+    /// Number of hash partitions of order_line by warehouse (PostgreSQL)
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     partitions: Option<u32>,
 }
@@ -47,26 +47,29 @@ pub(crate) struct DataArgs {
     mut_arg("users", |arg| arg.short('u')),
     mut_arg("duration", |arg| arg.short('d')),
     mut_arg("verbose", |arg| arg.short('v')),
-    after_help = "The password comes from PGPASSWORD, from ~/.pgpass, or from a prompt; a URL with a password in it \
-    is refused, because command lines can be read by everybody on the host.\n\n\
-    Examples:\n  kelvin run tproc-c\n  kelvin run tproc-c --target postgres --warehouses 10 \
-    --users 8 --ramp-up 1m --duration 5m\n  kelvin run tproc-c --target postgres --users 1,2,4,8,16\n  \
-    kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml"
+    after_help = "The password comes from PGPASSWORD, from ~/.pgpass, or from a prompt; a URL that contains \
+    a password is rejected, because every user on the host can read command lines.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin run tproc-c\n\
+    \x20 kelvin run tproc-c --target postgres --warehouses 10 --users 8 --ramp-up 1m --duration 5m\n\
+    \x20 kelvin run tproc-c --target postgres --users 1,2,4,8,16\n\
+    \x20 kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml"
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     data: DataArgs,
 
-    /// How transactions are executed: client SQL one statement a round trip, client SQL in as few round
-    /// trips as possible, or one stored function a transaction [default: functions, or statements on SQLite]
+    /// How transactions are executed: one SQL statement per round trip, SQL in as few round trips as
+    /// possible, or one stored function per transaction [default: functions, or statements on SQLite]
     #[arg(long, value_parser = one_of::<Calls>(&["statements", "pipelined", "functions|procedures"]), help_heading = "TPROC-C")]
     calls: Option<Calls>,
 
-    /// Each transaction draws its home warehouse, instead of each user keeping one
+    /// Choose a random home warehouse for each transaction, instead of one per user
     #[arg(long, help_heading = "TPROC-C")]
     all_warehouses: bool,
 
-    /// Users wait for keying and thinking as people would
+    /// Simulate keying and thinking times
     #[arg(long, help_heading = "TPROC-C")]
     keying_and_thinking: bool,
 

@@ -24,14 +24,16 @@ use super::{Flags, OutputArgs, io, pgbench, script, tproc_c};
     disable_help_subcommand = true,
     subcommand_help_heading = "Workloads",
     subcommand_value_name = "WORKLOAD|FILE.toml",
-    after_help = "In place of a workload stands a file that --print-spec wrote; flags after it override it. \
-    Each workload has its own help, such as kelvin run pgbench --help.\n\n\
-    Examples:\n  kelvin run tproc-c                                    on SQLite, in a temporary file\n  \
-    kelvin run tproc-c --target postgres -w 10 --users 8  on a PostgreSQL server of kelvin's own\n  \
-    kelvin run pgbench -s 100 -c 16 -T 60                 what pgbench -s 100 -c 16 -T 60 does\n  \
-    kelvin run pgbench -S -M prepared                     reads only, prepared once\n  \
-    kelvin run script read.sql@9 write.sql --target postgres://me@db.example/shop\n  \
-    kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml"
+    after_help = "Instead of a workload, a file written by --print-spec can be given; flags after it \
+    override it. Each workload has its own help, such as kelvin run pgbench --help.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin run tproc-c                                    on SQLite, in a temporary file\n\
+    \x20 kelvin run tproc-c --target postgres -w 10 --users 8  on kelvin's own PostgreSQL server\n\
+    \x20 kelvin run pgbench -s 100 -c 16 -T 60                 what pgbench -s 100 -c 16 -T 60 does\n\
+    \x20 kelvin run pgbench -S -M prepared                     read-only, prepared statements\n\
+    \x20 kelvin run script read.sql@9 write.sql --target postgres://me@db.example/shop\n\
+    \x20 kelvin run tproc-c --warehouses 10 --print-spec > run.toml && kelvin run run.toml"
 )]
 pub(crate) struct RunArgs {
     #[command(subcommand)]
@@ -43,13 +45,13 @@ pub(crate) struct RunArgs {
 /// What to run.
 #[derive(Debug, Subcommand)]
 enum RunWorkload {
-    /// Orders, payments and deliveries of a wholesaler, derived from TPC-C: NOPM
+    /// Orders, payments and deliveries of a wholesaler, derived from TPC-C (NOPM)
     TprocC(Box<tproc_c::RunArgs>),
-    /// pgbench's built-in scripts, and your own on its tables: tps
+    /// pgbench's built-in scripts, or your own on its tables (tps)
     Pgbench(Box<pgbench::RunArgs>),
-    /// Your own SQL on your own tables: tps
+    /// Your own SQL on your own tables (tps)
     Script(Box<script::RunArgs>),
-    /// Jobs in fio's language on files and block devices: IOPS
+    /// Jobs in fio's format on files and block devices (IOPS)
     Io(Box<io::RunArgs>),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
@@ -112,7 +114,7 @@ pub(crate) struct DropArgs {
     workload: OnTables<tproc_c::DataArgs, pgbench::DataArgs>,
     #[arg(skip)]
     file: Option<Box<Spec>>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, global = true)]
     pub(crate) yes: bool,
 }
@@ -135,12 +137,12 @@ impl<T: Args + Flags, P: Args + Flags> OnTables<T, P> {
     }
 }
 
-/// Refuses a file that allows its scripts to run shell commands.
+/// Rejects a file that allows its scripts to run shell commands.
 pub(super) fn refuse_shell(spec: &Spec) -> Result<()> {
     if spec.pgbench.allow_shell || spec.script.allow_shell {
         bail!(
-            "the file allows its scripts to run shell commands on this machine (allow-shell = true): read its \
-             scripts, and say --allow-shell as well if they may"
+            "the file allows its scripts to run shell commands on this machine (allow-shell = true): read \
+             its scripts, and add --allow-shell to permit it"
         );
     }
     Ok(())
@@ -224,7 +226,8 @@ impl RunArgs {
     pub(crate) fn refuse_history(&self) -> Result<Option<HistoryKey>> {
         if self.load().is_some_and(|load| load.history.is_given()) {
             bail!(
-                "a squeezed run has the figures of a squeezed database and enters no history; leave --branch out"
+                "a squeezed run shows the results of a squeezed database and is not part of a history; omit \
+                 --branch"
             );
         }
         Ok(None)

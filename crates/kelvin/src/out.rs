@@ -41,7 +41,7 @@ pub(crate) fn private(path: &Path, text: &str) -> Result<()> {
 /// Makes a directory that only its owner can enter; one that is there stays as it is.
 pub(crate) fn directory(path: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.with_context(|| format!("cannot make {}", path.display()))
+    made.with_context(|| format!("cannot create {}", path.display()))
 }
 
 /// Writes a line to standard error. Where that has gone, as after a hang-up, nobody reads it: `eprintln!` would panic, and

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use kelvin_workload::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-const TRANSACTIONS: &str = "kelvin: stopping after the transactions under way; Ctrl-C again to stop now";
+const TRANSACTIONS: &str = "kelvin: stopping after the transactions in flight; Ctrl-C again to stop now";
 
 /// Makes the first signal ask for an orderly end and the second for one now. A third ends the process: by then
 /// something is stuck that we should have foreseen.

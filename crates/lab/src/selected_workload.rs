@@ -82,7 +82,7 @@ impl SelectedWorkload {
             Self::TprocC(workload) => workload.inspect(engine),
             Self::Pgbench(workload) => workload.inspect(engine),
         };
-        Ok(notes.map_err(while_doing("looking at the workload's data"))?)
+        Ok(notes.map_err(while_doing("checking the workload's data"))?)
     }
 
     /// For the driver.
@@ -109,10 +109,8 @@ impl SelectedWorkload {
     /// What is left after an interrupted build.
     pub fn unfinished(&self) -> &'static str {
         match self {
-            Self::TprocC(_) => {
-                "the warehouses that are complete stay, and the same command goes on from there"
-            }
-            Self::Pgbench(_) => "the tables are not complete, and the same command makes them anew",
+            Self::TprocC(_) => "complete warehouses are kept, and the same command resumes",
+            Self::Pgbench(_) => "the tables are incomplete; the same command creates them again",
         }
     }
 }

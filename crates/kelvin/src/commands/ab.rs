@@ -47,7 +47,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let load = specs.first().map_or(String::new(), |spec| at_least(spec, runs));
     let unreset = specs.iter().all(|spec| spec.beginning() == StartingData::Left);
     let reset = if unreset {
-        format!("; the data are not reset between them ({HOW_TO_RESET})")
+        format!("; the data are not reset between runs ({HOW_TO_RESET})")
     } else {
         String::new()
     };
@@ -83,13 +83,9 @@ fn told(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
         }
         AbEvent::Looks(looks) => looks_words(looks),
         AbEvent::Looked { look: InterimLook { blocks, nominal }, ends } => {
-            let found = if *ends {
-                "the difference is clear, and it ends here"
-            } else {
-                "it is not clear, and it goes on"
-            };
+            let found = if *ends { "the difference is clear; stopping" } else { "not clear yet; continuing" };
             format!(
-                "look after {blocks} blocks: {found} (t test, p < {} was asked)",
+                "interim analysis after {blocks} blocks: {found} (t-test, p < {} required)",
                 probability(Some(*nominal))
             )
         }
@@ -100,23 +96,24 @@ fn planned(plan: &AbPlan, planning: &Planning) -> String {
     let Planning { pilot, sd, freedom, needed, blocks } = planning;
     let effect = percent(plan.effect.unwrap_or_default());
     let scatter = format!(
-        "the first {pilot} blocks say that two runs of a block differ by {} (standard deviation, {freedom} degrees of \
-         freedom)",
+        "in the first {pilot} blocks, two runs of a block differ by {} (standard deviation, {freedom} \
+         degrees of freedom)",
         percent(*sd)
     );
     let power = percent(plan.power);
     match needed {
         Some(needed) if needed <= blocks => {
             format!(
-                "{scatter}: an effect of {effect} is found with a probability of {power} in {needed} blocks; {blocks} are run"
+                "{scatter}: {needed} blocks detect an effect of {effect} with a probability of {power}; \
+                 {blocks} are run"
             )
         }
         needed => {
             let needed =
-                needed.map_or("more than can be counted".to_owned(), |needed| format!("{needed} blocks"));
+                needed.map_or("too many blocks to count".to_owned(), |needed| format!("{needed} blocks"));
             format!(
-                "{scatter}: to find an effect of {effect} with a probability of {power} takes {needed}; {blocks} are run \
-                 (--max-blocks)"
+                "{scatter}: detecting an effect of {effect} with a probability of {power} takes {needed}; \
+                 {blocks} are run (--max-blocks)"
             )
         }
     }
@@ -128,8 +125,8 @@ fn looks_words(looks: &[InterimLook]) -> String {
         .map(|look| format!("p < {} after {}", probability(Some(look.nominal)), look.blocks))
         .collect();
     format!(
-        "it ends early only at these looks, whose bounds together spend the 5 % (O'Brien and Fleming's boundary, by Lan and \
-         DeMets): {}",
+        "it stops early only at these interim analyses, whose bounds together spend the 5 % (O'Brien–Fleming \
+         boundary with Lan–DeMets spending): {}",
         each.join(", ")
     )
 }
@@ -287,7 +284,7 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
     }
     match never_ran(plan, summary) {
         Some(side) => {
-            let _ = writeln!(text, "\n{side} has no run: what differs between the sides is not known");
+            let _ = writeln!(text, "\n{side} has no run: the differences between the sides are not known");
         }
         None => of_differences(&mut text, differs, colour),
     }
@@ -302,7 +299,8 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
     }
     if let Some(detectable) = summary.detectable {
         let words = format!(
-            "with so many blocks and this scatter, an effect of about {} is found with a probability of {}",
+            "with this number of blocks and this scatter, an effect of about {} is detected with a \
+             probability of {}",
             percent(detectable),
             percent(plan.power)
         );
@@ -318,7 +316,7 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
         say(&mut text, "", "not testable: fewer than two blocks are complete");
     }
     if summary.too_many_void {
-        say(&mut text, "", "too many void runs: remove what voids them before using the rest");
+        say(&mut text, "", "too many void runs: fix the cause before using the rest");
     }
     text
 }
@@ -337,11 +335,11 @@ fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
         say(text, "blocks   ", &words);
     } else if summary.stopped_early {
         let (done, of) = (summary.complete, summary.course.blocks);
-        say(text, "blocks   ", &format!("ended at the look after {done} of {of}, which was clear"));
+        say(text, "blocks   ", &format!("stopped after {done} of {of}: the interim analysis was clear"));
     }
     if !summary.void.is_empty() {
         let runs = if summary.void.len() == 1 { "run does" } else { "runs do" };
-        let words = format!("{} {runs} not count; {} may be replaced", summary.void.len(), plan.replace);
+        let words = format!("{} {runs} not count; up to {} are replaced", summary.void.len(), plan.replace);
         say(text, "dropped  ", &words);
         for void in &summary.void {
             out::wrapped(
@@ -354,7 +352,7 @@ fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
         }
     }
     if summary.failed > 0 {
-        say(text, "errors   ", &format!("{} failed for good in runs that count", summary.failed));
+        say(text, "errors   ", &format!("{} failed permanently in counted runs", summary.failed));
     }
     if text.len() > before {
         text.push('\n');
@@ -367,7 +365,7 @@ fn say(text: &mut String, lead: &str, words: &str) {
 
 fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
     for (intended, title) in
-        [(true, "what was changed"), (false, "what else differs, and may be the reason as well")]
+        [(true, "what was changed"), (false, "what else differs, and may also be the cause")]
     {
         let of: Vec<&Difference> = differs.iter().filter(|one| one.intended == intended).collect();
         let (red, plain) = if colour && !intended { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
@@ -381,7 +379,7 @@ fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
         }
     }
     if differs.is_empty() {
-        let _ = writeln!(text, "\nnothing recorded differs between the sides");
+        let _ = writeln!(text, "\nno recorded difference between the sides");
     }
 }
 
@@ -411,15 +409,15 @@ fn table(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
 fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let Some(Control { ratio, low, high, floor }) = summary.control else {
         if !plan.control {
-            let words = "none (--no-control): how far two runs of the same thing are apart is not known";
+            let words = "none (--no-control): the difference between equal runs is not known";
             say(text, "control  ", words);
         }
         return;
     };
-    let what = if plan.control_of_a { "A'/A" } else { "each side's second run over its first" };
+    let what = if plan.control_of_a { "A'/A" } else { "second run of each side over its first" };
     let apart = if low > 1.0 || high < 1.0 {
-        "; like differs from like, which happens by chance in one of twenty comparisons: look at the order of the runs \
-         before believing the rest"
+        "; equal runs differ, which happens by chance in one of twenty comparisons: check the order of the \
+         runs before trusting the rest"
     } else {
         ""
     };
@@ -443,12 +441,14 @@ fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     };
     let cost = match (explained, more_blocks) {
         (Some(share), Some(more)) if more > 0 => format!(
-            "; {} of the blocks' scatter goes with it: {more} more block{} would make up for it",
+            "; it explains {} of the scatter between blocks: {more} more block{} would compensate for it",
             percent(share),
             if more == 1 { "" } else { "s" }
         ),
-        (Some(_), _) => "; the blocks' scatter does not go with it, so that it costs no blocks".into(),
-        (None, _) => "; too few blocks are complete, or too much alike, to say how many it costs".into(),
+        (Some(_), _) => "; the scatter between blocks does not depend on it, so it costs no blocks".into(),
+        (None, _) => "; too few blocks are complete, or they differ too little, to estimate how many it \
+                      costs"
+            .into(),
     };
     say(text, "noise    ", &format!("{}{cost}", noise_words(&runs)));
 }
@@ -456,8 +456,8 @@ fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
 fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
     let Compared { side, ratio, low, high, confidence, p, p_of_t, hodges_lehmann, .. } = one;
     let why = match (plan.sides.len() > 2, *confidence > 0.95 + 1e-9) {
-        (true, _) => ", so that all sides together have 95 %",
-        (false, true) => ", for a look may end it",
+        (true, _) => ", for 95 % over all sides together",
+        (false, true) => ", because of interim analyses",
         (false, false) => "",
     };
     let (test, of_t, bounds) = if *low > 0.0 && high.is_finite() {
@@ -466,8 +466,8 @@ fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
         (
             "signed ranks",
             String::new(),
-            "; of values that are known from below only (≥) the bounds, which leaves the interval without the end that they \
-             could move",
+            "; values that are only lower bounds (≥) enter as their bounds, so the interval is open at the \
+             end that they affect",
         )
     };
     let words = format!(
@@ -486,14 +486,14 @@ fn verdict(one: &Compared, figure: &RepeatMetric) -> String {
     let range = ends(*low, *high, |ratio| change(ratio - 1.0));
     match one.verdict {
         ChangeVerdict::NotTestable => {
-            format!("{side} against A needs {} complete blocks at least", AbPlan::FEWEST)
+            format!("{side} against A needs at least {} complete blocks", AbPlan::FEWEST)
         }
         ChangeVerdict::NoChange | ChangeVerdict::Undetermined => {
-            format!("no difference of {side} from A in {name} is shown ({range})")
+            format!("no difference between {side} and A in {name} is shown ({range})")
         }
         ChangeVerdict::WithinNoise => format!(
-            "{side} differs from A in {name} by {} ({range}), which is not more than {}: what matters, or what can be \
-             resolved here",
+            "{side} differs from A in {name} by {} ({range}), which does not exceed {}: the smallest change \
+             that matters or can be resolved here",
             change(ratio - 1.0),
             percent(*noise)
         ),

@@ -24,7 +24,7 @@ pub(super) fn build_tables(mut spec: Spec, check: bool, global: &Global) -> Resu
     let opened = open(&spec.target, Purpose::Keep, &mut |text| live.message(text))?;
     let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     if chosen.get().is_built(&*opened.engine)? {
-        live.message(&format!("{} holds this data already; nothing to do", opened.engine.describe()));
+        live.message(&format!("{} already holds this data; nothing to do", opened.engine.describe()));
         return Ok(Code::Success);
     }
     build_data(&*opened.engine, &chosen, &mut *live, &stop)?;

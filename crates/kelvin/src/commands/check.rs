@@ -56,7 +56,8 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
     }
     if !lacks.is_empty() {
         out::line(
-            "\nthe conditions hold, but what is missing makes a run another one: drop the data and build again",
+            "\nthe conditions hold, but the missing parts would change the results of a run: drop the data \
+             and build again",
         )?;
         return Ok(Code::NotValid);
     }
@@ -64,7 +65,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
     if holding < lines.len() {
         let exempt = lines.len() - holding;
         out::line(&format!(
-            "\n{holding} of {} conditions hold, and {exempt} are none that the data's maker keeps",
+            "\n{holding} of {} conditions hold, and {exempt} do not apply to data of this origin",
             lines.len()
         ))?;
         return Ok(Code::Success);

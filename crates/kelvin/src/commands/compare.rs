@@ -15,7 +15,7 @@ use crate::paths;
 /// Prints ratios, what else differs, and what the figures can say.
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
     if args.html.is_some() && args.runs.len() > 2 {
-        bail!("--html writes the page of one comparison; name two sides");
+        bail!("--html writes one comparison; name two sides");
     }
     let store = Store::open_read_only(paths::store(global.store.as_deref())?)?;
     let mut progress = Progress::new(global.quiet);

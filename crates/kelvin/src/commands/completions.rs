@@ -19,7 +19,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Code> {
 
 /// Writes one man page a subcommand into a directory.
 pub(crate) fn man(directory: &Path) -> Result<Code> {
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     clap_mangen::generate_to(Cli::command(), directory)
         .with_context(|| format!("cannot write man pages into {}", directory.display()))?;
     Ok(Code::Success)

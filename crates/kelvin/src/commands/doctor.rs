@@ -63,7 +63,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
         if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     progress.end();
-    let baseline = measured.map_err(|error| Stopped(format!("{error}: nothing was kept")))?;
+    let baseline = measured.map_err(|error| Stopped(format!("{error}: nothing was stored")))?;
     let number = store.add_baseline(taken, &host, &serde_json::to_value(&baseline)?)?;
     let against = before.map(|(before, body)| Against {
         number: before.id,
@@ -95,9 +95,8 @@ fn before(store: &Store, args: &DoctorArgs, host: &str) -> Result<Option<(Stored
     match serde_json::from_value(found.body.clone()) {
         Ok(body) => Ok(Some((found, body))),
         // The last one may have been written by another version; one that was asked for must be readable.
-        Err(error) if args.against.is_some() => {
-            Err(error).with_context(|| format!("doctor {} was written by another kelvin", found.id))
-        }
+        Err(error) if args.against.is_some() => Err(error)
+            .with_context(|| format!("doctor {} was written by another version of kelvin", found.id)),
         Err(_) => Ok(None),
     }
 }

@@ -47,7 +47,8 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
         }
         GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_in_short(rows))),
         GroupKind::Study => page.answers.push(sentence(
-            "A study's answer is in its folder: kelvin study show, kelvin study analyze and kelvin study report",
+            "The result of a study is in its folder: kelvin study show, kelvin study analyze and kelvin \
+             study report",
         )),
     }
     let figure = rows.iter().find_map(|row| row.figure(judged.as_deref()));
@@ -73,7 +74,7 @@ fn run(row: &GroupRun, judged: Option<&str>) -> GroupPageRun {
     }
 }
 
-/// "Mean of the runs that count: 1,027 (95 % interval …)" as names and values.
+/// "Mean of the counted runs: 1,027 (95 % interval …)" as names and values.
 pub(super) fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
     let mut figures = vec![("mean".to_owned(), significant(spread.mean))];
     if let Some((low, high)) = spread.interval {
@@ -81,7 +82,7 @@ pub(super) fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
         figures.push((name, format!("{} to {}", significant(low), significant(high))));
     }
     figures.push(("median".into(), significant(spread.median)));
-    figures.push(("runs that count".into(), spread.n.to_string()));
+    figures.push(("counted runs".into(), spread.n.to_string()));
     figures
 }
 

@@ -49,8 +49,8 @@ fn print(group: &Group<'_>, format: Format) -> Result<Code> {
     if group.stored.info.kind == GroupKind::Study {
         let name = group.stored.info.name.as_deref().unwrap_or("DIR");
         bail!(
-            "group {} is of the study \"{name}\": see kelvin study show and kelvin study analyze, or kelvin show for \
-             one of its runs",
+            "group {} belongs to the study \"{name}\": see kelvin study show and kelvin study analyze, or \
+             kelvin show for one of its runs",
             group.stored.id
         )
     }
@@ -86,7 +86,7 @@ impl Document for Group<'_> {
             GroupKind::Repeat => super::repeat::text(self),
             GroupKind::Ab => super::ab::text(self),
             GroupKind::Sweep => super::io::sweep_text(self.store, self.stored),
-            GroupKind::Study => bail!("a study has pages of its own: kelvin study show"),
+            GroupKind::Study => bail!("a study has its own commands: kelvin study show"),
         }
     }
 
@@ -95,7 +95,7 @@ impl Document for Group<'_> {
             GroupKind::Repeat => super::repeat::json(self)?,
             GroupKind::Ab => super::ab::json(self)?,
             GroupKind::Sweep => super::io::sweep_json(self.store, self.stored)?,
-            GroupKind::Study => bail!("a study has pages of its own: kelvin study show"),
+            GroupKind::Study => bail!("a study has its own commands: kelvin study show"),
         };
         Ok(vec![value.to_string()])
     }
@@ -181,7 +181,7 @@ pub(super) fn describe_resets(resets: &[(String, Option<StartingData>)], how_to:
     if resets.iter().any(|(_, how)| how != first) {
         let each = resets.iter().map(|(treatment, how)| format!("{treatment}: {}", reset_label(*how)));
         return format!(
-            "THE SIDES DO NOT BEGIN ALIKE ({}): ask for the same of all, {how_to}",
+            "THE SIDES START FROM DIFFERENT DATA ({}): set the same for all, {how_to}",
             each.collect::<Vec<_>>().join(", ")
         );
     }
@@ -197,16 +197,18 @@ pub(super) fn reset_label(how: Option<StartingData>) -> &'static str {
 }
 
 fn find(store: &Store, wanted: &str) -> Result<StoredGroup> {
-    let number: i64 = wanted
-        .parse()
-        .with_context(|| format!("\"{wanted}\" is no group; write its number, as kelvin groups lists it"))?;
+    let number: i64 = wanted.parse().with_context(|| {
+        format!("\"{wanted}\" is not a group; give its number, as listed by kelvin groups")
+    })?;
     let found = store.group(GroupId(number))?;
     found.with_context(|| format!("no group {number} in {}: see kelvin groups", store.path().display()))
 }
 
 /// A group that was just begun, as it was kept.
 pub(super) fn find_again(store: &Store, group: GroupId) -> Result<StoredGroup> {
-    store.group(group)?.with_context(|| format!("group {group} has gone from {}", store.path().display()))
+    store
+        .group(group)?
+        .with_context(|| format!("group {group} no longer exists in {}", store.path().display()))
 }
 
 /// The plan that a group was begun with.

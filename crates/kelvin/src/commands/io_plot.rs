@@ -29,7 +29,7 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
         } else if path.exists() {
             files.push(path.to_owned());
         } else if what.contains('/') || is_log(what) || is_result(path) {
-            bail!("{what}: there is no such file");
+            bail!("{what}: no such file");
         } else {
             runs.extend(stored(what, global)?);
         }
@@ -45,10 +45,11 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
     let charts = inputs.charts();
     if charts.is_empty() {
         bail!(
-            "nothing to draw: the results hold no figures that a chart could show (a single result without times)"
+            "nothing to draw: the results contain nothing that a chart could show (a single result without \
+             times)"
         );
     }
-    std::fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
+    std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
     let title = args.title.clone().unwrap_or_else(|| args.what.join(", "));
     let painter = args.png.then(Painter::new).transpose()?;
     for chart in &charts {
@@ -63,7 +64,7 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
             out::note(&format!("note: {note}"));
         }
         let kinds = if args.png { "SVG and PNG" } else { "SVG" };
-        out::line(&format!("{} charts ({kinds}), all on {}", charts.len(), index.display()))?;
+        out::line(&format!("{} charts ({kinds}), listed on {}", charts.len(), index.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -110,7 +111,7 @@ fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -
         bail!("{shown}: neither a file nor a directory");
     }
     if data.len() > LONGEST {
-        bail!("{shown}: {} bytes are too many; write logs with log_avg_msec", data.len());
+        bail!("{shown}: {} bytes is too large; write logs with log_avg_msec", data.len());
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -142,12 +143,12 @@ fn directory(path: &Path, files: &mut Vec<PathBuf>, notes: &mut Vec<String>) -> 
         }
     }
     if found.is_empty() {
-        bail!("{}: no logs (NAME_bw.log …) and no results (.json) in it", path.display());
+        bail!("{}: contains no logs (NAME_bw.log …) and no results (.json)", path.display());
     }
     found.sort();
     for path in found {
         if std::fs::metadata(&path).is_ok_and(|data| data.len() == 0) {
-            notes.push(format!("{} is empty and left out", path.display()));
+            notes.push(format!("{} is empty and was skipped", path.display()));
             continue;
         }
         files.push(path);
@@ -157,26 +158,26 @@ fn directory(path: &Path, files: &mut Vec<PathBuf>, notes: &mut Vec<String>) -> 
 
 fn stored(what: &str, global: &Global) -> Result<Vec<RunReport>> {
     let store = Store::open_read_only(&paths::store(global.store.as_deref())?)
-        .with_context(|| format!("{what} is no file, and no stored run can be looked for"))?;
+        .with_context(|| format!("{what} is not a file, and there are no stored runs"))?;
     let runs = match what.strip_prefix("group:") {
         Some(number) => {
             let id = number
                 .parse()
-                .with_context(|| format!("{what}: write group:N, as kelvin groups lists it"))?;
+                .with_context(|| format!("{what}: write group:N, as listed by kelvin groups"))?;
             let members = store.members(GroupId(id))?;
             members.into_iter().filter(|member| member.void.is_none()).map(|member| member.run).collect()
         }
         None => vec![store.find(what).with_context(|| format!("{what} is neither a file nor a stored run"))?],
     };
     if runs.is_empty() {
-        bail!("{what}: no runs that count");
+        bail!("{what}: no counted runs");
     }
     let mut reports = Vec::with_capacity(runs.len());
     for run in runs {
         let report = RunReport::load(&store, run)?;
         if !report.is_io() {
             bail!(
-                "run {run} is of {}: kelvin report draws it, kelvin io plot draws I/O jobs",
+                "run {run} is a {} run: use kelvin report; kelvin io plot draws I/O jobs",
                 report.workload_name()
             );
         }

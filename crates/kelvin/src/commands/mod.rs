@@ -79,7 +79,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
 /// Asks the person at the terminal whether to do what `doing` says; anything but yes is an error.
 fn confirm(doing: &str) -> Result<()> {
     if !std::io::stdin().is_terminal() {
-        bail!("would {doing}; say --yes to do it without being asked");
+        bail!("would {doing}; give --yes to do it without confirmation");
     }
     eprint!("{doing}? [y/N] ");
     std::io::stderr().flush()?;

@@ -51,7 +51,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
     for absent in found.refused {
         screen.take(Observation::Lost(absent))?;
     }
-    let watch = Watch::start(found.watchers, &clock).context("cannot start the watchers")?;
+    let watch = Watch::start(found.watchers, &clock).context("cannot start the observers")?;
     // The first look has gauges only; as many intervals as fit follow it.
     let until = clock.now() + args.duration.nanos() + args.interval.nanos() / 2;
     while clock.now() < until && !stop.requested() {
@@ -66,7 +66,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>> {
-    let file = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
     Ok(BufWriter::new(file))
 }
 

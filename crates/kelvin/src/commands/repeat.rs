@@ -85,9 +85,7 @@ pub(super) fn repeat(
 pub(super) fn ended(ran: Result<RepeatEnd, BenchError>) -> Result<RepeatEnd> {
     match ran {
         Ok(ended) => Ok(ended),
-        Err(BenchError::Interrupted) => {
-            Err(Stopped("interrupted before the first run had ended".into()).into())
-        }
+        Err(BenchError::Interrupted) => Err(Stopped("interrupted before the first run ended".into()).into()),
         Err(BenchError::Failed(error)) => Err(anyhow!(error)),
     }
 }
@@ -122,8 +120,8 @@ fn planned(plan: &RepeatPlan, spec: &Spec, group: i64) -> String {
         format!("{} runs", plan.runs)
     };
     let reset = match spec.beginning() {
-        StartingData::Left => format!("; the data are not reset between them ({HOW_TO_RESET})"),
-        StartingData::Made => "; each makes its data anew".into(),
+        StartingData::Left => format!("; the data are not reset between runs ({HOW_TO_RESET})"),
+        StartingData::Made => "; each creates its data".into(),
         StartingData::Files => String::new(),
         StartingData::Reset(how) => format!("; reset before each: {how}"),
     };
@@ -132,7 +130,7 @@ fn planned(plan: &RepeatPlan, spec: &Spec, group: i64) -> String {
 
 /// "about 2 min for the load alone", from the specification.
 pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
-    let Some(each) = spec.planned() else { return "how long they take is known after the first".into() };
+    let Some(each) = spec.planned() else { return "their duration is known after the first".into() };
     format!("about {} for the load alone", duration((each * runs).as_secs_f64()))
 }
 
@@ -162,7 +160,7 @@ fn shown(value: Option<f64>) -> String {
 }
 
 pub(super) fn failed(error: &str) -> String {
-    format!("a run could not be made, which counts as void: {error}")
+    format!("a run could not be made and counts as void: {error}")
 }
 
 pub(super) fn time_left(left: Duration) -> String {
@@ -258,10 +256,10 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     if summary.void > 0 {
         let runs =
             if summary.void == 1 { "1 run does".to_owned() } else { format!("{} runs do", summary.void) };
-        say("dropped ", &format!("{runs} not count; {} may be replaced", plan.replace));
+        say("dropped ", &format!("{runs} not count; up to {} are replaced", plan.replace));
     }
     if summary.failed > 0 {
-        say("errors  ", &format!("{} failed for good in runs that count", summary.failed));
+        say("errors  ", &format!("{} failed permanently in counted runs", summary.failed));
     }
     text.push('\n');
     out::wrapped(&mut text, &format!("statistically correct: {}", answer(plan, summary)), 0, 2, 100);
@@ -269,7 +267,7 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
 }
 
 /// What is said where noise is accepted and nobody can tell what it cost.
-pub(super) const ACCEPTED_UNKNOWN: &str = "accepted (--accept-noise): what it cost is not known";
+pub(super) const ACCEPTED_UNKNOWN: &str = "accepted (--accept-noise): its cost is not known";
 
 /// Whether a specification, as TOML, takes runs with noise for good.
 pub(super) fn accepts_noise(spec: &str) -> bool {
@@ -280,9 +278,9 @@ pub(super) fn accepts_noise(spec: &str) -> bool {
 pub(super) fn noise_words(noise: &RunNoise) -> String {
     let accepted = if noise.accepted { "accepted (--accept-noise): " } else { "" };
     let runs = if noise.runs == 1 {
-        "the run's figure".into()
+        "the run's result".into()
     } else {
-        format!("a run's figure, {} on average", percent(noise.estimate))
+        format!("a run's result, {} on average", percent(noise.estimate))
     };
     format!("{accepted}foreign CPU explains up to {} of {runs}", percent(noise.high))
 }
@@ -350,15 +348,12 @@ fn of_spread(text: &mut String, figure: &RepeatMetric, spread: &Spread) {
 fn dependence(summary: &RepeatSummary) -> String {
     let Some(Dependence { lag1, von_neumann, p, phi, worth, earlier }) = &summary.dependence else {
         return format!(
-            "whether runs depend on the ones before them cannot be told from {}; 4 are the fewest",
+            "whether runs depend on earlier runs cannot be determined from {}; at least 4 are needed",
             count(summary.counted, "run")
         );
     };
-    let found = if *p < 0.05 {
-        "runs resemble the ones before them"
-    } else {
-        "no dependence of runs on the ones before shown"
-    };
+    let found =
+        if *p < 0.05 { "runs resemble the previous ones" } else { "no dependence on previous runs shown" };
     let source = if *earlier == 0 {
         "the prior, 0 to 0.7, and these runs".to_owned()
     } else {
@@ -368,8 +363,9 @@ fn dependence(summary: &RepeatSummary) -> String {
         )
     };
     format!(
-        "{found}: lag-1 correlation {lag1:.2}, von Neumann's ratio {von_neumann:.2} (2 where independent), {}; the interval \
-         of the mean allows for a correlation of about {phi:.2} ({source}), at which {} are worth {} independent ones",
+        "{found}: lag-1 correlation {lag1:.2}, von Neumann's ratio {von_neumann:.2} (2 if independent), {}; \
+         the interval of the mean allows for a correlation of about {phi:.2} ({source}), at which {} are \
+         equivalent to {} independent ones",
         of_chance(*p),
         count(summary.counted, "run"),
         significant(*worth)
@@ -378,10 +374,13 @@ fn dependence(summary: &RepeatSummary) -> String {
 
 fn in_order(drift: Option<&Drift>, counted: usize) -> String {
     let Some(Drift { change, p, matters }) = drift else {
-        return format!("whether it drifts cannot be told from {}; 5 are the fewest", count(counted, "run"));
+        return format!(
+            "whether the result drifts cannot be determined from {}; at least 5 are needed",
+            count(counted, "run")
+        );
     };
     let found = format!(
-        "{} from the first run to the last, {} (slope of a line fitted to the runs in their order)",
+        "{} from the first run to the last, {} (slope of a line fitted to the runs in order)",
         self::change(*change),
         of_chance(*p)
     );
@@ -401,17 +400,17 @@ fn steady(summary: &RepeatSummary) -> String {
     }
     if state.unknown > 0 {
         let are = if state.unknown == 1 { "is" } else { "are" };
-        parts.push(format!("{} {are} too short to tell (under 10 s)", count(state.unknown, "window")));
+        parts.push(format!("{} {are} too short to judge (under 10 s)", count(state.unknown, "window")));
     }
     for (run, how) in &state.not_steady {
         parts.push(format!("run {run} did not: {how}"));
     }
-    if parts.is_empty() { "no run counts".into() } else { parts.join("; ") }
+    if parts.is_empty() { "no counted runs".into() } else { parts.join("; ") }
 }
 
 /// What the judged interval's confidence is worth.
 fn confidence(plan: &RepeatPlan) -> &'static str {
-    if plan.until { "95 %, for which the interval that ended it is one of 97 %" } else { "95 %" }
+    if plan.until { "95 %, with a stopping interval of 97 %" } else { "95 %" }
 }
 
 /// Yes or no, with the reasons.
@@ -421,8 +420,8 @@ fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
     let known = half_width.map_or(String::new(), percent);
     if *correct {
         return format!(
-            "yes: {} runs count, the mean is known to ± {known} ({}; asked: ± {}), they do not drift, and there \
-             are not too many void runs",
+            "yes: {} runs count, the mean is known to ± {known} ({}; requested: ± {}), there is no drift, \
+             and not too many runs are void",
             summary.counted,
             confidence(plan),
             percent(*precision)
@@ -434,36 +433,39 @@ fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
             MissingEvidence::Runs => {
                 let enough = plan.runs.max(RepeatPlan::FEWEST);
                 let runs = if summary.counted == 1 { "run counts" } else { "runs count" };
-                format!("{} {runs}, {enough} are needed", summary.counted)
+                format!("{} {runs}; {enough} are needed", summary.counted)
             }
             MissingEvidence::Bounds => {
                 let of = summary.runs.iter().filter(|run| run.void.is_none() && run.at_least).count();
                 format!(
-                    "{} of {} lies among arrivals without an answer and is known from below only (≥), and so is the mean: \
-                     ask for a lower rate or a longer run",
+                    "{} of {} lies among unanswered arrivals and is only a lower bound (≥), and so is the \
+                     mean: set a lower rate or a longer run",
                     summary.figure.name,
                     count(of, "run")
                 )
             }
             MissingEvidence::Precision => {
                 format!(
-                    "the mean is known to ± {known} only ({}; asked: ± {})",
+                    "the mean is only known to ± {known} ({}; requested: ± {})",
                     confidence(plan),
                     percent(*precision)
                 )
             }
             MissingEvidence::NoDrift => {
-                "the figure drifts from run to run, so that it has no one mean: find what changes \
-                                 (data that grow: --reset auto; a ramp-up that is too short), more runs alone do not help"
+                "the result drifts from run to run and so has no single mean: find what changes (growing \
+                                 data: --reset auto; a ramp-up that is too short); more runs alone do not \
+                                 help"
                     .into()
             }
             MissingEvidence::Valid => format!(
-                "{} {} not count, where {} may be replaced: remove what voids them, as their reports say",
+                "{} {} not count, and only {} may be replaced: fix the causes that their reports give",
                 count(summary.void, "run"),
                 if summary.void == 1 { "does" } else { "do" },
                 plan.replace
             ),
-            MissingEvidence::Figure => format!("not every run has {}, or it is not above 0", summary.figure.name),
+            MissingEvidence::Figure => {
+                format!("{} is missing in some runs, or not above 0", summary.figure.name)
+            }
         })
         .collect();
     let lead = match more {

@@ -71,8 +71,8 @@ fn refuse_members(store: &Store, doomed: &RunSelection) -> Result<()> {
             && !doomed.groups.contains(&member.group)
         {
             bail!(
-                "run {run} is of group {0}, whose result rests on it: remove the group with kelvin rm group:{0}, or give \
-                 --from-groups",
+                "run {run} belongs to group {0}, whose result depends on it: remove the group with kelvin rm \
+                 group:{0}, or give --from-groups",
                 member.group
             );
         }

@@ -54,9 +54,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     kelvin_run::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.repeat(&spec)? {
         if squeeze.is_some() {
-            bail!(
-                "a squeeze is made once: its own slices are its repetitions; leave --repeat and --until out"
-            );
+            bail!("a squeeze runs once: its slices are its repetitions; omit --repeat and --until");
         }
         let often = super::repeat::RepeatOptions {
             format: args.output().format(),
@@ -93,7 +91,7 @@ fn begin_log(log: &LogFile) -> Result<()> {
     let made = options.write(true).create_new(true).mode(0o600).open(&log.path);
     let heading = if log.as_pgbench { "" } else { COLUMNS };
     made.and_then(|mut file| file.write_all(heading.as_bytes()))
-        .with_context(|| format!("cannot make the transaction log {}", log.path.display()))
+        .with_context(|| format!("cannot create the transaction log {}", log.path.display()))
 }
 
 /// Prints the stored run and writes its page.

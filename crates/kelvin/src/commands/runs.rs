@@ -51,7 +51,7 @@ pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
     limit(&mut listed.runs, args.limit);
     listed.first = first;
     if listed.runs.is_empty() && format == Format::Text {
-        out::line(&format!("none of the {} runs is as asked for", all.len()))?;
+        out::line(&format!("none of the {} runs matches", all.len()))?;
         return Ok(Code::Success);
     }
     document::print(&listed, format)?;
@@ -202,10 +202,12 @@ fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize, width: u
         text.push_str("void, partial and failed runs do not count; kelvin show RUN prints the reason\n");
     }
     if runs.iter().any(|run| run.squeezed) {
-        text.push_str("squeezed: resources were cut while it ran\n");
+        text.push_str("squeezed: resources were reduced during the run\n");
     }
     if first > 0 {
-        text.push_str(&format!("findings of the {first} oldest are not listed: kelvin runs --findings\n"));
+        text.push_str(&format!(
+            "findings of the {first} oldest runs are not listed: kelvin runs --findings\n"
+        ));
     }
     text
 }

@@ -40,7 +40,7 @@ impl SelectedRuns {
         let told = &mut self.told;
         self.runs.retain(|run| {
             if !run.report.valid {
-                told.push(format!("run {} is left out, {}", run.report.run, run.report.judgement.describe()));
+                told.push(format!("run {} is skipped, {}", run.report.run, run.report.judgement.describe()));
             }
             run.report.valid
         });
@@ -72,21 +72,21 @@ impl RunSelection {
         for name in names {
             if let Some(group) = name.strip_prefix("group:") {
                 let number =
-                    group.parse().with_context(|| format!("{name}: a group is named by its number"))?;
+                    group.parse().with_context(|| format!("{name}: give the number of the group"))?;
                 let found = store.group(GroupId(number))?;
                 let group = found.with_context(|| format!("no group {number}: see kelvin groups"))?;
                 whole.runs.extend(store.members(group.id)?.into_iter().map(|member| member.run));
                 whole.groups.insert(group.id);
             } else if let Some((from, to)) = name.split_once("..") {
                 let number = |text: &str| {
-                    text.parse::<i64>().with_context(|| format!("{name}: a range is written as 12..17"))
+                    text.parse::<i64>().with_context(|| format!("{name}: write a range as 12..17"))
                 };
                 let range = number(from)?..=number(to)?;
                 let runs = store.runs()?.into_iter().map(|run| run.id).filter(|run| range.contains(&run.0));
                 let before = whole.runs.len();
                 whole.runs.extend(runs);
                 if whole.runs.len() == before {
-                    bail!("{name}: no run has a number in this range");
+                    bail!("{name}: no runs in this range");
                 }
             } else {
                 whole.runs.insert(store.find(name)?);

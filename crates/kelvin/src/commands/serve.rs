@@ -49,7 +49,7 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Code> {
 
 /// What lets runs be started: the token of the file, or a new one, which is printed where only its starter sees it.
 fn start(file: Option<&Path>) -> Result<StartOptions> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = std::env::current_exe().context("cannot find this program's executable")?;
     let token = if let Some(file) = file {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;

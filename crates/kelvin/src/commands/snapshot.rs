@@ -45,7 +45,8 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global
     };
     if opened.place.snapshots()?.iter().any(|about| about.name == name) {
         bail!(
-            "there is a snapshot {name} already; give another name, or remove it first: kelvin snapshot drop {name}"
+            "snapshot {name} already exists; give another name, or remove it first: kelvin snapshot drop \
+             {name}"
         );
     }
     let found = found(engine);
@@ -54,7 +55,7 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global
     let kept = data.clone().map(|data| kelvin_workload::WorkloadData { can_be_built: false, ..data });
     let (chosen, why) = reset::choose_method(asked, &opened.place.reset_options(engine, kept.as_ref())?)
         .map_err(|why| anyhow!(why))?;
-    let reset::ChosenReset::Snapshot(way) = chosen else { bail!("a reload keeps nothing") };
+    let reset::ChosenReset::Snapshot(way) = chosen else { bail!("a reload saves no snapshot") };
     let keeper = keeper(&opened.place, way)?;
     let workload = found.as_ref().map_or("script", |chosen| chosen.get().name());
     let mut fresh = false;
@@ -82,14 +83,14 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     let of_a_version = opened.engine.home().is_some_and(Home::files_are_of_a_version);
     if about.way != SnapshotMethod::Dump && now != about.contents.engine && of_a_version {
         bail!(
-            "the snapshot {name} is of {}, and this is {now}; remove it and save it anew",
+            "the snapshot {name} is of {}, but this is {now}; remove it and save it again",
             about.contents.engine
         );
     }
     // A server of kelvin's own holds nothing but what was built for runs.
     if !yes && !opened.place.is_managed() {
         super::confirm(&format!(
-            "replace everything that {} holds by the snapshot {name} ({})",
+            "replace everything in {} with the snapshot {name} ({})",
             opened.engine.describe(),
             reset::described(&about.contents)
         ))?;
@@ -104,7 +105,10 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
         reset::described(&about.contents)
     ));
     if about.way == SnapshotMethod::Dump {
-        live.message("the rows are new to the server: vacuum and analyze before you measure (`kelvin run --reset` does)");
+        live.message(
+            "the rows were newly loaded: run VACUUM and ANALYZE before you measure (`kelvin run \
+                      --reset` does)",
+        );
     }
     Ok(Code::Success)
 }
@@ -114,9 +118,7 @@ fn list(target: &SnapshotTarget) -> Result<Code> {
     let opened = opened(target, &mut *quiet)?;
     let all = opened.place.snapshots()?;
     if all.is_empty() {
-        out::line(
-            "there is no snapshot; `kelvin run --reset auto` makes one, or `kelvin snapshot save NAME`",
-        )?;
+        out::line("no snapshots; `kelvin run --reset auto` or `kelvin snapshot save NAME` makes one")?;
     } else {
         out::write(&table(&all))?;
     }
@@ -152,7 +154,7 @@ fn named(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn Snap
     let Some(about) = all.iter().find(|about| about.name == name) else {
         let names: Vec<&str> = all.iter().map(|about| about.name.as_str()).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        bail!("there is no snapshot {name} of this database; there is {there}");
+        bail!("there is no snapshot {name} of this database; existing snapshots: {there}");
     };
     Ok((about.clone(), keeper(place, about.way)?))
 }

@@ -90,7 +90,7 @@ impl Study {
         });
         if !is_it {
             bail!(
-                "the runs of {} are group {} of {}, not of {}",
+                "the runs of {} are group {} in {}, not in {}",
                 self.folder.display(),
                 self.group,
                 self.store.display(),
@@ -131,13 +131,13 @@ impl Document for Done<'_> {
             self.imported.runs.iter().partition(|run| run.was_there);
         let from = self.imported.host.as_ref().map_or(String::new(), |host| format!(" from {host}"));
         let mut text = format!("{}: {} imported{from}\n", self.file.display(), count(new.len(), "run"));
-        for (runs, words) in [(&new, "is now"), (&there, "is here already as")] {
+        for (runs, words) in [(&new, "is now"), (&there, "already exists as")] {
             for run in runs {
                 text.push_str(&format!("  run {} {words} run {}\n", run.number, run.run));
             }
         }
         for group in &self.imported.groups {
-            let words = if group.was_there { "is here already as" } else { "is now" };
+            let words = if group.was_there { "already exists as" } else { "is now" };
             text.push_str(&format!("  group {} {words} group {}\n", group.number, group.group));
         }
         Ok(text)

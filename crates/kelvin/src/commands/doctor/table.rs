@@ -38,22 +38,23 @@ pub(super) fn render(report: &DoctorReport, width: usize) -> String {
             let taken = against.taken.strftime("%Y-%m-%d %H:%M UTC");
             let _ = writeln!(
                 text,
-                "\"was\" is doctor {}, {taken}; now / was is beside each figure",
+                "\"was\" is doctor {}, {taken}; each value is followed by the ratio now / was",
                 against.number
             );
             if let Some(why) = &against.comparison.why_not {
-                wrapped(&mut text, &format!("Figures are not compared: {why}"), 0, 2, width);
+                wrapped(&mut text, &format!("Values are not compared: {why}"), 0, 2, width);
             }
             if let Some((before, now)) = against.others.zip(report.baseline.figure("host.others"))
                 && before.max(now) > 0.2
             {
                 let words = format!(
-                    "Other processes used {before:.1} cores then and {now:.1} now: what differs may be theirs"
+                    "Other processes used {before:.1} cores then and {now:.1} now, which may explain \
+                     differences"
                 );
                 wrapped(&mut text, &words, 0, 2, width);
             }
         }
-        None => text.push_str("No doctor of this host before it in this store: nothing to compare with\n"),
+        None => text.push_str("No earlier doctor run of this host in this store: nothing to compare with\n"),
     }
     for (title, names) in PARTS {
         part(&mut text, report, title, names, width);
@@ -117,7 +118,7 @@ fn remarks(text: &mut String, report: &DoctorReport, width: usize) {
     let gone = report.against.iter().flat_map(|against| &against.comparison.changed);
     for changed in gone.filter(|changed| changed.now.is_none()) {
         let was = changed.before.as_deref().unwrap_or("");
-        wrapped(text, &format!("{} was {was} and is not known any more", changed.label), 2, 4, width);
+        wrapped(text, &format!("{} was {was} and is no longer known", changed.label), 2, 4, width);
     }
     let label = |about: &str| {
         let baseline = &report.baseline;
@@ -125,7 +126,14 @@ fn remarks(text: &mut String, report: &DoctorReport, width: usize) {
         fact.or_else(|| baseline.figures.iter().find(|f| f.name == about).map(|f| &f.label))
             .map_or_else(|| about.to_owned(), Clone::clone)
     };
-    for (grave, title) in [(true, "A run here would mislead"), (false, "A run should know")] {
+    for (grave, title) in [
+        (true, "Problems that would make a run misleading"),
+        (
+            false,
+            "To be aware of in a \
+                                                                                         run",
+        ),
+    ] {
         let mut found = report.remarks.iter().filter(|remark| remark.grave == grave).peekable();
         if found.peek().is_some() {
             let _ = writeln!(text, "\n{title}");
@@ -135,7 +143,7 @@ fn remarks(text: &mut String, report: &DoctorReport, width: usize) {
         }
     }
     if report.remarks.is_empty() {
-        text.push_str("\nNothing here would mislead a run\n");
+        text.push_str("\nNo problems found\n");
     }
 }
 

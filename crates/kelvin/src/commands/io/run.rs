@@ -89,13 +89,10 @@ fn inflated(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let (text, whole) = kelvin_storage::log::inflate(&bytes);
     if !whole && text.is_empty() {
-        bail!("{} is no compressed log", path.display());
+        bail!("{} is not a compressed log", path.display());
     }
     if !whole {
-        out::note(&format!(
-            "kelvin: {} was cut off or is damaged: this is what there is of it",
-            path.display()
-        ));
+        out::note(&format!("kelvin: {} is truncated or damaged: this is the readable part", path.display()));
     }
     Ok(text)
 }
@@ -119,8 +116,8 @@ pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> 
     });
     let Some((job, sections)) = found else {
         bail!(
-            "these jobs cannot be written as one job file, which the run is to be kept as: they have several [global] \
-             sections apart; put them into one file"
+            "these jobs cannot be stored as one job file: they have several separate [global] sections; put \
+             them into one file"
         );
     };
     (spec.io.job, spec.io.sections) = (job, sections);
@@ -184,7 +181,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
 
     let Some(outcome) = &done.result else {
         if done.status == Status::Interrupted {
-            return Err(Stopped("interrupted before the jobs began".into()).into());
+            return Err(Stopped("interrupted before the jobs started".into()).into());
         }
         bail!("{}", done.error.unwrap_or_else(|| "the jobs ended without a result".into()));
     };
@@ -214,7 +211,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
         out::note(&format!("kelvin: {error}"));
     }
     if !done.holds {
-        out::note("kelvin: counts that must agree do not: kelvin show says which; please report this");
+        out::note("kelvin: counts that must agree do not: kelvin show lists them; please report this");
     }
     Ok(ExitCode::from(control::exit_code(outcome)))
 }
@@ -249,7 +246,7 @@ impl Voice {
             told.push_str(&format!("\nnote: {note}\n"));
         }
         if let Some(id) = id.filter(|_| !self.quiet) {
-            told.push_str(&format!("\nkept as run {id}: kelvin show {id}\n"));
+            told.push_str(&format!("\nstored as run {id}: kelvin show {id}\n"));
         }
         told
     }

@@ -107,8 +107,8 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let planned: Option<Duration> = cells.iter().map(|cell| cell.spec(&base).planned()).sum();
     // The rates of a curve take as long as the search for the highest.
     let planned = planned.map(|planned| planned * (runs / cells.len().max(1)) as u32 + BESIDE * runs as u32);
-    let takes = planned.map_or("how long they take is known after the first".into(), |planned| {
-        format!("about {} at most", duration(planned.as_secs_f64()))
+    let takes = planned.map_or("their duration is known after the first".into(), |planned| {
+        format!("at most about {}", duration(planned.as_secs_f64()))
     });
     live.message(&format!("group {group}: {}; {takes}", count(runs, "run")));
     let mut bench = measure::bench(&store, &mut *live, &stop)
@@ -119,7 +119,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let failed = match ended {
         Ok(failed) => failed,
         Err(BenchError::Interrupted) if store.members(group)?.is_empty() => {
-            return Err(Stopped("interrupted before the first run had ended".into()).into());
+            return Err(Stopped("interrupted before the first run ended".into()).into());
         }
         Err(BenchError::Interrupted) => {
             show(&store, group, args.flags.load.output.format())?;
@@ -214,7 +214,7 @@ impl SweepPlan {
                     || value.contains(char::is_whitespace)
                     || axis.values[..index].contains(value)
                 {
-                    bail!("--{}: {value:?} is empty, or there twice", axis.option);
+                    bail!("--{}: {value:?} is empty, or given twice", axis.option);
                 }
             }
         }
@@ -226,7 +226,7 @@ impl SweepPlan {
         }
         let plan = Self { spec: base.to_toml(), axes, curve };
         if plan.runs() > MOST {
-            bail!("{} combinations are too many ({MOST} allowed)", plan.runs());
+            bail!("too many combinations: {} ({MOST} allowed)", plan.runs());
         }
         Ok(plan)
     }
@@ -263,7 +263,7 @@ impl SweepPlan {
     /// The runs of a curve, once the highest rate is known.
     fn rates(&self, base: &Spec, maximum: &Measured) -> Result<Vec<Cell>> {
         let highest = maximum.value("iops").filter(|iops| *iops > 0.0);
-        let highest = highest.context("nothing was done in the run that was to find the highest rate")?;
+        let highest = highest.context("no I/O was done in the run to find the highest rate")?;
         let jobs = base.io.jobs(base.load.seed)?;
         let job = jobs.jobs.first().context("there is no job")?;
         // Each worker and direction is kept to its own share.
@@ -295,15 +295,17 @@ fn suits_curve(base: &Spec) -> Result<()> {
     let jobs = base.io.jobs(base.load.seed)?;
     let [job] = jobs.jobs.as_slice() else {
         bail!(
-            "--rate-curve takes one job (numjobs may be more): how a rate is shared among different jobs is not known"
+            "--rate-curve takes one job (numjobs may be larger): a rate cannot be divided among different \
+             jobs"
         );
     };
     if job.rate.limits() {
-        bail!("job {} has a rate of its own; a rate curve finds the highest first", job.name);
+        bail!("job {} sets a rate; a rate curve first finds the highest", job.name);
     }
     if job.course.runtime.is_none() || !job.course.time_based {
         bail!(
-            "job {} needs runtime=… and time_based for a rate curve: at a tenth of the rate an amount takes ten times as long",
+            "job {} needs runtime=… and time_based for a rate curve: at a tenth of the rate a fixed size \
+             takes ten times as long",
             job.name
         );
     }
@@ -471,8 +473,8 @@ fn curve(text: &mut String, lines: &[Line]) {
     if lines.iter().any(|line| line.behind) {
         out::wrapped(
             text,
-            "behind: the rate was not kept; I/Os that had not begun when the window closed count as longer than all others, and \
-             a time that lies among them is known from below only (≥)",
+            "behind: the rate was not sustained; I/Os not started when the window closed count as longer \
+             than all others, and a time among them is only a lower bound (≥)",
             0,
             0,
             100,
@@ -480,8 +482,8 @@ fn curve(text: &mut String, lines: &[Line]) {
     }
     out::wrapped(
         text,
-        "times of the rates: response times, from when an I/O was to start to its completion; of the maximum: completion times in \
-         a closed loop, which has no intended starts",
+        "times at the rates are response times, from the scheduled start of an I/O to its completion; those \
+         of the maximum are completion times in a closed loop, which has no scheduled starts",
         0,
         0,
         100,

@@ -121,7 +121,7 @@ fn figures(sides: &[Side<'_>]) -> Vec<Row> {
         };
         row("IOPS", &|line| Some(significant(line.iops)));
         row("MB/s", &|line| Some(significant(line.bandwidth / 1e6)));
-        row("KiB an I/O", &|line| Some(significant(line.bytes as f64 / line.ios.max(1) as f64 / 1024.0)));
+        row("KiB per I/O", &|line| Some(significant(line.bytes as f64 / line.ios.max(1) as f64 / 1024.0)));
         row("seconds", &|line| Some(significant(line.runtime as f64 / 1e3)));
         row("total mean µs", &|line| (line.total.count > 0).then(|| micros(line.total.mean)));
         row("completion mean µs", &|line| (line.completion.count > 0).then(|| micros(line.completion.mean)));
@@ -141,7 +141,7 @@ fn figures(sides: &[Side<'_>]) -> Vec<Row> {
             rows.push((what.to_owned(), values));
         }
     };
-    row("depth reached", &|job| reached(job).map(significant));
+    row("actual depth", &|job| reached(job).map(significant));
     row("CPU % user", &|job| Some(significant(job.cpu.0)));
     row("CPU % system", &|job| Some(significant(job.cpu.1)));
     row("errors", &|job| (job.error != 0 || job.errors > 0).then(|| significant(job.errors.max(1) as f64)));
@@ -189,5 +189,5 @@ fn ratios(text: &mut String, one: &Side<'_>, other: &Side<'_>) {
             significant(times(b).mean / times(a).mean)
         ));
     }
-    text.push_str("    One run of each: whether this is more than their spread only repeats can tell.\n");
+    text.push_str("    One run of each: only repeats can show whether this exceeds their variation.\n");
 }

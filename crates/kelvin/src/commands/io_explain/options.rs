@@ -40,7 +40,7 @@ impl<'a> ExplainedOptions<'a> {
         let kelvin = job.kelvin.as_ref();
         let direct =
             is_on(job.option(&["direct"])) || job.option(&["buffered"]).is_some_and(|v| v.trim() == "0");
-        let rate = [("rate_iops", "I/Os a second"), ("rate", "bytes a second")]
+        let rate = [("rate_iops", "I/Os per second"), ("rate", "bytes per second")]
             .into_iter()
             .find_map(|(option, unit)| job.option(&[option]).map(|value| (unit, value)))
             .filter(|(_, value)| value.trim() != "0");
@@ -74,7 +74,7 @@ impl<'a> ExplainedOptions<'a> {
         !matches!(self.engine, "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" | "null")
     }
 
-    /// "random reads of 4k by libaio, depth 8, past the page cache".
+    /// "random reads of 4k by libaio, depth 8, bypassing the page cache".
     pub(super) fn describe(&self) -> String {
         let plain = self.pattern.split(':').next().unwrap_or(self.pattern);
         let order = if plain.starts_with("rand") { "random" } else { "sequential" };
@@ -88,7 +88,7 @@ impl<'a> ExplainedOptions<'a> {
         };
         let depth = self.depth.map_or_else(String::new, |depth| format!(", depth {depth}"));
         let workers = if self.workers == 1 { String::new() } else { format!(", {} workers", self.workers) };
-        let cache = if self.direct { "past the page cache" } else { "through the page cache" };
+        let cache = if self.direct { "bypassing the page cache" } else { "through the page cache" };
         format!("{order} {what} of {} by {}{workers}{depth}, {cache}", self.block, self.engine)
     }
 }

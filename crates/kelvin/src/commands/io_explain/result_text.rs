@@ -19,15 +19,16 @@ pub(super) fn write_result(text: &mut String, name: &str, parsed: &ParsedStream,
     let _ = writeln!(text, "{name}");
     for stray in &parsed.stray {
         let lines = if stray.lines == 1 {
-            format!("line {} is no JSON and was left out", stray.line)
+            format!("line {} is not JSON and was skipped", stray.line)
         } else {
-            format!("lines {} to {} are no JSON and were left out", stray.line, stray.line + stray.lines - 1)
+            format!("lines {} to {} are not JSON and were skipped", stray.line, stray.line + stray.lines - 1)
         };
         point(text, width, "stray", &format!("{lines}: {:?}", short(&stray.text)));
     }
     if parsed.results.len() > 1 {
         let words = format!(
-            "{} results in one stream, as --status-interval writes them, each from the beginning on: the last one is told",
+            "{} cumulative results in one stream, as --status-interval writes them: the last one is \
+             explained",
             parsed.results.len()
         );
         point(text, width, "dumps", &words);
@@ -66,13 +67,12 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
     let host = job.host.as_deref().map_or_else(String::new, |host| format!(" on {host}"));
     let _ = writeln!(text, "\n  {}{host}: {}", job.name, asked.describe());
     if job.error != 0 && job.errors == 0 {
-        let words =
-            format!("ended with error {} before its time: the figures are of what came before it", job.error);
+        let words = format!("ended early with error {}: the figures cover the time before it", job.error);
         point(text, width, "error", &words);
     }
     if job.errors > 0 {
         let words = format!(
-            "{} failed, the first with error {}, and the job went on; they are in no figure of time",
+            "{} failed, the first with error {}, and the job continued; their times are not counted",
             ios(job.errors),
             job.error
         );
@@ -84,7 +84,7 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
     }
     for (word, line) in &job.lines {
         if line.bytes == 0 {
-            point(text, width, word, &format!("{} begun, nothing moved", ios(line.ios)));
+            point(text, width, word, &format!("{} started, no data transferred", ios(line.ios)));
             continue;
         }
         point(text, width, word, &brought(line));
@@ -143,7 +143,7 @@ fn ios(count: u64) -> String {
 fn brought(line: &LineResult) -> String {
     let mean = line.bytes as f64 / line.ios.max(1) as f64;
     format!(
-        "{} IOPS, {} MB/s ({} MiB/s): {} of {} KiB in the mean, {} MB in {} s",
+        "{} IOPS, {} MB/s ({} MiB/s): {} of {} KiB on average, {} MB in {} s",
         significant(line.iops),
         significant(line.bandwidth / 1e6),
         significant(line.bandwidth / f64::from(1 << 20)),
@@ -162,7 +162,7 @@ pub(super) fn times(line: &LineResult) -> &TimesResult {
 fn latencies(line: &LineResult, asked: &ExplainedOptions<'_>) -> String {
     let completion = &line.completion;
     if completion.count == 0 && line.total.count == 0 {
-        return "latencies were not taken (gtod_reduce or disable_*)".into();
+        return "latencies were not measured (gtod_reduce or disable_*)".into();
     }
     let mut words = if completion.count > 0 {
         let shown: Vec<String> = [50.0, 99.0, 99.9]
@@ -192,20 +192,20 @@ fn latencies(line: &LineResult, asked: &ExplainedOptions<'_>) -> String {
         );
         if asked.waits_in_submission() {
             words.push_str(
-                ". Through the page cache libaio does an I/O while it is handed over: the submission is what it took, the \
-                 completion is waiting for the others of the batch",
+                ". Through the page cache libaio does an I/O during its submission: the submission time is \
+                 its duration, the completion time is the wait for the rest of the batch",
             );
         } else if share > 40.0 {
             words.push_str(
-                ". The call that hands I/O over waits for it: it is not asynchronous here, and completion times leave out \
-                 most of what an I/O took. Read the total times",
+                ". The submission call waits for the I/O: it is not asynchronous here, and completion times \
+                 omit most of the duration of an I/O. Use the total times",
             );
         }
     } else if !asked.is_asynchronous() {
-        words.push_str("; the engine does an I/O within its call, so that completion is all of it");
+        words.push_str("; the engine is synchronous, so completion is the whole time");
     }
     if completion.count > 0 && completion.percentiles.is_empty() {
-        words.push_str("; percentiles were not asked for");
+        words.push_str("; percentiles were not requested");
     }
     words
 }
@@ -214,25 +214,27 @@ fn kind_of_loop(job: &JobResult, asked: &ExplainedOptions<'_>) -> String {
     let iops: f64 = job.lines.iter().map(|(_, line)| line.iops).sum();
     let mut words = match (&asked.rate, asked.think) {
         (Some((unit, value)), _) => {
-            let reached = if *unit == "I/Os a second" {
+            let reached = if *unit == "I/Os per second" {
                 format!("{} IOPS", significant(iops))
             } else {
                 let rate: f64 = job.lines.iter().map(|(_, line)| line.bandwidth).sum();
-                format!("{} bytes a second", significant(rate))
+                format!("{} bytes per second", significant(rate))
             };
             let open = job.option(&["rate_process"]).is_some_and(|process| process.trim() == "poisson");
             format!(
-                "limited to {} {unit} for each worker and direction{}; {reached} were reached. The figures tell how that \
-                 rate is served, not what the device can do",
+                "limited to {} {unit} for each worker and direction{}; {reached} were reached. The results \
+                 show how that rate is served, not what the device can do",
                 by_direction(value),
                 if open { ", with exponential gaps" } else { "" }
             )
         }
         (None, Some(think)) => {
-            format!("closed, with a pause of {think} (thinktime): the pause limits the rate, not the device alone")
+            format!(
+                "closed, with a pause of {think} (thinktime): the pause limits the rate, not the device alone"
+            )
         }
-        (None, None) => "closed: a worker starts the next I/O when one ends, so that a slower device is asked less; latency and \
-             IOPS are two sides of one figure"
+        (None, None) => "closed: a worker starts the next I/O when one ends, so a slower device receives \
+             fewer; IOPS and latency determine each other"
             .into(),
     };
     let responses = job.kelvin.as_ref().is_some_and(|kelvin| !kelvin.responses.is_empty());
@@ -241,13 +243,14 @@ fn kind_of_loop(job: &JobResult, asked: &ExplainedOptions<'_>) -> String {
             Some((_, response)) => {
                 let _ = write!(
                     words,
-                    ". From the intended start an I/O took {} in the mean{}",
+                    ". From the scheduled start an I/O took {} on average{}",
                     us(response.mean),
                     response.percentile(99.0).map_or_else(String::new, |late| format!(", p99 {}", us(late)))
                 );
             }
             None => words.push_str(
-                ". Times are from the submission, not from the intended start: what waited for its turn is not in them",
+                ". Times start at the submission, not at the scheduled start: waiting before the submission \
+                 is not included",
             ),
         }
     }
@@ -279,12 +282,12 @@ fn depth(job: &JobResult, asked: &ExplainedOptions<'_>) -> Option<String> {
     let per_worker = asked.depth?;
     let all = per_worker * asked.workers;
     let mut words =
-        format!("{} I/Os under way in the mean (IOPS × mean time) of {all} asked for", significant(reached));
+        format!("{} I/Os in flight on average (IOPS × mean time) of {all} requested", significant(reached));
     if per_worker > 1 && !asked.is_asynchronous() {
         let _ = write!(words, ": iodepth has no effect with {}, which does one I/O at a time", asked.engine);
     } else if !is_full(job, asked) && asked.rate.is_none() && asked.think.is_none() {
         words.push_str(
-            ": the worker did not keep the queue full, so that this is not the device at that depth",
+            ": the worker did not keep the queue full, so this does not show the device at that depth",
         );
     }
     Some(words)
@@ -297,13 +300,13 @@ fn cpu(job: &JobResult, asked: &ExplainedOptions<'_>) -> String {
     let mut words = format!("{} % user, {} % system of a CPU", significant(user), significant(system));
     if ios > 0 && job.runtime > 0 {
         let each = busy / 100.0 * job.runtime as f64 * 1e3 / ios as f64;
-        let _ = write!(words, ", {} µs an I/O", significant(each));
+        let _ = write!(words, ", {} µs per I/O", significant(each));
     }
     let _ =
-        write!(words, ", {} context switches an I/O", significant(job.switches as f64 / ios.max(1) as f64));
+        write!(words, ", {} context switches per I/O", significant(job.switches as f64 / ios.max(1) as f64));
     let workers = asked.workers.max(1);
     if busy >= BUSY {
-        words.push_str(". The generator was the limit: the device may do more");
+        words.push_str(". The generator was the limit: the device may be faster");
     } else if busy < 60.0
         && asked.direct
         && job.runtime >= 500
@@ -321,7 +324,7 @@ fn cpu(job: &JobResult, asked: &ExplainedOptions<'_>) -> String {
         }
     }
     if workers > 1 {
-        words.push_str(" (percentages are means over the workers)");
+        words.push_str(" (percentages are averages over the workers)");
     }
     words
 }
@@ -344,15 +347,16 @@ fn suspicions(result: &IoResult, job: &JobResult, asked: &ExplainedOptions<'_>) 
             let why = match (word.as_str(), asked.direct) {
                 ("trim", _) => continue,
                 (_, false) => {
-                    "they ended in the page cache. Take direct=1, or a size of several times the memory"
+                    "they were served by the page cache. Use direct=1, or a size of several times the memory"
                 }
                 ("read", true) => {
-                    "no medium answers so fast: holes, blocks never written, or a cache of the host or the controller"
+                    "no medium is this fast: holes, blocks never written, or a cache in the host or the \
+                     controller"
                 }
-                (_, true) => "no medium is so fast: a cache of the host or the controller took them",
+                (_, true) => "no medium is this fast: a cache in the host or the controller absorbed them",
             };
             found.push(if asked.waits_in_submission() {
-                format!("a {word} took {} in the mean: {why}", us(median))
+                format!("a {word} took {} on average: {why}", us(median))
             } else {
                 format!("half of the {word} I/Os took {} or less: {why}", us(median))
             });
@@ -373,7 +377,7 @@ fn suspicions(result: &IoResult, job: &JobResult, asked: &ExplainedOptions<'_>) 
         for (word, asked, did) in pairs {
             if asked > 1000 && (did as f64) < asked as f64 * 0.5 {
                 found.push(format!(
-                    "the disks did {} {word}s for the job's {}: the rest never reached them",
+                    "the disks did {} {word}s of the job's {}: the rest never reached them",
                     significant(did as f64),
                     significant(asked as f64)
                 ));
@@ -395,7 +399,7 @@ fn consistency(job: &JobResult) -> Vec<String> {
             && line.short == 0
         {
             found.push(format!(
-                "{word}: bytes by I/Os are {} KiB, not the {} KiB of bs",
+                "{word}: the mean I/O size is {} KiB, not the {} KiB of bs",
                 significant(mean / 1024.0),
                 significant(size as f64 / 1024.0)
             ));
@@ -403,7 +407,7 @@ fn consistency(job: &JobResult) -> Vec<String> {
         let derived = line.iops * mean;
         if line.bandwidth > 0.0 && (derived / line.bandwidth - 1.0).abs() > 0.02 {
             found.push(format!(
-                "{word}: IOPS × mean size is {} MB/s, the bandwidth given is {} MB/s",
+                "{word}: IOPS × mean size is {} MB/s, the reported bandwidth is {} MB/s",
                 significant(derived / 1e6),
                 significant(line.bandwidth / 1e6)
             ));
@@ -411,20 +415,20 @@ fn consistency(job: &JobResult) -> Vec<String> {
         let (mean, deviation, count) = line.iops_samples;
         if count > 1 && line.iops > 0.0 && (mean / line.iops - 1.0).abs() > 0.05 {
             found.push(format!(
-                "{word}: the mean of the samples ({} IOPS) is not the mean of the run ({}): samples cover the whole run only \
-                 roughly; take the run's",
+                "{word}: the mean of the samples ({} IOPS) is not the mean of the run ({}): samples cover \
+                 the run only roughly; use the mean of the run",
                 significant(mean),
                 significant(line.iops)
             ));
         }
         if count > 2 && mean > 0.0 && deviation / mean > 0.2 {
             found.push(format!(
-                "{word}: IOPS varied by {} % from sample to sample: the mean hides a course",
+                "{word}: IOPS varied by {} % from sample to sample: the mean hides variation over time",
                 significant((deviation / mean * 100.0).round())
             ));
         }
         if line.short > 0 || line.dropped > 0 {
-            found.push(format!("{word}: {} I/Os were short, {} given up", line.short, line.dropped));
+            found.push(format!("{word}: {} short I/Os, {} dropped", line.short, line.dropped));
         }
     }
     let runtimes: Vec<u64> =
@@ -433,7 +437,7 @@ fn consistency(job: &JobResult) -> Vec<String> {
         && (*most as f64) > *least as f64 * 1.1
     {
         found.push(format!(
-            "directions ran {} and {} s: each rate is over its own time, their sum is of no time",
+            "directions ran {} and {} s: each rate is over its own time, and their sum was never reached",
             significant(*least as f64 / 1e3),
             significant(*most as f64 / 1e3)
         ));
@@ -448,7 +452,7 @@ fn missing(job: &JobResult, asked: &ExplainedOptions<'_>) -> Vec<String> {
         missing.push("the end of the run".into());
     }
     if longest < 10_000 && job.error == 0 {
-        missing.push(format!("time: {} s say little of a device", significant(longest as f64 / 1e3)));
+        missing.push(format!("time: {} s is too short to judge a device", significant(longest as f64 / 1e3)));
     }
     for (word, line) in &job.lines {
         let few = line
@@ -457,14 +461,14 @@ fn missing(job: &JobResult, asked: &ExplainedOptions<'_>) -> Vec<String> {
             .iter()
             .find(|(percent, _)| *percent >= 99.0 && line.completion.percentile(*percent).is_none());
         if let Some((percent, _)) = few {
-            missing.push(format!("more {word} I/Os: fewer than ten lie beyond p{percent}"));
+            missing.push(format!("more {word} I/Os: fewer than ten exceed p{percent}"));
         }
     }
     if job.option(&["ramp_time"]).is_none() && job.steady.is_none() {
         missing.push("a ramp_time, or a steady state".into());
     }
     if job.steady == Some(false) {
-        missing.push("the steady state that was waited for".into());
+        missing.push("the requested steady state".into());
     }
     let writes = job.lines.iter().any(|(word, _)| word == "write" || word == "mixed");
     let synced = job.syncs.count > 0
@@ -472,13 +476,13 @@ fn missing(job: &JobResult, asked: &ExplainedOptions<'_>) -> Vec<String> {
             .iter()
             .any(|option| job.option(&[*option]).is_some_and(|value| value.trim() != "0"));
     if writes && !asked.direct && !synced {
-        missing.push("a sync: buffered writes end in memory (end_fsync=1)".into());
+        missing.push("a sync: buffered writes stay in memory (end_fsync=1)".into());
     }
     let reads = job.lines.iter().any(|(word, _)| word == "read" || word == "mixed");
     if reads && asked.engine != "null" && job.kelvin.is_none() {
-        missing.push("whether the blocks read were ever written: fio does not look".into());
+        missing.push("whether the blocks read were ever written: fio does not check".into());
     }
-    missing.push("repeats: one run has no spread".into());
+    missing.push("repeats: one run shows no variation".into());
     missing
 }
 
@@ -501,7 +505,7 @@ fn together(text: &mut String, result: &IoResult, width: usize) {
             && (*most as f64) > *least as f64 * 1.1
         {
             let words = format!(
-                "the jobs of group {group} ran {} to {} s: while the longer ones went on alone, they had the device for \
+                "the jobs of group {group} ran {} to {} s: the longer ones then had the device to \
                  themselves, and the sum of the rates was never reached",
                 significant(*least as f64 / 1e3),
                 significant(*most as f64 / 1e3)

@@ -81,7 +81,7 @@ impl Summary {
             }
             Observation::Occurrence(one) => {
                 let at = |nanos: Nanos| format!("{:.1} s", nanos as f64 / 1e9);
-                let to = one.to.map_or("goes on".into(), |to| format!("to {}", at(to)));
+                let to = one.to.map_or("still running".into(), |to| format!("to {}", at(to)));
                 let text = format!("{} ({}) from {} {to}", one.kind, one.subject, at(one.from));
                 self.occurrences.insert(one.id, text);
             }
@@ -193,11 +193,11 @@ impl Summary {
         self.others(&mut text);
         self.sessions(&mut text);
         if !self.occurrences.is_empty() {
-            text.push_str("\nHappened\n");
+            text.push_str("\nEvents\n");
             self.occurrences.values().for_each(|one| text.push_str(&format!("  {one}\n")));
         }
         if !self.absent.is_empty() {
-            text.push_str("\nNot seen\n");
+            text.push_str("\nNot observed\n");
             for absent in &self.absent {
                 wrapped(&mut text, &format!("{}: {}", absent.what, absent.why), 2, 4, 80);
             }
@@ -300,9 +300,7 @@ impl Summary {
                 figure(of("rx_drops").zip(of("tx_drops")).map(|(received, sent)| received + sent))
             );
         }
-        for (label, name) in
-            [("TCP segments sent", "segments_out"), ("TCP segments sent again", "retransmits")]
-        {
+        for (label, name) in [("TCP segments sent", "segments_out"), ("TCP segments resent", "retransmits")] {
             if let Some(mean) = self.mean(&format!("host.tcp.{name}")) {
                 let _ = writeln!(text, "{label:<28} {:>8} 1/s", figure(Some(mean)));
             }
@@ -327,7 +325,7 @@ impl Summary {
         if self.looks == 0 {
             return;
         }
-        let _ = writeln!(text, "\nSessions, on average, over {} looks", self.looks);
+        let _ = writeln!(text, "\nSessions, on average, over {} samples", self.looks);
         let mut states: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for (group, sessions) in &self.seen {
             if let Some(group) = self.groups.get(*group as usize) {

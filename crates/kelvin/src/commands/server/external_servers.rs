@@ -45,7 +45,7 @@ pub(super) fn apply(
     let mut reached = Reached::new(target)?;
     let server = reached.config.to_string();
     if asked.profile.is_none() {
-        bail!("which profile? name one: --profile FILE");
+        bail!("no profile given: add --profile FILE");
     }
     let profile = reached.profile(asked, global)?;
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
@@ -60,11 +60,11 @@ pub(super) fn apply(
         return Ok(());
     }
     if !allowed {
-        bail!("nothing was changed: a server that is not kelvin's own is changed only with --allow-settings");
+        bail!("nothing was changed: an external server is changed only with --allow-settings");
     }
     let path = journal_of(&reached.config)?;
     let mut journal = Journal::begin(&path).with_context(|| {
-        format!("a profile was applied before; put it back first: kelvin server restore --target '{server}'")
+        format!("a profile was already applied; revert it first: kelvin server restore --target '{server}'")
     })?;
     let names: Vec<&str> = changes.iter().map(|(name, _)| *name).collect();
     let before = settings::before(&mut *reached.session, &names)?;
@@ -79,7 +79,7 @@ pub(super) fn apply(
             // It puts back what it did itself, but for what fails after the last one. Nothing is forgotten that may be left.
             if let Err(second) = settings::put_back(&mut *reached.session, &before) {
                 tell(&format!(
-                    "nor could everything be put back ({second}): kelvin server restore --target '{server}'"
+                    "not everything could be reverted ({second}): kelvin server restore --target '{server}'"
                 ));
                 return Err(error.into());
             }
@@ -88,12 +88,9 @@ pub(super) fn apply(
             return Err(error.into());
         }
     };
-    out::line(&format!("changed; put it back with: kelvin server restore --target '{server}'"))?;
+    out::line(&format!("changed; revert with: kelvin server restore --target '{server}'"))?;
     if !waiting.is_empty() {
-        out::line(&format!(
-            "a restart of the server brings the rest, which is yours to do: {}",
-            waiting.join(", ")
-        ))?;
+        out::line(&format!("restart the server yourself to apply the rest: {}", waiting.join(", ")))?;
     }
     Ok(())
 }
@@ -119,14 +116,14 @@ pub(super) fn restore(
         nothing = false;
         let undone = recover(journal, &access, tell)?;
         for change in undone.changes {
-            out::line(&format!("put back: {change}"))?;
+            out::line(&format!("reverted: {change}"))?;
         }
         for left in undone.left {
             out::line(&left)?;
         }
     }
     if nothing {
-        out::line("nothing is to be put back")?;
+        out::line("nothing to revert")?;
     }
     Ok(())
 }
@@ -143,12 +140,10 @@ impl Reached {
         let config = match target.target()? {
             Target::Postgres(config) => *config,
             Target::ManagedPostgres { .. } => {
-                bail!(
-                    "{target} is kelvin's own server; leave --target out, or use `kelvin server up --profile`"
-                )
+                bail!("{target} is kelvin's own server; omit --target, or use `kelvin server up --profile`")
             }
             Target::Mysql(_) | Target::ManagedMysql { .. } => {
-                bail!("the settings of MySQL and MariaDB are not changed yet")
+                bail!("changing the settings of MySQL and MariaDB is not supported yet")
             }
             Target::Sqlite { .. } => {
                 bail!("{target} has no server with settings; give postgres://user@host/database")
@@ -165,8 +160,8 @@ impl Reached {
         let data = self.engine.data_directory(&mut *self.session);
         if data.is_none() && profile::is_built_in(name) {
             bail!(
-                "the sizes of the profile {name} are computed from the host, and {} is on another: give a file, \
-                 --profile FILE",
+                "the sizes of the profile {name} are computed from this host, and {} is on another host: \
+                 give a file with --profile FILE",
                 self.config
             );
         }

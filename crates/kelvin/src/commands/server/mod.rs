@@ -53,7 +53,7 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
             let all = manager.status()?;
             let others = kelvin_database::mysql::managed::status(&manager);
             if all.is_empty() && others.is_empty() {
-                out::line("no server was made yet; `kelvin server up` makes one")?;
+                out::line("no server exists yet; `kelvin server up` creates one")?;
             }
             for status in all {
                 out::write(&shown::status(&status))?;
@@ -90,7 +90,7 @@ fn up(
     let Some(name) = &asked.profile else {
         let instance = manager.up(version, tell)?;
         if instance.was_running() {
-            tell("it was running already");
+            tell("it was already running");
         }
         return out::line(&instance.config().to_string());
     };
@@ -102,10 +102,11 @@ fn up(
     // Lines of the user's own below the section, and what ALTER SYSTEM has set, count more.
     let mut session = PostgresEngine::new(instance.config()).connect()?;
     for one in differences(&mut *session, &profile.lines)? {
-        let has =
-            one.server.map_or("does not know it".into(), |value| format!("has {value} ({})", one.source));
+        let has = one
+            .server
+            .map_or("does not have this setting".into(), |value| format!("has {value} ({})", one.source));
         let undo = if one.source == "ALTER SYSTEM" {
-            format!("; ALTER SYSTEM RESET {} lets the profile count", one.name)
+            format!("; ALTER SYSTEM RESET {} lets the profile apply", one.name)
         } else {
             String::new()
         };

@@ -28,7 +28,7 @@ pub(super) fn up(
     tell: &mut dyn FnMut(&str),
 ) -> Result<()> {
     if version.is_some() {
-        bail!("--version chooses among installed PostgreSQL servers; {product} has its newest");
+        bail!("--version chooses among installed PostgreSQL servers; for {product} the newest is used");
     }
     let wanted = match &asked.profile {
         None => None,
@@ -46,7 +46,7 @@ pub(super) fn up(
     }
     let instance = mysql::up(manager, product, wanted.as_ref(), tell)?;
     if instance.was_running {
-        tell("it was running already");
+        tell("it was already running");
     }
     out::line(&instance.config.to_string())
 }

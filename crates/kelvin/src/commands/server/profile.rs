@@ -48,12 +48,12 @@ fn read(path: &Path) -> Result<Profile> {
     let shown = path.display().to_string();
     let length = match std::fs::metadata(path) {
         Ok(found) => found.len(),
-        Err(error) => bail!(
-            "--profile {shown}: it is neither default, durable nor steady, and cannot be read as a file: {error}"
-        ),
+        Err(error) => {
+            bail!("--profile {shown}: neither default, durable nor steady, nor a readable file: {error}")
+        }
     };
     if length > LONGEST {
-        bail!("--profile {shown}: {length} bytes are too many for a file of settings");
+        bail!("--profile {shown}: {length} bytes is too large for a settings file");
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("--profile {shown}: cannot read it"))?;
     // It stands in the server's configuration, in a line of its own.
@@ -80,7 +80,7 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<(ProfileLoad, Option
         return Ok((ProfileLoad { seconds: seconds(&spec), ..ProfileLoad::default() }, None));
     }
     let store = Store::open_read_only(&paths::store(global.store.as_deref())?)
-        .with_context(|| format!("--for {name}: it is no file, and there are no stored runs"))?;
+        .with_context(|| format!("--for {name}: not a file, and there are no stored runs"))?;
     let run = store.load(store.find(name)?)?;
     let spec = Spec::parse(&run.info.spec_toml, &format!("the specification of run {}", run.id))?;
     let evidence = Evidence::from_run(&run)?;
@@ -89,8 +89,8 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<(ProfileLoad, Option
     let rate = rates.reduce(f64::max).filter(|rate| *rate > 0.0);
     if rate.is_none() {
         bail!(
-            "--for {name}: run {} has no measure of the log that the server wrote (postgres.wal.bytes); name a run on \
-             PostgreSQL that was observed, or a specification",
+            "--for {name}: run {} did not measure the WAL volume (postgres.wal.bytes); name an observed run \
+             on PostgreSQL, or a specification",
             run.id
         );
     }
@@ -100,8 +100,8 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<(ProfileLoad, Option
         setting("fsync").and_then(serde_json::Value::as_str).is_some_and(|value| value.starts_with("on"));
     let caution = waited.then(|| {
         format!(
-            "run {} waited for the disk (fsync was on): with steady it may write more log than the {:.1} MB/s it was sized \
-             for; make one run, then size it again with --for last",
+            "run {} waited for the disk (fsync was on): with steady it may write more WAL than the {:.1} \
+             MB/s it was sized for; make one run, then size again with --for last",
             run.id,
             rate.unwrap_or(0.0) / 1e6
         )

@@ -11,7 +11,7 @@ const WIDTH: usize = 100;
 pub(super) fn status(status: &Status) -> String {
     let state = match (status.pid, status.answers) {
         (Some(pid), true) => format!("running, process {pid}"),
-        (Some(pid), false) => format!("process {pid} does not answer"),
+        (Some(pid), false) => format!("process {pid} does not respond"),
         (None, _) => "stopped".into(),
     };
     let uptime = status.uptime.map_or(String::new(), |time| format!(", up {} s", time.as_secs()));
@@ -37,7 +37,7 @@ pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> 
     let has = |one: &Difference| match &one.server {
         Some(value) if one.source == "ALTER SYSTEM" => format!("{value} (ALTER SYSTEM)"),
         Some(value) => value.clone(),
-        None => "unknown to it".into(),
+        None => "unknown".into(),
     };
     let wide = |heading: &str, values: &dyn Fn(&Difference) -> String| {
         let widest = found.iter().map(|one| values(one).chars().count()).max().unwrap_or(0);
@@ -57,9 +57,9 @@ pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> 
     let mut rows = Vec::new();
     for one in found {
         let at = match (&one.server, one.restart) {
-            (None, _) => "never: the server does not know it",
-            (_, true) => "at a restart",
-            (_, false) => "at once",
+            (None, _) => "never: the server lacks it",
+            (_, true) => "after a restart",
+            (_, false) => "immediately",
         };
         rows.push((one, at));
     }
@@ -71,7 +71,7 @@ pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> 
         out::wrapped(&mut reasons, &format!("{}: {}", one.name, one.reason), 2, 4, WIDTH);
     }
     if !reasons.is_empty() {
-        text.push_str(&format!("why the profile has them:\n{reasons}"));
+        text.push_str(&format!("reasons for the profile's values:\n{reasons}"));
     }
     text
 }
@@ -101,11 +101,11 @@ mod tests {
         ];
         insta::assert_snapshot!(differences("PostgreSQL 15", "steady", &found), @r"
         PostgreSQL 15 differs from the profile steady in 3 settings:
-          setting         server         profile  changes
-          shared_buffers  128MB          9641MB   at a restart
-          fsync           on             off      at once
-          huge_page_size  unknown to it  2MB      never: the server does not know it
-        why the profile has them:
+          setting         server   profile  changes
+          shared_buffers  128MB    9641MB   after a restart
+          fsync           on       off      immediately
+          huge_page_size  unknown  2MB      never: the server lacks it
+        reasons for the profile's values:
           shared_buffers: the tables fit here, and once more in the page cache, so that no read of the load
             goes to the disk
         ");

@@ -56,7 +56,10 @@ impl AnalyzedStudy {
                 Err(error) => {
                     note_progress(
                         global,
-                        &format!("the runs' store is left out: {error}; --store FILE names another place"),
+                        &format!(
+                            "the store of the runs is not used: {error}; --store FILE names another \
+                                  store"
+                        ),
                     );
                     None
                 }
@@ -107,11 +110,11 @@ fn more(
             Ok(None) => {
                 note_progress(
                     global,
-                    &format!("run {run} of {} is not of this study", store.path().display()),
+                    &format!("run {run} of {} does not belong to this study", store.path().display()),
                 );
             }
             Err(error) => {
-                note_progress(global, &format!("run {run} adds nothing beside the ledger: {error}"));
+                note_progress(global, &format!("run {run} adds nothing to the ledger: {error}"));
             }
         }
     }

@@ -14,7 +14,7 @@ pub(super) fn fork(args: &ForkArgs) -> Result<Code> {
     let (folder, study) = kelvin_lab::study::fork(&from, &args.to, name_of(&args.to)?)?;
     registry::remember(&folder);
     out::line(&format!(
-        "made {} from {}: nothing is locked and nothing run; its hypothesis is still \"{}\"",
+        "created {} from {}: not locked, no runs; its hypothesis is still \"{}\"",
         folder.path().display(),
         from.path().display(),
         study.hypothesis.statement

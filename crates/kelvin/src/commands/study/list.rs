@@ -91,7 +91,7 @@ fn line(folder: Folder) -> Line {
 
 fn render(lines: &[Line]) -> String {
     if lines.is_empty() {
-        return "no studies are known; kelvin study new NAME makes one\n".into();
+        return "no known studies; kelvin study new NAME creates one\n".into();
     }
     let mut rows = vec![["study", "state", "runs", "void", "lock", "folder"].map(str::to_owned).to_vec()];
     for line in lines {

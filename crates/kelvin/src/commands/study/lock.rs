@@ -14,8 +14,8 @@ pub(super) fn lock(args: &FolderArgs) -> Result<Code> {
     let situation = StudyStatus::read(find(&args.study)?)?;
     if let Some(lock) = &situation.lock {
         bail!(
-            "it is locked since {}; what changes now shows as a deviation, and another hypothesis is another study: \
-             kelvin study fork {} NEW",
+            "already locked at {}; later changes are shown as deviations, and another hypothesis needs \
+             another study: kelvin study fork {} NEW",
             lock.at.strftime("%Y-%m-%d %H:%M UTC"),
             situation.folder.path().display()
         );

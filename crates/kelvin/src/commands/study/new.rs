@@ -18,9 +18,12 @@ pub(super) fn new(args: &NewArgs) -> Result<Code> {
     registry::remember(&folder);
     let shown = folder.path().display();
     out::write(&format!(
-        "made {shown}/study.toml and {shown}/notebook.md\n\n\
-        Edit study.toml, then:\n  kelvin study plan {shown}    every run, its time, and what it can find\n  \
-        kelvin study lock {shown}    fix the hypothesis\n  kelvin study run {shown}     make the runs\n"
+        "created {shown}/study.toml and {shown}/notebook.md\n\
+        \n\
+        Edit study.toml, then:\n\
+        \x20 kelvin study plan {shown}    show the runs, their time, and the detectable effect\n\
+        \x20 kelvin study lock {shown}    lock the hypothesis\n\
+        \x20 kelvin study run {shown}     make the runs\n"
     ))?;
     Ok(Code::Success)
 }
@@ -28,5 +31,5 @@ pub(super) fn new(args: &NewArgs) -> Result<Code> {
 /// The name of a new study: the last part of its folder's.
 pub(super) fn name_of(folder: &Path) -> Result<&str> {
     let last = folder.file_name().and_then(|name| name.to_str());
-    last.with_context(|| format!("{} has no last part that could be a study's name", folder.display()))
+    last.with_context(|| format!("{} does not end in a component that could name a study", folder.display()))
 }

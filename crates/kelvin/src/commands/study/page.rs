@@ -61,7 +61,7 @@ fn lock(text: &mut String, situation: &StudyStatus) {
         None => paragraph(
             text,
             "lock        ",
-            "none: EXPLORATORY. kelvin study lock fixes the hypothesis before the first run",
+            "none: EXPLORATORY. kelvin study lock locks the hypothesis before the first run",
         ),
         Some(lock) => {
             paragraph(text, "lock        ", &locked(lock));

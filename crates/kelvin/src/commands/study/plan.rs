@@ -42,8 +42,7 @@ pub(super) fn in_short(situation: &StudyStatus) -> String {
 }
 
 fn factors(text: &mut String, situation: &StudyStatus) {
-    let mut rows =
-        vec![["factor", "levels, the base first", "what is changed", ""].map(str::to_owned).to_vec()];
+    let mut rows = vec![["factor", "levels, base first", "applied by", ""].map(str::to_owned).to_vec()];
     for (index, factor) in situation.study.factors.iter().enumerate() {
         let letter = char::from(b'A' + index as u8);
         rows.push(vec![
@@ -60,9 +59,9 @@ fn factors(text: &mut String, situation: &StudyStatus) {
 fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
     let (study, plan, state) = (&situation.study, &situation.plan, &situation.state);
     text.push('\n');
-    let control = if study.design.control { " and the base once more as a control" } else { "" };
+    let control = if study.design.control { " and the base again as a control" } else { "" };
     let words = format!(
-        "{}, {}; {} with every cell{control}: {}, in an order that the seed {} shuffles within each block",
+        "{}, {}; {} with every cell{control}: {}, shuffled within each block with seed {}",
         study.design.kind.as_str(),
         counted(plan.cells.len(), "cell"),
         counted(study.design.blocks as usize, "block"),
@@ -74,8 +73,8 @@ fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
     let restarting: Vec<bool> = study.factors.iter().map(restarts).collect();
     if restarting.contains(&true) {
         let words = format!(
-            "{} of {} begin with one; runs are not put together to save any, since an order that is not random could \
-             take the machine's drift for an effect",
+            "{} of {} start with one; runs are not grouped to save restarts, because in a non-random order \
+             drift of the machine could look like an effect",
             counted(plan.restarts(&restarting), "run"),
             plan.runs.len()
         );
@@ -87,12 +86,12 @@ fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
     let estimate = situation.estimate();
     let (total, left) = (estimate.seconds(plan.runs.len()), estimate.seconds(state.missing()));
     let how = if estimate.measured {
-        "as those made took".to_owned()
+        "as measured".to_owned()
     } else {
         format!("assumed: ramp-up, window and {}", duration(Estimate::allowance(study)))
     };
     let words = format!(
-        "about {} in all, {} left ({} a run, {how}); {:.1} machine hours",
+        "about {} in total, {} left ({} per run, {how}); {:.1} machine hours",
         duration(total),
         duration(left),
         duration(estimate.run_seconds),
@@ -106,9 +105,9 @@ fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
 fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let (study, plan) = (&situation.study, &situation.plan);
     let (cv, from) = match (asked, pooled_variation(study, plan, &situation.state)) {
-        (Some(cv), _) => (cv, "as you say".to_owned()),
+        (Some(cv), _) => (cv, "as given".to_owned()),
         (None, Some((cv, degrees))) if degrees >= 3 => {
-            (cv, format!("as the runs show, {degrees} degrees of freedom"))
+            (cv, format!("as measured, {degrees} degrees of freedom"))
         }
         (None, _) => (study.design.assumed_cv.ratio(), "assumed".to_owned()),
     };
@@ -120,11 +119,16 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let (what, supported, aim, named, told) = match same {
         Some(claim) => {
             let margin = claim.by.unwrap_or(matters);
-            ("a difference", "ruled out, where there is none,", margin, "the margin", "ruled out")
+            ("a difference", "ruled out, if there is none,", margin, "the margin", "ruled out")
         }
-        None => {
-            ("an effect", "called supported", matters, "the smallest effect that matters", "told from none")
-        }
+        None => (
+            "an effect",
+            "called supported",
+            matters,
+            "the smallest effect that matters",
+            "distinguished \
+                                                                                            from zero",
+        ),
     };
     let resolves = match power.resolves {
         Some(effect) => format!(
@@ -133,21 +137,21 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
             study.goal.metric,
             Power::probability() * 100.0
         ),
-        None => "no effect can be tested with so few runs".into(),
+        None => "too few runs to test any effect".into(),
     };
     let planned = study.design.blocks;
     let needed = match power.blocks_needed {
         Some(blocks) if blocks <= planned => {
-            format!("{aim} is {told} in {}, and {planned} are planned", counted(blocks as usize, "block"))
+            format!("{aim} is {told} in {}; {planned} are planned", counted(blocks as usize, "block"))
         }
         Some(blocks) => format!(
-            "TOO FEW: {aim}, {named}, is {told} in {}, and {planned} are planned",
+            "TOO FEW: {aim}, {named}, is {told} in {}; {planned} are planned",
             counted(blocks as usize, "block")
         ),
-        None => format!("{aim} is {told} by no number of runs"),
+        None => format!("{aim} cannot be {told} with any number of runs"),
     };
     format!(
-        "{} behind each level of {}; with {} variation from run to run ({from}) {resolves}; {needed}",
+        "{} at each level of {}; with {} variation from run to run ({from}) {resolves}; {needed}",
         counted(power.runs_a_level as usize, "run"),
         study.hypothesis.factor,
         percent(power.cv),
@@ -160,7 +164,7 @@ fn aliases(text: &mut String, situation: &StudyStatus) {
     }
     let resolution = situation.plan.resolution.unwrap_or(0);
     text.push_str(&format!(
-        "\naliases: effects in one line cannot be told from each other (resolution {})\n",
+        "\naliases: effects on one line cannot be distinguished (resolution {})\n",
         ["–", "I", "II", "III", "IV", "V", "VI", "VII", "VIII"]
             .get(resolution)
             .copied()
@@ -201,9 +205,7 @@ fn runs(text: &mut String, situation: &StudyStatus) {
         rows.push(row);
         before = Some(run);
     }
-    text.push_str(
-        "\nruns (* is changed before the run; left: the time from its beginning to the study's end)\n",
-    );
+    text.push_str("\nruns (*: changed before the run; left: time from its start to the end of the study)\n");
     let levels = 2..2 + study.axes.len() + 1;
     table(text, &rows, |column| levels.contains(&column));
 }

@@ -12,10 +12,10 @@ pub(super) fn recover(args: &RecoverArgs) -> Result<Code> {
     let folder = find(&args.study)?;
     let put_back = super::run::restore_factors(&folder)?;
     if put_back.is_empty() {
-        out::line("nothing is left to put back")?;
+        out::line("nothing to restore")?;
     }
     for one in put_back {
-        out::line(&format!("put back: {one}"))?;
+        out::line(&format!("restored: {one}"))?;
     }
     Ok(Code::Success)
 }

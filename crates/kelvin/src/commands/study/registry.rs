@@ -32,7 +32,7 @@ pub(super) fn named(name: &str) -> Result<Option<Folder>> {
 /// Remembers a folder. That it cannot is told and is no reason to stop.
 pub(super) fn remember(folder: &Folder) {
     if let Err(error) = add(folder) {
-        crate::out::note(&format!("kelvin: `kelvin study list` will not know this study: {error:#}"));
+        crate::out::note(&format!("kelvin: `kelvin study list` will not list this study: {error:#}"));
     }
 }
 
@@ -47,7 +47,7 @@ fn add(folder: &Folder) -> Result<()> {
     paths.drain(..paths.len().saturating_sub(MOST));
     let file = file()?;
     let directory = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut new = tempfile::NamedTempFile::new_in(directory).context("cannot write the list of studies")?;
     new.write_all(serde_json::to_string_pretty(&paths)?.as_bytes())?;
     new.persist(&file).with_context(|| format!("cannot write {}", file.display()))?;
@@ -57,9 +57,8 @@ fn add(folder: &Folder) -> Result<()> {
 fn read() -> Result<Vec<PathBuf>> {
     let file = file()?;
     match std::fs::read(&file) {
-        Ok(text) => {
-            serde_json::from_slice(&text).with_context(|| format!("{} is no list of studies", file.display()))
-        }
+        Ok(text) => serde_json::from_slice(&text)
+            .with_context(|| format!("{} is not a list of studies", file.display())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
     }

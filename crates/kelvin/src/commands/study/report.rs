@@ -48,18 +48,21 @@ pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
 /// A page for each run that the store has.
 fn pages(found: &AnalyzedStudy, folder: &Path, global: &Global) -> Result<()> {
     let (store, group) =
-        found.store.as_ref().context("the runs' pages need their store; say where with --store FILE")?;
+        found.store.as_ref().context("the pages of the runs need their store; give it with --store FILE")?;
     let directory = folder.join(PAGES);
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     for run in kelvin_lab::study::measured(&found.entries) {
         if store.membership(run)?.is_none_or(|member| member.group.0 != *group) {
-            note_progress(global, &format!("run {run} of {} is not of this study", store.path().display()));
+            note_progress(
+                global,
+                &format!("run {run} of {} does not belong to this study", store.path().display()),
+            );
             continue;
         }
         let html = kelvin_report::html::render(&RunReport::load(store, run)?)?;
         let file: PathBuf = directory.join(format!("run-{run}.html"));
         out::file(&file, &html, true)?;
     }
-    note_progress(global, &format!("wrote the runs' pages to {}", directory.display()));
+    note_progress(global, &format!("wrote the pages of the runs to {}", directory.display()));
     Ok(())
 }

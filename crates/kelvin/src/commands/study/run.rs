@@ -40,7 +40,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     for one in restore_factors(&situation.folder)? {
-        live.message(&format!("put back, as an earlier session was killed: {one}"));
+        live.message(&format!("restored, because an earlier session was killed: {one}"));
     }
     let store_path = paths::store(global.store.as_deref())?;
     let store_path = std::path::absolute(&store_path).unwrap_or(store_path);
@@ -98,15 +98,15 @@ fn consent(args: &StudyRunArgs, situation: &StudyStatus) -> Result<()> {
         .collect();
     if !commands.is_empty() {
         bail!(
-            "{} runs commands of {} on this machine: read them, and say --allow-commands if they may",
+            "{} runs commands from {} on this machine: read them, and add --allow-commands to permit them",
             commands.join(", "),
             situation.folder.study_path().display()
         );
     }
     if study.run.pgbench.allow_shell || study.run.script.allow_shell {
         bail!(
-            "the study allows its scripts to run shell commands on this machine (allow-shell = true): read its \
-             scripts, and say --allow-commands if they may"
+            "the study allows its scripts to run shell commands on this machine (allow-shell = true): read \
+             its scripts, and add --allow-commands to permit it"
         );
     }
     Ok(())
@@ -115,7 +115,7 @@ fn consent(args: &StudyRunArgs, situation: &StudyStatus) -> Result<()> {
 /// Puts back what an earlier session left changed; says what.
 pub(super) fn restore_factors(folder: &Folder) -> Result<Vec<String>> {
     study_factors::recover(&folder.undo_path())
-        .with_context(|| format!("what {} names cannot be put back", folder.undo_path().display()))
+        .with_context(|| format!("the changes listed in {} cannot be restored", folder.undo_path().display()))
 }
 
 /// The group of the study's runs: that of the sessions before, or a new one.
@@ -127,7 +127,7 @@ fn group(store: &Store, path: &Path, situation: &StudyStatus) -> Result<GroupId>
         });
         if known.is_none() || session.store != path {
             bail!(
-                "the runs of this study are group {id} of {}, not of {}; give the same file with --store",
+                "the runs of this study are group {id} in {}, not in {}; give that file with --store",
                 session.store.display(),
                 path.display()
             );
@@ -159,7 +159,7 @@ fn forsake(store: &Store, group: GroupId, situation: &StudyStatus) -> Result<()>
     for member in store.members(group)? {
         if member.void.is_none() && !known.contains(&member.run) {
             store
-                .set_void(member.run, "kelvin was ended before it entered the run into the study's ledger")?;
+                .set_void(member.run, "kelvin was killed before it recorded the run in the study's ledger")?;
         }
     }
     Ok(())
@@ -182,7 +182,7 @@ fn greeting(situation: &StudyStatus) -> String {
     let estimate = situation.estimate();
     let mark = if situation.lock.is_some() { "" } else { " · EXPLORATORY: the hypothesis is not locked" };
     let goes_on = if state.begun_runs() > 0 {
-        format!(", {} of them are done", state.counted_runs())
+        format!(", {} of them done", state.counted_runs())
     } else {
         String::new()
     };
@@ -207,13 +207,13 @@ fn tell(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<
         }
         Ok(StudyEnd::Missing(missing)) => {
             eprintln!(
-                "kelvin: {missing} planned runs have no result that counts, and the replacements are used up; more with \
-                 {again} --replacements N"
+                "kelvin: {missing} planned runs have no counted result, and the replacements are used up; \
+                 for more: {again} --replacements N"
             );
             Ok(Code::NotValid)
         }
         Ok(StudyEnd::Interrupted) => {
-            out::note(&format!("kelvin: stopped; everything is put back, and {again} goes on from here"));
+            out::note(&format!("kelvin: stopped; all settings are restored, and {again} resumes the study"));
             Ok(Code::Interrupted)
         }
         Err(error) if situation.state.counted_runs() > 0 => {

@@ -57,7 +57,7 @@ pub(super) fn happened(situation: &StudyStatus) -> String {
     }
     if situation.folder.undo_path().exists() {
         let words = format!(
-            "what was changed for a run may not be put back: kelvin study recover {}",
+            "changes made for a run may not have been restored: kelvin study recover {}",
             situation.folder.path().display()
         );
         paragraph(&mut text, "CHANGED     ", &words);
@@ -81,7 +81,7 @@ pub(super) fn happened(situation: &StudyStatus) -> String {
     }
     for (attempt, results) in &state.strays {
         let words = format!(
-            "run {} (block {}, {}) is of no treatment that is planned now",
+            "run {} (block {}, {}) does not match any planned treatment",
             results.run,
             attempt.block + 1,
             attempt.treatment

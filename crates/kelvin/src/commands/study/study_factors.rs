@@ -21,7 +21,7 @@ pub(super) fn make_applier(situation: &StudyStatus, args: &StudyRunArgs, quiet: 
 /// Puts back what the journal of a killed session names; says what.
 pub(super) fn recover(journal: &Path) -> Result<Vec<String>> {
     let undone = put_back(journal, &access()?, &mut |text| crate::out::note(text))?;
-    let left = undone.left.into_iter().map(|left| format!("left to you: {left}"));
+    let left = undone.left.into_iter().map(|left| format!("to be done by you: {left}"));
     Ok(undone.changes.into_iter().chain(left).collect())
 }
 

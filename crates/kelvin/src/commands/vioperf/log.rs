@@ -39,7 +39,8 @@ impl Log {
             let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
             PathBuf::from(format!("results-{now}.json"))
         };
-        let file = options.open(&path).with_context(|| format!("cannot make the log {}", path.display()))?;
+        let file =
+            options.open(&path).with_context(|| format!("cannot create the log {}", path.display()))?;
         Ok(Self { file, path, condensed, entries: 0 })
     }
 

@@ -61,12 +61,12 @@ impl Tui {
     /// The view; refused where there is no terminal for it.
     pub(crate) fn new(spec: &Spec, quiet: bool, stop: &Stop) -> Result<Self> {
         if quiet {
-            bail!("--tui shows the run and --quiet hides it; leave one of them out");
+            bail!("--tui shows the run and --quiet hides it; omit one of them");
         }
         if let Some(why) = screen::why_not() {
             bail!(
-                "--tui needs a terminal to draw on, and {why}; leave it out for plain lines of progress, or give \
-                 --json for every event on standard output"
+                "--tui needs a terminal, but {why}; omit it for plain progress lines, or give --json for \
+                 every event on standard output"
             );
         }
         Ok(Self::over(spec, stop))
@@ -94,7 +94,7 @@ impl Tui {
                 Ok(up) => self.up = Some(up),
                 Err(error) => {
                     self.failed = true;
-                    self.plain.message(&format!("no full screen ({error}); plain progress instead"));
+                    self.plain.message(&format!("no full-screen display ({error}); showing plain progress"));
                 }
             }
         }

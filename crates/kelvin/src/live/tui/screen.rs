@@ -30,15 +30,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Why there can be no full screen; none when there can.
 pub(super) fn why_not() -> Option<&'static str> {
     if !io::stderr().is_terminal() {
-        return Some("standard error is no terminal");
+        return Some("standard error is not a terminal");
     }
     if !io::stdin().is_terminal() {
-        return Some("standard input is no terminal, so that no key could be read");
+        return Some("standard input is not a terminal, so keys cannot be read");
     }
     match std::env::var_os("TERM") {
         None => Some("TERM is not set"),
         Some(name) if name.is_empty() || name == "dumb" => {
-            Some("the terminal cannot place characters (TERM)")
+            Some("the terminal cannot position the cursor (TERM)")
         }
         Some(_) => None,
     }

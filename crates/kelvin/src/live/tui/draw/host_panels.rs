@@ -120,9 +120,9 @@ pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink)
     let mut row = 0;
     if model.findings.is_empty() {
         let text = match model.looked {
-            Looked::NotYet => "none yet: the evidence is looked at while the load runs",
+            Looked::NotYet => "none yet: the evidence is evaluated during the load",
             Looked::UpToDate => "none so far",
-            Looked::Frozen => "the run is too long to keep all of it here: the report will have them",
+            Looked::Frozen => "the run is too long to keep it all here: the report will list them",
         };
         for (row, text) in formatting::wrap(text, usize::from(area.width)).iter().enumerate() {
             line(buffer, area, row as u16, text, ink.faint());
@@ -171,8 +171,7 @@ pub(super) fn errors_and_log(buffer: &mut Buffer, area: Rect, model: &Model, ink
     let room = usize::from(area.height) - sentences.min(usize::from(area.height / 2));
     let mut row = 0;
     for ((class, code), sum) in most.into_iter().take(room) {
-        let failed =
-            if sum.failed > 0 { format!(", {} failed", sum.failed) } else { ", all repeated".into() };
+        let failed = if sum.failed > 0 { format!(", {} failed", sum.failed) } else { ", all retried".into() };
         let code = if code.is_empty() { String::new() } else { format!(" {code}") };
         let text = format!("{} × {class}{code}{failed}: {}", short(sum.count as f64), sum.message);
         line(buffer, area, row, &text, ink.red());

@@ -170,7 +170,7 @@ fn stage(model: &Model) -> String {
         };
         return word.into();
     }
-    let Some(phase) = model.stage.phase else { return "getting ready".into() };
+    let Some(phase) = model.stage.phase else { return "preparing".into() };
     let stopping = if model.stopping && phase != Phase::Stop { ", stopping" } else { "" };
     let clock = match model.left() {
         Some(left) => format!(" {} left", formatting::time(left)),
@@ -204,7 +204,7 @@ fn figures(model: &Model) -> String {
     )];
     if let Some(arrivals) = &load.arrivals {
         let waiting = grouped(arrivals.waiting.unwrap_or(0));
-        let mut queue = format!("{} due a second, {waiting} waiting", grouped(arrivals.due));
+        let mut queue = format!("{} due per second, {waiting} waiting", grouped(arrivals.due));
         if arrivals.refused > 0 {
             queue.push_str(&format!(", {} refused", grouped(arrivals.refused)));
         }
@@ -236,8 +236,8 @@ fn progress(model: &Model, work: &super::model::Work) -> String {
 
 fn too_small(buffer: &mut Buffer, body: Rect, area: Rect, ink: Ink) {
     let text = format!(
-        "the panels need {}×{} characters and the terminal has {}×{}: make it larger, or its letters smaller; the run \
-         goes on",
+        "the panels need {}×{} characters and the terminal has {}×{}: enlarge it or reduce the font size; \
+         the run continues",
         NEEDS.0, NEEDS.1, area.width, area.height
     );
     for (row, text) in wrap(&text, usize::from(body.width)).iter().enumerate() {
@@ -251,38 +251,37 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
             NAMES[range].iter().map(|(letter, name, _)| format!("{letter} {name}")).collect();
         format!("  {}", classes.join("   "))
     });
-    let stop =
-        format!("  q, Ctrl-C   stop after the {} under way; once more: stop now", model.words().unit.many);
+    let stop = format!("  q, Ctrl-C   stop after the {} in flight; again: stop now", model.words().unit.many);
     // What I/O jobs have in the place of sessions.
     let devices = [
         "by direction and device",
-        "  now: I/Os of the newest second; times of the last seconds, of those that",
-        "  have a rate from when they were to start",
+        "  now: I/Os of the latest second; times of the last seconds, for jobs with a",
+        "  rate from the scheduled start",
     ];
     let waits = [
-        "waits: average number of sessions that were in each class when looked at",
+        "waits: average number of sampled sessions in each class",
         &first,
         &second,
-        "  log: the write-ahead log's I/O and latches. latches: its shortest locks",
+        "  log: WAL I/O and WAL LWLocks. latches: other LWLocks",
     ];
     let seen: &[&str] = if model.is_io() { &devices } else { &waits };
     let lines: [&str; 8] = [
         "keys",
         &stop,
-        "  p, space    let the picture stand still; the run goes on",
-        "  Ctrl-L      draw everything anew",
-        "  ?           this page, and back",
+        "  p, space    freeze the display; the run continues",
+        "  Ctrl-L      redraw the screen",
+        "  ?           show or hide this page",
         "throughput",
-        "  one column a second; a dot below it: ramp-up, in no figure",
-        "  below it: c checkpoint  v vacuum  ! restart  e errors  2, 3, …: a point begins",
+        "  one column per second; a dot below it: ramp-up, not counted",
+        "  below it: c checkpoint  v vacuum  ! restart  e errors  2, 3, …: start of a point",
     ];
     let rest = [
         "host",
         "  u user  s system  i interrupts  w waiting for devices  t stolen  · idle",
-        "  pressure: share of time in which some task had to wait for it",
+        "  pressure: share of time in which some task waited for it",
         "devices",
-        "  await, f_await: ms for a request, for a flush. aqu-sz: mean queue",
-        "findings so far may change until the end: the report has the last word",
+        "  await, f_await: ms per request, per flush. aqu-sz: mean queue length",
+        "findings so far may change until the end; the report has the final ones",
     ];
     for (row, text) in lines.iter().chain(seen).chain(&rest).enumerate() {
         let style = if text.starts_with(' ') { Style::new() } else { ink.heading() };
@@ -295,14 +294,14 @@ fn footer(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOptions, in
         return;
     }
     let keys = if model.stopping { "q stop now" } else { "q stop" };
-    let pause = if asked.paused { "p go on" } else { "p pause" };
+    let pause = if asked.paused { "p resume" } else { "p pause" };
     let text = format!("{keys} · {pause} · ? help");
     let row = area.height - 1;
     line(buffer, area, row, &text, ink.faint());
     let right = if asked.paused {
-        "PAUSED: the run goes on".to_owned()
+        "PAUSED: the run continues".to_owned()
     } else if model.stopping {
-        format!("stopping after the {} under way", model.words().unit.many)
+        format!("stopping after the {} in flight", model.words().unit.many)
     } else {
         let conditions = model.sessions.any().then(|| {
             let sessions: f64 = model.sessions.average().iter().sum();

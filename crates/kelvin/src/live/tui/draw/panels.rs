@@ -71,7 +71,7 @@ pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, 
     let known =
         || columns.iter().filter_map(|(_, column)| *column).flat_map(|column| column.latency).flatten();
     let (Some(low), Some(high)) = (known().min(), known().max()) else {
-        return line(buffer, area, 0, "nothing has ended yet", ink.faint());
+        return line(buffer, area, 0, "nothing has completed yet", ink.faint());
     };
     let (low, high) = (low as f64, (high as f64).max(low as f64 * 2.0));
     charts::axis(buffer, chart, LABELS, &latency(Some(high as u64)), &latency(Some(low as u64)), ink.faint());
@@ -128,11 +128,11 @@ pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
             || {
                 let sqlite = model.about.target.starts_with("sqlite");
                 if sqlite {
-                    "SQLite has no sessions that could be looked at: its work is done within kelvin's process, and \
-                     its waiting for the one writer is in the latencies"
+                    "SQLite has no sessions to sample: it runs within kelvin's process, and waits for the \
+                     single writer are part of the latencies"
                         .to_owned()
                 } else {
-                    "no sessions have been looked at yet".to_owned()
+                    "no sessions have been sampled yet".to_owned()
                 }
             },
             ToOwned::to_owned,
@@ -201,9 +201,9 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
         }
         // Where there is room the types have a panel of their own.
         let why = if model.sessions.any() {
-            "the sessions do not tell which statement they are in: compute_query_id is off, or may not be read"
+            "the sessions do not show their statements: compute_query_id is off, or not readable"
         } else {
-            "no sessions that could be looked at"
+            "no sessions to sample"
         };
         for (row, text) in (0..).zip(&formatting::wrap(why, usize::from(area.width))) {
             line(buffer, area, row, text, ink.faint());

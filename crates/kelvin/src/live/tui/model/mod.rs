@@ -252,7 +252,7 @@ impl Model {
             }
             Observation::Lost(absent) => {
                 self.host.lost(absent);
-                self.say(&format!("not seen any more: {}: {}", absent.what, absent.why));
+                self.say(&format!("no longer observed: {}: {}", absent.what, absent.why));
             }
             Observation::Relations { .. } | Observation::Settings { .. } | Observation::Blocking { .. } => {}
         }

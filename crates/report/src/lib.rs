@@ -44,7 +44,7 @@ pub enum Error {
     #[error("the report cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The page's template failed.
-    #[error("the HTML page cannot be made: {0}")]
+    #[error("the HTML page cannot be created: {0}")]
     Template(#[from] minijinja::Error),
     /// Runs that must not be set against each other.
     #[error("cannot compare: {0}")]

@@ -33,7 +33,7 @@ impl MetricsEndpoint {
     pub fn start(address: SocketAddr) -> std::io::Result<(Self, MetricsSink)> {
         let listener = TcpListener::bind(address).map_err(|error| {
             let why = match error.kind() {
-                ErrorKind::AddrInUse => "another program listens there".to_owned(),
+                ErrorKind::AddrInUse => "another program is listening there".to_owned(),
                 ErrorKind::AddrNotAvailable => "this host has no such address".to_owned(),
                 _ => error.to_string(),
             };
@@ -95,11 +95,11 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             break String::from_utf8_lossy(&request);
         }
         if request.len() > MOST_BYTES {
-            return reply(&mut stream, "431 Request Header Fields Too Large", PLAIN, "too long\n");
+            return reply(&mut stream, "431 Request Header Fields Too Large", PLAIN, "request too long\n");
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return reply(&mut stream, "408 Request Timeout", PLAIN, "too slow\n");
+            return reply(&mut stream, "408 Request Timeout", PLAIN, "request too slow\n");
         }
         stream.set_read_timeout(Some(left))?;
         match stream.read(&mut buffer) {
@@ -117,14 +117,20 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             match exposition::text(state) {
                 Ok(text) if open => reply(&mut stream, "200 OK", OPEN, &text),
                 Ok(text) => reply(&mut stream, "200 OK", CLASSIC, &classic::from_open(&text)),
-                Err(_) => reply(&mut stream, "500 Internal Server Error", PLAIN, "cannot be written\n"),
+                Err(_) => reply(
+                    &mut stream,
+                    "500 Internal Server Error",
+                    PLAIN,
+                    "the metrics cannot be \
+                                                                                  written\n",
+                ),
             }
         }
         Request::Elsewhere => {
             reply(&mut stream, "404 Not Found", PLAIN, "kelvin's metrics are at /metrics\n")
         }
         Request::NotGet => reply(&mut stream, "405 Method Not Allowed\r\nAllow: GET", PLAIN, "GET only\n"),
-        Request::Malformed => reply(&mut stream, "400 Bad Request", PLAIN, "not a request of HTTP/1\n"),
+        Request::Malformed => reply(&mut stream, "400 Bad Request", PLAIN, "not an HTTP/1 request\n"),
     }
 }
 

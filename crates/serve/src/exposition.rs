@@ -119,20 +119,20 @@ impl Page<'_> {
         })?;
         let is = |yes: bool| if yes { 1.0 } else { 0.0 };
         let phases = PHASES.map(|(phase, word)| (labels([("phase", word)]), is(state.phase == Some(phase))));
-        self.gauges(("kelvin_run_phase", "1 for the phase that the run is in.", None), &phases)?;
+        self.gauges(("kelvin_run_phase", "1 for the current phase of the run.", None), &phases)?;
         let statuses = STATUSES.map(|(status, word)| {
             (labels([("status", word)]), is(state.status.unwrap_or(Status::Partial) == status))
         });
-        let help = "1 for how the run has ended; running while it goes on.";
+        let help = "1 for the state of the run: how it ended, or running.";
         self.gauges(("kelvin_run_status", help, None), &statuses)?;
         let point = [(Vec::new(), f64::from(state.point))];
-        self.gauges(("kelvin_run_point", "Which point of the run, from 0.", None), &point)?;
+        self.gauges(("kelvin_run_point", "Index of the current point of the run, from 0.", None), &point)?;
         self.gauges(
             ("kelvin_users", "Virtual users of the load.", None),
             &[(Vec::new(), f64::from(state.users))],
         )?;
         if let Some(value) = state.headline() {
-            let help = "The headline figure over the measured window so far, in its own unit.";
+            let help = "The headline result over the measured window so far, in its own unit.";
             let sample = [(labels([("headline", &info.headline)]), value)];
             self.gauges(("kelvin_headline_throughput", help, None), &sample)?;
         }
@@ -164,7 +164,7 @@ impl Page<'_> {
             .iter()
             .map(|(name, part, counts)| (labels([("type", name), ("part", part)]), counts.retries))
             .collect();
-        let help = "Repetitions after serialization failures, deadlocks and busy locks.";
+        let help = "Retries after serialization failures, deadlocks and busy locks.";
         self.counters(("kelvin_transaction_retries", help, None), &retries)?;
         let errors: Vec<_> = state
             .errors
@@ -174,7 +174,7 @@ impl Page<'_> {
                 (labels([("type", kind), ("class", class), ("retried", retried)]), count)
             })
             .collect();
-        let help = "Errors by transaction type and class, and whether the transaction was repeated.";
+        let help = "Errors by transaction type and class, and whether the transaction was retried.";
         self.counters(("kelvin_errors", help, None), &errors)
     }
 
@@ -200,18 +200,18 @@ impl Page<'_> {
         for (name, help, histograms) in [
             (
                 "kelvin_transaction_service",
-                "Service times: from a transaction's first statement to its end with all repetitions.",
+                "Service times: from a transaction's first statement to its end, retries included.",
                 service,
             ),
             (
                 "kelvin_transaction_response",
-                "Response times of an open loop: from the intended start to the end.",
+                "Response times of an open loop: from the scheduled start to the end.",
                 response,
             ),
             ("kelvin_statement", "Times of single statements.", statement),
             (
                 "kelvin_start_lag",
-                "Lateness of the generator itself: from the intended start to the start.",
+                "Lateness of the generator itself: from the scheduled start to the actual start.",
                 lag,
             ),
         ] {
@@ -234,11 +234,11 @@ impl Page<'_> {
 
     fn queue(&mut self, state: &State) -> Result<(), Error> {
         let Some(queue) = state.arrivals else { return Ok(()) };
-        let help = "Transactions that were to start, of an open loop.";
+        let help = "Transactions due in an open loop.";
         self.counters(("kelvin_arrivals_due", help, None), &[(Vec::new(), queue.due)])?;
-        let help = "Arrivals that were refused, because the queue was full.";
+        let help = "Arrivals refused because the queue was full.";
         self.counters(("kelvin_arrivals_refused", help, None), &[(Vec::new(), queue.refused)])?;
-        let help = "Arrivals that wait for a free user.";
+        let help = "Arrivals waiting for an idle user.";
         self.gauges(("kelvin_arrivals_waiting", help, None), &[(Vec::new(), queue.waiting as f64)])
     }
 
@@ -250,16 +250,16 @@ impl Page<'_> {
                 (labels([("backend", backend), ("class", class), ("event", event)]), mean)
             })
             .collect();
-        let help = "Sessions of the database by what they waited for: the average over the newest looks.";
+        let help = "Database sessions by wait: the average over the latest samples.";
         self.gauges(("kelvin_sessions", help, None), &sessions)?;
         let of_kind = |kind: &String| labels([("kind", kind)]);
         let ended: Vec<_> = state.occurrences.iter().map(|(kind, o)| (of_kind(kind), o.ended)).collect();
-        let help = "Checkpoints, vacuums and the like that were seen to end.";
+        let help = "Checkpoints, vacuums and similar events that ended.";
         self.counters(("kelvin_occurrences", help, None), &ended)?;
         let going_on = state.occurrences.iter().map(|(kind, o)| (of_kind(kind), o.going_on.len() as f64));
         let going_on: Vec<_> = going_on.collect();
         self.gauges(
-            ("kelvin_occurrences_going_on", "Checkpoints, vacuums and the like under way.", None),
+            ("kelvin_occurrences_going_on", "Checkpoints, vacuums and similar events in progress.", None),
             &going_on,
         )
     }

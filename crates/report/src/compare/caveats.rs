@@ -80,9 +80,7 @@ pub(super) fn machines(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
     let (a, b) = (names(a), names(b));
     let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
     let differ = a != b && !a.is_empty() && !b.is_empty();
-    differ.then(|| {
-        format!("the machines that made the load differ: A is from {}, B from {}", list(&a), list(&b))
-    })
+    differ.then(|| format!("the load came from different machines: A from {}, B from {}", list(&a), list(&b)))
 }
 
 /// Which runs of a side were imported, and from where.
@@ -98,7 +96,7 @@ pub(super) fn imported(side: &str, runs: &[&Run]) -> Vec<String> {
     let sentence = |(place, (here, there)): (String, (Vec<i64>, Vec<i64>))| {
         let (noun, verb) = if here.len() == 1 { ("run", "is run") } else { ("runs", "are runs") };
         format!(
-            "{side} was imported: {noun} {} {verb} {} of the store {place}",
+            "{side} was imported: {noun} {} {verb} {} in the store {place}",
             join_runs(&here),
             join_runs(&there)
         )
@@ -110,7 +108,7 @@ pub(super) fn imported(side: &str, runs: &[&Run]) -> Vec<String> {
 pub(super) fn warnings(report: &RunReport) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(why) = report.judgement.why_not() {
-        found.push(format!("run {} is in the figures although it is {why}", report.run));
+        found.push(format!("run {} is included in the figures although it is {why}", report.run));
     }
     for point in report.points.iter().filter(|p| p.schedule.as_ref().is_some_and(|s| s.overloaded)) {
         if let Some(shortfall) = point.schedule.as_ref().and_then(|s| s.shortfall.as_ref()) {

@@ -42,7 +42,7 @@ impl Dependence {
     pub(super) fn words(&self) -> String {
         let side = |name: &str, lag1: Option<f64>, p: Option<f64>| match lag1.zip(p) {
             Some((lag1, p)) => format!("{lag1:.2} in {name} ({})", chance(p)),
-            None => format!("not known of {name}, whose runs are equal"),
+            None => format!("not known in {name}, whose runs are equal"),
         };
         let (a, b) = (side("A", self.lag1.0, self.p.0), side("B", self.lag1.1, self.p.1));
         format!("lag-1 correlation {a}, {b}; allowed for: {:.2}", self.phi)
@@ -51,7 +51,7 @@ impl Dependence {
     /// "6 and 6 runs are worth 3.6 and 3.6 independent ones".
     pub(crate) fn worth_words(&self, (a, b): (usize, usize)) -> String {
         let [of_a, of_b] = [self.worth.0, self.worth.1].map(significant);
-        format!("{a} and {b} runs are worth {of_a} and {of_b} independent ones")
+        format!("{a} and {b} runs are equivalent to {of_a} and {of_b} independent ones")
     }
 
     /// "lag-1 correlation 0.12, p = 0.41, and -0.30, p = 0.90"; none where the runs of both sides are equal.

@@ -166,9 +166,9 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
         .collect();
     let told = match alone.as_slice() {
         [] => None,
-        [one] => Some(format!("run {one} is left out: its block has no run of the other side")),
+        [one] => Some(format!("run {one} is skipped: its block has no run of the other side")),
         several => Some(format!(
-            "runs {} are left out: their blocks have no run of the other side",
+            "runs {} are skipped: their blocks have no run of the other side",
             super::caveats::join_runs(several)
         )),
     };
@@ -340,7 +340,7 @@ pub(super) fn judge(
         ComparisonVerdict::NotTestable => too_few(a, b),
         ComparisonVerdict::NoChange => match figure.ruled_out(confidence).filter(|most| *most <= noise) {
             Some(_) => format!(
-                "no change: one of {} or more in {name} is ruled out ({range}; {chance})",
+                "no change: a change of {} or more in {name} is ruled out ({range}; {chance})",
                 share(noise)
             ),
             None => {
@@ -348,9 +348,9 @@ pub(super) fn judge(
             }
         },
         ComparisonVerdict::Undetermined => format!(
-            "undetermined: {name} of B differs by {ratio}, more than independent runs would by chance, and no more than \
-             runs do that resemble the ones before them ({range}, with a lag-1 correlation of about {:.1}): measure both \
-             sides in turn (kelvin ab)",
+            "undetermined: {name} of B differs by {ratio}, more than independent runs would by chance, but \
+             not more than correlated successive runs would ({range}, with a lag-1 correlation of about \
+             {:.1}): measure both sides in turn (kelvin ab)",
             change.phi.unwrap_or_default()
         ),
         ComparisonVerdict::WithinNoise => format!(
@@ -376,7 +376,7 @@ pub(super) fn judge(
 /// By how much, where percentiles lie among arrivals without an answer.
 fn bound_words(change: &MeasuredChange, by: &str) -> String {
     match (change.ratio.low > 0.0, change.ratio.high.is_finite()) {
-        (false, false) => "by an amount that is not known".into(),
+        (false, false) => "by an unknown amount".into(),
         _ => format!("{by} or more"),
     }
 }
@@ -385,9 +385,9 @@ fn bound_words(change: &MeasuredChange, by: &str) -> String {
 fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
     let ruled_out = figure
         .ruled_out(confidence)
-        .map_or_else(String::new, |most| format!("; one of more than {} is ruled out", share(most)));
+        .map_or_else(String::new, |most| format!("; a change of more than {} is ruled out", share(most)));
     let detectable = figure.detectable(noise, confidence).map_or_else(String::new, |least| {
-        format!("; one of {} would be found in nine of ten such comparisons", share(least))
+        format!("; a change of {} would be detected in nine of ten such comparisons", share(least))
     });
     format!("{ruled_out}{detectable}")
 }
@@ -395,8 +395,8 @@ fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
 fn too_few(a: usize, b: usize) -> String {
     let have = if a == 1 && b == 1 { "one run each".into() } else { format!("{a} and {b} runs") };
     format!(
-        "not testable with {have}: how much two runs of the same thing differ is not known from that; {} more runs \
-         of A and {} more of B, in alternating order, would tell",
+        "not testable with {have}: they do not show how much equal runs differ; make {} more runs of A and \
+         {} more of B, in alternating order",
         ADVISED.saturating_sub(a),
         ADVISED.saturating_sub(b)
     )

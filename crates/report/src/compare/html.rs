@@ -98,8 +98,9 @@ fn forest(point: &ComparedPoint, noise: f64) -> String {
     let x = |ratio: f64| LEFT + f64::midpoint(ratio.ln() / widest, 1.0) * (WIDTH - LEFT - RIGHT);
     let bottom = height - 34.0;
     let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"ratios with their intervals; the table \
-         below has the figures\"><rect class=\"noise\" x=\"{:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"ratios with their intervals; see \
+         the table below for the values\"><rect class=\"noise\" x=\"{:.1}\" y=\"{TOP}\" width=\"{:.1}\" \
+         height=\"{:.1}\"/>",
         x(1.0 / (1.0 + noise)),
         x(1.0 + noise) - x(1.0 / (1.0 + noise)),
         bottom - TOP

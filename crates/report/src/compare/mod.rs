@@ -182,7 +182,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
             if pairs.of.len() == 1 {
                 return Err(Error::Compare(unlike));
             }
-            warnings.push(format!("{} {} is left out: {unlike}", first.vocabulary().point.one, pair.0.nth));
+            warnings.push(format!("{} {} is skipped: {unlike}", first.vocabulary().point.one, pair.0.nth));
             continue;
         }
         let matched = figures::matched(of_a, of_b);
@@ -195,7 +195,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     if points.is_empty() && common {
         let name = &first.headline;
         let none = if first.is_io() { "no I/O was done" } else { "no transaction committed" };
-        return Err(Error::Compare(format!("{name} has no ratio: on one side {none}")));
+        return Err(Error::Compare(format!("no ratio of {name}: on one side {none}")));
     }
     if points.is_empty() {
         let what = if first.is_io() {
@@ -253,14 +253,14 @@ fn seen<'a>(side: &[&'a RunReport]) -> Vec<&'a Evidence> {
 fn comparable<'a>(a: &[&'a RunReport], b: &[&RunReport]) -> Result<&'a RunReport> {
     // Runs of two stores may have one number; none of them began at the same moment.
     if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run && x.started == y.started)) {
-        return Err(Error::Compare(format!("run {} is on both sides; name it on one", both.run)));
+        return Err(Error::Compare(format!("run {} is on both sides; give it on one side only", both.run)));
     }
     let (Some(first_a), Some(_)) = (a.first().copied(), b.first()) else {
         return Err(Error::Compare("each side needs a run".into()));
     };
     if let Some(other) = a.iter().chain(b).find(|r| r.workload != first_a.workload) {
         return Err(Error::Compare(format!(
-            "run {} is of {} and run {} of {}",
+            "run {} is a {} run and run {} is a {} run",
             first_a.run, first_a.workload, other.run, other.workload
         )));
     }
@@ -273,8 +273,8 @@ fn comparable<'a>(a: &[&'a RunReport], b: &[&RunReport]) -> Result<&'a RunReport
 
 fn loops(one: i64, other: i64) -> String {
     format!(
-        "one of the runs {one} and {other} is an open loop and the other a closed one: the throughput of the one was asked \
-         for, that of the other found out"
+        "one of the runs {one} and {other} is an open loop and the other a closed loop: one fixes the \
+         throughput, the other measures it"
     )
 }
 

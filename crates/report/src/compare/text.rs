@@ -86,12 +86,13 @@ impl Page {
         if point.figures.iter().any(|figure| figure.exploratory && figure.p.is_some()) {
             let name = point.figures.first().map_or("", |figure| figure.name.as_str());
             let note = format!(
-                "only {name} is judged; the others are exploratory, their p allows for how many they are (Holm)"
+                "only {name} is judged; the others are exploratory, and their p is adjusted for their number \
+                 (Holm)"
             );
             self.lines("", wrap_lines("", &note));
         }
         if point.paired {
-            let note = format!("{} pairs of runs, each of one block", point.runs.0);
+            let note = format!("{} pairs of runs, one per block", point.runs.0);
             self.lines("", wrap_lines("", &note));
         }
         if point.consecutive && point.verdict != ComparisonVerdict::NotTestable {
@@ -99,14 +100,15 @@ impl Page {
                 format!(" ({}): {}", found.words(), found.worth_words(point.runs))
             });
             let note = format!(
-                "the runs of a side follow each other: intervals and p allow for runs that resemble the ones \
-                before them{found}; measured in turn (kelvin ab) the same runs say more"
+                "the runs of a side are consecutive: intervals and p allow for correlation between \
+                 successive runs{found}; runs made in turn (kelvin ab) show more"
             );
             self.lines("", wrap_lines("", &note));
         }
         if let Some((a, b)) = point.within_run_percent {
             self.line(&format!(
-                "precision within each run only (95 %): A ± {a:.1} %, B ± {b:.1} %; no statement\nabout A against B"
+                "precision within each run only (95 %): A ± {a:.1} %, B ± {b:.1} %; this does not\ncompare A \
+                 with B"
             ));
         }
         let colour = if point.verdict == ComparisonVerdict::NotTestable { AMBER } else { BOLD };
@@ -129,11 +131,11 @@ impl Page {
         let (matter, aside): (Vec<&Difference>, Vec<&Difference>) =
             differences.iter().partition(|d| d.matters);
         if differences.is_empty() {
-            self.line("nothing recorded differs between A and B");
+            self.line("no recorded difference between A and B");
             return;
         }
         match matter.len() {
-            0 => self.line("nothing that matters differs between A and B"),
+            0 => self.line("no relevant difference between A and B"),
             1 => self.line("what differs between A and B"),
             n => {
                 let words = format!("{n} things; change one thing at a time");
@@ -147,7 +149,7 @@ impl Page {
         let (single, several): (Vec<&Difference>, Vec<&Difference>) =
             aside.into_iter().partition(|d| d.a.len() == 1 && d.b.len() == 1);
         if !single.is_empty() {
-            self.line("and what is no cause: names, places, readings of the moment, seeds");
+            self.line("differences that are no cause: names, places, momentary readings, seeds");
         }
         for difference in single {
             self.difference("", difference);
@@ -202,7 +204,7 @@ pub(super) fn format_value(figure: &ComparedFigure, value: Option<f64>) -> Strin
 pub(super) fn load(point: &ComparedPoint) -> String {
     let who = point.called.who;
     let load = match (point.asked_per_second, point.users) {
-        ((Some(a), Some(b)), _) if a == b => format!("{}/s asked", rate(Some(a))),
+        ((Some(a), Some(b)), _) if a == b => format!("{}/s requested", rate(Some(a))),
         ((Some(a), Some(b)), _) => format!("{}/s in A, {}/s in B", rate(Some(a)), rate(Some(b))),
         (_, (a, b)) if a == b => format!("{a} {}", who.form_for(a.into())),
         (_, (a, b)) => format!("{a} {} in A, {b} in B", who.form_for(a.into())),

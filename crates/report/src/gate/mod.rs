@@ -182,7 +182,7 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
     let empty =
         [("base", base), ("candidate", candidate)].into_iter().filter(|(_, side)| side.runs.is_empty());
     let why = |(which, side): (&str, &Side<'_>)| {
-        format!("no run of the {which} {} counts: {}", side.name, side.told.join("; "))
+        format!("no counted run in the {which} {}: {}", side.name, side.told.join("; "))
     };
     let words = empty.map(why).collect::<Vec<_>>().join("; ");
     let row = |limit: &Limit| {
@@ -253,24 +253,25 @@ impl Gate {
             format!("failed: {} of {all} regressed by more than allowed", measures(regressed))
         } else if self.strict && undecided > 0 {
             format!(
-                "failed: of {} of {all} a larger regression is not ruled out (--strict)",
+                "failed: for {} of {all} a larger regression is not ruled out (--strict)",
                 measures(undecided)
             )
         } else if untestable > 0 {
             format!("not judged: {} of {all} cannot be tested", measures(untestable))
         } else if blind > 0 {
             format!(
-                "not judged: in {} of {all} a regression as large as is allowed would not have been seen: more runs, or \
-                 both sides in turn (kelvin ab)",
+                "not judged: in {} of {all} a regression of the allowed size would not have been detected: \
+                 make more runs, or run both sides in turn (kelvin ab)",
                 measures(blind)
             )
         } else if undecided > 0 {
             format!(
-                "passed: no regression beyond what is allowed is shown; of {} of {all} it is not ruled out either",
+                "passed: no regression larger than allowed is shown; for {} of {all} it is not ruled out \
+                 either",
                 measures(undecided)
             )
         } else {
-            format!("passed: of {} a regression beyond what is allowed is ruled out", measures(all))
+            format!("passed: for {} a regression larger than allowed is ruled out", measures(all))
         }
     }
 }
@@ -289,10 +290,7 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
         )));
     };
     let Some(better) = figure.better else {
-        return Err(Error::Compare(format!(
-            "of {} nobody can tell which way is better, so that it has no regression",
-            figure.id
-        )));
+        return Err(Error::Compare(format!("{} has no better direction and so cannot regress", figure.id)));
     };
     let Judged { outcome, ratio, detectable, mut words } =
         judged(figure, better, limit.most, confidence, point.runs);
@@ -337,11 +335,12 @@ fn judged(
     let (a, b) = runs;
     if a.min(b) < FEWEST {
         return untestable(format!(
-            "{a} runs of the base and {b} of the candidate: from {FEWEST} on it can be tested, {ADVISED} are advised"
+            "{a} runs of the base and {b} of the candidate: at least {FEWEST} each are needed, {ADVISED} are \
+             advised"
         ));
     }
     if figure.fewest() < a.min(b) {
-        return untestable(format!("{} is not known of every run", figure.name));
+        return untestable(format!("{} is not known for every run", figure.name));
     }
     let Some(change) = figure.change(0.0, confidence) else {
         return untestable(format!("{} is not above 0 in every run", figure.name));
@@ -364,9 +363,9 @@ fn judged(
         (GateResult::Passed, format!("{range}, {allowed}: more is ruled out"))
     } else {
         let more = needed(figure, bound, confidence)
-            .map_or_else(String::new, |runs| format!("; about {runs} runs a side would tell"));
+            .map_or_else(String::new, |runs| format!("; about {runs} runs per side would decide"));
         let turn = if figure.consecutive {
-            "; consecutive runs may be dependent: both sides in turn (kelvin ab) take fewer"
+            "; consecutive runs may be dependent: running both sides in turn (kelvin ab) takes fewer"
         } else {
             ""
         };
@@ -375,7 +374,7 @@ fn judged(
             (GateResult::Undecided, format!("{open}{more}{turn}"))
         } else {
             let least = detectable.map_or_else(String::new, |least| {
-                format!("; it takes one of {} to be told from none in nine of ten such gates", share(least))
+                format!("; only a change of {} would be detected in nine of ten such gates", share(least))
             });
             (GateResult::Blind, format!("{open}{least}{more}{turn}"))
         }

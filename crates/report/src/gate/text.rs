@@ -18,7 +18,7 @@ pub fn render(gate: &Gate, options: Options) -> String {
     };
     let side = |name: &str, runs: &[i64]| {
         if runs.is_empty() {
-            format!("{name}: no run that counts")
+            format!("{name}: no counted run")
         } else {
             format!("{name}: runs {}", join_runs(runs))
         }
@@ -51,7 +51,7 @@ pub fn render(gate: &Gate, options: Options) -> String {
             lines("", wrap_lines("  ", difference));
         }
         if let Some(more) = gate.differences.len().checked_sub(DIFFERENCES).filter(|more| *more > 0) {
-            lines("", wrap_lines("  ", &format!("and {more} more; `kelvin compare` has all")));
+            lines("", wrap_lines("  ", &format!("and {more} more; `kelvin compare` lists all")));
         }
     }
     lines("", vec![String::new()]);

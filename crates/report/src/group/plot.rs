@@ -149,12 +149,14 @@ pub(super) fn ratios(group: &GroupPage) -> Option<String> {
     }
     let name =
         |column: usize| first.blocks.get(column).map_or_else(String::new, |(block, _)| block.to_string());
-    let title = "the ratio of each block, and the interval over all; the summary below has the figures";
+    let title = "the ratio of each block, and the interval over all; see the summary below for the values";
     let mut out = chart.begin(title, &name, "block", &|tick| format!("{tick:.3}"));
     let names: Vec<String> = group
         .ratios
         .iter()
-        .map(|one| format!("{}/A by block; dashed: over all, with its {} interval", one.side, one.confidence))
+        .map(|one| {
+            format!("{}/A by block; dashed: over all blocks, with the {} interval", one.side, one.confidence)
+        })
         .collect();
     for (index, one) in group.ratios.iter().enumerate() {
         let (top, bottom) = (chart.y(one.high), chart.y(one.low));
@@ -195,10 +197,9 @@ pub(super) fn ratios(group: &GroupPage) -> Option<String> {
 pub(super) fn values(group: &GroupPage) -> Option<String> {
     let chart = Chart::around(group.runs.iter().filter_map(|run| run.value), group.runs.len())?;
     let name = |column: usize| group.runs.get(column).map_or_else(String::new, |run| run.run.to_string());
-    let title = "the figure of each run; the table below has the figures";
-    let hollow =
-        if group.runs.iter().any(|run| run.void.is_some()) { "; hollow: does not count" } else { "" };
-    let below = format!("run, in order of time{hollow}");
+    let title = "the result of each run; see the table below for the values";
+    let hollow = if group.runs.iter().any(|run| run.void.is_some()) { "; hollow: not counted" } else { "" };
+    let below = format!("run, in chronological order{hollow}");
     let mut out = chart.begin(title, &name, &below, &significant);
     let names = treatments(group);
     let unit = group.figure.as_ref().map_or("", |(_, unit)| unit.as_str());

@@ -70,13 +70,14 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
             progress(read, total);
             let judged = judge(&stored, &evidence)?.run;
             if !judged.counts() {
-                history.told.push(format!("run {run} is left out, {}", judged.describe()));
+                history.told.push(format!("run {run} is skipped, {}", judged.describe()));
                 continue;
             }
             let failed = stored.failed();
             if failed > 0 {
                 history.told.push(format!(
-                    "run {run} counts, and {failed} of its transactions failed for good: they are in no figure"
+                    "run {run} counts, but {failed} of its transactions failed permanently: they are in no \
+                     figure"
                 ));
             }
             let point = stored.best_point().unwrap_or(0);
@@ -86,7 +87,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
                 continue;
             };
             let Some(value) = figure.value.filter(|value| value.is_finite()) else {
-                history.told.push(format!("run {run} is left out: its {} is not known", figure.name));
+                history.told.push(format!("run {run} is skipped: its {} is not known", figure.name));
                 continue;
             };
             (history.measure, history.name) = (figure.id.clone(), figure.name.clone());
@@ -116,7 +117,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
                 measure.as_deref().unwrap_or_default(),
                 known.join(", ")
             ),
-            None => format!("no run of branch {} counts: {}", history.branch, history.told.join("; ")),
+            None => format!("no counted run on branch {}: {}", history.branch, history.told.join("; ")),
         }));
     }
     history.told.extend(accepted_noise(&accepted));
@@ -165,8 +166,8 @@ fn bounds_words(history: &History) -> Option<String> {
     let bounds = history.entries.iter().filter(|entry| entry.at_least).count();
     (bounds > 0).then(|| {
         format!(
-            "{} of {bounds} of the entries is known from below only (≥): so many arrivals had no answer; levels count it as \
-             its bound, so that a rise may be larger than they say",
+            "{} of {bounds} of the entries is only a lower bound (≥), because too many arrivals were \
+             unanswered; levels use the bound, so a rise may be larger than shown",
             history.name
         )
     })
@@ -182,8 +183,8 @@ fn accepted_noise(runs: &[(RunId, Option<NoisePrice>)]) -> Option<String> {
     };
     let known = runs.iter().filter_map(|(run, price)| Some((run, (*price)?)));
     let cost = known.max_by(|a, b| a.1.high.total_cmp(&b.1.high)).map_or_else(
-        || "what it cost is not known".to_owned(),
-        |(dearest, price)| format!("foreign CPU explains {} of the figure of run {dearest}", price.share()),
+        || "its cost is not known".to_owned(),
+        |(dearest, price)| format!("foreign CPU explains {} of the result of run {dearest}", price.share()),
     );
     Some(format!("{number} {are} with noise (--accept-noise): {cost}"))
 }
@@ -195,8 +196,8 @@ fn unlike(entries: &[HistoryEntry]) -> Option<String> {
     let (fewest, most) = (runs().min()?, runs().max()?);
     (most > 2 * fewest).then(|| {
         format!(
-            "entries are of {fewest} to {most} runs: those of few runs scatter more, and a change that stands on them is \
-             less sure than its p says"
+            "entries have {fewest} to {most} runs: those with few runs scatter more, so a change based on \
+             them is less certain than its p suggests"
         )
     })
 }
@@ -206,7 +207,7 @@ fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(Strin
     let refused = |why: String| Error::Compare(why);
     let branches: BTreeSet<&String> = all.iter().map(|(_, branch, _)| branch).collect();
     let Some((_, newest, _)) = all.last() else {
-        let why = "no run stands on a branch yet; `kelvin run … --branch NAME` puts it there";
+        let why = "no run is on a branch yet; `kelvin run … --branch NAME` puts it on one";
         return Err(refused(why.into()));
     };
     let branch = asked.branch.as_ref().unwrap_or(newest);
@@ -225,7 +226,7 @@ fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(Strin
     };
     if !testbeds.contains(testbed) {
         return Err(refused(format!(
-            "branch {branch} has no run on the testbed {testbed:?}; it has some on {}",
+            "branch {branch} has no run on the testbed {testbed:?}; it has runs on {}",
             names(testbeds)
         )));
     }

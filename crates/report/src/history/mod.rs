@@ -179,7 +179,7 @@ impl LevelChange {
     /// What changed with it, in words.
     pub(crate) fn cause(&self) -> String {
         if self.changed.is_empty() {
-            return "nothing recorded changed with it: look at the code under test, the data and the machine"
+            return "nothing else recorded changed: check the code under test, the data and the machine"
                 .into();
         }
         let words = |d: &Difference| {

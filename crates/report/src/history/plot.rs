@@ -24,7 +24,7 @@ pub(super) fn svg(history: &History) -> String {
     let step = (WIDTH - LEFT - RIGHT) / count.max(1) as f64;
     let x = |index: f64| LEFT + (index + 0.5) * step;
     let y = |value: f64| HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
-    let title = format!("{} by entry; the table below has the figures", history.name);
+    let title = format!("{} by entry; see the table below for the values", history.name);
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\"><g class=\"axes\">",
         escaped(&title)
@@ -54,8 +54,9 @@ pub(super) fn svg(history: &History) -> String {
     let beside = f64::midpoint(TOP, HEIGHT - BOTTOM);
     let _ = write!(
         out,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">run, in order of time</text><text x=\"14\" \
-         y=\"{beside:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {beside:.1})\">{}, {}</text></g>",
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">run, in chronological order</text><text \
+         x=\"14\" y=\"{beside:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {beside:.1})\">{}, \
+         {}</text></g>",
         f64::midpoint(LEFT, WIDTH - RIGHT),
         HEIGHT - 10.0,
         escaped(&history.name),

@@ -40,7 +40,7 @@ pub fn render(history: &History, options: Options) -> String {
             };
             let lead = "── changed: ";
             let words = format!(
-                "{} ({} → {}, {} at the place searched for); {}",
+                "{} ({} → {}, {} at the selected change point); {}",
                 change.describe(),
                 significant(change.before),
                 significant(change.after),
@@ -52,7 +52,7 @@ pub fn render(history: &History, options: Options) -> String {
         lines("", vec![line(entry, low, high)]);
     }
     lines("", vec![String::new()]);
-    let scale = format!("the bars go from {} to {}, not from 0", significant(low), significant(high));
+    let scale = format!("the bars range from {} to {}, not from 0", significant(low), significant(high));
     lines("", wrap_lines("", &scale));
     lines(BOLD, wrap_lines("", &verdict(history)));
     if let Some(assumed) = assumption(history) {
@@ -91,11 +91,11 @@ pub(super) fn verdict(history: &History) -> String {
     let entries = history.entries.len();
     match history.changes.len() {
         0 if history.too_short() => format!(
-            "{entries} {}: too few to find a change in; from {} on it can be",
+            "{entries} {}: too few to find a change; at least {} are needed",
             if entries == 1 { "entry" } else { "entries" },
             super::FEWEST
         ),
-        0 => format!("no change of the level is shown in {entries} entries"),
+        0 => format!("no change of the level shown in {entries} entries"),
         1 => format!("the level changed once in {entries} entries"),
         n => format!("the level changed {n} times in {entries} entries"),
     }

@@ -108,13 +108,13 @@ fn headlines(report: &RunReport, best: Option<&PointReport>) -> Vec<Tile> {
         let mut phases: Vec<Tile> = report.points.iter().take(MOST_PHASES).map(phase).collect();
         let more = report.points.len().saturating_sub(MOST_PHASES);
         if more > 0 {
-            phases.push(Tile { class: "", value: more.to_string(), name: "more phases, below".into() });
+            phases.push(Tile { class: "", value: more.to_string(), name: "more phases below".into() });
         }
         return phases;
     }
     let held = report.maximum_rate.as_ref().is_some_and(|found| found.highest_held() == Some(best.point));
     let which = match report.points.len() {
-        _ if held => ", at the highest rate that held".into(),
+        _ if held => ", at the highest sustained rate".into(),
         0 | 1 => String::new(),
         several => format!(", best of {several} {}", report.vocabulary().point.many),
     };
@@ -152,7 +152,7 @@ fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
             class: if schedule.overloaded { "bad" } else { "" },
             value: rate(schedule.asked_per_second),
             name: format!(
-                "a second asked for, {}",
+                "per second requested, {}",
                 schedule.achieved_ratio.map_or_else(
                     || "achieved share not known".into(),
                     |ratio| format!("{} achieved", percent(Some(ratio * 100.0)))
@@ -186,7 +186,7 @@ fn latency(report: &RunReport, best: &PointReport) -> Tile {
         String::new()
     } else {
         let of = if report.is_io() { "of the I/Os" } else { "of the arrivals" };
-        format!("; {} {of} had no answer", percent(Some(times.unanswered_percent)))
+        format!("; {} {of} unanswered", percent(Some(times.unanswered_percent)))
     };
     let value = if shown == NONE { shown } else { format!("{shown} {}", unit.name) };
     Tile { class: "", value, name: format!("p99 {time}{unanswered}") }

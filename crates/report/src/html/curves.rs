@@ -8,7 +8,7 @@ use crate::{PointReport, RunReport};
 
 /// Throughput over users, or, for rates, achieved over asked.
 pub(super) fn throughput(report: &RunReport) -> String {
-    let name = if report.open_loop { "achieved transactions a second" } else { &report.headline };
+    let name = if report.open_loop { "achieved transactions per second" } else { &report.headline };
     let place = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
     let value = |p: &PointReport| {
         if report.open_loop { p.transactions_per_second } else { p.headline(report.headline_per) }
@@ -20,10 +20,10 @@ pub(super) fn throughput(report: &RunReport) -> String {
     if report.open_loop {
         let most = report.points.iter().map(place).fold(0.0, f64::max);
         let points = vec![(0.0, 0.0, String::new()), (most, most, String::new())];
-        lines.push(Line { name: "as asked".into(), colour: 4, fitted: true, points });
+        lines.push(Line { name: "as requested".into(), colour: 4, fitted: true, points });
     }
-    let x = if report.open_loop { "transactions a second asked for" } else { "virtual users" };
-    svg(&Frame { title: "throughput; the table below has the figures", x, y: name, log: false }, &lines)
+    let x = if report.open_loop { "requested transactions per second" } else { "virtual users" };
+    svg(&Frame { title: "throughput; see the table below for the values", x, y: name, log: false }, &lines)
 }
 
 /// p99 of the response time over the achieved rate: flat, until it is not.
@@ -37,8 +37,8 @@ pub(super) fn response(report: &RunReport) -> String {
         Some((x, p99.value / 1e3, text))
     });
     let frame = Frame {
-        title: "p99 of the response time over the achieved rate; the table below has the figures",
-        x: "transactions a second achieved",
+        title: "p99 of the response time over the achieved rate; see the table below for the values",
+        x: "achieved transactions per second",
         y: "response p99, ms (log scale)",
         log: true,
     };
@@ -89,7 +89,7 @@ fn lines(report: &RunReport, name: &str, place: &dyn Fn(&PointReport) -> Option<
             fitted: false,
             points: report.points[leg.clone()].iter().filter_map(place).collect(),
         };
-        return ["on the way up", "on the way down"].into_iter().zip(&legs).enumerate().map(line).collect();
+        return ["increasing", "decreasing"].into_iter().zip(&legs).enumerate().map(line).collect();
     }
     let mut points: Vec<&PointReport> = report.points.iter().collect();
     points.sort_by(|a, b| asked(a).total_cmp(&asked(b)));

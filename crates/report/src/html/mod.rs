@@ -182,8 +182,8 @@ fn law(report: &RunReport) -> Option<[[String; 4]; 3]> {
         [name.to_owned(), coefficient(e.value), interval(e), words.to_owned()]
     };
     Some([
-        row("λ", &fit.lambda, "transactions a second of one user alone"),
-        row("σ", &fit.sigma, "contention: share of the work done one after another"),
+        row("λ", &fit.lambda, "transactions per second of a single user"),
+        row("σ", &fit.sigma, "contention: share of serialized work"),
         row("κ", &fit.kappa, "coherency: cost of each pair of users"),
     ])
 }

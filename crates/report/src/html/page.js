@@ -80,7 +80,7 @@
       if (k === 0) return;
       const series = options.series[k], shown = series.value, own = series.own;
       series.value = (u, v, s, i) => (i == null ? span(u.data[0], own ? own() : u.data[k]) : shown(u, v, s, i));
-      if (column.every((v) => v == null)) series.label += " (too few a second)";
+      if (column.every((v) => v == null)) series.label += " (too few per second)";
     });
     const size = () => ({ width: Math.max(240, box.clientWidth - 10), height: typeof height === "function" ? height(box.clientWidth) : height || (box.clientWidth < 500 ? 170 : 190) });
     plots.push({ id, made: new uPlot(Object.assign(options, size()), columns, box), size, box, make });
@@ -93,7 +93,7 @@
       const first = point.t[0], last = point.t[point.t.length - 1];
       return lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - (point.end - Math.min(first, 0)) * 0.01, point.end];
     } };
-    const time = axis("seconds since the measured window opened", { size: 42, labelSize: 14 }), bare = axis("", { labelSize: 0, size: 28 });
+    const time = axis("seconds since the start of the measured window", { size: 42, labelSize: 14 }), bare = axis("", { labelSize: 0, size: 28 });
     // Jobs with a rate have no queue of arrivals, and nobody but themselves who could be late.
     const known = (column) => (column && column.some((v) => v != null) ? column : null);
     const due = point.open && known(point.open.due), late = point.open && known(point.open.lag_max);
@@ -135,7 +135,7 @@
     if (point.open) plot("queue-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, Math.max(hi || 0, 1) * 1.08] } }, plugins: [marks(point)],
       axes: [bare, axis("", { labelSize: 0, size: 64, incrs: [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)), values: (u, v) => v.map(short) })],
-      series: [{ label: "second" }, line("waiting for a free " + data.words.who.one, "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
+      series: [{ label: "second" }, line("waiting for an idle " + data.words.who.one, "--c1", {}), line("refused", "--bad", { dash: [4, 4] })],
     }, () => [point.t, point.open.waiting, point.open.refused]);
 
     (point.seen ? point.seen.charts : []).forEach((chart, k) => {

@@ -16,9 +16,9 @@ pub struct ScheduleReport {
     pub due: u64,
     /// Those of them that were never started, because the queue was full.
     pub refused: u64,
-    /// Transactions of the window that still waited for a free user when the load ended.
+    /// Transactions of the window that still waited for an idle user when the load ended.
     pub waiting: u64,
-    /// Transactions that waited for a free user when the window closed: what could begin soon after it did.
+    /// Transactions that waited for an idle user when the window closed: what could begin soon after it did.
     pub waiting_at_close: u64,
     /// Transactions that were to start at the very moment of the load's end, and were not; at most one a user.
     pub cut_off: u64,
@@ -72,7 +72,7 @@ impl ScheduleReport {
     pub(crate) fn describe(&self) -> String {
         let ratio = self.achieved_ratio.map_or_else(String::new, |r| format!(" ({:.1} %)", 100.0 * r));
         format!(
-            "{}/s asked, {}/s achieved{ratio}",
+            "{}/s requested, {}/s achieved{ratio}",
             rate(self.asked_per_second),
             rate(self.achieved_per_second)
         )
@@ -88,9 +88,9 @@ fn shortfall(schedule: &ArrivalSchedule, count: u32, words: &WorkloadLabels) -> 
     let units = |n: u64| words.unit.form_for(n);
     // A worker of I/O jobs has its own schedule: what is late waits for no other.
     let waited = if words.unit == WorkloadLabels::for_workload(labels::IO).unit {
-        "had not begun when the window closed".to_owned()
+        "had not started when the window closed".to_owned()
     } else {
-        format!("still waited for a free {} when the load ended", words.who.one)
+        format!("still waited for an idle {} when the load ended", words.who.one)
     };
     if !overloaded {
         return Some(format!(
@@ -111,12 +111,12 @@ fn shortfall(schedule: &ArrivalSchedule, count: u32, words: &WorkloadLabels) -> 
     if soon > 0 {
         let who = words.who.one;
         parts.push(format!(
-            "{} waited for a free {who} when the window closed and began after it",
+            "{} waited for an idle {who} when the window closed and started after it",
             whole(soon)
         ));
     }
     let without = if refused + waiting > 0 {
-        "; the response times count what never began as longer than all others"
+        "; the response times count those that never started as longer than all others"
     } else {
         ""
     };
@@ -147,20 +147,20 @@ mod tests {
         let tproc = WorkloadLabels::for_workload("tproc-c");
         assert_eq!(shortfall(1000, 0, 0, 8, tproc), None);
         let mild = shortfall(1000, 0, 1, 8, tproc).unwrap();
-        assert!(mild.starts_with("1 transaction still waited for a free user"), "{mild}");
+        assert!(mild.starts_with("1 transaction still waited for an idle user"), "{mild}");
         let hard = shortfall(1000, 200, 30, 8, tproc).unwrap();
         assert!(hard.starts_with("the database did not keep up with 8 virtual users: of 1,000"), "{hard}");
         assert!(hard.contains("200 were refused") && hard.contains("30 still waited"), "{hard}");
         let late = shortfall(1000, 0, 30, 2, WorkloadLabels::for_workload(labels::IO)).unwrap();
         assert_eq!(
             late,
-            "the storage did not keep up with 2 workers: of 1,000 I/Os due, 30 had not begun when the window closed; the \
-             response times count what never began as longer than all others"
+            "the storage did not keep up with 2 workers: of 1,000 I/Os due, 30 had not started when the \
+             window closed; the response times count those that never started as longer than all others"
         );
         let drained = ArrivalSchedule { due: 1000, waiting_at_close: Some(90), ..ArrivalSchedule::default() };
         let drained = super::shortfall(&drained, 8, tproc).unwrap();
         assert!(
-            drained.ends_with("90 waited for a free user when the window closed and began after it"),
+            drained.ends_with("90 waited for an idle user when the window closed and started after it"),
             "{drained}"
         );
     }

@@ -122,7 +122,7 @@ fn histogram(direction: Direction, all: &[CompletionTimes], suffix: &str) -> Opt
     };
     let picture = Lines {
         title: format!("histogram of completion times, {direction}"),
-        about: vec![format!("{A_DECADE} bars to a factor of ten; their heights sum to 100 %")],
+        about: vec![format!("{A_DECADE} bars per factor of ten; their heights sum to 100 %")],
         x: Axis::times("completion time (log scale)").ending_with_data(),
         y: Axis::linear(format!("share of the {direction}s, %")),
         panels: vec![(String::new(), bars.iter().map(line).collect())],
@@ -145,14 +145,14 @@ fn percentiles(direction: Direction, all: &[CompletionTimes], suffix: &str) -> O
         let points = curve.iter().map(|(percent, nanos)| (place(*percent), *nanos)).collect();
         Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
     };
-    let mut x = Axis::linear("percent of the I/Os that took at most so long");
+    let mut x = Axis::linear("percentage of I/Os that took at most this long");
     x.ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999]
         .into_iter()
         .map(|percent| (place(percent), format!("{percent} %")))
         .collect();
     let picture = Lines {
         title: format!("completion times by percentile, {direction}"),
-        about: vec!["each line ends where fewer than ten I/Os lie beyond".into()],
+        about: vec!["each line ends where fewer than ten I/Os took longer".into()],
         x,
         y: Axis::times(format!("completion time of {direction}s (log scale)")),
         panels: vec![(String::new(), curves.iter().map(line).collect())],

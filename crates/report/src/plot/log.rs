@@ -104,8 +104,8 @@ pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<IoLogFile> {
     let refused = |problem: String| Error::Plot(format!("{shown}: {problem}"));
     let (prefix, kind, job) = named(name).ok_or_else(|| {
         refused(
-            "the name does not say which log it is: it ends in _bw, _iops, _slat, _clat, _lat or _clat_hist, then .log or \
-             .N.log (and .fz when compressed)"
+            "the name does not identify the kind of log: it must end in _bw, _iops, _slat, _clat, _lat or \
+             _clat_hist, then .log or .N.log (and .fz if compressed)"
                 .into(),
         )
     })?;
@@ -118,21 +118,24 @@ pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<IoLogFile> {
             )));
         };
         if text.is_empty() {
-            return Err(refused(if whole { EMPTY } else { "no compressed log of fio's" }.into()));
+            return Err(refused(if whole { EMPTY } else { "not a compressed fio log" }.into()));
         }
         if !whole {
-            notes.push(format!("{name} is cut off: drawn as far as it goes"));
+            notes.push(format!("{name} is truncated: the readable part is drawn"));
         }
         Cow::Owned(text)
     } else {
         Cow::Borrowed(std::str::from_utf8(bytes).map_err(|error| {
             let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
-            refused_at(shown, line, "no text: is it a compressed log whose name lacks .fz?")
+            refused_at(shown, line, "not text: is it a compressed log whose name lacks .fz?")
         })?)
     };
     // What was cut off within its last row is no row, even where what is left looks like one.
     if !text.ends_with('\n') {
-        notes.push(format!("{name} does not end with a whole line: it is cut off, or still being written"));
+        notes.push(format!(
+            "{name} does not end with a complete line: it is truncated, or still being \
+                            written"
+        ));
     }
     let rows = match kind {
         None => Rows::Histograms(histograms(&text, shown)?),
@@ -141,12 +144,12 @@ pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<IoLogFile> {
     if let Rows::Values { parts, .. } = &rows
         && parts.len() > 1
     {
-        notes.push(format!("{name} holds {} workers one behind the other: each has its line", parts.len()));
+        notes.push(format!("{name} contains {} workers in sequence: each has its own line", parts.len()));
     }
     Ok(IoLogFile { name: name.to_owned(), prefix, job, rows, notes })
 }
 
-const EMPTY: &str = "the log is empty: the job did no I/O of this sort, or ended within the first window";
+const EMPTY: &str = "the log is empty: the job did no I/O of this kind, or ended within the first window";
 
 fn refused_at(shown: &str, line: usize, problem: &str) -> Error {
     Error::Plot(format!("{shown}:{line}: {problem}"))
@@ -160,13 +163,13 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn whole(field: Option<&str>, what: &str) -> std::result::Result<u64, String> {
     let Some(field) = field else { return Err(format!("the row ends before its {what}")) };
     let field = field.trim();
-    field.parse().map_err(|_| format!("{field:?} is no {what} (a whole number)"))
+    field.parse().map_err(|_| format!("{field:?} is not a valid {what} (an integer)"))
 }
 
 fn time(field: Option<&str>) -> std::result::Result<u64, String> {
     let time = whole(field, "time")?;
     if time > LATEST {
-        return Err(format!("{time} is no time in milliseconds, neither since the start nor since 1970"));
+        return Err(format!("{time} is not a time in milliseconds, neither since the start nor since 1970"));
     }
     Ok(time)
 }
@@ -208,9 +211,8 @@ fn values(text: &str, kind: LogKind, shown: &str) -> Result<Rows> {
             } else {
                 ("of a window (block size 0)", "of single I/Os")
             };
-            let problem = format!(
-                "a row {this} among rows {others}: two logs in one file, which no chart can show as one; draw them apart"
-            );
+            let problem =
+                format!("a row {this} among rows {others}: two logs in one file; draw them separately");
             return Err(refused_at(shown, number, &problem));
         }
         // The workers of a file stand one behind the other: the time falls back, or a window comes a second time.
@@ -239,7 +241,7 @@ fn row(line: &str, skipped: usize) -> std::result::Result<Row, String> {
     let count = line.split(',').count();
     if count < 4 + skipped {
         return Err(format!(
-            "{count} columns; a row of fio's logs has time, value, direction and block size at least"
+            "{count} columns; a row of a fio log has at least time, value, direction and block size"
         ));
     }
     if count > 8 + skipped {
@@ -284,7 +286,7 @@ fn histogram(line: &str) -> std::result::Result<HistogramRow, String> {
     for (at, field) in fields.take(BINS >> coarseness).enumerate() {
         let count = whole(Some(field), "count")?;
         if count > MOST {
-            return Err(format!("{count} I/Os in one bin are too many to be true"));
+            return Err(format!("{count} I/Os in one bin is implausibly many"));
         }
         if count > 0 {
             // The middle of the bins that were added up.

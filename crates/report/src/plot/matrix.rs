@@ -21,7 +21,7 @@ type Cells<X, Y> = BTreeMap<(X, Y), Vec<f64>>;
 /// What is drawn of each direction: words, unit, how to get it.
 type Figure = (&'static str, &'static str, fn(&DirectionMeasurement) -> Option<f64>);
 const FIGURES: [Figure; 2] = [
-    ("I/Os a second", "IOPS", |did| Some(did.iops)),
+    ("I/Os per second", "IOPS", |did| Some(did.iops)),
     ("mean completion time", "µs", |did| Some(did.mean? / 1e3)),
 ];
 

@@ -50,7 +50,7 @@ impl Painter {
             let message = String::from_utf8_lossy(&output.stderr);
             return Err(failed(format!("{PROGRAM} ended with {}: {}", output.status, message.trim())));
         }
-        written.map_err(|error| failed(format!("{PROGRAM} did not read the picture: {error}")))?;
+        written.map_err(|error| failed(format!("{PROGRAM} did not read the image: {error}")))?;
         if !output.stdout.starts_with(b"\x89PNG\r\n\x1a\n") {
             return Err(failed(format!("{PROGRAM} printed no PNG")));
         }
@@ -61,8 +61,8 @@ impl Painter {
 fn not_run(error: &std::io::Error) -> String {
     if error.kind() == ErrorKind::NotFound {
         return format!(
-            "PNG needs {PROGRAM}, which is not installed: apt-get install librsvg2-bin (Debian, Ubuntu), \
-             dnf install librsvg2-tools (Fedora), or leave out --png"
+            "PNG needs {PROGRAM}, which is not installed: apt-get install librsvg2-bin (Debian, Ubuntu), dnf \
+             install librsvg2-tools (Fedora), or omit --png"
         );
     }
     format!("failed to run {PROGRAM}: {error}")

@@ -20,15 +20,15 @@ fn is_rate(quantity: LogKind) -> bool {
 pub(super) fn words(quantity: LogKind) -> &'static str {
     match quantity {
         LogKind::Bandwidth => "bandwidth",
-        LogKind::Iops => "I/Os a second",
+        LogKind::Iops => "I/Os per second",
         LogKind::Submission => "submission time",
         LogKind::Completion => "completion time",
         LogKind::Total => "total time",
     }
 }
 
-/// The unit in which the greatest value (bytes a second, I/Os a second, nanoseconds) reads well: its name, and how much of
-/// the base unit it is.
+/// The unit in which the greatest value (bytes a second, I/Os per second, nanoseconds) reads well: its name, and how
+/// much of the base unit it is.
 pub(super) fn unit(quantity: LogKind, greatest: f64) -> (&'static str, f64) {
     let units: &[(&str, f64)] = match quantity {
         LogKind::Bandwidth => {
@@ -56,7 +56,7 @@ pub struct Point {
     pub time: f64,
     /// Seconds that it covers.
     pub width: f64,
-    /// In base units: bytes a second, I/Os a second, nanoseconds.
+    /// In base units: bytes a second, I/Os per second, nanoseconds.
     pub value: f64,
     /// The least of what it is made of.
     pub low: f64,
@@ -192,7 +192,7 @@ fn averaged(rows: &[Row], zero: u64, quantity: LogKind, window: u64) -> (Vec<Poi
         let value = in_base(row.value, quantity);
         points.push(Point { time, width: covered as f64 / 1e3, value, low: value, high: value });
     }
-    let gaps = if left_out { "; windows that the log leaves out are 0" } else { "" };
+    let gaps = if left_out { "; windows missing in the log are 0" } else { "" };
     (points, format!("windows of {window} ms as logged{gaps}"))
 }
 
@@ -264,7 +264,7 @@ fn windows(rows: &[Row], zero: u64, quantity: LogKind, (first, last): (u64, u64)
     let how = if is_rate {
         format!("{of}, counted in windows of {width} ms")
     } else {
-        format!("{of}, means of windows of {width} ms; the band reaches from the least to the greatest")
+        format!("{of}, means of windows of {width} ms; the band shows minimum to maximum")
     };
     (points, how)
 }
@@ -301,5 +301,5 @@ fn thinned(points: Vec<Point>, how: String) -> (Vec<Point>, String) {
         }
     };
     let thin = points.chunks(each).map(mean).collect();
-    (thin, format!("{how}; {each} of them to a point, the band reaches from the least to the greatest"))
+    (thin, format!("{how}; {each} of them per point, the band shows minimum to maximum"))
 }

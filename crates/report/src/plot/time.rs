@@ -73,7 +73,7 @@ fn one(
             if one.points.iter().any(|point| point.high > top) {
                 let most = one.points.iter().map(|point| point.high).fold(0.0, f64::max);
                 explained.push(format!(
-                    "{direction}: the band is cut at {} {unit}; the greatest is {} {unit}",
+                    "{direction}: the band is cut off at {} {unit}; the maximum is {} {unit}",
                     significant(top / size),
                     significant(most / size)
                 ));
@@ -83,7 +83,7 @@ fn one(
         if one.points.len() >= 5 {
             let smoothed = one.smoothed();
             let smoothed = at(&|at| smoothed.get(at).copied().unwrap_or(f64::NAN));
-            lines.push(Line::new(format!("{direction}, moving mean"), colour, Stroke::Full, smoothed));
+            lines.push(Line::new(format!("{direction}, moving average"), colour, Stroke::Full, smoothed));
         }
         if let Some(trend) = one.trend() {
             let ends: Vec<f64> =
@@ -91,7 +91,7 @@ fn one(
             let at_ends: Vec<f64> = ends.iter().map(|time| trend.start + trend.slope * time).collect();
             // What falls below nothing, or comes from there, does not follow a line.
             if at_ends.iter().any(|value| *value < 0.0) {
-                explained.push(format!("{direction}: no trend is drawn: it does not follow a line"));
+                explained.push(format!("{direction}: no trend drawn: it is not linear"));
                 continue;
             }
             let line: Vec<(f64, f64)> =
@@ -100,9 +100,8 @@ fn one(
             let per = if span < 120.0 { ("s", 1.0) } else { ("min", 60.0) };
             // Of what it began with; where that is 0 there is no share of it.
             let share = Some(trend.slope * span / at_ends[0] * 100.0).filter(|share| share.is_finite());
-            let share = share.map_or_else(String::new, |share| {
-                format!(" ({} % over the whole)", signed(&format!("{share:.1}")))
-            });
+            let share = share
+                .map_or_else(String::new, |share| format!(" ({} % overall)", signed(&format!("{share:.1}"))));
             let slope = signed(&coefficient(trend.slope * per.1 / size));
             let name = format!("{direction}, trend: {slope} {unit} per {}{share}", per.0);
             lines.push(Line::new(name, colour, Stroke::Dashed, line));
@@ -212,8 +211,8 @@ pub(super) fn written(series: &[LogSeries]) -> Option<Chart> {
     let picture = Lines {
         title: "bandwidth against bytes written, write".into(),
         about: vec![
-            "bytes are the sum of bandwidth × time of each log's own writes; a step down is where a cache (SLC, controller, page \
-             cache) was full"
+            "bytes are the sum of bandwidth × time of the writes of each log; at a step down a cache (SLC, \
+             controller, page cache) was full"
                 .into(),
         ],
         x: Axis::linear(format!("written, {bytes}")).ending_with_data(),

@@ -85,7 +85,7 @@ pub(crate) fn cells(of: &Analysis) -> Grid {
 /// What stands under the table of cells.
 pub(crate) fn cells_caption(of: &Analysis) -> String {
     format!(
-        "±: half of the {} interval, of comparisons within blocks; ~ cannot be told from the best",
+        "±: half of the {} interval, from comparisons within blocks; ~ not distinguishable from the best",
         confidence(of)
     )
 }
@@ -231,7 +231,7 @@ pub(crate) fn sweep(of: &Analysis) -> Option<Grid> {
     for (_, level, value) in &sweep.points {
         let mark = match sweep.best.iter().position(|best| of.factors[0].levels[*best].name == *level) {
             Some(0) => "best",
-            Some(_) => "not told from the best",
+            Some(_) => "not distinguishable from the best",
             None => "",
         };
         grid.rows.push(vec![level.clone(), significant(value.value), ends(value, &significant), mark.into()]);
@@ -244,8 +244,8 @@ pub(crate) fn scaling_model(of: &Analysis) -> Option<Grid> {
     let law = of.sweep.as_ref()?.law.as_ref()?;
     let mut grid = Grid::new(&["coefficient", "value", &confidence(of), "what it is"], 1);
     let words = [
-        ("λ", format!("{} of one user alone", of.primary.name)),
-        ("σ", "contention: share of the work done one after another".into()),
+        ("λ", format!("{} of a single user", of.primary.name)),
+        ("σ", "contention: share of serialized work".into()),
         ("κ", "coherency: cost of each pair of users".into()),
     ];
     for ((name, words), estimate) in words.into_iter().zip(&law.parameters) {
@@ -275,12 +275,12 @@ pub(crate) fn steps(of: &Analysis) -> Option<Grid> {
 pub(crate) fn scale_words(metric: &Metric) -> &'static str {
     match metric.scale {
         Scale::Ratio => {
-            "analysed as logarithms: effects are ratios, and an interaction is how far the effects together \
-             are from their product"
+            "analysed as logarithms: effects are ratios, and an interaction is the deviation of the combined \
+             effects from their product"
         }
         Scale::Difference => {
-            "analysed as it is: effects are parts of the mean, and an interaction is how far the \
-             effects together are from their sum"
+            "analysed untransformed: effects are fractions of the mean, and an interaction is the deviation \
+             of the combined effects from their sum"
         }
     }
 }

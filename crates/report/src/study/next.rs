@@ -6,7 +6,8 @@ use kelvin_analysis::Analysis;
 pub fn render(of: &Analysis) -> String {
     let quoted = |text: &str| toml::Value::String(text.replace(|c: char| c.is_control(), " ")).to_string();
     let mut out = format!(
-        "# What the study {} left open, written by `kelvin study analyze`. `kelvin study fork` begins the next study.\n",
+        "# Open questions of the study {}, written by `kelvin study analyze`. `kelvin study fork` starts the \
+         next study.\n",
         quoted(&of.name)
     );
     for question in &of.next {

@@ -84,14 +84,14 @@ pub(crate) fn sweep(of: &Analysis) -> String {
         let fitted = sweep.points.iter().enumerate().filter_map(|(at, (number, ..))| {
             Some((at, Estimate { value: by_law((*number)?), low: None, high: None, p: None }))
         });
-        lines.push(Line { name: "by the law".into(), points: fitted.collect() });
+        lines.push(Line { name: "fitted (USL)".into(), points: fitted.collect() });
     }
     let panel = Panel {
         title: of.factors.first().map_or_else(String::new, |factor| factor.name.clone()),
         levels: sweep.points.iter().map(|(_, name, _)| name.clone()).collect(),
         lines,
     };
-    drawn(&[panel], WHOLE, &of.primary.name, "the figure over the levels")
+    drawn(&[panel], WHOLE, &of.primary.name, "the metric over the levels")
 }
 
 /// Each run over its cell's mean, in the order of time.
@@ -103,7 +103,7 @@ pub(crate) fn order(of: &Analysis) -> String {
         .enumerate()
         .map(|(at, (_, value))| (at, Estimate { value: *value, low: None, high: None, p: None }));
     let panel = Panel {
-        title: "place in the order of the runs".into(),
+        title: "position in the order of the runs".into(),
         levels: drift.runs.iter().map(|(place, _)| (place + 1).to_string()).collect(),
         lines: vec![Line { name: String::new(), points: points.collect() }],
     };

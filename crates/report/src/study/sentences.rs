@@ -8,12 +8,12 @@ pub(crate) fn correct(of: &Analysis) -> String {
     let verdict = &of.verdict;
     match verdict.answer {
         HypothesisAnswer::Supported | HypothesisAnswer::Refuted if of.sensitivity.depends => {
-            "yes, by the runs that count; with the void ones in it, the answer would be another".into()
+            "yes, by the counted runs; with the void runs included, the answer would be different".into()
         }
         HypothesisAnswer::Supported | HypothesisAnswer::Refuted => "yes".into(),
-        HypothesisAnswer::Inconclusive if of.runs.counted == 0 => "no: no run counts".into(),
+        HypothesisAnswer::Inconclusive if of.runs.counted == 0 => "no: no counted runs".into(),
         HypothesisAnswer::Inconclusive if of.primary.freedom == 0 => {
-            "no: nothing was repeated; it takes four blocks to test anything".into()
+            "no: nothing was repeated; any test needs four blocks".into()
         }
         HypothesisAnswer::Inconclusive => match verdict.more_blocks {
             Some(more) => {
@@ -21,7 +21,7 @@ pub(crate) fn correct(of: &Analysis) -> String {
                 let runs = more as usize * cells;
                 format!("no: {} ({}) would decide", count(more as usize, "more block"), count(runs, "run"))
             }
-            None => "no, and no number of further blocks can be named that would decide".into(),
+            None => "no, and no number of further blocks that would decide can be given".into(),
         },
         HypothesisAnswer::NotTestable => "there is nothing to test".into(),
     }
@@ -36,13 +36,11 @@ pub(crate) fn signature(of: &Analysis) -> Option<String> {
     let all = of.signature.len();
     let rest = match (of.verdict.answer, matched == all) {
         (HypothesisAnswer::Supported, true) => {
-            "the effect is there, and what the mechanism predicts beside it"
+            "the effect is present, and so is what else the mechanism predicts"
         }
-        (HypothesisAnswer::Supported, false) => {
-            "the effect is there; the mechanism that was supposed is not shown"
-        }
-        (_, true) => "what the mechanism predicts beside the effect is there",
-        (_, false) => "the mechanism that was supposed is not shown",
+        (HypothesisAnswer::Supported, false) => "the effect is present; the assumed mechanism is not shown",
+        (_, true) => "what else the mechanism predicts is present",
+        (_, false) => "the assumed mechanism is not shown",
     };
     Some(format!("{matched} of {all} predictions matched: {rest}"))
 }
@@ -59,10 +57,10 @@ pub(crate) fn control(of: &Analysis) -> Option<String> {
         Some(floor) => {
             text.push_str(&format!("; effects below {} are not resolvable here.", plain_percent(floor)));
         }
-        None => text.push_str("; one pair tells no floor."),
+        None => text.push_str("; one pair is too few to determine the smallest resolvable effect."),
     }
     if control.differs {
-        text.push_str(" The same thing differs from itself: something other than the factors is at work.");
+        text.push_str(" Equal runs differ: something other than the factors has an effect.");
     }
     Some(text)
 }
@@ -74,7 +72,7 @@ pub(crate) fn sensitivity(of: &Analysis) -> Vec<String> {
     match &found.with {
         Some(with) => {
             lines.push(format!(
-                "With {} that {} a figure: {}.",
+                "With {} that {} a value: {}.",
                 count(found.void_with_value, "void run"),
                 if found.void_with_value == 1 { "has" } else { "have" },
                 with.sentence
@@ -86,7 +84,7 @@ pub(crate) fn sensitivity(of: &Analysis) -> Vec<String> {
             });
         }
         None if of.runs.void == 0 => lines.push("No run was void.".into()),
-        None => lines.push("No void run of a cell has a figure that could count.".into()),
+        None => lines.push("No void run of a cell has a value that could be included.".into()),
     }
     lines
 }
@@ -94,13 +92,13 @@ pub(crate) fn sensitivity(of: &Analysis) -> Vec<String> {
 /// Drift over the order of the runs.
 pub(crate) fn drift(of: &Analysis) -> String {
     match &of.drift {
-        None => "Too few runs to see a drift over their order.".into(),
+        None => "Too few runs to detect drift.".into(),
         Some(drift) => {
             let sure = drift.p < 1.0 - of.confidence;
             let end = if sure {
-                "it moved; blocks take most of it out, and the order was shuffled"
+                "drift is shown; blocks remove most of it, and the order was random"
             } else {
-                "none is shown"
+                "no drift is shown"
             };
             format!(
                 "Drift from the first run to the last: {} (p {}): {end}.",
@@ -116,11 +114,12 @@ pub(crate) fn one_at_a_time(of: &Analysis) -> Option<Vec<String>> {
     let alone = of.one_at_a_time.as_ref()?;
     if alone.wrong.is_empty() {
         return Some(vec![
-            "Changing one factor at a time would have come to the same here: no interaction misleads it."
-                .into(),
+            "Changing one factor at a time would have given the same result here: no interaction misleads \
+             it."
+            .into(),
         ]);
     }
-    let mut lines = vec!["Changing one factor at a time would have gone wrong:".to_owned()];
+    let mut lines = vec!["Changing one factor at a time would have led to wrong conclusions:".to_owned()];
     lines.extend(alone.wrong.iter().cloned());
     Some(lines)
 }
@@ -136,9 +135,9 @@ pub(crate) fn keep(of: &Analysis) -> Option<String> {
         of.table.rows.iter().filter(|row| row.with_best).map(|row| name(&row.levels)).collect();
     let mut text = format!("{}: the best of the cells measured", name(&best.levels));
     if of.primary.freedom == 0 {
-        text.push_str("; by single runs, so that another may be as good");
+        text.push_str("; based on single runs, so another may be equally good");
     } else if !alike.is_empty() {
-        text.push_str(&format!("; not told from it: {}", alike.join("; ")));
+        text.push_str(&format!("; not distinguishable from it: {}", alike.join("; ")));
     }
     Some(text)
 }
@@ -149,7 +148,7 @@ pub(crate) fn precision(of: &Analysis) -> String {
         || "variation from run to run is not known".into(),
         |v| {
             format!(
-                "variation from run to run {} (standard deviation ÷ mean, blocks taken out)",
+                "variation from run to run {} (standard deviation ÷ mean, without block effects)",
                 plain_percent(v)
             )
         },

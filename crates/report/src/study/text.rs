@@ -66,7 +66,7 @@ pub fn render(of: &Analysis) -> String {
             page.grid(&table);
             page.words("  ", grid::scale_words(&of.primary));
             for line in aliases {
-                page.words("  cannot be told apart: ", &line);
+                page.words("  indistinguishable: ", &line);
             }
         }
         None => page.words("  none: ", of.primary.no_effects.as_deref().unwrap_or("no effects")),
@@ -90,10 +90,16 @@ pub fn render(of: &Analysis) -> String {
             page.words("  ", &format!("none of {looked} effects remains after Holm's correction"));
         } else {
             page.grid(&table);
-            page.words("  ", &format!("of {looked} effects, those that remain after Holm's correction; none was predicted to decide"));
+            page.words(
+                "  ",
+                &format!(
+                    "of {looked} effects, those that remain after Holm's correction; none \
+                                       was predicted as decisive"
+                ),
+            );
         }
     }
-    page.heading("how good the measurement was");
+    page.heading("quality of the measurement");
     if let Some(words) = sentences::control(of) {
         page.words("  ", &words);
     }

@@ -126,7 +126,7 @@ impl Page {
             0 | 1 => String::new(),
             n if report.is_io() => format!("phase {} of {n}: ", p.point + 1),
             n if report.maximum_rate.as_ref().is_some_and(|found| found.highest_held() == Some(p.point)) => {
-                format!("highest rate that held, of {n}: ")
+                format!("highest sustained rate, of {n}: ")
             }
             n => format!("best of {n} points: "),
         };
@@ -211,7 +211,7 @@ impl Page {
         classes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let each: Vec<String> =
             classes.iter().map(|(name, count)| format!("{} {name}", whole(*count))).collect();
-        let words = format!("{}; {} failed for good", each.join(", "), whole(report.failed));
+        let words = format!("{}; {} failed permanently", each.join(", "), whole(report.failed));
         let colour = if report.failed > 0 { RED } else { "" };
         self.sentence(colour, "errors", &words, level.sentence.min(2));
     }

@@ -92,7 +92,7 @@ impl Page {
             Some(counted) => format!("; {counted}: kelvin show --all"),
         };
         if serious.is_empty() {
-            self.wrapped("findings: ", &format!("none that puts these figures in doubt{counted}"));
+            self.wrapped("findings: ", &format!("none that puts these results in doubt{counted}"));
         } else if let Some(counted) = counted.strip_prefix("; ") {
             self.wrapped("", &format!("and {counted}"));
         }
@@ -142,7 +142,7 @@ pub(crate) fn counted<'a>(minor: impl Iterator<Item = &'a Finding>) -> Option<St
 
 /// What a finding explains of the figure.
 pub(crate) fn effect(finding: &Finding) -> String {
-    let below = if finding.is_shown() { "" } else { ", less than the run knows its own figure to" };
+    let below = if finding.is_shown() { "" } else { ", below the precision of the run" };
     format!("{}{below}", finding.effect.describe())
 }
 

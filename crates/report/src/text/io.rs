@@ -50,7 +50,7 @@ impl Page {
         } else {
             "no ramp-up".into()
         };
-        let open = if p.closed { "" } else { "; the window did not close: figures of a part" };
+        let open = if p.closed { "" } else { "; the window did not close: partial figures" };
         let window = seconds(p.window_s);
         let how = loop_words(p);
         self.wrapped("", &format!("{}, {how}, {window} measured as elapsed, {ramp_up}{open}", p.users()));
@@ -85,7 +85,7 @@ impl Page {
         }
         if let Some(cores) = p.generator.cpu_cores {
             let each = p.generator.cpu_us_per_transaction;
-            let each = each.map_or(String::new(), |us| format!(", {} µs an I/O", significant(us)));
+            let each = each.map_or(String::new(), |us| format!(", {} µs per I/O", significant(us)));
             self.line("");
             self.wrapped("", &format!("CPU of the workers: {} cores{each}", decimal(Some(cores))));
         }
@@ -101,13 +101,13 @@ impl Page {
         let mut words = Vec::new();
         if let Some(reached) = job.depth_reached {
             words.push(format!(
-                "{} of {} I/Os under way on average",
+                "{} of {} I/Os in flight on average",
                 significant(reached),
                 whole(job.depth_asked.into())
             ));
         }
         if let Some(cpu) = job.cpu_us {
-            words.push(format!("{} µs of CPU an I/O", significant(cpu)));
+            words.push(format!("{} µs of CPU per I/O", significant(cpu)));
         }
         if !words.is_empty() {
             self.wrapped("  ", &words.join(", "));
@@ -201,7 +201,10 @@ pub(crate) fn loop_words(p: &PointReport) -> &'static str {
     match (p.open_loop, &p.response_all) {
         (true, _) => "open loop",
         (false, None) => "closed loop",
-        (false, Some(_)) => "closed loop beside jobs with a rate, of whose I/Os the response times are",
+        (false, Some(_)) => {
+            "closed loop alongside jobs with a rate; response times are for the latter's \
+                             I/Os"
+        }
     }
 }
 

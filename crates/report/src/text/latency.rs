@@ -34,7 +34,7 @@ impl Page {
         );
         let clamped: u64 = rows().map(|r| r.clamped).sum();
         self.line(&format!(
-            "{} rolled back by the rules, {} failed, {} retries",
+            "{} rolled back as specified, {} failed, {} retries",
             whole(rolled),
             whole(failed),
             whole(retries)
@@ -83,8 +83,8 @@ impl Page {
                 ));
             }
             let words = format!(
-                "its statements take {} of {} ms a transaction ({}); the rest is the client's own work, sleeps, and \
-                 attempts that were repeated",
+                "its statements take {} of {} ms per transaction ({}); the rest is client work, sleeps, and \
+                 retried attempts",
                 ms(group.sum_us),
                 ms(group.transaction_mean_us),
                 percent(group.sum_percent)
@@ -96,7 +96,7 @@ impl Page {
 
 /// What "≥" stands for.
 pub(crate) fn unanswered(words: &WorkloadLabels) -> String {
-    format!("≥: so many {} that the figure itself is not known; it is this or more", words.unanswered)
+    format!("≥: so many {} that only a lower bound is known", words.unanswered)
 }
 
 /// What the figures that are not given stand for, in sentences.
@@ -107,7 +107,7 @@ pub(crate) fn footnotes<'a>(
     let rows: Vec<&LatencyRow> = rows.collect();
     let mut notes = Vec::new();
     if rows.iter().any(|r| r.few) {
-        notes.push(format!("{NONE}: fewer than ten {} lie beyond that percentile", words.unit.many));
+        notes.push(format!("{NONE}: fewer than ten {} exceed that percentile", words.unit.many));
     }
     if rows.iter().any(|r| !r.at_least.is_empty()) {
         notes.push(unanswered(words));

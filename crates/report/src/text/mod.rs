@@ -162,7 +162,7 @@ impl Page {
             return;
         }
         self.line("");
-        self.line("notes on the timeline");
+        self.line("timeline notes");
         let most = if self.all { usize::MAX } else { NOTES };
         for (second, text) in p.timeline.iter().take(most) {
             self.wrapped("  ", &format!("{second} s: {text}"));
@@ -236,8 +236,8 @@ impl Page {
         self.line("");
         if report.valid {
             let audited = report.points.iter().any(|point| !point.audit.is_empty());
-            let rules = if audited { "every rule of the self-audit holds, and " } else { "" };
-            self.wrapped_in(GREEN, "", &format!("counted: {rules}everything that must agree does"));
+            let rules = if audited { "all rules of the self-audit hold, and " } else { "" };
+            self.wrapped_in(GREEN, "", &format!("counted: {rules}all counts that must agree do"));
             return;
         }
         self.wrapped_in(RED, "", &format!("{}:", report.judgement.state.word()));

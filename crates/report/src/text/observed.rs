@@ -9,8 +9,8 @@ const NAMED: usize = 5;
 
 /// Share of the sessions' time, in percent, from which on this wait is explained.
 const CLIENT_EXPLAINED: f64 = 25.0;
-const CLIENT_WAITS: &str = "Client: a backend shows this wait until it has a CPU again, so that on a busy host part of it is waiting \
-                            for a CPU; the verdict counts that as CPU";
+const CLIENT_WAITS: &str = "Client: a backend reports this wait until it gets a CPU again, so on a busy host \
+                            part of it is waiting for a CPU; the verdict counts that as CPU";
 
 /// What the sessions' wait for their client is made of, where it is a large part.
 pub(crate) fn client_waits(sessions: &SessionsReport) -> Option<&'static str> {
@@ -93,7 +93,7 @@ impl Page {
     fn log(&mut self, seen: &ObservationReport, window_s: f64) {
         if let Some(bytes) = seen.wal_bytes_per_s {
             let images = seen.full_page_images_per_s.map_or_else(String::new, |images| {
-                format!(", {} full-page images a second", rate(Some(images)))
+                format!(", {} full-page images per second", rate(Some(images)))
             });
             self.wrapped("log          ", &format!("{}/s{images}", amount(bytes)));
         }
@@ -101,7 +101,7 @@ impl Page {
             seen.occurrences.iter().filter(|row| row.in_window(window_s)).collect();
         // SQLite has no such things; its many checkpoints are a rate.
         if within.is_empty() && seen.full_page_images_per_s.is_some() {
-            self.line("beside it    no checkpoint and no autovacuum");
+            self.line("events       no checkpoint and no autovacuum");
         }
         let mut groups: Vec<(String, Vec<&OccurrenceRow>)> = Vec::new();
         for row in within {
@@ -112,7 +112,7 @@ impl Page {
             }
         }
         for (index, (words, rows)) in groups.iter().take(NAMED).enumerate() {
-            let lead = if index == 0 { "beside it    " } else { "             " };
+            let lead = if index == 0 { "events       " } else { "             " };
             let times: u64 = rows.iter().map(|row| row.times()).sum();
             let text = match rows.as_slice() {
                 [row] if times == 1 => format!("{words} {}", when(row)),
@@ -125,7 +125,7 @@ impl Page {
             self.wrapped(lead, &text);
         }
         if groups.len() > NAMED {
-            self.line(&format!("             and {} sorts more, in the HTML report", groups.len() - NAMED));
+            self.line(&format!("             and {} more kinds, in the HTML report", groups.len() - NAMED));
         }
     }
 
@@ -176,7 +176,7 @@ pub(crate) fn when(row: &OccurrenceRow) -> String {
     };
     match row.to_s {
         Some(to) => format!("{from} to {to:.1} s"),
-        None => format!("{from}, its end was not seen"),
+        None => format!("{from}, end not observed"),
     }
 }
 

@@ -7,17 +7,17 @@ use crate::figure::{decimal, ms, rate, seconds, significant, whole};
 use crate::{GeneratorReport, PercentileInterval, PointReport, RunReport};
 
 /// What stands for the precision of a short window.
-pub(crate) const TOO_SHORT: &str = "window too short to tell how precise its figures are";
+pub(crate) const TOO_SHORT: &str = "window too short to estimate the precision";
 
 /// What the server's own statistics are: PostgreSQL's processes publish theirs at most once a second and when they
 /// fall idle, so that the window's edges cut them elsewhere than the client's count.
-pub(crate) const SERVER_STATISTICS: &str =
-    "by the server's own statistics, which its processes publish up to a second late, all its work included";
+pub(crate) const SERVER_STATISTICS: &str = "according to the server's own statistics, which its processes publish up to a second late and which \
+     include all its work";
 
 /// The interval of the p99 in a sentence.
 pub(crate) fn of_p99(interval: &PercentileInterval, words: &WorkloadLabels) -> String {
     let worth = format!(
-        "95 %; the slowest 1 % of the {} correspond to {} independent ones",
+        "95 %; the slowest 1 % of the {} are equivalent to {} independent ones",
         words.unit.many,
         significant((interval.effective_beyond * 10.0).round() / 10.0)
     );
@@ -27,8 +27,8 @@ pub(crate) fn of_p99(interval: &PercentileInterval, words: &WorkloadLabels) -> S
             format!("within this run: p99 of the response time {low} to {} ms ({worth})", ms(Some(high)))
         }
         None => format!(
-            "within this run: p99 of the response time {low} ms or more ({worth}, too few for an upper end: a longer run \
-             has one)"
+            "within this run: p99 of the response time {low} ms or more ({worth}, too few for an upper \
+             bound: make a longer run)"
         ),
     }
 }
@@ -62,7 +62,7 @@ impl Page {
         } else {
             "no ramp-up".into()
         };
-        let open = if p.closed { "" } else { "; the window did not close: figures of a part" };
+        let open = if p.closed { "" } else { "; the window did not close: partial figures" };
         let model = if report.open_loop { "open loop" } else { "closed loop" };
         self.wrapped(
             "",
@@ -111,7 +111,7 @@ impl Page {
             return;
         }
         let held = report.maximum_rate.as_ref().is_some_and(|found| found.highest_held() == Some(p.point));
-        let which = if held { "the highest rate that held" } else { "the best point" };
+        let which = if held { "the highest sustained rate" } else { "the best point" };
         self.wrapped_in(BOLD, "", &format!("{which}, {}:", p.name()));
         let words = format!("details of the {} others: HTML and JSON reports", report.points.len() - 1);
         self.wrapped("", &words);
@@ -122,7 +122,7 @@ impl Page {
         let longest = s.longest_queue.map_or_else(String::new, |n| format!(", longest queue {}", whole(n)));
         let cut_off = match s.cut_off {
             0 => String::new(),
-            some => format!(", {} cut off by the closing", whole(some)),
+            some => format!(", {} cut off at the end", whole(some)),
         };
         let words = format!(
             "schedule: {}; {} due, {} refused, {} waiting at the end{cut_off}{longest}",
@@ -140,7 +140,7 @@ impl Page {
     fn counts(&mut self, report: &RunReport, p: &PointReport) {
         if let Some(server) = p.server_headline_count {
             let text = format!(
-                "{} counted for {} by the client, {} by the server itself",
+                "{} counted for {} by the client, {} by the server",
                 whole(p.headline_count),
                 report.headline,
                 whole(server)
@@ -174,7 +174,7 @@ pub(crate) fn generator(g: &GeneratorReport, words: &WorkloadLabels) -> Vec<Stri
     if let Some(delay) = g.run_delay_ms_per_s {
         let us = each(g.run_delay_us_per_transaction);
         lines.push(format!(
-            "{} threads waited for a CPU: {} ms a second{us}",
+            "{} threads waited for a CPU: {} ms per second{us}",
             words.client,
             decimal(Some(delay))
         ));

@@ -37,7 +37,7 @@ impl Page {
             self.line(&line);
         }
         let time = if report.open_loop { "response times" } else { "service times" };
-        self.wrapped("", &format!("{time} of all transactions; cores: kept busy by the client's process"));
+        self.wrapped("", &format!("{time} of all transactions; cores: CPUs used by the client process"));
         if report.points.iter().any(|p| !p.client_latency().at_least.is_empty()) {
             self.wrapped("", &unanswered(report.vocabulary()));
         }
@@ -54,7 +54,7 @@ impl Page {
         }
         self.line("");
         if report.open_loop {
-            self.line("achieved a second over asked a second");
+            self.line("achieved over requested transactions per second");
         } else {
             self.line(&format!("{} over users", report.headline));
         }
@@ -71,8 +71,8 @@ impl Page {
         self.line("");
         self.line("Universal Scalability Law: X(n) = λ·n / (1 + σ·(n − 1) + κ·n·(n − 1))");
         let rows = [
-            ("λ", &fit.lambda, "a second by one user alone"),
-            ("σ", &fit.sigma, "contention: share done in turn"),
+            ("λ", &fit.lambda, "per second of a single user"),
+            ("σ", &fit.sigma, "contention: serialized share"),
             ("κ", &fit.kappa, "coherency: cost of each pair"),
         ];
         for (name, estimate, words) in rows {
@@ -155,7 +155,7 @@ pub(crate) fn explained(fit: &Scalability) -> String {
 pub(crate) fn peak(fit: &Scalability) -> String {
     if let Some(users) = fit.peak_users {
         return format!(
-            "highest at {} users by the fit: {} transactions a second",
+            "highest at {} users according to the fit: {} transactions per second",
             rate(Some(users.round())),
             rate(Some(fit.fitted(users)))
         );
@@ -169,7 +169,7 @@ pub(crate) fn peak(fit: &Scalability) -> String {
     }
     let most = fit.points.iter().map(|p| p.users).max().unwrap_or(0);
     format!(
-        "the highest throughput lies beyond {} users, twice the range measured, of which a fit says nothing",
+        "the highest throughput lies beyond {} users, twice the measured range, where the fit is not valid",
         whole(2 * u64::from(most))
     )
 }
@@ -182,13 +182,10 @@ pub(crate) fn describe_maximum_rate(found: &MaximumRate) -> String {
             format!("highest rate that meets {slo}: {}/s; {}/s failed", rate(Some(held)), rate(Some(failed)))
         }
         (Some(held), None) => {
-            format!(
-                "{}/s meets {slo}; no rate that was tried failed: the highest was not found",
-                rate(Some(held))
-            )
+            format!("{}/s meets {slo}; no tried rate failed: the highest was not found", rate(Some(held)))
         }
         (None, Some(failed)) => {
-            format!("no rate that was tried meets {slo}; {}/s already failed", rate(Some(failed)))
+            format!("no tried rate meets {slo}; {}/s already failed", rate(Some(failed)))
         }
         (None, None) => format!("no rate was tried for {slo}"),
     }

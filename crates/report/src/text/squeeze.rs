@@ -31,7 +31,7 @@ impl Page {
             self.wrapped("  ", &format!("{}: {}", one.resource, how(one)));
         }
         for one in &found.not_cut {
-            self.wrapped("  ", &format!("{} was not cut: {}", one.what, one.why));
+            self.wrapped("  ", &format!("{} was not reduced: {}", one.what, one.why));
         }
     }
 }
@@ -39,8 +39,8 @@ impl Page {
 /// What was done, in a sentence.
 pub(crate) fn headline(found: &Squeeze) -> String {
     format!(
-        "Squeeze: what the throughput made of {:.0} % less of one resource at a time. Elasticity 1: all the work waits for \
-         it; 0: none does. The run's own figures are those of a squeezed database.",
+        "Squeeze: response of the throughput to {:.0} % less of one resource at a time. Elasticity 1: all \
+         work waits for it; 0: none does. The run's own figures are those of a squeezed database.",
         found.cut * 100.0
     )
 }

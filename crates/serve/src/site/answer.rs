@@ -26,7 +26,7 @@ pub(super) enum Failure {
     Store(#[from] kelvin_store::Error),
     #[error(transparent)]
     Report(#[from] kelvin_report::Error),
-    #[error("the page cannot be made: {0}")]
+    #[error("the page cannot be created: {0}")]
     Template(#[from] minijinja::Error),
 }
 

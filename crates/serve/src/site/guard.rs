@@ -36,12 +36,13 @@ impl Refusal {
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Host => {
-                "this server does not answer for that host name; use its address, or start it with --host-name NAME"
+                "this server does not accept that host name; use its address, or start it with --host-name \
+                 NAME"
             }
-            Self::Origin => "requests from other web sites are refused",
+            Self::Origin => "requests from other web sites are rejected",
             Self::Method => "GET and POST only",
             Self::Token => "the token is missing or wrong",
-            Self::ReadOnly => "this server is read-only; `kelvin serve --allow-start` lets runs be started",
+            Self::ReadOnly => "this server is read-only; `kelvin serve --allow-start` permits starting runs",
         }
     }
 }

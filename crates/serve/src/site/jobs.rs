@@ -58,7 +58,7 @@ impl Jobs {
     pub(super) fn start(&self, store: usize, path: &Path, specification: &str) -> Result<Job, String> {
         let mut running = lock(&self.running);
         if let Some(busy) = running.1.iter().map(|one| lock(&one.job).clone()).find(|job| !job.ended) {
-            return Err(format!("job {} is still running; two loads would measure each other", busy.id));
+            return Err(format!("job {} is still running; two loads would disturb each other", busy.id));
         }
         let id = running.0 + 1;
         let file = self.directory.path().join(format!("specification-{id}.toml"));

@@ -124,7 +124,7 @@ impl Site {
         options: SiteOptions,
     ) -> std::result::Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let server = Server::http(options.address)
-            .map_err(|error| format!("cannot listen at {}: {error}", options.address))?;
+            .map_err(|error| format!("cannot listen on {}: {error}", options.address))?;
         let address = server.server_addr().to_ip().ok_or("the server has no address")?;
         let start = options
             .start
@@ -271,7 +271,7 @@ impl Shared {
         let shared = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("live".into()).spawn(move || {
             let Some(_stream) = shared.streams.begin() else {
-                return drop(SiteResponse::text(503, "too many pages follow runs\n").send(request));
+                return drop(SiteResponse::text(503, "too many open pages follow runs\n").send(request));
             };
             let mut out = request.into_writer();
             let mut head =

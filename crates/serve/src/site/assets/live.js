@@ -50,7 +50,7 @@ const source = new EventSource(document.body.dataset.live);
 source.onmessage = (event) => take(JSON.parse(event.data));
 source.addEventListener("end", () => {
   source.close();
-  bar.textContent = "The run has ended. Its report is being made.";
+  bar.textContent = "The run has ended. Its report is being prepared.";
   setTimeout(() => location.reload(), 1500);
 });
 bar.textContent = "Running: waiting for its first second.";

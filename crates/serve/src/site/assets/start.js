@@ -35,7 +35,7 @@ async function act(what) {
   try {
     await what();
   } catch (error) {
-    told.textContent = "Refused: " + error.message;
+    told.textContent = "Rejected: " + error.message;
   }
 }
 

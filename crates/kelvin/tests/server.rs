@@ -36,23 +36,20 @@ fn profiles_are_shown_given_kept_and_put_back() {
     insta::assert_snapshot!(shown, @r"
     URL differs from the profile mine.conf in 2 settings:
       setting         server  profile  changes
-      shared_buffers  32MB    24MB     at a restart
-      work_mem        4MB     6MB      at once
-    why the profile has them:
+      shared_buffers  32MB    24MB     after a restart
+      work_mem        4MB     6MB      immediately
+    reasons for the profile's values:
       work_mem: sorts stay in memory
     ");
     assert_eq!(show("work_mem"), "4MB");
 
     let out = place.expect(0, &[&apply[..], &["--allow-settings"]].concat());
-    assert!(
-        out.contains("a restart of the server brings the rest, which is yours to do: shared_buffers"),
-        "{out}"
-    );
+    assert!(out.contains("restart the server yourself to apply the rest: shared_buffers"), "{out}");
     assert_eq!((show("work_mem"), show("shared_buffers")), ("6MB".into(), "32MB".into()));
     let output = place.run(&[&apply[..], &["--allow-settings"]].concat());
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stderr).contains("put it back first: kelvin server restore"),
+        text(&output.stderr).contains("revert it first: kelvin server restore"),
         "{}",
         text(&output.stderr)
     );
@@ -62,7 +59,7 @@ fn profiles_are_shown_given_kept_and_put_back() {
     let out = place.expect(0, &["server", "restore"]);
     assert!(out.contains("put back: shared_buffers, work_mem of"), "{out}");
     assert_eq!(show("work_mem"), "4MB");
-    assert_eq!(place.expect(0, &["server", "restore", "--target", &url]), "nothing is to be put back\n");
+    assert_eq!(place.expect(0, &["server", "restore", "--target", &url]), "nothing to revert\n");
 }
 
 #[test]
@@ -120,7 +117,7 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
         });
         let (code, _, err) = run(&["server", "up", "--profile", "mine.conf"]);
         assert_eq!(code, Some(0), "{err}");
-        assert!(err.contains("ALTER SYSTEM RESET work_mem lets the profile count"), "{err}");
+        assert!(err.contains("ALTER SYSTEM RESET work_mem lets the profile apply"), "{err}");
     }));
     expect(&["server", "down"]);
     outcome.unwrap();

@@ -65,11 +65,11 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
     place.expect(0, &["snapshot", "restore", "first", target, "--yes"]);
     assert_eq!(rows("select count(*) from a"), 1);
     for (args, words) in [
-        (["snapshot", "drop", "first", target], "say --yes"),
-        (["snapshot", "restore", "first", target], "would replace everything that"),
+        (["snapshot", "drop", "first", target], "give --yes"),
+        (["snapshot", "restore", "first", target], "would replace everything in"),
         (
             ["snapshot", "restore", "second", target],
-            "there is no snapshot second of this database; there is first",
+            "there is no snapshot second of this database; existing snapshots: first",
         ),
         (["snapshot", "save", "../up", target], "is not a valid name for a snapshot"),
         (["snapshot", "list", "--target", "sqlite"], "give one with --target sqlite:FILE"),

@@ -263,7 +263,7 @@ fn a_file_does_not_allow_itself_shell_commands() {
     let refused = place.run(&["run", "sent.toml"]);
     let told = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(told.contains("say --allow-shell as well"), "{told}");
+    assert!(told.contains("add --allow-shell"), "{told}");
     assert!(!place.path("ran").exists() && !place.path("own.db").exists());
 
     place.expect(0, &["run", "sent.toml", "--allow-shell"]);
@@ -272,7 +272,7 @@ fn a_file_does_not_allow_itself_shell_commands() {
     let pgbench = "workload = \"pgbench\"\n[pgbench]\nallow-shell = true\n";
     place.write("pgbench.toml", pgbench);
     let told = text(&place.run(&["run", "pgbench.toml"]).stderr);
-    assert!(told.contains("say --allow-shell as well"), "{told}");
+    assert!(told.contains("add --allow-shell"), "{told}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn group_of(process: u32) -> String {
 fn an_embedded_database_is_squeezed_and_the_outcome_is_kept() {
     let place = Place::new();
     let shown = place.expect(0, &["squeeze", "tproc-c", "--ramp-up", "1s", "--pairs", "2", "--slice", "2s"]);
-    for word in ["server CPU", "elasticity", "client CPU was not cut: the database is in this process"] {
+    for word in ["server CPU", "elasticity", "client CPU was not reduced: the database is in this process"] {
         assert!(shown.contains(word), "{word}\n{shown}");
     }
     let connection = rusqlite::Connection::open(place.store()).unwrap();
@@ -55,7 +55,7 @@ fn an_embedded_database_is_squeezed_and_the_outcome_is_kept() {
     let cut = |slice: &&Value| slice["resource"] == "server CPU" && slice["bound"].is_string();
     assert_eq!(slices.iter().filter(cut).count(), 2, "{squeeze}");
     assert!(slices.iter().all(|slice| slice["rate"].as_f64().is_some_and(|rate| rate > 0.0)), "{squeeze}");
-    assert!(place.expect(0, &["show"]).contains("resources were cut during this run"));
+    assert!(place.expect(0, &["show"]).contains("resources were reduced during this run"));
     // Which means there are depends on the machine: control groups take root and a hierarchy that can be written.
     let means = squeeze["resources"][0]["means"].as_str().unwrap();
     assert!(["control group", "CPU affinity"].contains(&means), "{means}");
@@ -68,7 +68,7 @@ fn without_control_groups_whole_cpus_are_taken_away_and_the_outcome_is_a_part_of
     let shown = place.expect(0, &[&["squeeze", "tproc-c", "--cpu-by", "affinity"], &common[..]].concat());
     let cpus = rustix::thread::sched_getaffinity(None).unwrap().count();
     let share = format!("{} of {cpus} CPUs taken away", (cpus as f64 / 2.0).round());
-    for word in ["Squeeze: what the throughput made of 50 % less", "by CPU affinity", &share] {
+    for word in ["Squeeze: response of the throughput to 50 % less", "by CPU affinity", &share] {
         assert!(unbroken(&shown).contains(word), "{word}\n{shown}");
     }
     assert!(unbroken(&place.expect(0, &["show"])).contains("server CPU: by CPU affinity"));

@@ -269,7 +269,7 @@ fn what_cannot_be_a_study_is_refused() {
         (&["study", "plan", "absent"][..], "absent is not a study"),
         (&["study", "run", "."], ". is not a study"),
         (&["study", "show", "kelvin.db"], "kelvin.db is not a study"),
-        (&["study", "new", ".."], "no last part"),
+        (&["study", "new", ".."], "does not end in a component"),
         (&["study", "recover", "absent"], "absent is not a study"),
         (&["study", "list", "absent"], "absent is not a study"),
         (&["study", "plan", "."], ". is not a study"),

@@ -60,7 +60,7 @@ fn a_store_that_went_through_a_file_shows_the_same_and_says_where_it_comes_from(
     // Into the store that it comes from: nothing is doubled.
     let again = place.expect(0, &["import", "all.kelvin"]);
     assert!(
-        again.contains("0 runs imported") && again.contains("group 1 is here already as group 1"),
+        again.contains("0 runs imported") && again.contains("group 1 already exists as group 1"),
         "{again}"
     );
     // Beside a run of that store's own.

@@ -143,7 +143,7 @@ fn off_a_terminal_it_is_refused() {
     let output = place.run(&["run", "tproc-c", "--tui"]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
-    assert!(said.contains("standard error is no terminal") && said.contains("--json"), "{said}");
+    assert!(said.contains("standard error is not a terminal") && said.contains("--json"), "{said}");
     assert_eq!(place.run(&["run", "tproc-c", "--tui", "--json"]).status.code(), Some(2));
     assert_eq!(place.run(&["run", "tproc-c", "--tui", "--quiet"]).status.code(), Some(2));
     assert!(!place.store().exists(), "nothing was begun");

@@ -69,7 +69,7 @@ fn a_squeeze_is_a_table_in_every_format() {
         "<td>0.96</td><td>0.85 to 1.07</td>",
         "<td class=\"l\">does not limit the throughput</td>",
         "by CPU affinity: 25 % off",
-        "Client CPU was not cut: no control groups &lt;are&gt; mounted here",
+        "Client CPU was not reduced: no control groups &lt;are&gt; mounted here",
         "<summary>2 slices</summary>",
     ] {
         assert!(page.contains(words), "{words}");

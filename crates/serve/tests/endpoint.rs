@@ -124,7 +124,7 @@ fn the_address_is_given_back_and_one_that_is_taken_is_said_so() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let error = MetricsEndpoint::start(address).unwrap_err().to_string();
-    assert_eq!(error, format!("cannot serve metrics at {address}: another program listens there"));
+    assert_eq!(error, format!("cannot serve metrics at {address}: another program is listening there"));
     drop(taken);
     let (endpoint, sink) = MetricsEndpoint::start(address).unwrap();
     drop(endpoint);

@@ -40,7 +40,7 @@ impl SelectedRuns {
         let told = &mut self.told;
         self.runs.retain(|run| {
             if !run.report.valid {
-                told.push(format!("run {} is skipped, {}", run.report.run, run.report.judgement.describe()));
+                told.push(format!("run {} is left out, {}", run.report.run, run.report.judgement.describe()));
             }
             run.report.valid
         });

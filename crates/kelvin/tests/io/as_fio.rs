@@ -33,14 +33,14 @@ fn trial_c5_a_run_that_went_well_is_silent_on_standard_error() {
     let (normal, _) = run(&[]);
     let at = normal.find("kelvin: findings").unwrap_or_else(|| panic!("{normal}"));
     assert!(normal[at..].lines().all(|line| line.is_empty() || line.starts_with("kelvin: ")), "{normal}");
-    assert!(normal.contains("kelvin: kept as run") && normal.contains("thread has no effect"), "{normal}");
+    assert!(normal.contains("kelvin: stored as run") && normal.contains("thread has no effect"), "{normal}");
     let (json, _) = run(&["--output-format=json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let remarks = &json["kelvin"];
     assert!(remarks["run"].as_u64().is_some() && remarks["notes"][0].as_str().is_some(), "{remarks}");
     assert!(remarks["findings"].as_array().unwrap().iter().any(|one| one["id"] == "io-holes"), "{remarks}");
     let (_, told) = run(&["--output-format=terse", "--notes"]);
-    assert!(told.contains("findings") && told.contains("kept as run"), "{told}");
+    assert!(told.contains("findings") && told.contains("stored as run"), "{told}");
 }
 
 /// What fio runs, and means something, runs; each of these was refused.

@@ -42,16 +42,16 @@ fn stonewalls_are_phases_of_their_own() {
         "Jobs and devices",
         "IOPS, phase 2 (1 worker)",
         "<td class=\"l\">free</td>",
-        "fewer than two seconds",
+        "shorter than two seconds",
     ] {
         assert!(page.contains(part), "no {part} in the page");
     }
-    for word in ["virtual user", "transaction", "connection", "client’s"] {
+    for word in ["virtual user", "transaction", "connection", "client process"] {
         assert!(!page.contains(word), "{word} in the page of a run of I/O jobs");
     }
     place.expect(0, &["io", "job.fio", "--no-observe"]);
     let compared = place.expect(0, &["compare", "1", "2"]);
-    for part in ["phase 1: 4,000/s asked", "phase 2: 1 worker", "response p99, µs", "write p95, µs"] {
+    for part in ["phase 1: 4,000/s requested", "phase 2: 1 worker", "response p99, µs", "write p95, µs"] {
         assert!(compared.contains(part), "no {part} in\n{compared}");
     }
     // Runs are repeated by one figure.
@@ -72,7 +72,7 @@ fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
         (&point["response_all"]["committed"], &point["latency_all"]["committed"]),
         (&50.into(), &100.into())
     );
-    assert!(place.expect(0, &["show", "last"]).contains("closed loop beside jobs with a rate"));
+    assert!(place.expect(0, &["show", "last"]).contains("closed loop alongside jobs with a rate"));
 }
 
 /// Two jobs, one after the other: over the whole window each asks for its rate in its own half.

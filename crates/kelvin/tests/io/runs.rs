@@ -12,7 +12,7 @@ use super::{JOB, LONG, place};
 fn each_format_says_the_same_and_machines_get_nothing_else() {
     let place = place(JOB);
     let normal = place.expect(0, &["io", "job.fio", "--no-observe"]);
-    for part in ["reader: (g=0): rw=randread", "read: IOPS=", "kept as run 1: kelvin show 1"] {
+    for part in ["reader: (g=0): rw=randread", "read: IOPS=", "stored as run 1: kelvin show 1"] {
         assert!(normal.contains(part), "no {part} in\n{normal}");
     }
     let json = place.expect(0, &["io", "job.fio", "--no-observe", "--output-format=json"]);

@@ -192,7 +192,7 @@ fn a_run_whose_transactions_failed_counts_nowhere_without_a_word() {
     let gate = runs.place.run(&["gate", &ids[0], "--against", &ids[1], "--max-regression", "5%"]);
     assert!(words(&gate.stdout).contains(&format!("run {} had", ids[0])), "{}", words(&gate.stdout));
     let history = runs.place.expect(0, &["history", "main"]);
-    let told = format!("run {} counts, and {failed} of its transactions failed for good", ids[0]);
+    let told = format!("run {} counts, but {failed} of its transactions failed permanently", ids[0]);
     assert!(history.split_whitespace().collect::<Vec<_>>().join(" ").contains(&told), "{history}");
 }
 
@@ -251,5 +251,5 @@ fn trial_d9_second_runs_of_a_side_tell_what_differs_too() {
     let members = [(of(4), "A'", 0), (of(8), "B", 0), (of(8), "B'", 0)];
     let group = runs.group(GroupKind::Ab, plan, &members).0.to_string();
     let shown = runs.place.expect(0, &["groups", &group]);
-    assert!(shown.contains("load.users") && !shown.contains("nothing recorded differs"), "{shown}");
+    assert!(shown.contains("load.users") && !shown.contains("no recorded difference"), "{shown}");
 }

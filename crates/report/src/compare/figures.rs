@@ -166,9 +166,9 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
         .collect();
     let told = match alone.as_slice() {
         [] => None,
-        [one] => Some(format!("run {one} is skipped: its block has no run of the other side")),
+        [one] => Some(format!("run {one} is left out: its block has no run of the other side")),
         several => Some(format!(
-            "runs {} are skipped: their blocks have no run of the other side",
+            "runs {} are left out: their blocks have no run of the other side",
             super::caveats::join_runs(several)
         )),
     };

@@ -182,7 +182,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
             if pairs.of.len() == 1 {
                 return Err(Error::Compare(unlike));
             }
-            warnings.push(format!("{} {} is skipped: {unlike}", first.vocabulary().point.one, pair.0.nth));
+            warnings.push(format!("{} {} is left out: {unlike}", first.vocabulary().point.one, pair.0.nth));
             continue;
         }
         let matched = figures::matched(of_a, of_b);

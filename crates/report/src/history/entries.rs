@@ -70,7 +70,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
             progress(read, total);
             let judged = judge(&stored, &evidence)?.run;
             if !judged.counts() {
-                history.told.push(format!("run {run} is skipped, {}", judged.describe()));
+                history.told.push(format!("run {run} is left out, {}", judged.describe()));
                 continue;
             }
             let failed = stored.failed();
@@ -87,7 +87,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
                 continue;
             };
             let Some(value) = figure.value.filter(|value| value.is_finite()) else {
-                history.told.push(format!("run {run} is skipped: its {} is not known", figure.name));
+                history.told.push(format!("run {run} is left out: its {} is not known", figure.name));
                 continue;
             };
             (history.measure, history.name) = (figure.id.clone(), figure.name.clone());

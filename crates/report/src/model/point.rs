@@ -196,7 +196,7 @@ impl PointReport {
             return format!("{} {phase} ({users})", self.words.point.one);
         }
         match self.asked_per_second() {
-            Some(asked) => format!("{}/s asked of {users}", rate(Some(asked))),
+            Some(asked) => format!("{}/s requested from {users}", rate(Some(asked))),
             None => users,
         }
     }

@@ -49,7 +49,7 @@ fn a_name_says_which_log_it_is() {
     for name in ["a.log", "a_bw.txt", "bw", "a_bwx.log", "a_bw.x.log", "result.json"] {
         assert!(!is_log(name), "{name}");
     }
-    assert!(refused("a.log", "").contains("does not say which log"));
+    assert!(refused("a.log", "").contains("does not identify the kind of log"));
 }
 
 #[test]
@@ -86,20 +86,23 @@ fn rows_of_every_version_are_read() {
 fn a_log_that_is_cut_off_within_a_row_says_so() {
     assert_eq!(log("a_bw.log", "500, 1, 0, 0\n").notes, Vec::<String>::new());
     let notes = log("a_bw.log", "500, 1, 0, 0\n1000, 1, 0, 0").notes;
-    assert_eq!(notes, ["a_bw.log does not end with a whole line: it is cut off, or still being written"]);
+    assert_eq!(
+        notes,
+        ["a_bw.log does not end with a complete line: it is truncated, or still being written"]
+    );
 }
 
 #[test]
 fn what_does_not_fit_is_refused_with_its_line() {
     assert_eq!(
         refused("a_bw.log", "1, 2, 0, 0, 0\n\nfio: hello\n"),
-        "dir/a_bw.log:3: 1 columns; a row of fio's logs has time, value, direction and block size at least"
+        "dir/a_bw.log:3: 1 columns; a row of a fio log has at least time, value, direction and block size"
     );
     assert!(refused("a_bw.log", "1, 2, 0, 0\n2, x, 0, 0").starts_with("dir/a_bw.log:2: \"x\" is no value"));
     assert!(refused("a_bw.log", "1, 2, 5, 0").contains("direction 5 is none of 0 (read)"));
     assert!(refused("a_bw.log", "1, -2, 0, 0").contains(":1: \"-2\" is no value"));
     assert!(refused("a_bw.log", "").contains("the log is empty"));
-    assert!(refused("a_bw.log.fz", "nothing").contains("no compressed log"));
+    assert!(refused("a_bw.log.fz", "nothing").contains("not a compressed fio log"));
     let mixed = refused("a_clat.log", "1, 2, 0, 4096, 0\n2, 2, 0, 0, 0\n");
     assert!(
         mixed.starts_with("dir/a_clat.log:2: a row of a window") && mixed.contains("two logs in one file"),
@@ -171,7 +174,7 @@ fn a_window_that_fio_leaves_out_is_a_rate_of_0() {
     let bytes: f64 = found[0].points.iter().map(|point| point.value * point.width).sum();
     assert!((bytes / (6.0 * 1280.0 * 1024.0) - 1.0).abs() < 0.02, "{bytes}");
     assert!(found[0].points.iter().any(|point| point.value == 0.0 && point.time > 1.2 && point.time < 1.5));
-    assert_eq!(found[0].how, "windows of 200 ms as logged; windows that the log leaves out are 0");
+    assert_eq!(found[0].how, "windows of 200 ms as logged; windows missing in the log are 0");
     // A short last window is no gap in all others.
     let text = "500, 10, 0, 0\n1000, 10, 0, 0\n1501, 10, 0, 0\n1620, 10, 0, 0\n";
     let found = series::series_of_log(&log("a_bw.log", text));
@@ -197,7 +200,7 @@ fn huge_figures_are_refused_or_drawn_and_never_overflow() {
     counts[5] = most.to_string();
     assert!(
         refused("a_clat_hist.log", &format!("1, 0, 4096, {}", counts.join(", ")))
-            .contains("too many to be true")
+            .contains("implausibly many")
     );
     for kind in ["bw", "iops", "clat"] {
         for length in [0, most] {
@@ -263,7 +266,7 @@ fn trial_c10_no_trend_falls_by_more_than_there_was() {
         let mut inputs = Inputs::default();
         inputs.log(&log("a_bw.1.log", &text));
         for chart in inputs.charts() {
-            for part in chart.svg.split(" % over the whole").filter(|part| part.contains("trend: ")) {
+            for part in chart.svg.split(" % overall").filter(|part| part.contains("trend: ")) {
                 let Some((_, share)) = part.rsplit_once('(') else { continue };
                 let Ok(share) = share.replace('\u{2212}', "-").parse::<f64>() else { continue };
                 assert!(share >= -100.0, "{share} %\n{text}");

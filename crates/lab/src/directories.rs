@@ -11,7 +11,9 @@ pub fn data() -> Result<PathBuf, StoreBenchError> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
     let refused = || {
-        StoreBenchError::Refused("neither XDG_DATA_HOME nor HOME is set; say where with --store FILE".into())
+        StoreBenchError::Refused(
+            "neither XDG_DATA_HOME nor HOME is set; give the store with --store FILE".into(),
+        )
     };
     Ok(base.ok_or_else(refused)?.join("kelvin"))
 }
@@ -40,5 +42,5 @@ pub fn scratch() -> Result<tempfile::TempDir, StoreBenchError> {
         Some(directory) => builder.tempdir_in(directory),
         None => builder.tempdir_in("/var/tmp").or_else(|_| builder.tempdir()),
     };
-    made.doing("cannot make a directory for a temporary database")
+    made.doing("cannot create a directory for a temporary database")
 }

@@ -54,7 +54,7 @@ pub fn open(
 ) -> Result<Opened> {
     let (engine, place, scratch): (Arc<dyn Engine>, _, _) = match target.target()? {
         Target::Sqlite { path: Some(path) } if purpose == Purpose::Existing && !path.exists() => {
-            return Err(StoreBenchError::Refused(format!("there is no file {}", path.display())));
+            return Err(StoreBenchError::Refused(format!("file {} does not exist", path.display())));
         }
         Target::Sqlite { path: Some(path) } => {
             let engine = SqliteEngine::open(path)?;
@@ -63,7 +63,8 @@ pub fn open(
         }
         Target::Sqlite { path: None } if purpose != Purpose::Run => {
             return Err(StoreBenchError::Refused(
-                "without a file, SQLite's data ends with this command; give one with --target sqlite:FILE"
+                "without a file, SQLite's data is lost when this command ends; give one with --target \
+                 sqlite:FILE"
                     .into(),
             ));
         }

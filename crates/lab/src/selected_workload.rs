@@ -120,7 +120,8 @@ pub fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()>
     if !workload.is_built(engine)? {
         let (target, name) = (engine.describe(), workload.name());
         return Err(StoreBenchError::Refused(format!(
-            "{target} holds no complete {name} data of this kind; make it with `kelvin build`, or leave --no-build out"
+            "{target} holds no complete {name} data of this kind; create it with `kelvin build`, or omit \
+             --no-build"
         )));
     }
     Ok(())

@@ -133,7 +133,7 @@ fn the_history_marks_an_entry_that_is_a_bound() {
     }
     let shown = runs.place.expect(0, &["history", "main", "-m", "p99"]);
     assert_eq!(shown.matches('≥').count(), 2, "one entry, and what the sign means: {shown}");
-    assert!(shown.contains("1 of the entries is known from below only (≥)"), "{shown}");
+    assert!(shown.contains("1 of the entries is only a lower bound (≥)"), "{shown}");
     let json: Value =
         serde_json::from_str(&runs.place.expect(0, &["history", "main", "-m", "p99", "--json"])).unwrap();
     let marks: Vec<_> = json["entries"].as_array().unwrap().iter().map(|entry| &entry["at_least"]).collect();

@@ -279,7 +279,7 @@ impl<'a> StoreBench<'a> {
         let (run, status) = (done.stored.id, done.stored.status);
         if status == Status::Interrupted {
             return Err(StoreBenchError::Stopped(format!(
-                "run {run} was interrupted; it is kept and does not count"
+                "run {run} was interrupted; it is stored and does not count"
             )));
         }
         let figures = kelvin_diagnose::key_figures(&done.stored, &done.evidence, 0, planned.metrics)?;

@@ -38,10 +38,11 @@ pub(super) fn prepare(
         check_data(engine, chosen.get(), live, stop)?;
     }
     if let SelectedWorkload::Pgbench(pgbench) = &chosen {
-        pgbench.vacuum(engine).doing("cannot vacuum before the run; --no-vacuum leaves it out")?;
+        pgbench.vacuum(engine).doing("cannot vacuum before the run; --no-vacuum skips it")?;
         if spec.check && !pgbench.is_checked() {
-            notes
-                .push("--check: no condition tells whether these scripts did right; none was checked".into());
+            notes.push(
+                "--check: there are no consistency conditions for these scripts; none was checked".into(),
+            );
         }
     }
     notes.extend(chosen.inspect(engine)?);
@@ -68,7 +69,7 @@ pub(super) fn warn_of_faults(
     if !told.is_empty() && spec.workload == WorkloadName::TprocC && !spec.check {
         spec.check = true;
         told.push(
-            "the consistency conditions are checked after the run, because of the server's known fault"
+            "the consistency conditions are checked after the run because the server has a known fault"
                 .into(),
         );
     }
@@ -88,8 +89,8 @@ fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
         && !(long_enough(spec.load.ramp_up) && long_enough(spec.load.duration))
     {
         cautions.push(
-            "with keying and thinking a New-Order takes 30 s on average before anything is sent: a ramp-up or a \
-             window under a minute sees the short transactions only"
+            "with keying and thinking, a New-Order takes 30 s on average before anything is sent: a ramp-up \
+             or a window under a minute sees only the short transactions"
                 .into(),
         );
     }
@@ -115,7 +116,7 @@ fn restore(
     let mut around = BuildEnvironment { opened, chosen, live, stop };
     reset::reset(&task, &mut around).map_err(|error| match error {
         ResetError::Interrupted(state) => {
-            StoreBenchError::Stopped(format!("interrupted in the reset: {state}"))
+            StoreBenchError::Stopped(format!("interrupted during the reset: {state}"))
         }
         // It may say that somebody interrupted it, which the exit code is to tell.
         ResetError::Build(inner) => match inner.downcast::<StoreBenchError>() {
@@ -245,6 +246,6 @@ pub(super) fn squeeze(
     let squeeze =
         Squeeze::prepare(options, engine, users, spec.load.seed).map_err(StoreBenchError::Refused)?;
     spec.load.duration = Span::seconds(squeeze.seconds());
-    notes.push("resources were cut during this run: its figures are those of a squeezed database".into());
+    notes.push("resources were reduced during this run: its figures are those of a squeezed database".into());
     Ok(squeeze)
 }

@@ -48,7 +48,7 @@ impl Dependence {
         format!("lag-1 correlation {a}, {b}; allowed for: {:.2}", self.phi)
     }
 
-    /// "6 and 6 runs are worth 3.6 and 3.6 independent ones".
+    /// "6 and 6 runs are equivalent to 3.6 and 3.6 independent ones".
     pub(crate) fn worth_words(&self, (a, b): (usize, usize)) -> String {
         let [of_a, of_b] = [self.worth.0, self.worth.1].map(significant);
         format!("{a} and {b} runs are equivalent to {of_a} and {of_b} independent ones")
@@ -103,7 +103,7 @@ mod tests {
             found.words().contains("in A (p = 0.0194)") && found.words().contains("allowed for: 0."),
             "{found:?}"
         );
-        assert!(found.worth_words((6, 6)).starts_with("6 and 6 runs are worth "), "{found:?}");
+        assert!(found.worth_words((6, 6)).starts_with("6 and 6 runs are equivalent to "), "{found:?}");
         let tested = found.test_words().unwrap();
         assert!(
             tested.starts_with("lag-1 correlation 0.") && tested.contains(", p = 0.0194, and -0."),
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(figure(false, &climbs, &jumps).dependence(0.95), None, "measured in turn");
         assert_eq!(figure(true, &climbs[..3], &jumps).dependence(0.95), None, "too few");
         let equal = figure(true, &[100.0; 6], &jumps).dependence(0.95).unwrap();
-        assert!(equal.lag1.0.is_none() && equal.words().contains("not known of A"), "{equal:?}");
+        assert!(equal.lag1.0.is_none() && equal.words().contains("not known in A"), "{equal:?}");
         assert!(equal.test_words().unwrap().contains("none, all runs equal, and -0."), "{equal:?}");
     }
 }

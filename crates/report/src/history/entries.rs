@@ -147,12 +147,12 @@ fn runs_of_workload(
     let mut runs: Vec<RunId> = of.iter().filter(|(_, w)| **w == workload).map(|(run, _)| *run).collect();
     if runs.is_empty() {
         return Err(Error::Compare(format!(
-            "branch {branch} has no run of {workload} on {testbed}; it has some of {}",
+            "branch {branch} has no run of {workload} on {testbed}; it has runs of {}",
             names(others)
         )));
     }
     if !others.is_empty() {
-        told.push(format!("the branch has runs of {} as well: --workload shows them", names(others)));
+        told.push(format!("the branch also has runs of {}: --workload shows them", names(others)));
     }
     if let Some(older) = runs.len().checked_sub(asked.newest).filter(|older| *older > 0) {
         runs.drain(..older);

@@ -73,14 +73,14 @@ pub(super) fn assumption(history: &History) -> Option<String> {
     });
     Some(if phi > WALK {
         format!(
-            "the entries resemble their neighbours so much (φ = {phi:.2}{tested}) that a change of the level cannot be \
-             distinguished from a drift"
+            "adjacent entries are so similar (φ = {phi:.2}{tested}) that a change of the level cannot be \
+             distinguished from drift"
         )
     } else {
         format!(
-            "each entry may resemble the one before (allowed for: φ = {phi:.2}, at which the {entries} entries are worth {} \
-             independent ones{tested}); where nothing changed, such noise shows a change in at most 5 % of the histories of 100 \
-             entries; a drift counts as a change",
+            "correlation of successive entries is allowed for (φ = {phi:.2}, at which the {entries} entries \
+             are equivalent to {} independent ones{tested}); if nothing changed, such noise shows a change \
+             in at most 5 % of histories of 100 entries; a drift counts as a change",
             significant(effective_count(entries, phi))
         )
     })

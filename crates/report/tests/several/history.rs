@@ -76,12 +76,12 @@ fn trial_a2_a_change_of_the_level_is_found_with_what_changed_at_it() {
     assert_eq!((p99.unit.as_str(), p99.better), ("ms", Some(Better::Lower)));
     // What it takes for noise stands in both, and p is that of a searched place.
     for said in [shown.split_whitespace().collect::<Vec<_>>().join(" "), page] {
-        assert!(said.contains("φ = 0.") && said.contains("at the place searched for"), "{said}");
+        assert!(said.contains("φ = 0.") && said.contains("at the selected change point"), "{said}");
     }
     let newest = branch.load(&history::HistoryQuery { newest: 5, ..Default::default() }).unwrap();
     assert_eq!((newest.entries.len(), newest.changes.len()), (5, 0));
     assert!(newest.told[0].starts_with("15 older runs"), "{:?}", newest.told);
-    assert!(history::text(&newest, Options::default()).contains("too few to find a change in"));
+    assert!(history::text(&newest, Options::default()).contains("too few to find a change"));
 }
 
 #[test]
@@ -132,17 +132,17 @@ fn what_a_history_does_not_have_is_said() {
         measure: measure.map(Into::into),
         ..Default::default()
     };
-    assert!(branch.load(&asked(None, None, None)).unwrap_err().contains("no run stands on a branch yet"));
+    assert!(branch.load(&asked(None, None, None)).unwrap_err().contains("no run is on a branch yet"));
     branch.run(SHORT, None);
     assert!(branch.load(&asked(Some("x"), None, None)).unwrap_err().contains("there are main"));
-    assert!(branch.load(&asked(None, Some("x"), None)).unwrap_err().contains("it has some on rack 7"));
+    assert!(branch.load(&asked(None, Some("x"), None)).unwrap_err().contains("it has runs on rack 7"));
     assert!(
         branch.load(&asked(None, None, Some("p42"))).unwrap_err().contains("they have nopm, transactions")
     );
     // Nobody watched these runs.
     assert!(branch.load(&asked(None, None, Some("server-cpu"))).unwrap_err().contains("is not known"));
     let workload = history::HistoryQuery { workload: Some("pgbench".into()), ..Default::default() };
-    assert!(branch.load(&workload).unwrap_err().contains("it has some of tproc-c"));
+    assert!(branch.load(&workload).unwrap_err().contains("it has runs of tproc-c"));
 }
 
 #[test]

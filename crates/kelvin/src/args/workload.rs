@@ -177,7 +177,7 @@ impl RunArgs {
         if self.file.is_some() && !flag { refuse_shell(spec) } else { Ok(()) }
     }
 
-    /// How often the run is repeated; none when it is made once.
+    /// How often the run is repeated; none if it runs once.
     pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<RepeatPlan>> {
         self.load().map_or(Ok(None), |load| load.repeat.plan(spec))
     }
@@ -217,7 +217,7 @@ impl RunArgs {
         self.load().and_then(|load| load.metrics)
     }
 
-    /// Where the run is kept in the history; none when it is not.
+    /// Where the run is kept in the history; none if it is not.
     pub(crate) fn history(&self) -> Result<Option<HistoryKey>> {
         self.load().map_or(Ok(None), |load| load.history.history_key())
     }
@@ -238,7 +238,7 @@ impl RunArgs {
         self.load().is_some_and(|load| load.tui)
     }
 
-    /// What the user is told about flags that change nothing.
+    /// Notes on flags that have no effect.
     pub(crate) fn notes(&self) -> Vec<String> {
         match &self.workload {
             RunWorkload::Pgbench(flags) => flags.familiar.notes(),

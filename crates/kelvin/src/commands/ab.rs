@@ -328,7 +328,7 @@ fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
         say(text, "plan     ", &planned(plan, planning));
     }
     if !summary.course.looks.is_empty() {
-        say(text, "looks    ", &looks_words(&summary.course.looks));
+        say(text, "interim  ", &looks_words(&summary.course.looks));
     }
     if !summary.is_complete() {
         let words = format!("{} of {} blocks are complete", summary.complete, summary.course.blocks);

@@ -71,7 +71,7 @@ pub(super) fn scalability(report: &RunReport) -> String {
     let frame = Frame {
         title: "measured and fitted throughput over virtual users",
         x: "virtual users",
-        y: "transactions a second",
+        y: "transactions per second",
         log: false,
     };
     svg(&frame, &lines)

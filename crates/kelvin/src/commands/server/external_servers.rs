@@ -173,7 +173,7 @@ impl Reached {
 /// The directory of the journals, which is made if need be.
 fn journals() -> Result<PathBuf> {
     let directory = directories::data()?.join("settings");
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     Ok(directory)
 }
 

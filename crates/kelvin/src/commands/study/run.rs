@@ -180,7 +180,7 @@ fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<EnvironmentFa
 fn greeting(situation: &StudyStatus) -> String {
     let (plan, state) = (&situation.plan, &situation.state);
     let estimate = situation.estimate();
-    let mark = if situation.lock.is_some() { "" } else { " · EXPLORATORY: the hypothesis is not locked" };
+    let mark = if situation.lock.is_some() { "" } else { " · EXPLORATORY: hypothesis not locked" };
     let goes_on = if state.begun_runs() > 0 {
         format!(", {} of them done", state.counted_runs())
     } else {

@@ -237,7 +237,7 @@ pub(super) fn types(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     let seconds = load.seconds;
     // The names get what the figures leave.
     let name = usize::from(area.width).saturating_sub(28).clamp(12, 24);
-    let header = format!("{:<name$}{:>9}{:>11}{:>8}", "type", "a second", "p95", "failed");
+    let header = format!("{:<name$}{:>9}{:>11}{:>8}", "type", "per s", "p95", "failed");
     line(buffer, area, 0, &header, ink.faint());
     let rows = load.top(|role| role == SeriesRole::Transaction);
     let statements = load.top(|role| matches!(role, SeriesRole::Statement { .. }));

@@ -11,9 +11,8 @@ pub(crate) const TOO_SHORT: &str = "window too short to estimate the precision";
 
 /// What the server's own statistics are: PostgreSQL's processes publish theirs at most once a second and when they
 /// fall idle, so that the window's edges cut them elsewhere than the client's count.
-pub(crate) const SERVER_STATISTICS: &str =
-    "according to the server's own statistics, which its processes publish up to a second late and which \
-     include all its work";
+pub(crate) const SERVER_STATISTICS: &str = "according to the server's own statistics, which its processes publish \
+     up to a second late and which include all its work";
 
 /// The interval of the p99 in a sentence.
 pub(crate) fn of_p99(interval: &PercentileInterval, words: &WorkloadLabels) -> String {

@@ -70,13 +70,15 @@ impl Default for Options {
 /// Refuses a run that cannot be squeezed.
 pub fn suits(spec: &Spec) -> Result<(), String> {
     if spec.workload == WorkloadName::Io {
-        return Err("a squeeze limits a database's resources; I/O jobs have no database".into());
+        return Err("a squeeze reduces a database's resources; I/O jobs have no database".into());
     }
     let load = &spec.load;
     if load.is_open_loop() || load.transactions.is_some() || load.points().len() != 1 {
-        return Err("a squeeze needs one number of users that work without pauses: --rate, --find-max, \
-             --transactions and --sweep are not possible"
-            .into());
+        return Err(
+            "a squeeze needs a constant number of users that run without pause until it ends: no --rate, \
+            --find-max, --transactions or --sweep"
+                .into(),
+        );
     }
     Ok(())
 }
@@ -113,9 +115,11 @@ impl Squeeze {
         // Why the server's CPU is not cut by a control group.
         let mut no_group = None;
         let Some(server) = server else {
-            return Err("its server is not on this host, or it is not sure which process it is: run kelvin beside the \
-                        server, outside of containers, as its user or as root"
-                .into());
+            return Err(
+                "its server is not on this host, or cannot be identified: run kelvin on the server's \
+                        host, outside of containers, as the server's user or as root"
+                    .into(),
+            );
         };
         let by_group = options.means.is_none_or(|means| means == Means::ControlGroup);
         let (group, refused) = hold(server, by_group);
@@ -145,7 +149,7 @@ impl Squeeze {
             }
         }
         let client = if embedded {
-            miss("client CPU", "the database is in this process: its CPU is the client's too".into());
+            miss("client CPU", "the database is in this process and shares its CPU time".into());
             None
         } else {
             let own = std::process::id();
@@ -163,7 +167,7 @@ impl Squeeze {
         let device = match data.as_deref().map(device) {
             _ if !group.has_io() => None,
             None => {
-                miss("server I/O", "where the data lies is not known".into());
+                miss("server I/O", "the location of the data is not known".into());
                 None
             }
             Some(Err(why)) => {
@@ -177,7 +181,7 @@ impl Squeeze {
         };
         if resources.is_empty() {
             let reasons: Vec<_> = not_cut.iter().map(|one| format!("{}: {}", one.what, one.why)).collect();
-            return Err(format!("nothing can be cut here: {}", reasons.join("; ")));
+            return Err(format!("nothing can be squeezed here: {}", reasons.join("; ")));
         }
         let plan = plan::slices(resources.len(), options.pairs, options.slice, options.pilot, seed);
         let cut = options.cut;
@@ -218,8 +222,8 @@ impl Squeeze {
                     let sum = |sum: (f64, f64), one: &(f64, f64)| (sum.0 + one.0 / n, sum.1 + one.1 / n);
                     let (then, bound) = done.used.iter().fold((0.0, 0.0), sum);
                     format!(
-                        "{percent:.0} % off the {:.2} CPUs that others left to it; it used {:.2} of them, and {then:.2} \
-                         of the {bound:.2} that it then had",
+                        "{percent:.0} % less of the {:.2} CPUs that others left to it; it used {:.2} of \
+                         them, and {then:.2} of the {bound:.2} left by the squeeze",
                         c.cores, c.used
                     )
                 });
@@ -233,15 +237,14 @@ impl Squeeze {
                 let cores = self.valves.client_cores;
                 (
                     "client CPU".into(),
-                    format!("{percent:.0} % off the {cores:.0} CPUs that its threads can use"),
+                    format!("{percent:.0} % less of the {cores:.0} CPUs that its threads can use"),
                 )
             }
             SqueezedResource::DeviceIo => {
                 let name = self.valves.device.as_ref().map_or("", |(name, _)| name);
                 let busy = capacity.map_or(0.0, |c| c.device_busy * 100.0);
-                let how = format!(
-                    "{percent:.0} % off what {name} could take; it was busy for {busy:.0} % of the time"
-                );
+                let how =
+                    format!("{percent:.0} % less of the capacity of {name}, which was {busy:.0} % busy");
                 (what.name().into(), how)
             }
         }
@@ -327,17 +330,18 @@ impl Squeezed<'_> {
     fn conclude(&mut self) -> Result<(), SinkError> {
         self.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        let (squeeze, done) = thread.join().map_err(|_| "the thread that cuts has panicked")?;
+        let (squeeze, done) = thread.join().map_err(|_| "the squeeze thread panicked")?;
         let outcome = squeeze.conclude(&done, &self.good, self.elapsed);
         // Theirs is not ours to share: what they take changes the capacity that every cut is one of.
         if let Some(others) = done.capacity.map(|one| one.others).filter(|others| *others > QUIET) {
             let text = format!(
-                "other processes used {others:.1} CPUs of this host meanwhile: squeeze again when it is quiet"
+                "other processes used {others:.1} CPUs of this host meanwhile: squeeze again when the host \
+                is quiet"
             );
             self.sink.event(&Event::Note { point: 0, second: 0, text })?;
         }
         if let Some(why) = done.error {
-            let text = format!("squeezing ended early: {why}");
+            let text = format!("the squeeze ended early: {why}");
             self.sink.event(&Event::Note { point: 0, second: 0, text })?;
         }
         self.sink.event(&Event::Squeeze(outcome))
@@ -378,11 +382,11 @@ fn elsewhere() -> Vec<UnavailableMetrics> {
     vec![
         absent(
             "memory",
-            "a smaller cache takes longer than a slice to fill: compare runs with other shared_buffers",
+            "filling a cache takes longer than a slice: compare runs with different shared_buffers",
         ),
         absent(
             "network delay",
-            "it is no share of anything: compare runs from another host or through a proxy",
+            "a delay cannot be reduced by a share: compare runs from another host or through a proxy",
         ),
     ]
 }
@@ -418,7 +422,7 @@ fn device(data: &Path) -> Result<(String, String), String> {
             let number = std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
             Ok((disk.clone(), number.trim().to_owned()))
         }
-        [] => Err(place.unknown.unwrap_or_else(|| format!("no disk is known below {}", data.display()))),
-        more => Err(format!("{} lies on several disks: {}", data.display(), more.join(", "))),
+        [] => Err(place.unknown.unwrap_or_else(|| format!("no disk was found below {}", data.display()))),
+        more => Err(format!("{} is on several disks: {}", data.display(), more.join(", "))),
     }
 }

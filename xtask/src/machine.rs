@@ -24,8 +24,7 @@ const RUNS: [&[&str]; 2] = [
     // Those of every day, strictly: the planted fault's finding is red, and no other is.
     &[
         "test",
-        "-p",
-        "kelvin-bench",
+        "--workspace",
         "-j2",
         "--test",
         "planted_faults",

@@ -6,11 +6,13 @@ mod axe;
 mod bench;
 mod dist;
 mod documents;
+mod download;
 mod machine;
 mod packages;
 mod suite;
 mod terminal;
 mod test;
+mod versions;
 
 use std::process::ExitCode;
 
@@ -21,6 +23,8 @@ Usage: cargo xtask CHORE
 
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
+  test versions
+          fetch PostgreSQL 13 to 18, MySQL 8.0 and MariaDB 11.4 (npm, Maven) and run the tests of servers against each
   machine also run the tests that judge the machine: needs a quiet machine and root
   documents
           run every command line of the documentation in a shell with a separate server; takes minutes
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
+        ["test", "versions"] => versions::run(),
         ["axe"] => test::top().and_then(|top| {
             println!("{}", axe::fetch(&top)?.display());
             Ok(ExitCode::SUCCESS)

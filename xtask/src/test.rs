@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{axe, packages, suite};
+use crate::{axe, packages, suite, versions};
 
 /// One check: its name and cargo's arguments.
 struct Step {
@@ -34,6 +34,11 @@ pub(crate) fn run() -> Result<ExitCode> {
     if let Err(error) = axe::fetch_for_tests(&top()?) {
         eprintln!("{error:#}");
         outcomes.push(("accessibility", Outcome::Skipped("axe-core cannot be fetched"), Duration::ZERO));
+    }
+    if let Err(error) = versions::fetch_for_tests(&top()?) {
+        eprintln!("{error:#}");
+        let why = "PostgreSQL 13 and 18 cannot be fetched";
+        outcomes.push(("versions", Outcome::Skipped(why), Duration::ZERO));
     }
     // All of them, whatever fails: one run reports everything.
     println!("\n== tests");

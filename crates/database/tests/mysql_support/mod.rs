@@ -53,6 +53,11 @@ fn binaries() -> Binaries {
     Binaries { server: server.into(), install: Some("/usr/bin/mariadb-install-db".into()), base: None }
 }
 
+/// Whether the tests run against the server that is installed, with all that comes with it.
+pub fn is_installed() -> bool {
+    binaries().base.is_none()
+}
+
 /// Whether the tests run against MariaDB.
 pub fn is_mariadb() -> bool {
     binaries().install.is_some()

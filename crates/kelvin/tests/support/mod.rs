@@ -74,7 +74,7 @@ impl Place {
     }
 
     /// Whether the last run came to its end and is void by findings only, which tell of time.
-    fn is_noise(&self) -> bool {
+    pub(crate) fn is_noise(&self) -> bool {
         let run = self.report("last");
         let broken = ["check failed:", "self-audit failed", "condition", "nothing was measured"];
         let of_time = |reason: &serde_json::Value| {

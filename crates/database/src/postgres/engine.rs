@@ -12,7 +12,7 @@ use crate::{
 /// chosen by initdb or when the server was built.
 const ALWAYS: &str = "'fsync','synchronous_commit','full_page_writes','wal_level','shared_buffers','max_wal_size',\
                       'checkpoint_timeout','checkpoint_completion_target','autovacuum','huge_pages',\
-                      'wal_sync_method','data_checksums','wal_segment_size','block_size','default_transaction_isolation','max_connections'";
+                      'wal_sync_method','io_method','data_checksums','wal_segment_size','block_size','default_transaction_isolation','max_connections'";
 
 /// A PostgreSQL server and how to enter it.
 #[derive(Debug, Clone)]

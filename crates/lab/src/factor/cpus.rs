@@ -158,7 +158,7 @@ mod tests {
         child.wait().unwrap();
         assert_eq!(outcome, (Ok(()), Ok(None)));
         assert!(missing.unwrap_err().contains(&format!("only {first} can be used")));
-        assert!(bind_tree(child.id(), &first).unwrap_err().contains("is gone"));
+        assert!(bind_tree(child.id(), &first).unwrap_err().contains("has exited"));
         assert_eq!(allowed_cpus(None).unwrap(), here, "this process is where it was");
     }
 

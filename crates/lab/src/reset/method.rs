@@ -238,7 +238,7 @@ mod tests {
     fn a_choice_has_its_reason() {
         let pooler = Facts { own_sessions: false, ..server() };
         let (_, why) = choose_method(ResetMethod::Auto, &ground(pooler)).unwrap();
-        assert!(why.starts_with("no template: behind a pooler"), "{why}");
+        assert!(why.starts_with("no template: databases cannot be swapped behind a pooler"), "{why}");
         let (chosen, why) = choose_method(ResetMethod::Reload, &ground(server())).unwrap();
         assert_eq!((chosen, why.as_str()), (ChosenReset::Reload, "as requested"));
     }

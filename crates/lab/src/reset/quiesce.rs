@@ -126,7 +126,7 @@ mod tests {
         let old = Counters { busy: 0, all: 0, sectors: 0 };
         assert_eq!(unquiet(old, Counters { busy: 5, all: 100, sectors: 1000 }, 0.5), None);
         let loud = Counters { busy: 50, all: 100, sectors: 100_000 };
-        assert_eq!(unquiet(old, loud, 0.5).as_deref(), Some("processors 50 % busy, disks at 102 MB/s"));
+        assert_eq!(unquiet(old, loud, 0.5).as_deref(), Some("CPUs 50 % busy, disks at 102 MB/s"));
         // Counters that went back (a suspended machine) are no noise.
         assert_eq!(unquiet(loud, old, 0.5), None);
     }

@@ -143,7 +143,7 @@ mod tests {
             "; ${PATH} stays\n[global]\nsize=1m\n[a]\nfilename=x\n"
         );
         std::fs::write(path("circle.fio"), format!("include {}\n", path("circle.fio").display())).unwrap();
-        assert!(resolved(&path("circle.fio")).unwrap_err().contains("16 deep"));
+        assert!(resolved(&path("circle.fio")).unwrap_err().contains("16 levels deep"));
         assert!(resolved(&path("none.fio")).unwrap_err().contains("none.fio"));
     }
 

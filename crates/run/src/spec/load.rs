@@ -196,7 +196,7 @@ mod tests {
         };
         let why = search(4, None).validate().unwrap_err();
         assert!(
-            why.contains("about 400") && why.contains("takes 1000") && why.contains("at least 12 s"),
+            why.contains("about 400") && why.contains("needs 1000") && why.contains("at least 12 s"),
             "{why}"
         );
         assert_eq!(search(12, None).validate(), Ok(()));

@@ -380,7 +380,7 @@ mod tests {
         assert!(holds("p99<10s", &rising(1000), 0));
         let verdict = judge("p99<10s", &rising(999), 0).remove(0);
         assert!(verdict.holds.is_none() && verdict.value.ends_with(" of 1000)"), "{verdict:?}");
-        assert_eq!(judge("p99.9<10s", &rising(9999), 0)[0].value, "insufficient samples (9999 of 10000)");
+        assert_eq!(judge("p99.9<10s", &rising(9999), 0)[0].value, "too few samples (9999 of 10000)");
         for slo in ["mean<1s", "max<1s", "p50<1s", "errors<1%"] {
             assert!(!holds(slo, &Histogram::new(), 0), "{slo}");
         }

@@ -38,7 +38,7 @@ pub(super) fn render(report: &DoctorReport, width: usize) -> String {
             let taken = against.taken.strftime("%Y-%m-%d %H:%M UTC");
             let _ = writeln!(
                 text,
-                "\"was\" is doctor {}, {taken}; each value is followed by the ratio now / was",
+                "\"was\" is doctor {}, {taken}; × is the ratio now / was",
                 against.number
             );
             if let Some(why) = &against.comparison.why_not {

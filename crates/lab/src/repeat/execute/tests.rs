@@ -151,7 +151,7 @@ fn the_first_run_says_that_the_figure_has_too_few_samples() {
     });
     let RepeatEnd::Failed(why) = &ran.ended else { panic!("{:?}", ran.ended) };
     let why = why.to_string();
-    assert!(ran.rows.len() == 1 && why.contains("no p99") && why.contains("takes 1000"), "{why}");
+    assert!(ran.rows.len() == 1 && why.contains("no p99") && why.contains("1000 are needed"), "{why}");
     // Known once, it is a later run's own matter.
     let (ran, _) = made(&plan, |n| {
         let run = Simulation::of(100.0).with("p99", 5.0);

@@ -88,7 +88,8 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
             out.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or("").to_owned()
         };
         assert!(
-            line("shared_buffers ").contains("after a restart") && line("full_page_writes").contains("immediately"),
+            line("shared_buffers ").contains("after a restart")
+                && line("full_page_writes").contains("immediately"),
             "{out}"
         );
         assert!(!out.contains("fsync "), "the same in both: {out}");

@@ -286,7 +286,7 @@ fn trial_d4_a_gate_on_a_void_candidate_writes_that_it_is_void() {
     let output = place.run(&args);
     assert_eq!(output.status.code(), Some(5), "{}", words(&output.stderr));
     let said = words(&output.stdout);
-    assert!(said.contains("void") && said.contains("no run of the candidate 2 counts"), "{said}");
+    assert!(said.contains("void") && said.contains("candidate: 2: no counted run"), "{said}");
     let written = std::fs::read_to_string(&junit).unwrap();
     assert!(
         written.contains("errors=\"1\"") && written.contains("<error type=\"void\" message=\""),

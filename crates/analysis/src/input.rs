@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_diagnose::Better;
+use kelvin_diagnose::{Better, NoisePrice};
 use serde::Serialize;
 
 /// Everything that is known of a study when it is analysed.
@@ -109,6 +109,10 @@ pub struct Run {
     pub void: Option<String>,
     /// What limited it, by its verdict.
     pub limit: Option<String>,
+    /// Whether its specification lets it count whatever other work on the machine cost it.
+    pub accepts_noise: bool,
+    /// What that cost; none where it is not known.
+    pub noise: Option<NoisePrice>,
 }
 
 /// Name, unit and direction of a figure.

@@ -234,7 +234,9 @@ fn limit(input: &StudyInput, table: &Table) -> Option<(Vec<usize>, String)> {
 }
 
 fn notes(input: &StudyInput, fit: Option<&Fit>) -> Vec<String> {
-    let mut notes = Vec::new();
+    let accepting = input.runs.iter().filter(|run| run.void.is_none() && run.accepts_noise);
+    let prices: Vec<_> = accepting.map(|run| run.noise).collect();
+    let mut notes = Vec::from_iter(kelvin_diagnose::describe_accepted_noise(&prices));
     let Some(fit) = fit else {
         if input.runs.is_empty() {
             notes.push("nothing has been run yet".into());

@@ -37,6 +37,8 @@ fn run(input: &mut StudyInput, block: u32, cell: &[usize], values: &[(&str, f64)
         values: values.iter().map(|(id, value)| ((*id).to_owned(), *value)).collect(),
         void: None,
         limit: None,
+        accepts_noise: false,
+        noise: None,
     });
 }
 

@@ -33,6 +33,9 @@ pub use judge::{RunJudgements, judge};
 pub use kelvin_observe::metric;
 pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures};
 pub use load::{cpus, is_embedded};
-pub use noise::{NoisePrice, accepted_noise, cpu_of_others, is_accepted as is_noise_accepted, noise};
+pub use noise::{
+    NoisePrice, accepted_noise, cpu_of_others, describe_accepted as describe_accepted_noise,
+    is_accepted as is_noise_accepted, noise,
+};
 pub use pages::{PAGES, page};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, Share, Witness, verdict};

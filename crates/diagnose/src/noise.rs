@@ -94,11 +94,13 @@ pub fn noise(evidence: &Evidence, point: u32) -> Option<NoisePrice> {
 /// That these points count whatever they lost to others, and what that is: of those whose specification says so. None where
 /// none does.
 pub fn accepted_noise<'a>(points: impl IntoIterator<Item = (&'a Evidence, u32)>) -> Option<String> {
-    let accepted: Vec<_> = points
-        .into_iter()
-        .filter(|(evidence, _)| is_accepted(evidence))
-        .map(|(of, point)| noise(of, point))
-        .collect();
+    let accepted = points.into_iter().filter(|(evidence, _)| is_accepted(evidence));
+    let prices: Vec<_> = accepted.map(|(of, point)| noise(of, point)).collect();
+    describe_accepted(&prices)
+}
+
+/// The same of the prices of measured windows, as far as they are known.
+pub fn describe_accepted(accepted: &[Option<NoisePrice>]) -> Option<String> {
     let dearest = accepted.iter().flatten().max_by(|a, b| a.high.total_cmp(&b.high));
     let (in_runs, figure) = match accepted.len() {
         0 => return None,

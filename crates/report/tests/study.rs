@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kelvin_analysis::{Analysis, Dossier, analyze};
-use kelvin_diagnose::{Better, KeyFigure};
+use kelvin_diagnose::{Better, KeyFigure, NoisePrice};
 use kelvin_lab::study::{
     Attempt, Deviation, LedgerEntry, LedgerEvent, Lock, Results, StoredRunFacts, Study, StudyPlan, notebook,
 };
@@ -101,7 +101,10 @@ fn told(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> Told {
         let results = results(place as i64 + 1, value);
         entries.push(LedgerEntry { at: at(place as u64), event: LedgerEvent::Measured { attempt, results } });
         let limit = Some("CPU".into());
-        stored.insert(place as i64 + 1, StoredRunFacts { ipc: Some(field(&name).1 * factor), limit });
+        stored.insert(
+            place as i64 + 1,
+            StoredRunFacts { ipc: Some(field(&name).1 * factor), limit, ..StoredRunFacts::default() },
+        );
     }
     Told { study, entries, stored }
 }
@@ -241,6 +244,29 @@ fn a_study_without_any_run_has_its_page() {
     let html = study::html(&told.dossier("")).unwrap();
     assert!(html.contains("No run was measured") && html.contains("nothing has been run yet"));
     look(&html, "none.html");
+}
+
+#[test]
+fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
+    let mut told = numa(4);
+    let said = |told: &Told, words: &str| {
+        let dossier = told.dossier("");
+        let flat = study::text(&told.analysis()).split_whitespace().collect::<Vec<_>>().join(" ");
+        for text in [flat, study::markdown(&dossier), study::html(&dossier).unwrap()] {
+            assert_eq!(text.contains("(--accept-noise)"), !words.is_empty(), "{text}");
+            assert!(text.contains(words), "{text}");
+        }
+    };
+    said(&told, "");
+    // One run said so of itself, with what it cost.
+    let first = told.stored.get_mut(&1).unwrap();
+    first.accepts_noise = true;
+    first.noise = Some(NoisePrice { low: 0.0, estimate: 0.1, high: 0.21, accepted: true });
+    said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the figure");
+    // The store is gone, and the study's file says it of all.
+    told.stored.clear();
+    told.study.run.accept_noise = true;
+    said(&told, "noise is accepted in 20 measured windows (--accept-noise): what it cost is not known");
 }
 
 #[test]

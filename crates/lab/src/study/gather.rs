@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_diagnose::{BottleneckOutcome, Evidence};
+use kelvin_diagnose::{BottleneckOutcome, Evidence, NoisePrice};
 use kelvin_store::{RunId, Store};
 
 use crate::conditions::DesignCell;
@@ -21,6 +21,10 @@ pub struct StoredRunFacts {
     pub ipc: Option<f64>,
     /// What limited it, by its verdict; none where it was not decided.
     pub limit: Option<String>,
+    /// Whether its specification lets it count whatever other work on the machine cost it.
+    pub accepts_noise: bool,
+    /// What that cost; none where it is not known.
+    pub noise: Option<NoisePrice>,
 }
 
 /// What a store knows of a run of a study's group; none when the run is not of that group, so that the figures of another
@@ -44,7 +48,12 @@ pub fn stored_run_facts(
             BottleneckOutcome::Void { .. } | BottleneckOutcome::Undetermined { .. } => None,
         },
     );
-    Ok(Some(StoredRunFacts { ipc: evidence.mean(0, IPC), limit }))
+    Ok(Some(StoredRunFacts {
+        ipc: evidence.mean(0, IPC),
+        limit,
+        accepts_noise: kelvin_diagnose::is_noise_accepted(&evidence),
+        noise: kelvin_diagnose::noise(&evidence, 0),
+    }))
 }
 
 /// Every measured run of the ledger, void ones included.
@@ -91,7 +100,11 @@ pub fn analysis_input(
             values.insert(IPC.into(), ipc);
         }
         let limit = more.and_then(|more| more.limit.clone());
-        runs.push(Run { run: results.run.0, place, block, cell, control, values, void, limit });
+        // The study's file says it, too, where the store is not there any more.
+        let accepts_noise = more.map_or(study.run.accept_noise, |more| more.accepts_noise);
+        let noise = more.and_then(|more| more.noise);
+        let run = results.run.0;
+        runs.push(Run { run, place, block, cell, control, values, void, limit, accepts_noise, noise });
     };
     for counted in state.counted(&plan) {
         let cell = &plan.cells[counted.cell];

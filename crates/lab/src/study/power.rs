@@ -181,6 +181,8 @@ mod tests {
                             values: BTreeMap::from([(metric.clone(), value)]),
                             void: None,
                             limit: None,
+                            accepts_noise: false,
+                            noise: None,
                         });
                     }
                 }

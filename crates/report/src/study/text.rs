@@ -12,18 +12,18 @@ const WIDTH: usize = 100;
 pub fn render(of: &Analysis) -> String {
     let mut page = Page(String::new());
     page.words("", &format!("study {}: {}", of.name, of.design.words()));
+    page.words("verdict: ", &of.verdict.sentence);
+    if let Some(claim) = &of.verdict.claim {
+        page.words("claim:   ", claim);
+    }
+    page.words("statistically correct? ", &sentences::correct(of));
     page.words("", &sentences::precision(of));
     for note in &of.notes {
         page.words("note: ", note);
     }
-    page.heading("hypothesis");
-    if let Some(claim) = &of.verdict.claim {
-        page.words("  claim:     ", claim);
-    }
-    page.words("  verdict:   ", &of.verdict.sentence);
-    page.words("  statistically correct? ", &sentences::correct(of));
     if let Some(words) = sentences::signature(of) {
-        page.words("  signature: ", &words);
+        page.heading("predicted signature");
+        page.words("  ", &words);
         page.grid(&grid::signature(of));
     }
     page.heading(&format!("{} by cell", of.primary.name));

@@ -279,6 +279,8 @@ const HOW_TO_RESET: &str = "[reset] how = \"auto\" in each file";
 
 fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str, colour: bool) -> String {
     let mut text = String::new();
+    answer(&mut text, summary);
+    text.push('\n');
     for side in &plan.sides {
         let _ = writeln!(text, "{}: {}", side.name, side.source);
     }
@@ -308,17 +310,20 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
     }
     of_noise(&mut text, plan, summary);
     exploratory(&mut text, &summary.exploratory);
-    text.push('\n');
+    text
+}
+
+/// Which side differs, in a sentence each.
+fn answer(text: &mut String, summary: &AbSummary) {
     for one in &summary.comparisons {
-        say(&mut text, "", &format!("{}: {}", one.verdict.label(), verdict(one, &summary.figure)));
+        say(text, "", &format!("{}: {}", one.verdict.label(), verdict(one, &summary.figure)));
     }
     if summary.comparisons.is_empty() {
-        say(&mut text, "", "not testable: fewer than two blocks are complete");
+        say(text, "", "not testable: fewer than two blocks are complete");
     }
     if summary.too_many_void {
-        say(&mut text, "", "too many void runs: fix the cause before using the rest");
+        say(text, "", "too many void runs: fix the cause before using the rest");
     }
-    text
 }
 
 /// What happened until the last block.

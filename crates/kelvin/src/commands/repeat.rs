@@ -234,6 +234,23 @@ pub(super) fn for_page(plan: &RepeatPlan, summary: &RepeatSummary) -> kelvin_rep
 
 fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     let mut text = String::new();
+    if let Some(Spread { n, median, mean, interval, confidence, .. }) = &summary.spread
+        && *n > 1
+    {
+        let name = &summary.figure.name;
+        let runs = count(*n, "run");
+        let interval = interval.map_or_else(String::new, |(low, high)| {
+            format!(" ({} to {}, {})", significant(low), significant(high), percent(*confidence))
+        });
+        let words = format!(
+            "{name}: mean {}{interval}, median {} of {runs}",
+            significant(*mean),
+            significant(*median)
+        );
+        out::wrapped(&mut text, &words, 0, 2, 100);
+    }
+    out::wrapped(&mut text, &format!("statistically correct: {}", answer(plan, summary)), 0, 2, 100);
+    text.push('\n');
     table(&mut text, summary);
     if let Some(spread) = &summary.spread {
         of_spread(&mut text, &summary.figure, spread);
@@ -261,8 +278,6 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     if summary.failed > 0 {
         say("errors  ", &format!("{} failed permanently in counted runs", summary.failed));
     }
-    text.push('\n');
-    out::wrapped(&mut text, &format!("statistically correct: {}", answer(plan, summary)), 0, 2, 100);
     text
 }
 

@@ -100,9 +100,8 @@ fn show(store: &Store, path: &Path, done: CompletedRun, args: &RunArgs) -> Resul
     let report = RunReport::of_judged(store, &done.stored, done.evidence, done.judged)?;
     let output = args.output();
     if !output.events() {
-        // What a squeeze found is all of its result.
-        let brief = !output.verbose && report.squeeze.is_none();
-        let shown = RunDocument { report: &report, options: super::show::options(false), brief };
+        let options = super::show::options(false);
+        let shown = RunDocument { report: &report, options, brief: !output.verbose };
         document::print(&shown, output.format())?;
     }
     match write_report(path, id, &report) {

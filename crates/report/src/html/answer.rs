@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::point::p99_words;
 use super::{TimeUnit, figure};
 use crate::figure::{NONE, bounded, ms, percent, rate, seconds, whole};
-use crate::text::{FindingGroup, describe_maximum_rate, is_minor, peak, squeezed};
+use crate::text::{FindingGroup, describe_maximum_rate, elasticities, is_minor, peak};
 use crate::{BottleneckOutcome, PointReport, RunReport};
 
 /// Findings on the first screen.
@@ -58,7 +58,7 @@ impl Answer {
         let mut sentences: Vec<String> = Vec::new();
         sentences.extend(report.maximum_rate.as_ref().map(|found| sentence(&describe_maximum_rate(found))));
         sentences.extend(report.scalability.as_ref().map(|fit| sentence(&peak(fit))));
-        sentences.extend(report.squeeze.as_ref().map(|found| sentence(&squeezed(found))));
+        sentences.extend(report.squeeze.iter().flat_map(elasticities).map(|words| sentence(&words)));
         let of_point = verdict.map(|verdict| match best {
             Some(best) if report.points.len() > 1 => format!("At {}: {}", best.name(), verdict.sentence),
             _ => verdict.sentence.clone(),

@@ -3,8 +3,8 @@
 
 use super::io::figure;
 use super::{
-    AMBER, BOLD, Page, RED, SERIES, WIDTH, cut, describe_maximum_rate, findings, loop_words, painted, peak,
-    wrap_lines,
+    AMBER, BOLD, Page, RED, SERIES, WIDTH, cut, describe_maximum_rate, elasticities, findings, loop_words,
+    painted, peak, wrap_lines,
 };
 use crate::figure::{bounded, ms, rate, seconds, significant, whole};
 use crate::text::Options;
@@ -60,10 +60,7 @@ fn at_level(report: &RunReport, options: Options, level: Level) -> String {
     let title = format!("run {}{label}: {} on {}", report.run, report.workload_name(), report.target);
     page.line(&cut(&title, WIDTH));
     let best = report.best();
-    match best {
-        Some(point) => page.figures(report, point, level),
-        None => page.line("nothing was measured"),
-    }
+    page.answer(report, level);
     page.gap(level);
     page.state(report, level);
     if let Some(verdict) = best.and_then(|point| point.verdict.as_ref())
@@ -87,6 +84,24 @@ fn at_level(report: &RunReport, options: Options, level: Level) -> String {
 }
 
 impl Page {
+    /// What several loads, a search or a squeeze say together, before what they rest on.
+    pub(super) fn first_answer(&mut self, report: &RunReport) {
+        if report.points.len() > 1 || report.squeeze.is_some() {
+            self.line("");
+            self.answer(report, LEVELS[0]);
+        }
+    }
+
+    fn answer(&mut self, report: &RunReport, level: Level) {
+        for words in report.squeeze.iter().flat_map(elasticities).take(5) {
+            self.sentence(BOLD, "", &words, level.sentence.min(2));
+        }
+        match report.best() {
+            Some(point) => self.figures(report, point, level),
+            None => self.line("nothing was measured"),
+        }
+    }
+
     fn gap(&mut self, level: Level) {
         if level.blank {
             self.line("");
@@ -164,10 +179,6 @@ impl Page {
         self.sentence("", "", &format!("{name}, {unit}: {}", times.join(", ")), 1);
         if let Some(fit) = &report.scalability {
             self.sentence("", "", &format!("Universal Scalability Law: {}", peak(fit)), 2);
-        }
-        for one in report.squeeze.iter().flat_map(|found| &found.resources).take(5) {
-            let words = format!("elasticity {:.2}: {}", one.elasticity, one.verdict);
-            self.sentence("", &format!("  {:<12}", one.resource), &words, 1);
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
-pub(crate) use squeeze::{change, elasticity_interval, headline as squeezed, how};
+pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as squeezed, how};
 
 use kelvin_measure::event::Phase;
 
@@ -49,6 +49,7 @@ pub struct Options {
 pub fn render(report: &RunReport, options: Options) -> String {
     let mut page = Page { out: String::new(), colour: options.colour, all: options.all };
     page.title(report);
+    page.first_answer(report);
     page.findings(report, &shown(report));
     page.maximum_rate(report);
     page.scalability(report);

@@ -2,7 +2,7 @@
 
 use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
-use super::{GREEN, Page, RED, unanswered};
+use super::{Page, RED, unanswered};
 use crate::figure::{NONE, bounded, coefficient, decimal, ms, rate, whole};
 use crate::{PointReport, RunReport, ScheduleReport};
 
@@ -90,8 +90,7 @@ impl Page {
     pub(super) fn maximum_rate(&mut self, report: &RunReport) {
         let Some(found) = &report.maximum_rate else { return };
         self.line("");
-        let (colour, words) = (if found.held.is_some() { GREEN } else { RED }, describe_maximum_rate(found));
-        self.wrapped_in(colour, "", &words);
+        self.line("rates that were tried");
         self.line(&format!("{:>10}{:>12}", "asked/s", "achieved/s"));
         for trial in &found.trials {
             let lead = format!("{:>10}{:>12}  ", rate(Some(trial.rate)), rate(Some(trial.achieved)));

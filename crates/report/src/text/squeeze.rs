@@ -36,6 +36,20 @@ impl Page {
     }
 }
 
+/// What was found of each resource, in a sentence each.
+pub(crate) fn elasticities(found: &Squeeze) -> Vec<String> {
+    let sentence = |one: &Elasticity| {
+        format!(
+            "{}: elasticity {} ({}, 95 %), {}",
+            one.resource,
+            decimal(Some(one.elasticity)),
+            elasticity_interval(one),
+            one.verdict
+        )
+    };
+    found.resources.iter().map(sentence).collect()
+}
+
 /// What was done, in a sentence.
 pub(crate) fn headline(found: &Squeeze) -> String {
     format!(

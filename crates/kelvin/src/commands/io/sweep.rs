@@ -376,6 +376,10 @@ pub(crate) fn text(store: &Store, group: &StoredGroup) -> Result<String> {
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::describe_first_run(store, group)?;
     let mut text = format!("\ngroup {}{name}: {what}, {began}\n\n", group.id);
+    let counted = lines.iter().filter(|line| line.member.void.is_none());
+    let best = best(counted.map(|line| (line.figures.first(), line.member.slot.treatment.as_str())));
+    out::wrapped(&mut text, &best, 0, 2, 100);
+    text.push('\n');
     if plan.curve.is_some() {
         curve(&mut text, &lines);
     } else {
@@ -519,13 +523,15 @@ pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
 
 /// The answer in a few words: the best run.
 pub(crate) fn in_short(rows: &[GroupRun]) -> String {
-    let value = |row: &&GroupRun| row.figures.first().and_then(|figure| figure.value);
-    let best = rows
-        .iter()
-        .filter(|row| row.counts())
-        .max_by(|a, b| value(a).partial_cmp(&value(b)).unwrap_or(std::cmp::Ordering::Equal));
-    best.map_or_else(
+    let counted = rows.iter().filter(|row| row.counts());
+    best(counted.map(|row| (row.figures.first(), row.slot.treatment.as_str())))
+}
+
+/// The same of the runs that count, each with its first figure and what was set.
+fn best<'a>(counted: impl Iterator<Item = (Option<&'a KeyFigure>, &'a str)>) -> String {
+    let known = counted.filter_map(|(figure, set)| Some((figure?.value?, set)));
+    known.max_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(
         || "no run counts".into(),
-        |row| format!("highest: {} IOPS with {}", shown(value(&row)), row.slot.treatment),
+        |(iops, set)| format!("highest: {} IOPS with {set}", significant(iops)),
     )
 }

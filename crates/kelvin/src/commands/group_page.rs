@@ -9,6 +9,7 @@ use kelvin_report::text::cut;
 use kelvin_store::GroupKind;
 
 use super::groups::{Group, describe_first_run, plan};
+use super::repeat::{ACCEPTED_UNKNOWN, accepts_noise, noise_words};
 
 /// What the runs of a group say; `text` is what is printed when it ends.
 pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
@@ -38,12 +39,15 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
             let summary = repeat::RepeatSummary::of(&plan, rows);
             judged = Some(summary.figure.id.clone());
             page.answers.push(super::repeat::for_page(&plan, &summary));
+            add_noise(&mut page, accepts_noise(&plan.spec), summary.noise.as_ref());
         }
         GroupKind::Ab => {
             let plan: ab::AbPlan = plan(group)?;
             let summary = ab::AbSummary::of(&plan, rows);
             judged = Some(summary.figure.id.clone());
             (page.answers, page.ratios) = super::ab::for_page(&summary);
+            let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
+            add_noise(&mut page, accepted, summary.noise.as_ref().map(|noise| &noise.runs));
         }
         GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_in_short(rows))),
         GroupKind::Study => page.answers.push(sentence(
@@ -55,6 +59,13 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
     page.figure = figure.map(|figure| (figure.name.clone(), figure.unit.clone()));
     page.runs = rows.iter().map(|row| run(row, judged.as_deref())).collect();
     Ok(page)
+}
+
+/// With the first answer, what noise its runs count with.
+fn add_noise(page: &mut GroupPage, accepted: bool, noise: Option<&repeat::RunNoise>) {
+    if let Some(answer) = page.answers.first_mut().filter(|_| accepted) {
+        answer.figures.push(("noise".into(), noise.map_or_else(|| ACCEPTED_UNKNOWN.into(), noise_words)));
+    }
 }
 
 /// An answer that is no comparison.

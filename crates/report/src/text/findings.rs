@@ -5,6 +5,8 @@ use crate::{BottleneckOutcome, BottleneckVerdict, Finding, PointReport, RunRepor
 
 /// Lines of evidence that a red finding and an amber one have in the terminal: the page has all.
 const SHOWN: [usize; 2] = [5, 2];
+/// Other points with the same finding that are named; more are counted.
+const NAMED: usize = 3;
 
 /// One finding, and the points that it is about.
 pub(crate) struct FindingGroup<'a> {
@@ -45,6 +47,9 @@ fn one_of<'a>(report: &RunReport, best: Option<u32>, group: &[&'a Finding]) -> O
     let about = match (name(finding), &others[..]) {
         (None, _) => String::new(),
         (Some(own), []) => format!(" ({own})"),
+        (Some(own), others) if others.len() > NAMED => {
+            format!(" ({own}; likewise {} other {})", others.len(), report.vocabulary().point.many)
+        }
         (Some(own), others) => format!(" ({own}; likewise {})", others.join(", ")),
     };
     Some(FindingGroup { finding, about })

@@ -79,7 +79,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn new(roles: Vec<SeriesRole>) -> Self {
+    /// Of nothing yet; the roles are those of the run's series, in their order.
+    pub fn new(roles: Vec<SeriesRole>) -> Self {
         Self {
             measured: vec![KindCounts::default(); roles.len()],
             all: vec![KindCounts::default(); roles.len()],
@@ -103,6 +104,14 @@ impl Totals {
             sum.add(kind);
         }
         sum
+    }
+
+    /// Adds those of another generator, which have the same series.
+    pub fn merge(&mut self, other: &Self) {
+        let sums = self.measured.iter_mut().chain(&mut self.all);
+        sums.zip(other.measured.iter().chain(&other.all)).for_each(|(sum, kind)| sum.add(kind));
+        self.samples += other.samples;
+        self.last_end = self.last_end.max(other.last_end);
     }
 
     /// Adds a second that was handed out.

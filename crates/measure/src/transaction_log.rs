@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -54,6 +55,8 @@ pub struct TransactionLog {
     transactions: Vec<bool>,
     /// Nanoseconds since 1970 at the run's clock's 0.
     epoch: i128,
+    /// The number of the first user.
+    first: usize,
     /// By user.
     counts: Vec<u64>,
     block: Vec<u8>,
@@ -64,7 +67,7 @@ pub struct TransactionLog {
 }
 
 impl TransactionLog {
-    /// A log of `point` into `file`. `now` is the run's clock, `unix` the time since 1970 in nanoseconds, both of one moment.
+    /// A log of what the users of this range do in `point`, into `file`. `now` is the run's clock, `unix` the time since 1970 in nanoseconds, both of one moment.
     ///
     /// # Errors
     /// The system starts no thread.
@@ -72,7 +75,7 @@ impl TransactionLog {
         file: File,
         format: LogFormat,
         point: u32,
-        (users, transactions): (u32, Vec<bool>),
+        (users, transactions): (Range<u32>, Vec<bool>),
         (now, unix): (Nanos, i128),
     ) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(BLOCKS);
@@ -84,7 +87,8 @@ impl TransactionLog {
             point,
             transactions,
             epoch: unix - i128::from(now),
-            counts: vec![0; users as usize],
+            first: users.start as usize,
+            counts: vec![0; users.len()],
             block: Vec::with_capacity(BLOCK + 256),
             lines: 0,
             logged: Logged { written: 0, left_out: 0 },
@@ -93,7 +97,7 @@ impl TransactionLog {
         })
     }
 
-    /// Adds a user's transaction.
+    /// Adds a transaction of a user, counted from the first.
     pub(crate) fn add(&mut self, user: usize, sample: &Sample) {
         if !self.transactions.get(usize::from(sample.kind)).is_some_and(|is| *is) {
             return;
@@ -102,6 +106,7 @@ impl TransactionLog {
         let (service, response) = (sample.service / 1000, sample.response() / 1000);
         let Some(count) = self.counts.get_mut(user) else { return };
         *count += 1;
+        let user = self.first + user;
         let line = &mut self.block;
         // Writing into memory does not fail.
         let _ = match self.format {
@@ -181,7 +186,8 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let copy = file.try_clone().unwrap();
         let mut log =
-            TransactionLog::start(copy, format, 2, (2, vec![true, false]), (1_000, 5_000_001_000)).unwrap();
+            TransactionLog::start(copy, format, 2, (0..2, vec![true, false]), (1_000, 5_000_001_000))
+                .unwrap();
         for (user, sample) in samples {
             log.add(*user, sample);
         }

@@ -1,105 +1,402 @@
-//! Whether the load generator itself was the bottleneck. A figure that tells of the generator instead of the
-//! database is void, and says so.
+//! The load generator: drives some of a point's users on this host. It connects them, starts them at a time that it is given,
+//! drains their samples into seconds, and says at the end what it did and what it took of its host. What the seconds of all
+//! generators come to together, and whether the server agrees, is the point's to judge.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
-use kelvin_measure::{Histogram, Nanos};
+use kelvin_database::{Engine, Error, Session};
+use kelvin_measure::event::{KindCounts, SeriesRole};
+use kelvin_measure::{
+    Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, TransactionLog, recorder,
+    second_from,
+};
+use kelvin_workload::{UserRange, VirtualUser, Workload};
 
-/// An event loop that was on a CPU for more of the window than this had no time to be punctual: users whose
-/// answers had come waited for it.
-const BUSIEST_LOOP: f64 = 0.9;
+use super::client_cpu::ClientCpuReader;
+use super::generator_report::{GeneratorReport, ended_at, sums};
+use super::schedule::Schedule;
+use super::tally::{Tally, UserReport};
+use super::user::{Ending, Shared, User, UserCounter};
+use super::user_pool::{ResolvedThreading, UserPool};
+use super::{MOST_THREADS, Point, THINKING, open_files};
+use crate::arrivals::{Arrivals, Queue};
+use crate::heartbeat::Heartbeat;
+use crate::run::{RunError, Sink};
+use crate::series::series;
+use crate::spec::Threading;
 
-/// A generator that takes more of the host's CPUs than this leaves nothing to compare.
-const MOST_OF_HOST: f64 = 0.9;
-
-/// Starts may be this late at the 99th percentile, however short the transactions are.
-const LATE: Duration = Duration::from_millis(10);
-
-/// Or, with long ones, this share of the 99th percentile of the service times: then lateness hides in them. Response times
-/// hold the lateness itself and would excuse it.
-const LATE_SHARE: f64 = 0.1;
-
-/// What is known of the generator over the measured window.
-#[derive(Debug)]
-pub(super) struct Generator<'a> {
-    /// Length of the window.
-    pub(super) elapsed: Duration,
-    /// CPU time of the process, and whether the database is part of it.
-    pub(super) cpu: Duration,
-    pub(super) embedded: bool,
-    /// CPU time of each event loop; none when the kernel did not say.
-    pub(super) loops: Option<&'a Vec<Duration>>,
-    /// In an open loop: lateness of the starts that a user stood ready for, and the service times.
-    pub(super) lag: Option<(&'a Histogram, &'a Histogram)>,
+/// A user with its connection, before its thread.
+struct ConnectedUser {
+    user: Box<dyn VirtualUser>,
+    session: Box<dyn Session>,
 }
 
-impl Generator<'_> {
-    /// The judgement, with its evidence.
-    pub(super) fn judge(&self) -> Invariant {
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
-        let elapsed = self.elapsed.as_secs_f64();
-        let cores = self.cpu.as_secs_f64() / elapsed;
-        let mut found = vec![format!("{cores:.2} of {cpus} CPUs{}", self.with_database())];
-        let mut holds = self.embedded || cores < MOST_OF_HOST * cpus;
-        if self.loops.is_none() {
-            found.push("the CPU time of its event loops is not known".into());
+/// When the load starts and is measured, on this host's clock; the same for all generators of a point.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadTimes {
+    /// The users' first statements.
+    pub(super) begin: Nanos,
+    /// The window opens.
+    pub(super) open: Nanos,
+    /// The window closes; `u64::MAX` when it ends by count.
+    pub(super) close: Nanos,
+    /// Users begin nothing more: with the window, or in an open loop later.
+    pub(super) end: Nanos,
+}
+
+/// A generator whose users are connected and wait for the start.
+pub(super) struct ArmedGenerator<'a> {
+    point: &'a Point<'a>,
+    engine: Arc<dyn Engine>,
+    workload: Arc<dyn Workload>,
+    range: UserRange,
+    connected: Vec<ConnectedUser>,
+}
+
+impl<'a> ArmedGenerator<'a> {
+    /// Opens every user's connection, one after another.
+    pub(super) fn connect(
+        point: &'a Point<'a>,
+        range: UserRange,
+        engine: &Arc<dyn Engine>,
+        workload: &Arc<dyn Workload>,
+        sink: &mut dyn Sink,
+    ) -> Result<Self, RunError> {
+        open_files::allow(range.count())?;
+        let mut connected = Vec::with_capacity(range.count() as usize);
+        let mut told = point.clock.now();
+        let users = workload.users(range, point.load.seed, point.clock);
+        for (number, mut user) in (u64::from(range.first()) + 1..).zip(users) {
+            if point.stop.requested() {
+                return Err(RunError::Interrupted);
+            }
+            let of =
+                |error: Error| error.context(&format!("user {number} of {} cannot connect", range.total()));
+            let mut session = super::connect(&**engine, point.load.timeout.duration()).map_err(of)?;
+            user.prepare(&mut *session).map_err(of)?;
+            connected.push(ConnectedUser { user, session });
+            if point.clock.now() - told > 500_000_000 {
+                told = point.clock.now();
+                let total = u64::from(range.total());
+                sink.event(&Event::Progress {
+                    what: "users connected".into(),
+                    done: number,
+                    total,
+                    rows: 0,
+                })?;
+            }
         }
-        if let Some(busiest) = self.loops.and_then(|loops| loops.iter().max()) {
-            let share = busiest.as_secs_f64() / elapsed;
-            found.push(format!("its busiest event loop was {:.0} % busy in the window", share * 100.0));
-            holds &= share < BUSIEST_LOOP;
-        }
-        if let Some((lag, service)) = self.lag
-            && let Some((percent, late)) = highest(lag)
+        Ok(Self { point, engine: Arc::clone(engine), workload: Arc::clone(workload), range, connected })
+    }
+
+    /// Starts the users' threads, which wait for the beginning by themselves.
+    pub(super) fn start(self, times: LoadTimes, sink: &mut dyn Sink) -> Result<Generator, RunError> {
+        let Self { point, engine, workload, range, connected } = self;
+        let (load, count) = (point.load, range.count());
+        let LoadTimes { begin, open, close, end } = times;
+        let arrivals = point.rate.map(|rate| Arrivals::new(load.seed, load.arrivals, rate, begin));
+        let queue = arrivals
+            .clone()
+            .map(|arrivals| Arc::new(Queue::new(arrivals, load.queue, end).with_window(open, close)));
+        let schedule = point.rate.zip(queue.clone()).zip(arrivals).map(|((rate, queue), arrivals)| {
+            Schedule::new(point.index, rate, (begin, open), queue, arrivals)
+        });
+        let kinds = workload.kinds();
+        let shared = Arc::new(Shared {
+            engine: Arc::clone(&engine),
+            clock: point.clock.clone(),
+            begin,
+            open,
+            close: AtomicU64::new(close),
+            end: AtomicU64::new(end),
+            transactions: load.transactions.map(std::num::NonZeroU64::get),
+            range,
+            queue,
+            think_time: load.think_time,
+            headline: kinds.iter().map(|kind| kind.headline).collect(),
+            ended_threads: Mutex::new(Vec::new()),
+            loops: Mutex::new(Vec::new()),
+            retries: load.retries,
+            timeout: load.timeout.duration(),
+            stop: point.stop.clone(),
+            ended: AtomicU32::new(0),
+            gave_up: AtomicU32::new(0),
+            pushed: AtomicU64::new(0),
+            ring_full: AtomicU64::new(0),
+            busy_waits: AtomicU64::new(0),
+            panicked: AtomicBool::new(false),
+            cancels: (0..count).map(|_| Mutex::new(None)).collect(),
+        });
+        // Statements of their own are several samples a transaction.
+        let samples = if kinds.iter().any(|kind| kind.statement_of.is_some()) { 8 } else { 1 };
+        let capacity = (1_000_000 / count.max(1) as usize).clamp(64, 8192) * samples;
+        let (recorders, rings): (Vec<Recorder>, Vec<_>) = (0..count).map(|_| recorder(capacity)).unzip();
+        let (reporter, reports) = mpsc::channel();
+        let roles: Vec<SeriesRole> =
+            series(kinds, point.rate.is_some()).into_iter().map(|series| series.role).collect();
+        let log = transaction_log(point, range, &roles)?;
+        let planned = (close != u64::MAX).then_some(close);
+        let collector = Collector::new(point.index, roles, rings, begin, open, planned).logging(log);
+        let heartbeat = Heartbeat::start(point.clock.clone())?;
+        let cpu = ClientCpuReader::start(Arc::clone(&shared))?;
+        let counters: Vec<_> = (0..count).map(|_| Counters::new(workload.counters().len())).collect();
+        let books: Vec<_> = (0..count).map(|_| Counters::new(UserCounter::LENGTH)).collect();
+        let mut users = Vec::with_capacity(connected.len());
+        for (index, (ConnectedUser { user, session }, recorder)) in
+            connected.into_iter().zip(recorders).enumerate()
         {
-            let share = service.percentile(percent).map_or(0.0, |service| LATE_SHARE * service as f64);
-            found.push(format!("{percent} % of the starts were at most {:.2} ms late", late as f64 / 1e6));
-            holds &= late as f64 <= share.max(LATE.as_nanos() as f64);
+            let number = range.first() + index as u32;
+            users.push(User {
+                number,
+                shared: Arc::clone(&shared),
+                work: user,
+                session,
+                recorder,
+                counters: counters[index].clone(),
+                book: books[index].clone(),
+                reports: reporter.clone(),
+                random: Random::part(load.seed, THINKING, u64::from(number)),
+                ending: Ending(Arc::clone(&shared)),
+            });
         }
-        let verdict = if holds { "" } else { ": the results measure the load generator, not the database" };
-        Invariant::new(LOAD_GENERATOR, holds, format!("{}{verdict}", found.join(", ")))
-    }
-
-    fn with_database(&self) -> &'static str {
-        if self.embedded { " (including the database)" } else { "" }
+        let threading = threading(point, count, &*engine, &*workload);
+        let text = format!("{}{}", point.place(), threading.describe(count));
+        sink.event(&Event::Note { point: point.index, second: second_from(open, begin), text })?;
+        let users = UserPool::start(users, threading, &shared, point.stop)?;
+        let tally = Tally::new(point.index, open);
+        let point = point.index;
+        Ok(Generator {
+            point,
+            shared,
+            users,
+            schedule,
+            collector,
+            tally,
+            reports,
+            counters,
+            books,
+            cpu,
+            heartbeat,
+            busiest: 0,
+        })
     }
 }
 
-/// The 99th percentile, or the highest that so few starts have.
-fn highest(lag: &Histogram) -> Option<(f64, Nanos)> {
-    [99.0, 95.0, 90.0, 50.0].into_iter().find_map(|percent| Some((percent, lag.percentile(percent)?)))
+/// What the users run on: as asked for, or what costs less. An embedded database blocks the thread that asks.
+fn threading(
+    point: &Point<'_>,
+    users: u32,
+    engine: &dyn Engine,
+    workload: &dyn Workload,
+) -> ResolvedThreading {
+    let loops = match point.load.users_on {
+        Threading::Threads => false,
+        Threading::Loops => true,
+        Threading::Auto => point.most_users > MOST_THREADS,
+    };
+    if loops && engine.capabilities().waits_in_fibers && !workload.blocks_threads() {
+        ResolvedThreading::loops_for(users)
+    } else {
+        ResolvedThreading::Threads
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The file of every transaction, where one was asked for.
+fn transaction_log(
+    point: &Point<'_>,
+    range: UserRange,
+    roles: &[SeriesRole],
+) -> Result<Option<TransactionLog>, RunError> {
+    let Some(file) = &point.load.transaction_log else { return Ok(None) };
+    let format = if file.as_pgbench {
+        LogFormat::Pgbench { rate: point.rate.is_some(), retries: point.load.retries > 0 }
+    } else {
+        LogFormat::Csv
+    };
+    let transactions = roles.iter().map(|role| *role == SeriesRole::Transaction).collect();
+    let moment = (point.clock.now(), jiff::Timestamp::now().as_nanosecond());
+    let opened = std::fs::OpenOptions::new().append(true).open(&file.path);
+    let users = range.first()..range.first() + range.count();
+    let log = opened
+        .and_then(|opened| TransactionLog::start(opened, format, point.index, (users, transactions), moment));
+    let refused = |error| RunError::Start(format!("cannot write {}: {error}", file.path.display()));
+    log.map(Some).map_err(refused)
+}
 
-    fn judged(cpu: f64, loops: &[f64], late: u64, service: u64) -> Invariant {
-        let (mut lag, mut services) = (Histogram::new(), Histogram::new());
-        for _ in 0..2000 {
-            lag.record(late);
-            services.record(service);
+/// A generator at work.
+pub(super) struct Generator {
+    point: u32,
+    shared: Arc<Shared>,
+    users: UserPool,
+    schedule: Option<Schedule>,
+    collector: Collector,
+    tally: Tally,
+    reports: Receiver<UserReport>,
+    counters: Vec<Counters>,
+    books: Vec<Counters>,
+    cpu: ClientCpuReader,
+    heartbeat: Heartbeat,
+    /// Headline transactions of the busiest second so far.
+    busiest: u64,
+}
+
+impl Generator {
+    /// Hands out what is complete.
+    pub(super) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
+        for second in self.collector.drain(now) {
+            self.note_headline(&second.kinds);
+            sink.event(&Event::Second(second))?;
         }
-        let loops: Vec<Duration> = loops.iter().map(|&cpu| Duration::from_secs_f64(cpu)).collect();
-        let cpus = std::thread::available_parallelism().unwrap().get() as f64;
-        Generator {
-            elapsed: Duration::from_secs(10),
-            cpu: Duration::from_secs_f64(cpu * cpus * 10.0),
-            embedded: false,
-            loops: Some(&loops),
-            lag: Some((&lag, &services)),
+        self.tally.take(&self.reports);
+        if let Some(schedule) = &mut self.schedule {
+            for event in schedule.complete(now, self.shared.close.load(Ordering::Acquire)) {
+                sink.event(&event)?;
+            }
         }
-        .judge()
+        for event in self.tally.complete(self.collector.second_of(now)) {
+            sink.event(&event)?;
+        }
+        Ok(())
     }
 
-    #[test]
-    fn each_way_of_being_the_bottleneck_is_found() {
-        assert!(judged(0.5, &[8.0, 8.5], 100_000, 5_000_000).holds);
-        assert!(!judged(0.95, &[], 0, 5_000_000).holds, "all CPUs");
-        assert!(!judged(0.5, &[3.0, 9.5], 0, 5_000_000).holds, "one loop");
-        assert!(!judged(0.1, &[], 11_000_000, 5_000_000).holds, "late by more than the transactions take");
-        assert!(judged(0.1, &[], 11_000_000, 500_000_000).holds, "late by a fiftieth of them");
-        assert!(judged(0.95, &[], 0, 1).evidence.contains("not the database"));
+    fn note_headline(&mut self, kinds: &[KindCounts]) {
+        let good = self.shared.headline_of(kinds).map(KindCounts::good).sum();
+        self.busiest = self.busiest.max(good);
+    }
+
+    /// Takes what the users have recorded, so that no ring overflows, and hands out nothing yet.
+    pub(super) fn take_samples(&mut self) {
+        self.collector.take_samples();
+    }
+
+    /// The sums of the users' audit counters so far.
+    pub(super) fn counters(&self) -> Vec<u64> {
+        sums(&self.counters)
+    }
+
+    /// Whether no user is at work any more.
+    pub(super) fn all_ended(&self) -> bool {
+        self.shared.all_ended()
+    }
+
+    /// Whether a user's thread panicked.
+    pub(super) fn panicked(&self) -> bool {
+        self.shared.panicked.load(Ordering::Acquire)
+    }
+
+    /// When the window of an open loop can be closed that was to be closed at `close`; `close` of a closed one.
+    pub(super) fn closes_at(&self, close: Nanos) -> Nanos {
+        self.shared.queue.as_ref().map_or(close, |queue| queue.close(close))
+    }
+
+    /// Ends window and load at `close`, which is now or before.
+    pub(super) fn close(&mut self, close: Nanos) {
+        self.collector.close_window(close);
+        self.shared.close(close);
+    }
+
+    /// Ends the load where nobody hears of it any more.
+    pub(super) fn abandon(&self, now: Nanos) {
+        self.shared.close(now);
+    }
+
+    /// Whether an open loop's arrivals of the window wait for a user at `now`, with the load going on and users at work.
+    pub(super) fn is_followed(&self, now: Nanos) -> bool {
+        let goes_on = !self.all_ended() && now < self.shared.end.load(Ordering::Acquire);
+        goes_on && self.shared.queue.as_ref().is_some_and(|queue| queue.window(now).waiting > 0)
+    }
+
+    /// Whether the load goes on behind the window, as an open loop's does.
+    pub(super) fn is_open_loop(&self) -> bool {
+        self.shared.queue.is_some()
+    }
+
+    /// Ends the load of an open loop: users begin nothing more.
+    pub(super) fn end_arrivals(&self, now: Nanos) {
+        if let Some(queue) = &self.shared.queue {
+            self.shared.end.fetch_min(queue.end(now), Ordering::AcqRel);
+        }
+    }
+
+    /// Makes those who sleep look at whether the window has closed.
+    pub(super) fn wake(&self) {
+        self.cpu.wake();
+        self.users.wake();
+    }
+
+    /// Interrupts whatever the users' connections are running.
+    pub(super) fn cancel_all(&self) {
+        self.shared.cancel_all();
+    }
+
+    /// Hands out what is left and reports. `ended` says that all users have; whoever is in a hurry does not wait for a reading
+    /// of the CPU time.
+    pub(super) fn finish(
+        mut self,
+        ended: bool,
+        hurry: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<GeneratorReport, RunError> {
+        if let Some(log) = self.collector.take_log() {
+            let text = match log.finish() {
+                Ok(Logged { written, left_out: 0 }) => format!("transaction log: {written} transactions"),
+                Ok(Logged { written, left_out }) => format!(
+                    "transaction log: {written} transactions; {left_out} more are missing because the disk \
+                    was too slow"
+                ),
+                Err(error) => format!("the transaction log is incomplete: {error}"),
+            };
+            sink.event(&Event::Note { point: self.point, second: 0, text })?;
+        }
+        let Self { shared, users, mut schedule, collector, mut tally, reports, .. } = self;
+        let gaps = self.heartbeat.finish();
+        let broken_loop = if ended { users.join() } else { None };
+        let (rest, totals) = collector.finish();
+        let mut busiest = self.busiest;
+        for second in rest {
+            busiest = busiest.max(shared.headline_of(&second.kinds).map(KindCounts::good).sum());
+            sink.event(&Event::Second(second))?;
+        }
+        tally.take(&reports);
+        let close = shared.close.load(Ordering::Acquire);
+        if let Some(schedule) = &mut schedule {
+            for event in schedule.complete(close, close) {
+                sink.event(&event)?;
+            }
+        }
+        for event in tally.complete(i64::MAX) {
+            sink.event(&event)?;
+        }
+        let user_sums = sums(&self.books);
+        let ended_threads = shared.ended_threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let loops = shared.loops.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let count = shared.range.count();
+        Ok(GeneratorReport {
+            at_work: count.saturating_sub(shared.ended.load(Ordering::Acquire)),
+            gave_up: shared.gave_up.load(Ordering::Acquire),
+            panicked: shared.panicked.load(Ordering::Acquire),
+            broken_loop,
+            open: shared.open,
+            close: (close != u64::MAX).then_some(close),
+            pushed: shared.pushed.load(Ordering::Acquire),
+            ring_full: shared.ring_full.load(Ordering::Acquire),
+            busy_waits: shared.busy_waits.load(Ordering::Acquire),
+            ended_at: self.books.iter().map(ended_at).collect(),
+            arrivals: schedule
+                .map(|schedule| schedule.window(close, user_sums[UserCounter::Unended as usize])),
+            user_sums,
+            counters: sums(&self.counters),
+            errors: tally.errors(),
+            final_errors: tally.final_errors(),
+            last_error: tally.last_message().map(str::to_owned),
+            notes_left_out: tally.notes_left_out(),
+            cpu: self.cpu.finish(hurry, &ended_threads),
+            loops,
+            gaps,
+            busiest,
+            totals,
+        })
     }
 }

@@ -1,42 +1,39 @@
 //! The timed driver: one point of a run, that is, one number of users.
 //!
-//! Users connect in one sequence before the clock starts, ramp up, are measured, and end the transaction they
-//! are in. The thread that calls [`Point::run`] drains their samples, emits the events, closes the window,
-//! and then the books.
+//! The point's [`Generator`]s connect their users in one sequence before the clock starts, ramp up, are measured, and end the
+//! transactions they are in. The thread that calls [`Point::run`] has them drain their samples, emits the events, closes the
+//! window, and then the books: it merges what the generators report and compares it with the server's own counters. On this
+//! host there is one generator, with all users.
 
 mod accounting;
+mod client_cpu;
 mod generator;
+mod generator_report;
 mod open_files;
+mod saturation;
 mod schedule;
+mod server_counters;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod user;
 mod user_pool;
-mod window_edges;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use kelvin_database::{Engine, Error, Session};
-use kelvin_measure::event::{AuditLine, KindCounts, Phase, SeriesRole, Window};
+use kelvin_database::{Engine, Session};
+use kelvin_measure::event::{AuditLine, KindCounts, Phase, Window};
 use kelvin_measure::invariant::Invariant;
-use kelvin_measure::{
-    Clock, Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, Totals, TransactionLog,
-    recorder, second_from,
-};
-use kelvin_workload::{Stop, UserRange, VirtualUser, Workload};
+use kelvin_measure::{Clock, Event, Nanos, Totals, second_from};
+use kelvin_workload::{Stop, UserRange, Workload};
 
-use crate::arrivals::{Arrivals, Queue};
-use crate::heartbeat::Heartbeat;
 use crate::run::{RunError, Sink};
 use crate::series::series;
-use crate::spec::{Load, Threading};
-use schedule::Schedule;
-use tally::{Tally, UserReport};
-use user::{Ending, Shared, User, UserCounter};
-use user_pool::UserPool;
-use window_edges::WindowEdges;
+use crate::spec::Load;
+use generator::{ArmedGenerator, Generator, LoadTimes};
+use generator_report::GeneratorReport;
+use server_counters::{Monitor, ServerCounters};
 
 /// How often the samples are drained. Small against a second, large against the cost of a wake-up.
 const TICK: Duration = Duration::from_millis(50);
@@ -113,46 +110,68 @@ pub struct Point<'a> {
     pub stop: &'a Stop,
 }
 
-/// A user with its connection, before its thread.
-struct Connected {
-    user: Box<dyn VirtualUser>,
-    session: Box<dyn Session>,
-}
-
 /// A point under way.
 struct Underway {
-    shared: Arc<Shared>,
-    crew: UserPool,
-    schedule: Option<Schedule>,
-    collector: Collector,
-    tally: Tally,
-    reports: Receiver<UserReport>,
-    counters: Vec<Counters>,
-    books: Vec<Counters>,
-    edges: WindowEdges,
-    heartbeat: Heartbeat,
-    /// Headline transactions of the busiest second so far.
-    busiest: u64,
+    generators: Vec<Generator>,
+    server: ServerCounters,
+    times: LoadTimes,
 }
 
 impl Underway {
+    fn all_ended(&self) -> bool {
+        self.generators.iter().all(Generator::all_ended)
+    }
+
+    /// Ends window and load at `close`, which is now or before; sooner than planned.
+    fn close(&mut self, close: Nanos) {
+        let close = self.generators.iter().map(|generator| generator.closes_at(close)).min().unwrap_or(close);
+        self.times.close = close;
+        self.server.close(close);
+        self.generators.iter_mut().for_each(|generator| generator.close(close));
+    }
+
     /// Hands out what is complete.
     fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
-        for second in self.collector.drain(now) {
-            let good = self.shared.headline_of(&second.kinds).map(KindCounts::good).sum();
-            self.busiest = self.busiest.max(good);
-            sink.event(&Event::Second(second))?;
+        self.generators.iter_mut().try_for_each(|generator| generator.emit(now, sink))
+    }
+
+    fn take_samples(&mut self) {
+        self.generators.iter_mut().for_each(Generator::take_samples);
+    }
+
+    /// The sums of all users' audit counters so far.
+    fn counters(&self) -> Vec<u64> {
+        sum_columns(self.generators.iter().map(Generator::counters))
+    }
+}
+
+/// Adds up lists that are of the same things.
+fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
+    let add = |sum: Vec<u64>, list: Vec<u64>| sum.iter().zip(list).map(|(a, b)| a + b).collect();
+    lists.reduce(add).unwrap_or_default()
+}
+
+/// A new connection with the run's time-out.
+fn connect(engine: &dyn Engine, timeout: Duration) -> kelvin_database::Result<Box<dyn Session>> {
+    let mut session = engine.connect()?;
+    session.set_timeout(Some(timeout))?;
+    Ok(session)
+}
+
+/// Those series out of `kinds` that count for the headline, which `headline` says of each.
+fn headline_of<'a>(headline: &[bool], kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
+    kinds.iter().zip(headline).filter(|(_, counts)| **counts).map(|(kind, _)| kind)
+}
+
+/// Waits until `deadline`, which may move, has come, or there is nothing to wait for any more (`over`).
+fn wait_until(clock: &Clock, deadline: impl Fn() -> Nanos, over: impl Fn() -> bool) {
+    loop {
+        let now = clock.now();
+        let until = deadline();
+        if now >= until || over() {
+            return;
         }
-        self.tally.take(&self.reports);
-        if let Some(schedule) = &mut self.schedule {
-            for event in schedule.complete(now, self.shared.close.load(Ordering::Acquire)) {
-                sink.event(&event)?;
-            }
-        }
-        for event in self.tally.complete(self.collector.second_of(now)) {
-            sink.event(&event)?;
-        }
-        Ok(())
+        std::thread::park_timeout(Duration::from_nanos((until - now).min(100_000_000)));
     }
 }
 
@@ -171,176 +190,69 @@ impl Point<'_> {
         workload: &Arc<dyn Workload>,
         sink: &mut dyn Sink,
     ) -> Result<PointResult, RunError> {
-        let mut monitor = engine.connect()?;
-        monitor.set_timeout(Some(self.load.timeout.duration()))?;
+        self.run_on(&[UserRange::all(self.users)], engine, workload, sink)
+    }
+
+    /// The same with a generator for each of these ranges, which together are all users. An open loop has one: its users take
+    /// their arrivals from one queue.
+    fn run_on(
+        &self,
+        ranges: &[UserRange],
+        engine: &Arc<dyn Engine>,
+        workload: &Arc<dyn Workload>,
+        sink: &mut dyn Sink,
+    ) -> Result<PointResult, RunError> {
+        let mut monitor = Monitor::connect(engine, workload, self.load.timeout.duration())?;
         let counts = workload.counts_on_server();
-        let before = if counts { Some(workload.headline_count(&mut *monitor)?) } else { None };
-        open_files::allow(self.users)?;
-        let connected = self.connect(engine, &**workload, sink)?;
-        let mut underway = self.start(engine, workload, connected, monitor, sink)?;
+        let before = if counts { Some(monitor.headline()?) } else { None };
+        self.phase(sink, Phase::Connect, self.clock.now(), None)?;
+        let mut armed = Vec::with_capacity(ranges.len());
+        for &range in ranges {
+            armed.push(ArmedGenerator::connect(self, range, engine, workload, sink)?);
+        }
+        let mut underway = self.start(armed, monitor, sink)?;
         let driven = self.drive(&mut underway, sink);
         if driven.is_err() {
             // Nobody hears us any more: end the load in order, then say so.
-            underway.shared.close(self.clock.now());
+            let now = self.clock.now();
+            underway.server.close(now);
+            underway.generators.iter().for_each(|generator| generator.abandon(now));
         }
         self.follow(&mut underway);
         let ended = self.wait_for_users(&mut underway);
         driven?;
-        self.close(underway, ended, &**workload, before, sink)
+        self.close(underway, ended, engine, &**workload, before, sink)
     }
 
-    /// Opens every user's connection, one after another.
-    fn connect(
-        &self,
-        engine: &Arc<dyn Engine>,
-        workload: &dyn Workload,
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<Connected>, RunError> {
-        self.phase(sink, Phase::Connect, self.clock.now(), None)?;
-        let mut connected = Vec::with_capacity(self.users as usize);
-        let mut told = self.clock.now();
-        for (index, mut user) in
-            workload.users(UserRange::all(self.users), self.load.seed, self.clock).into_iter().enumerate()
-        {
-            if self.stop.requested() {
-                return Err(RunError::Interrupted);
-            }
-            let number = index as u64 + 1;
-            let of = |error: Error| error.context(&format!("user {number} of {} cannot connect", self.users));
-            let mut session = engine.connect().map_err(of)?;
-            session.set_timeout(Some(self.load.timeout.duration())).map_err(of)?;
-            user.prepare(&mut *session).map_err(of)?;
-            connected.push(Connected { user, session });
-            if self.clock.now() - told > 500_000_000 {
-                told = self.clock.now();
-                let (done, total) = (number, u64::from(self.users));
-                sink.event(&Event::Progress { what: "users connected".into(), done, total, rows: 0 })?;
-            }
-        }
-        Ok(connected)
+    /// When the load starts, is measured and ends, if it starts soon.
+    fn times(&self) -> LoadTimes {
+        let by_count = self.load.transactions.is_some();
+        let begin = self.clock.now() + (HEAD_START + HEAD_START_EACH * self.users).as_nanos() as u64;
+        let open = begin + if by_count { 0 } else { self.load.ramp_up.nanos() };
+        let close = if by_count { u64::MAX } else { open + self.load.duration.nanos() };
+        let follows = self.rate.map_or(0, |_| overrun_limit(self.load.duration.duration()).as_nanos() as u64);
+        LoadTimes { begin, open, close, end: close.saturating_add(follows) }
     }
 
     /// Starts the clock and the users' threads.
     fn start(
         &self,
-        engine: &Arc<dyn Engine>,
-        workload: &Arc<dyn Workload>,
-        connected: Vec<Connected>,
-        monitor: Box<dyn Session>,
+        armed: Vec<ArmedGenerator<'_>>,
+        monitor: Monitor,
         sink: &mut dyn Sink,
     ) -> Result<Underway, RunError> {
-        let by_count = self.load.transactions.is_some();
-        let begin = self.clock.now() + (HEAD_START + HEAD_START_EACH * self.users).as_nanos() as u64;
-        let open = begin + if by_count { 0 } else { self.load.ramp_up.nanos() };
-        let close = (!by_count).then(|| open + self.load.duration.nanos());
-        let arrivals = self.rate.map(|rate| Arrivals::new(self.load.seed, self.load.arrivals, rate, begin));
-        let close_at = close.unwrap_or(u64::MAX);
-        let end = if self.rate.is_some() {
-            close_at.saturating_add(overrun_limit(self.load.duration.duration()).as_nanos() as u64)
-        } else {
-            close_at
-        };
-        let queue = arrivals
-            .clone()
-            .map(|arrivals| Arc::new(Queue::new(arrivals, self.load.queue, end).with_window(open, close_at)));
-        let schedule =
-            self.rate.zip(queue.clone()).zip(arrivals).map(|((rate, queue), arrivals)| {
-                Schedule::new(self.index, rate, (begin, open), queue, arrivals)
-            });
-        let shared = Arc::new(Shared {
-            engine: Arc::clone(engine),
-            clock: self.clock.clone(),
-            begin,
-            open,
-            close: AtomicU64::new(close_at),
-            end: AtomicU64::new(end),
-            transactions: self.load.transactions.map(std::num::NonZeroU64::get),
-            users: self.users,
-            queue,
-            think_time: self.load.think_time,
-            headline: workload.kinds().iter().map(|kind| kind.headline).collect(),
-            ended_threads: Mutex::new(Vec::new()),
-            loops: Mutex::new(Vec::new()),
-            retries: self.load.retries,
-            timeout: self.load.timeout.duration(),
-            stop: self.stop.clone(),
-            ended: AtomicU32::new(0),
-            gave_up: AtomicU32::new(0),
-            pushed: AtomicU64::new(0),
-            ring_full: AtomicU64::new(0),
-            busy_waits: AtomicU64::new(0),
-            panicked: AtomicBool::new(false),
-            cancels: (0..self.users).map(|_| Mutex::new(None)).collect(),
-        });
-        // Statements of their own are several samples a transaction.
-        let samples = if workload.kinds().iter().any(|kind| kind.statement_of.is_some()) { 8 } else { 1 };
-        let capacity = (1_000_000 / self.users.max(1) as usize).clamp(64, 8192) * samples;
-        let (recorders, rings): (Vec<Recorder>, Vec<_>) = (0..self.users).map(|_| recorder(capacity)).unzip();
-        let (reporter, reports) = mpsc::channel();
-        let roles: Vec<SeriesRole> =
-            series(workload.kinds(), self.rate.is_some()).into_iter().map(|series| series.role).collect();
-        let log = self.log(&roles)?;
-        let collector = Collector::new(self.index, roles, rings, begin, open, close).logging(log);
-        let heartbeat = Heartbeat::start(self.clock.clone())?;
-        let edges = WindowEdges::start(Arc::clone(&shared), Arc::clone(workload), monitor)?;
-        let counters: Vec<_> = (0..self.users).map(|_| Counters::new(workload.counters().len())).collect();
-        let books: Vec<_> = (0..self.users).map(|_| Counters::new(UserCounter::LENGTH)).collect();
-        let mut users = Vec::with_capacity(connected.len());
-        for (index, (Connected { user, session }, recorder)) in
-            connected.into_iter().zip(recorders).enumerate()
-        {
-            users.push(User {
-                index: index as u32,
-                shared: Arc::clone(&shared),
-                work: user,
-                session,
-                recorder,
-                counters: counters[index].clone(),
-                book: books[index].clone(),
-                reports: reporter.clone(),
-                random: Random::part(self.load.seed, THINKING, index as u64),
-                ending: Ending(Arc::clone(&shared)),
-            });
+        let times = self.times();
+        let LoadTimes { begin, open, close, .. } = times;
+        let server = ServerCounters::start(monitor, (open, close), self.clock.clone(), self.stop.clone())?;
+        let mut generators = Vec::with_capacity(armed.len());
+        for armed in armed {
+            generators.push(armed.start(times, sink)?);
         }
-        let ground = self.ground(&**engine, &**workload);
-        let text = format!("{}{}", self.place(), ground.describe(self.users));
-        sink.event(&Event::Note { point: self.index, second: second_from(open, begin), text })?;
-        let crew = UserPool::start(users, ground, &shared, self.stop)?;
         let first = if open > begin { Phase::RampUp } else { Phase::Measure };
-        let planned = if open > begin { Some(open - begin) } else { close.map(|close| close - open) };
+        let window = (close != u64::MAX).then(|| close - open);
+        let planned = if open > begin { Some(open - begin) } else { window };
         self.phase(sink, first, begin, planned)?;
-        let tally = Tally::new(self.index, open);
-        Ok(Underway {
-            shared,
-            crew,
-            schedule,
-            collector,
-            tally,
-            reports,
-            counters,
-            books,
-            edges,
-            heartbeat,
-            busiest: 0,
-        })
-    }
-
-    /// The file of every transaction, where one was asked for.
-    fn log(&self, roles: &[SeriesRole]) -> Result<Option<TransactionLog>, RunError> {
-        let Some(file) = &self.load.transaction_log else { return Ok(None) };
-        let format = if file.as_pgbench {
-            LogFormat::Pgbench { rate: self.rate.is_some(), retries: self.load.retries > 0 }
-        } else {
-            LogFormat::Csv
-        };
-        let transactions = roles.iter().map(|role| *role == SeriesRole::Transaction).collect();
-        let moment = (self.clock.now(), jiff::Timestamp::now().as_nanosecond());
-        let opened = std::fs::OpenOptions::new().append(true).open(&file.path);
-        let log = opened.and_then(|opened| {
-            TransactionLog::start(opened, format, self.index, (self.users, transactions), moment)
-        });
-        let refused = |error| RunError::Start(format!("cannot write {}: {error}", file.path.display()));
-        log.map(Some).map_err(refused)
+        Ok(Underway { generators, server, times })
     }
 
     /// What tells the point from others of its run.
@@ -350,50 +262,32 @@ impl Point<'_> {
         })
     }
 
-    /// What the users run on: as asked for, or what costs less. An embedded database blocks the thread that asks.
-    fn ground(&self, engine: &dyn Engine, workload: &dyn Workload) -> user_pool::ResolvedThreading {
-        let loops = match self.load.users_on {
-            Threading::Threads => false,
-            Threading::Loops => true,
-            Threading::Auto => self.most_users > MOST_THREADS,
-        };
-        if loops && engine.capabilities().waits_in_fibers && !workload.blocks_threads() {
-            user_pool::ResolvedThreading::loops_for(self.users)
-        } else {
-            user_pool::ResolvedThreading::Threads
-        }
-    }
-
     /// Drains and emits until the window has closed, by time, by count, or because somebody asked.
     fn drive(&self, underway: &mut Underway, sink: &mut dyn Sink) -> Result<(), RunError> {
-        let shared = Arc::clone(&underway.shared);
-        let mut measuring = shared.open == shared.begin;
+        let LoadTimes { begin, open, .. } = underway.times;
+        let mut measuring = open == begin;
         let mut counted_until = 0;
         loop {
             std::thread::sleep(TICK);
             let now = self.clock.now();
             // Read before draining: whoever has ended by then has handed over everything.
-            let all_ended = shared.all_ended();
-            let planned = shared.close.load(Ordering::Acquire);
-            if !measuring && now >= shared.open {
+            let all_ended = underway.all_ended();
+            let planned = underway.times.close;
+            if !measuring && now >= open {
                 measuring = true;
-                self.phase(sink, Phase::Measure, shared.open, Some(planned.saturating_sub(shared.open)))?;
+                self.phase(sink, Phase::Measure, open, Some(planned.saturating_sub(open)))?;
             }
-            let stopped = self.stop.requested() || shared.panicked.load(Ordering::Acquire);
+            let stopped = self.stop.requested() || underway.generators.iter().any(Generator::panicked);
             let closing = stopped || now >= planned || all_ended;
             // A window that closes as planned has been closed from the start, and an open loop goes on behind it.
             if closing && now < planned && self.load.transactions.is_none() || stopped {
-                let close = now.min(planned);
-                let close = shared.queue.as_ref().map_or(close, |queue| queue.close(close));
-                underway.collector.close_window(close);
-                shared.close(close);
+                underway.close(now.min(planned));
             }
             underway.emit(now, sink)?;
-            let second = underway.collector.second_of(now);
+            let second = second_from(open, now);
             if measuring && second > counted_until {
                 counted_until = second;
-                let values = accounting::sums(&underway.counters);
-                sink.event(&Event::Counters { point: self.index, values })?;
+                sink.event(&Event::Counters { point: self.index, values: underway.counters() })?;
             }
             if closing {
                 return self.phase(sink, Phase::Stop, now.min(planned), None);
@@ -401,48 +295,45 @@ impl Point<'_> {
         }
     }
 
-    /// In an open loop goes on with the load until every arrival of the window has begun, or [`follow`] has passed: those
+    /// In an open loop goes on with the load until every arrival of the window has begun, or [`overrun_limit`] has passed: those
     /// that wait for a user when the window closes are among the longest, and percentiles without them would be too low.
     fn follow(&self, underway: &mut Underway) {
-        let shared = Arc::clone(&underway.shared);
-        let Some(queue) = &shared.queue else { return };
+        if !underway.generators.iter().any(Generator::is_open_loop) {
+            return;
+        }
         let mut waited = true;
-        while waited && !shared.all_ended() && !self.stop.requested() {
+        while waited && !self.stop.requested() {
             let now = self.clock.now();
-            if now >= shared.end.load(Ordering::Acquire) {
-                break;
-            }
             // One look more than it takes: what was taken a moment ago has begun by then.
-            waited = queue.window(now).waiting > 0;
-            underway.collector.take_samples();
+            waited = underway.generators.iter().any(|generator| generator.is_followed(now));
+            underway.take_samples();
             std::thread::sleep(FOLLOW_TICK);
         }
-        let end = queue.end(self.clock.now());
-        shared.end.fetch_min(end, Ordering::AcqRel);
+        let now = self.clock.now();
+        underway.generators.iter().for_each(|generator| generator.end_arrivals(now));
     }
 
     /// Waits for every user to end the transaction it is in. Whoever takes too long, or everybody once
     /// somebody asked twice, is interrupted. Returns whether all have ended.
     fn wait_for_users(&self, underway: &mut Underway) -> bool {
-        let shared = &underway.shared;
-        underway.edges.wake();
-        underway.crew.wake();
+        underway.server.wake(underway.all_ended());
+        underway.generators.iter().for_each(Generator::wake);
         let patience = (self.load.timeout.duration() + PATIENCE).as_nanos() as u64;
         let since = self.clock.now();
         let mut interrupted_at = None;
-        while !shared.all_ended() {
+        while !underway.all_ended() {
             let now = self.clock.now();
             match interrupted_at {
                 None if self.stop.is_immediate() || now > since + patience => {
                     interrupted_at = Some(now);
-                    shared.cancel_all();
+                    underway.generators.iter().for_each(Generator::cancel_all);
                 }
                 // Interrupted and still not back: the connection is beyond reach, its thread is left behind.
                 Some(at) if now > at + PATIENCE.as_nanos() as u64 => return false,
                 _ => {}
             }
             // A stopped run must not overflow a ring that nobody drains.
-            underway.collector.take_samples();
+            underway.take_samples();
             std::thread::sleep(Duration::from_millis(5));
         }
         true
@@ -453,72 +344,36 @@ impl Point<'_> {
         &self,
         underway: Underway,
         ended: bool,
+        engine: &Arc<dyn Engine>,
         workload: &dyn Workload,
         before: Option<u64>,
         sink: &mut dyn Sink,
     ) -> Result<PointResult, RunError> {
-        let Underway {
-            shared,
-            crew,
-            mut schedule,
-            mut collector,
-            mut tally,
-            reports,
-            counters,
-            books,
-            edges,
-            heartbeat,
-            mut busiest,
-        } = underway;
-        let gaps = heartbeat.finish();
-        let broken_loop = if ended { crew.join() } else { None };
-        if let Some(log) = collector.take_log() {
-            let text = match log.finish() {
-                Ok(Logged { written, left_out: 0 }) => format!("transaction log: {written} transactions"),
-                Ok(Logged { written, left_out }) => format!(
-                    "transaction log: {written} transactions; {left_out} more are missing because the disk \
-                    was too slow"
-                ),
-                Err(error) => format!("the transaction log is incomplete: {error}"),
-            };
-            sink.event(&Event::Note { point: self.index, second: 0, text })?;
-        }
-        let (rest, totals) = collector.finish();
-        for second in rest {
-            busiest = busiest.max(shared.headline_of(&second.kinds).map(KindCounts::good).sum());
-            sink.event(&Event::Second(second))?;
-        }
-        tally.take(&reports);
-        if let Some(schedule) = &mut schedule {
-            let close = shared.close.load(Ordering::Acquire);
-            for event in schedule.complete(close, close) {
-                sink.event(&event)?;
-            }
-        }
-        for event in tally.complete(i64::MAX) {
-            sink.event(&event)?;
-        }
-        let counters = accounting::sums(&counters);
-        sink.event(&Event::Counters { point: self.index, values: counters.clone() })?;
+        let Underway { generators, server, times } = underway;
         let hurry = self.stop.is_immediate();
-        let mut readings = edges.finish(hurry);
-        let after = readings
+        let mut reports = Vec::with_capacity(generators.len());
+        for generator in generators {
+            reports.push(generator.finish(ended, hurry, sink)?);
+        }
+        let counters = sum_columns(reports.iter().map(|report| report.counters.clone()));
+        sink.event(&Event::Counters { point: self.index, values: counters.clone() })?;
+        let mut server = server.finish(hurry);
+        let after = server
             .as_mut()
             .filter(|_| !hurry && before.is_some())
-            .map(|readings| accounting::final_count(&shared, workload, &mut readings.monitor));
+            .map(|readings| readings.monitor.final_headline());
+        let totals = self.totals(workload, &reports);
+        let headline: Vec<bool> = workload.kinds().iter().map(|kind| kind.headline).collect();
         let closing = accounting::PointAccounting {
             point: self.index,
             users: self.users,
-            shared: &shared,
+            headline: &headline,
+            embedded: engine.capabilities().embedded,
+            open: times.open,
+            generators: &reports,
             totals: &totals,
-            books: &books,
-            tally: &tally,
-            readings: readings.as_ref(),
-            schedule: schedule.as_ref(),
-            broken_loop,
-            gaps: &gaps,
+            server: server.as_ref(),
             accept_noise: self.accept_noise,
-            busiest,
         };
         let window = closing.window();
         sink.event(&Event::Window(window.clone()))?;
@@ -526,8 +381,8 @@ impl Point<'_> {
         for invariant in &invariants {
             sink.event(&Event::Invariant { point: self.index, invariant: invariant.clone() })?;
         }
-        for gap in &gaps {
-            sink.event(&gap.note(self.index, shared.open))?;
+        for gap in reports.iter().flat_map(|report| &report.gaps) {
+            sink.event(&gap.note(self.index, times.open))?;
         }
         for text in closing.notes() {
             sink.event(&Event::Note { point: self.index, second: 0, text })?;
@@ -537,10 +392,23 @@ impl Point<'_> {
         if window.elapsed > 0 {
             sink.event(&Event::Audit { point: self.index, lines: audit.clone() })?;
         }
-        let gave_up = (shared.gave_up.load(Ordering::Acquire) == self.users)
-            .then(|| tally.last_message().unwrap_or("every user gave up").to_owned());
+        let gave_up: u32 = reports.iter().map(|report| report.gave_up).sum();
+        let last_error = reports.iter().find_map(|report| report.last_error.clone());
+        let gave_up =
+            (gave_up == self.users).then(|| last_error.unwrap_or_else(|| "every user gave up".into()));
+        let errors = reports.iter().map(|report| report.errors).sum();
         let interrupted = self.stop.requested();
-        Ok(PointResult { window, totals, audit, invariants, errors: tally.errors(), gave_up, interrupted })
+        Ok(PointResult { window, totals, audit, invariants, errors, gave_up, interrupted })
+    }
+
+    /// The sums of all generators.
+    fn totals(&self, workload: &dyn Workload, reports: &[GeneratorReport]) -> Totals {
+        let roles = series(workload.kinds(), self.rate.is_some()).into_iter().map(|series| series.role);
+        let mut totals = Totals::new(roles.collect());
+        for report in reports {
+            totals.merge(&report.totals);
+        }
+        totals
     }
 
     fn phase(

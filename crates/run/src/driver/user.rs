@@ -10,7 +10,7 @@ use kelvin_database::{Cancel, Engine, ErrorClass, Session, TransactionControl};
 use kelvin_measure::event::KindCounts;
 use kelvin_measure::{Clock, Counters, Nanos, Random, Recorder, Sample, TransactionOutcome};
 use kelvin_observe::ThreadTimes;
-use kelvin_workload::{Stop, VirtualUser};
+use kelvin_workload::{Stop, UserRange, VirtualUser};
 
 use super::tally::UserReport;
 use crate::arrivals::{Claim, Queue};
@@ -42,7 +42,8 @@ pub(super) struct Shared {
     pub(super) end: AtomicU64,
     /// Transactions of each user, when the run ends by count.
     pub(super) transactions: Option<u64>,
-    pub(super) users: u32,
+    /// Whom this generator drives.
+    pub(super) range: UserRange,
     /// The arrivals of an open loop.
     pub(super) queue: Option<Arc<Queue>>,
     /// Waiting between transactions, on top of the workload's own.
@@ -73,16 +74,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A new connection with the run's time-out.
-    pub(super) fn connect(&self) -> kelvin_database::Result<Box<dyn Session>> {
-        let mut session = self.engine.connect()?;
-        session.set_timeout(Some(self.timeout))?;
-        Ok(session)
-    }
-
     /// Those series out of `kinds` that count for the headline.
     pub(super) fn headline_of<'a>(&'a self, kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
-        kinds.iter().zip(&self.headline).filter(|(_, counts)| **counts).map(|(kind, _)| kind)
+        super::headline_of(&self.headline, kinds)
     }
 
     /// Keeps what the calling thread, which ends now, had of the CPUs.
@@ -106,7 +100,12 @@ impl Shared {
 
     /// Whether no user is at work any more.
     pub(super) fn all_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire) == self.users
+        self.ended.load(Ordering::Acquire) == self.range.count()
+    }
+
+    /// Waits until `deadline`, which may move, has come, or all users have ended.
+    pub(super) fn wait_until(&self, deadline: impl Fn() -> Nanos) {
+        super::wait_until(&self.clock, deadline, || self.all_ended() || self.stop.is_immediate());
     }
 
     /// Interrupts whatever the users' connections are running, from threads of their own: a server beyond
@@ -179,7 +178,8 @@ impl Start {
 
 /// One user, ready to run.
 pub(super) struct User {
-    pub(super) index: u32,
+    /// Its number among the users of all generators.
+    pub(super) number: u32,
     pub(super) shared: Arc<Shared>,
     pub(super) work: Box<dyn VirtualUser>,
     pub(super) session: Box<dyn Session>,
@@ -389,14 +389,14 @@ impl User {
 
     fn give_up(&self, why: &str) {
         self.shared.gave_up.fetch_add(1, Ordering::AcqRel);
-        self.note(format!("user {} gave up {why}", self.index + 1));
+        self.note(format!("user {} gave up {why}", self.number + 1));
     }
 
     /// Waits before a transaction is repeated, longer each time and each user differently, so that those who
     /// collided do not collide again. The first repetition is at once. The wait is part of the service time.
     fn step_aside(&self, retries: u16) {
         if retries > 1 {
-            let spread = 250 + u64::from(self.index).wrapping_mul(0x9e37_79b9) % 500;
+            let spread = 250 + u64::from(self.number).wrapping_mul(0x9e37_79b9) % 500;
             kelvin_fiber::sleep(Duration::from_micros(spread << retries.min(8)));
         }
     }
@@ -404,16 +404,17 @@ impl User {
     /// Tries to connect again, with growing pauses, until it works, the run ends, or it has taken too long.
     /// Returns the time, and whether there is a connection.
     fn reconnect(&mut self, lost_at: Nanos) -> (Nanos, bool) {
-        self.note(format!("user {} lost its connection", self.index + 1));
+        self.note(format!("user {} lost its connection", self.number + 1));
         let mut pause = FIRST_PAUSE;
         let mut now = lost_at;
         while !self.done(now, 0) && now - lost_at < LONGEST_OUTAGE.as_nanos() as u64 {
             now = self.pause(now, pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
-            let connected = self.shared.connect().and_then(|mut session| {
-                self.work.prepare(&mut *session)?;
-                Ok(session)
-            });
+            let connected =
+                super::connect(&*self.shared.engine, self.shared.timeout).and_then(|mut session| {
+                    self.work.prepare(&mut *session)?;
+                    Ok(session)
+                });
             let tried = self.shared.clock.now();
             self.book.add(UserCounter::Idle as usize, self.shared.within_window(now, tried));
             now = tried;
@@ -422,7 +423,7 @@ impl User {
                     self.session = session;
                     self.register_cancel();
                     let seconds = (now - lost_at) as f64 / 1e9;
-                    self.note(format!("user {} reconnected after {seconds:.1} s", self.index + 1));
+                    self.note(format!("user {} reconnected after {seconds:.1} s", self.number + 1));
                     return (now, true);
                 }
                 Err(error) => {
@@ -458,7 +459,7 @@ impl User {
     }
 
     fn register_cancel(&self) {
-        if let Some(place) = self.shared.cancels.get(self.index as usize) {
+        if let Some(place) = self.shared.cancels.get((self.number - self.shared.range.first()) as usize) {
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.session.cancel());
         }
     }

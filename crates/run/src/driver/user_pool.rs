@@ -71,16 +71,17 @@ impl UserPool {
     }
 
     fn threads(users: Vec<User>, shared: &Arc<Shared>) -> io::Result<Self> {
-        let start = |(index, user): (usize, User)| {
+        let start = |user: User| {
             let shared = Arc::clone(shared);
-            std::thread::Builder::new().name(format!("user-{}", index + 1)).stack_size(THREAD_STACK).spawn(
-                move || {
+            std::thread::Builder::new()
+                .name(format!("user-{}", user.number + 1))
+                .stack_size(THREAD_STACK)
+                .spawn(move || {
                     sleep_exactly();
                     user.run(|| shared.keep_times());
-                },
-            )
+                })
         };
-        users.into_iter().enumerate().map(start).collect::<io::Result<_>>().map(Self::Threads)
+        users.into_iter().map(start).collect::<io::Result<_>>().map(Self::Threads)
     }
 
     fn loops(users: Vec<User>, count: u32, shared: &Arc<Shared>) -> io::Result<Self> {

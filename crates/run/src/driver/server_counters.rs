@@ -1,0 +1,166 @@
+//! Reads the server's own counters at the two edges of the measured window, from a connection of its own, so that neither the
+//! users nor the thread that drains them waits for it. One of a point, however many generators it has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kelvin_database::{Engine, Session};
+use kelvin_measure::{Clock, Nanos};
+use kelvin_workload::{Stop, Workload};
+
+use super::wait_until;
+use crate::run::RunError;
+
+/// What stood at one edge.
+#[derive(Debug)]
+struct Edge {
+    /// Headline transactions since the load, by the server; none when it could not be read.
+    headline: Option<u64>,
+    /// Commits and rollbacks in the database, by the server's statistics; none where there are none.
+    transactions: Option<u64>,
+    /// How far from the edge the headline may have been read: from the edge to the query's end.
+    late: Nanos,
+}
+
+/// The connection that the counters are read from.
+pub(super) struct Monitor {
+    engine: Arc<dyn Engine>,
+    workload: Arc<dyn Workload>,
+    timeout: Duration,
+    session: Box<dyn Session>,
+}
+
+impl Monitor {
+    /// Connects.
+    pub(super) fn connect(
+        engine: &Arc<dyn Engine>,
+        workload: &Arc<dyn Workload>,
+        timeout: Duration,
+    ) -> kelvin_database::Result<Self> {
+        let session = super::connect(&**engine, timeout)?;
+        Ok(Self { engine: Arc::clone(engine), workload: Arc::clone(workload), timeout, session })
+    }
+
+    /// The server's count of headline transactions since the load.
+    pub(super) fn headline(&mut self) -> kelvin_database::Result<u64> {
+        self.workload.headline_count(&mut *self.session)
+    }
+
+    /// The same after the last user has ended. The connection may have died with a server that was restarted in the run;
+    /// one new connection is tried.
+    pub(super) fn final_headline(&mut self) -> kelvin_database::Result<u64> {
+        if let Ok(count) = self.headline() {
+            return Ok(count);
+        }
+        self.session = super::connect(&*self.engine, self.timeout)?;
+        self.headline()
+    }
+
+    fn read(&mut self, clock: &Clock, at: Nanos) -> Edge {
+        if self.session.is_broken()
+            && let Ok(session) = super::connect(&*self.engine, self.timeout)
+        {
+            self.session = session;
+        }
+        let headline = if self.workload.counts_on_server() { self.headline().ok() } else { None };
+        let late = clock.now().saturating_sub(at);
+        let counters = self.engine.counters(&mut *self.session).ok().flatten();
+        Edge { headline, transactions: counters.map(|c| c.commits + c.rollbacks), late }
+    }
+}
+
+/// What the server counted between the edges; for the last comparison, after all users have ended, its connection.
+pub(super) struct ServerReadings {
+    open: Edge,
+    close: Edge,
+    pub(super) monitor: Monitor,
+}
+
+impl ServerReadings {
+    /// Headline transactions; none when they could not be read or went back.
+    pub(super) fn headline(&self) -> Option<u64> {
+        self.close.headline?.checked_sub(self.open.headline?)
+    }
+
+    /// Commits and rollbacks of everybody.
+    pub(super) fn transactions(&self) -> Option<u64> {
+        self.close.transactions?.checked_sub(self.open.transactions?)
+    }
+
+    /// How far from the edges the headline was read, both together.
+    pub(super) fn late(&self) -> Nanos {
+        self.open.late + self.close.late
+    }
+}
+
+/// When the thread reads.
+struct Window {
+    open: Nanos,
+    /// Moved forward when the run is stopped early; `u64::MAX` when it ends by count.
+    close: AtomicU64,
+    /// No user is at work any more.
+    over: AtomicBool,
+    clock: Clock,
+    stop: Stop,
+}
+
+impl Window {
+    fn read(&self, mut monitor: Monitor) -> ServerReadings {
+        let over = || self.over.load(Ordering::Acquire) || self.stop.is_immediate();
+        wait_until(&self.clock, || self.open, over);
+        let open = monitor.read(&self.clock, self.open);
+        wait_until(&self.clock, || self.close.load(Ordering::Acquire), over);
+        // In a run that ends by count the window closes with the last user, and no earlier moment is known.
+        let at = self.close.load(Ordering::Acquire).min(self.clock.now());
+        let close = monitor.read(&self.clock, at);
+        ServerReadings { open, close, monitor }
+    }
+}
+
+/// The thread that reads.
+pub(super) struct ServerCounters {
+    thread: JoinHandle<ServerReadings>,
+    window: Arc<Window>,
+}
+
+impl ServerCounters {
+    /// Starts the thread; it waits for the window, from `open` to `close`, by itself.
+    pub(super) fn start(
+        monitor: Monitor,
+        (open, close): (Nanos, Nanos),
+        clock: Clock,
+        stop: Stop,
+    ) -> Result<Self, RunError> {
+        let (close, over) = (AtomicU64::new(close), AtomicBool::new(false));
+        let window = Arc::new(Window { open, close, over, clock, stop });
+        let read = Arc::clone(&window);
+        let thread = std::thread::Builder::new()
+            .name("edges".into())
+            .spawn(move || read.read(monitor))
+            .map_err(|error| RunError::Start(format!("cannot start the thread that reads the server's \
+                counters: {error}")))?;
+        Ok(Self { thread, window })
+    }
+
+    /// Moves the window's end forward.
+    pub(super) fn close(&self, close: Nanos) {
+        self.window.close.fetch_min(close, Ordering::AcqRel);
+    }
+
+    /// Makes it look at whether the window has closed; `over` says that all users have ended.
+    pub(super) fn wake(&self, over: bool) {
+        self.window.over.store(over, Ordering::Release);
+        self.thread.thread().unpark();
+    }
+
+    /// Waits for both readings; when there is no time for that (`now`), takes them only if they are there.
+    pub(super) fn finish(self, now: bool) -> Option<ServerReadings> {
+        self.wake(true);
+        if now && !self.thread.is_finished() {
+            return None;
+        }
+        self.thread.join().ok()
+    }
+}

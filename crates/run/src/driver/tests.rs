@@ -1,0 +1,86 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kelvin_database::sqlite::SqliteEngine;
+use kelvin_measure::event::LoadPart;
+use kelvin_workload::pgbench::{Options, Pgbench, ScriptChoice};
+
+use super::*;
+use crate::run::SinkError;
+use crate::spec::Span;
+
+/// Keeps everything.
+#[derive(Default)]
+struct Kept(Vec<Event>);
+
+impl Sink for Kept {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.0.push(event.clone());
+        Ok(())
+    }
+}
+
+/// Runs eight users of ten transactions each, driven by these generators; what each user wrote, the result and the events.
+fn run(ranges: &[(u32, u32)]) -> (BTreeMap<i64, Vec<i64>>, PointResult, Vec<Event>) {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = SqliteEngine::open(directory.path().join("test.db")).unwrap();
+    let mut session = engine.connect().unwrap();
+    session.run("create table drawn(client int, value int)").unwrap();
+    let text = "\\set value random(1, 1000000000)\ninsert into drawn values (:client_id, :value)";
+    let script = ScriptChoice { name: "draw.sql".into(), weight: 1, text: Some(text.into()) };
+    let pgbench = Pgbench::new(Options { scripts: vec![script], ..Options::default() }).unwrap();
+    let load = Load {
+        transactions: std::num::NonZeroU64::new(10),
+        ramp_up: Span::of(Duration::ZERO),
+        seed: 42,
+        ..Load::default()
+    };
+    let (clock, stop) = (Clock::real(), Stop::new());
+    let point = Point {
+        index: 0,
+        users: 8,
+        most_users: 8,
+        rate: None,
+        load: &load,
+        accept_noise: true,
+        clock: &clock,
+        stop: &stop,
+    };
+    let ranges: Vec<UserRange> =
+        ranges.iter().map(|&(first, end)| UserRange::part(first..end, 8).unwrap()).collect();
+    let engine: Arc<dyn Engine> = Arc::new(engine);
+    let workload: Arc<dyn Workload> = Arc::new(pgbench);
+    let mut kept = Kept::default();
+    let result = point.run_on(&ranges, &engine, &workload, &mut kept).unwrap();
+    let rows = session.query("select client, value from drawn order by client, rowid").unwrap();
+    let mut drawn: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for row in 0..80 {
+        drawn.entry(rows.int(row, 0).unwrap()).or_default().push(rows.int(row, 1).unwrap());
+    }
+    (drawn, result, kept.0)
+}
+
+#[test]
+fn two_generators_do_what_one_does_and_their_seconds_add_up() {
+    let (whole, one, _) = run(&[(0, 8)]);
+    let (parts, two, events) = run(&[(0, 4), (4, 8)]);
+    assert_eq!(parts, whole, "each user draws what it draws with one generator");
+    for result in [&one, &two] {
+        assert_eq!((result.totals.samples, result.totals.all[0].committed), (80, 80));
+        let broken: Vec<_> = result.invariants.iter().filter(|invariant| !invariant.holds).collect();
+        assert!(broken.iter().all(|invariant| invariant.name.contains("generator")), "{broken:?}");
+        assert_eq!(result.window.users, 8);
+    }
+    let mut sum = (0, 0);
+    for event in &events {
+        let Event::Second(second) = event else { continue };
+        let good: u64 = second.kinds.iter().map(KindCounts::good).sum();
+        sum.0 += good;
+        sum.1 += if second.part == LoadPart::Measured { good } else { 0 };
+    }
+    assert_eq!(sum, (80, two.totals.measured[0].good()));
+    let notes = events
+        .iter()
+        .filter(|event| matches!(event, Event::Note { text, .. } if text.starts_with("4 virtual users")));
+    assert_eq!(notes.count(), 2, "each generator says what its users run on");
+}

@@ -173,7 +173,10 @@ fn fraction(
     let found = match analysed(input, values, &levels, &|cell| base.iter().map(|f| cell[*f]).collect()) {
         Ok(found) => found,
         Err(FactorialError::EmptyCells(cells)) => {
-            return Ok(Err(format!("{} of the fraction without a counted run", count(cells.len(), "cell"))));
+            return Ok(Err(format!(
+                "{} of the fractional design without a counted run",
+                count(cells.len(), "cell")
+            )));
         }
         Err(error) => return Ok(Err(error.to_string())),
     };

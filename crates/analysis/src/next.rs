@@ -125,10 +125,8 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
             .iter()
             .map(|c| format!("{} {}", c.name, format_effect(&c.estimate, input.confidence)))
             .collect();
-        let question = format!(
-            "Does {} move {name} when this is predicted before the runs, and by what mechanism?",
-            e.name
-        );
+        let question =
+            format!("Does {} move {name} in a study that predicts it, and by what mechanism?", e.name);
         ask(
             Open::Effect,
             question,
@@ -141,7 +139,9 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     for e in effects.iter().filter(sure).filter(|e| !e.aliases.is_empty()).take(1) {
         let question = format!("Is it {}, or {}?", e.name, e.aliases.join(", or "));
         let why =
-            "the fraction cannot tell them apart; a full factorial of the factors that matter can".to_owned();
+            "the fractional design cannot distinguish them; a full factorial of the factors that matter \
+             can"
+            .to_owned();
         ask(Open::Alias, question, why, &e.factors, goal, None);
     }
     if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {

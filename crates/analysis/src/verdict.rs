@@ -265,7 +265,7 @@ fn judge(
     } else {
         (
             HypothesisAnswer::Inconclusive,
-            format!("inconclusive: {shown} allows for no effect and for the {least_words} claimed"),
+            format!("inconclusive: {shown} is compatible with no effect and with the {least_words} claimed"),
         )
     }
 }

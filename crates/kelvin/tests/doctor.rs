@@ -11,7 +11,7 @@ use support::{Place, Server, text};
 fn two_doctors_are_compared_and_both_kept() {
     let place = Place::new();
     let first = place.expect(0, &["doctor", "--quiet"]);
-    assert!(first.starts_with("Doctor 1 of ") && first.contains("nothing to compare with"), "{first}");
+    assert!(first.starts_with("Doctor report 1 of ") && first.contains("nothing to compare with"), "{first}");
     let second: Value =
         serde_json::from_str(&place.expect(0, &["doctor", "--json", "--target", "sqlite"])).unwrap();
     assert_eq!((&second["number"], &second["against"]["number"]), (&2.into(), &1.into()));
@@ -71,7 +71,7 @@ fn what_cannot_be_is_said() {
     let place = Place::new();
     let output = place.run(&["doctor", "--against", "7"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("there is no doctor 7 in "), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("there is no doctor report 7 in "), "{}", text(&output.stderr));
     let output = place.run(&["doctor", "--target", "postgres://nobody@127.0.0.1:1/none"]);
     assert_eq!(output.status.code(), Some(2));
     let shown = place.expect(0, &["doctor", "--quiet", "--disk", "/no/such/directory"]);

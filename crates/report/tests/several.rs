@@ -284,7 +284,7 @@ fn trial_a6_no_change_says_which_one_is_ruled_out_and_which_would_be_seen() {
         point.words.clone()
     };
     let open = words(0.01);
-    assert!(open.contains("is ruled out") && open.contains("in nine of ten such comparisons"), "{open}");
+    assert!(open.contains("is ruled out") && open.contains("with a probability of 90 %"), "{open}");
     assert!(open.starts_with("no change in NOPM shown"), "{open}");
     let shut = words(0.001);
     assert!(shut.starts_with("no change: a change of 1 % or more in NOPM is ruled out"), "{shut}");

@@ -20,9 +20,9 @@ use super::workload::refuse_shell;
     neither drift nor the after-effects of the previous run favour a side. The difference between the two \
     runs of one side is the control: it shows how much equal runs differ here (--no-control runs each side \
     once). The result is the ratio B/A with its 95 % interval and an exact p-value, and one of three \
-    verdicts: no change shown, within noise, changed. Runs with other work on the machine count: it affects \
-    both sides alike, and the result reports how many more blocks it costs. The files are run \
-    specifications, as --print-spec writes them.\n\
+    verdicts: no change shown, within noise, changed. Runs count even if other work was running on the \
+    machine: it affects both sides alike, and the result reports how many more blocks it requires. The files \
+    are run specifications, as --print-spec writes them.\n\
     \n\
     Examples:\n\
     \x20 kelvin run tproc-c --target postgres -w 10 --print-spec > a.toml\n\
@@ -58,8 +58,8 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=1000), requires = "effect")]
     max_blocks: Option<u32>,
 
-    /// Stop before the last block if an interim analysis is conclusive; its times and bounds are printed
-    /// first
+    /// Stop before the last block if an interim analysis is conclusive; the schedule and bounds of these analyses are
+    /// printed first
     #[arg(long)]
     stop_early: bool,
 
@@ -121,8 +121,8 @@ impl AbArgs {
         plan.noise = self.noise.unwrap_or(plan.noise);
         if self.effect.is_some_and(|effect| effect <= plan.noise) {
             bail!(
-                "--effect {}: a change of --noise or less is called noise however precisely it is known; \
-                 give a smaller --noise",
+                "--effect {}: a change of --noise or less is called noise, no matter how precisely it is \
+                 measured; give a smaller --noise",
                 shown(self.effect.unwrap_or_default())
             );
         }
@@ -135,10 +135,7 @@ impl AbArgs {
 
     fn specs(&self) -> Result<Vec<Spec>> {
         if self.files.len() > AbPlan::SIDES {
-            bail!(
-                "more than {} sides are not supported; compare the best of some with the others",
-                AbPlan::SIDES
-            );
+            bail!("more than {} sides are not supported; compare them in several steps", AbPlan::SIDES);
         }
         let read = |file: &PathBuf| -> Result<Spec> {
             let spec = Spec::read(file)?;

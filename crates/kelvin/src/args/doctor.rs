@@ -9,12 +9,12 @@ use kelvin_run::spec::TargetName;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Takes 5 to 10 seconds on an idle machine, about 10 more with --disk. Next to each value is \
-    its ratio to the last doctor run on this host in the store. The ratio is marked if the two differ by \
+    its ratio to the last stored doctor report of this host. The ratio is marked if the two differ by \
     more than 5 % (processor and memory: medians by CPU time; memory varies more than that on a busy \
     machine), 30 % (median latencies and disk speed, which vary with other activity) or a factor of 2 (99th \
     percentiles).\n\
     \n\
-    Always exits with 0, whatever it finds."
+    Exits with 0 even if it finds problems."
 )]
 pub(crate) struct DoctorArgs {
     /// Also examine a database: its settings, its round-trip time, and fdatasync next to its files if they are on this
@@ -22,10 +22,10 @@ pub(crate) struct DoctorArgs {
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: Option<TargetName>,
     /// Also measure the disk under a directory: random and sequential access that bypasses the page cache, in a
-    /// temporary file of at most 1 GiB and a tenth of the free space
+    /// temporary file of at most 1 GiB and 10 % of the free space
     #[arg(long, value_name = "DIR")]
     pub(crate) disk: Option<PathBuf>,
-    /// Compare with the doctor run of this number [default: the last one on this host]
+    /// Compare with the doctor report of this number [default: the last report of this host]
     #[arg(long, value_name = "N")]
     pub(crate) against: Option<i64>,
     /// Print JSON

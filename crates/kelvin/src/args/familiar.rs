@@ -30,10 +30,10 @@ const ABSENT: &[(&[&str], &str)] = &[
         "a user continues after a failure, and the failure is counted; the exit code reports it",
     ),
     (&["--progress-timestamp"], "every run stores its start time and results for every second"),
-    (&["--debug"], "errors are counted and reported without it"),
+    (&["--debug"], "errors are counted and reported without this flag"),
     (
         &["-b", "-S", "-N", "-s", "--builtin", "--select-only", "--simple-update", "--scale"],
-        "it belongs to `kelvin run pgbench`; in your own script, -D sets a variable",
+        "use it with `kelvin run pgbench`; for your own script, -D sets a variable",
     ),
     (&["-V"], "kelvin --version prints the version"),
 ];

@@ -14,9 +14,9 @@ use super::FormatArgs;
 const NAMES: &str = "Runs are named by\n\
     \x20 12, last, last-1, base      a number, the last, the one before it, the newest with this label\n\
     \x20 12,13,15 or 12..17          several runs\n\
-    \x20 label:base                  all with this label\n\
+    \x20 label:base                  all runs with this label\n\
     \x20 group:4, group:4/B          a group of repeats, an A/B or a study; one of its treatments\n\
-    \x20 branch:main                 the newest six of a branch (main~20: twenty; main@TESTBED: of a \
+    \x20 branch:main                 the newest 6 of a branch (main~20: the newest 20; main@TESTBED: of one \
     testbed)\n\
     A name that selects several runs skips runs that do not count (void, partial, failed).";
 
@@ -90,13 +90,13 @@ pub(crate) struct HistoryArgs {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{NAMES}\n\
     \n\
-    Passes if no regression larger than allowed is shown; with --strict only if one is ruled out. The \
-    interval of the ratio is the 95 % one, wider when several measures are judged, so that all of them \
-    together fail a good candidate by chance in at most 2.5 % of the gates.\n\
+    Passes if no regression larger than allowed is shown; with --strict, only if such a regression is ruled \
+    out. The interval of the ratio is a 95 % interval, or wider if several measures are judged: together \
+    they fail a good candidate by chance in at most 2.5 % of the gates.\n\
     \n\
     Exit codes: 0 passed · 1 regressed (with --strict: or not ruled out) · 2 bad input · 5 not testable: too \
-    few runs (at least four per side, six advised) · 6 blind: a regression as large as allowed could not \
-    have been seen\n\
+    few runs (at least four per side, six advised) · 6 blind: the scatter is too large to detect a \
+    regression of the allowed size\n\
     \n\
     Examples:\n\
     \x20 kelvin gate --against branch:main --max-regression 3%\n\
@@ -116,7 +116,7 @@ pub(crate) struct GateArgs {
     /// headline; p99 with a rate]
     #[arg(long, short, value_name = "MEASURE[:PERCENT]")]
     measure: Vec<String>,
-    /// Fail also when a larger regression cannot be ruled out
+    /// Also fail if a larger regression cannot be ruled out
     #[arg(long)]
     pub(crate) strict: bool,
     /// Also write the result as JUnit XML for a CI server
@@ -222,7 +222,7 @@ fn percent(text: &str) -> Result<f64, String> {
         return Err(refused());
     }
     if value >= 100.0 {
-        return Err("100 % and more would allow everything; give less".into());
+        return Err("100 % or more would allow every change; give a smaller percentage".into());
     }
     Ok(value / 100.0)
 }

@@ -27,21 +27,21 @@ use super::{Cli, Flags};
     mut_arg("format", |arg| arg.hide(true)),
     disable_help_subcommand = true,
     after_help = "Job files and options are fio's, with fio's meaning; unsupported ones are rejected by \
-    name. These are also fio's: --output FILE, --output-format normal|terse|json|json+, --section, \
+    name. These options of fio also work: --output FILE, --output-format normal|terse|json|json+, --section, \
     --parse-only, --showcmd, --cmdhelp[=OPTION], --enghelp[=ENGINE], --readonly, --eta, --status-interval. \
-    Write ./sweep for a job file named sweep; likewise plot and explain.\n\
+    Write ./sweep for a job file named sweep; likewise for plot and explain.\n\
     \n\
     Examples:\n\
     \x20 kelvin io job.fio                                              like fio job.fio\n\
     \x20 kelvin io --name=a --rw=randread --bs=4k --iodepth=32 --ioengine=io_uring --direct=1 --filename=f \
     --size=1g --runtime=30 --time_based\n\
     \x20 kelvin io job.fio --output-format=json                         print only fio's JSON\n\
-    \x20 kelvin io job.fio --repeat 6 --label new-disk                  is the result statistically \
-    correct?\n\
+    \x20 kelvin io job.fio --repeat 6 --label new-disk                  repeat and judge the result\n\
     \x20 kelvin io sweep --bs 4k,64k --iodepth 1,8,32 job.fio           a table of all combinations\n\
     \n\
     Exit codes are fio's: 0 done · 1 bad input · otherwise the number of jobs that failed · 128 interrupted, \
-    part kept. The run is kept: kelvin runs, kelvin show, kelvin compare. docs/io.md is the guide."
+    partial data kept. The run is stored; see kelvin runs, kelvin show and kelvin compare. docs/io.md is the \
+    guide."
 )]
 pub(crate) struct IoArgs {
     #[command(subcommand)]
@@ -51,7 +51,7 @@ pub(crate) struct IoArgs {
     /// Do not keep the run in kelvin's store
     #[arg(long, conflicts_with_all = ["repeat", "until", "label", "branch"])]
     pub(crate) no_store: bool,
-    /// Print notes such as findings on standard error even if that is not a terminal
+    /// Print notes such as findings on standard error even if it is not a terminal
     #[arg(long)]
     pub(crate) notes: bool,
     /// Job files and fio's options
@@ -120,7 +120,7 @@ pub(crate) struct IoFlags {
     /// May be given several times
     #[arg(long, value_name = "DEVICE", help_heading = "Targets")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
-    /// Before the jobs, create and fill the files and areas that they read but that were never written
+    /// Before the jobs start, create and fill files and areas that they read but that were never written
     #[arg(long, help_heading = "Targets")]
     prepare: bool,
     /// Split a job that names several files or devices into one job each, each with the full iodepth
@@ -217,8 +217,8 @@ impl Flags for RunArgs {
         [OPTIONS] JOB.fio…\n       \
         kelvin io sweep --rate-curve 10..100% [OPTIONS] JOB.fio…",
     after_help = "Every combination is a separate run of one group; kelvin groups prints the table again. \
-    Each value overrides every job's. With time-based jobs (runtime, time_based) the remaining time is \
-    known.\n\
+    Each value overrides that of every job. With time-based jobs (runtime, time_based), the remaining time \
+    is shown.\n\
     \n\
     A rate curve first finds the highest throughput, then issues I/Os at fractions of it with random gaps \
     and reports latencies from the scheduled start.\n\
@@ -241,8 +241,8 @@ pub(crate) struct SweepArgs {
     /// Clones of each job
     #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Sweep")]
     pub(crate) numjobs: Vec<String>,
-    /// Rates as percentages of the highest throughput, which is measured first: 10..100% for ten steps, 10..100%:5
-    /// for five, or 10,50,90%
+    /// Rates as percentages of the highest throughput, which is measured first: 10..100% for ten steps, 10..100%:5 for
+    /// five steps, or 10,50,90%
     #[arg(long, value_name = "PERCENT", value_parser = percents, conflicts_with_all = ["bs", "iodepth", "rwmixread", "numjobs"],
         help_heading = "Sweep")]
     pub(crate) rate_curve: Option<Percents>,

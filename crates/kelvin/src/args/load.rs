@@ -90,12 +90,12 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     check: bool,
 
-    /// Count the run even if other work on the machine may explain a tenth of its figures or more; that share is shown
-    /// with them and in every comparison
+    /// Count the run even if other work on the machine may explain 10 % or more of its figures; the share is shown with
+    /// the figures and in every comparison
     #[arg(long)]
     accept_noise: bool,
 
-    /// Print a file equivalent to this command line, and exit
+    /// Print a specification file equivalent to this command line, and exit
     #[arg(long)]
     pub(crate) print_spec: bool,
 

@@ -71,9 +71,9 @@ pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
         NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server that \
         kelvin sets up, or --target postgres://user@host/database to use yours. `kelvin run --help` lists \
         the other workloads.",
-    after_help = "Exit codes: 0 counted · 1 void: measured, must not be used · 2 bad input, nothing measured \
-        · 3 counted, but transactions failed · 4 failed, partial data kept · 5 too few runs, 6 too much \
-        scatter (gate) · 130 partial: interrupted, partial data kept",
+    after_help = "Exit codes: 0 counted · 1 void: measured, but must not be used · 2 bad input, nothing \
+        measured · 3 counted, but transactions failed · 4 failed, partial data kept · 5 too few runs, \
+        6 too much scatter (gate) · 130 partial: interrupted, partial data kept",
     max_term_width = 100
 )]
 pub(crate) struct Cli {
@@ -125,7 +125,7 @@ pub(crate) enum Command {
     Rm(RmArgs),
     /// Label a stored run, or remove its label
     Tag(TagArgs),
-    /// Export stored runs, groups or studies to a file, for another store
+    /// Export stored runs, groups or studies to a file, for import into another store
     Export(ExportArgs),
     /// Import runs from an exported file or another store
     Import(ImportArgs),
@@ -169,7 +169,7 @@ pub(crate) enum Command {
     },
     /// Write the man pages
     Man {
-        /// Directory to write them into
+        /// Directory for the man pages
         directory: PathBuf,
     },
 }

@@ -16,7 +16,7 @@ pub(crate) struct PaceArgs {
     think_time: Option<ThinkTime>,
 
     /// Open loop: start this many transactions per second, whether or not earlier ones have ended; 1000,
-    /// 60000/min, a list, or 1000..20000/8 (eight in turn; add ",shuffled" or ",mirrored"). --users limits how
+    /// 60000/min, a list, or 1000..20000/8 (eight rates in turn; add ",shuffled" or ",mirrored"). --users limits how
     /// many run at once
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = "Pace")]
     rate: Option<Rates>,

@@ -24,7 +24,7 @@ pub(crate) struct ResetArgs {
     #[arg(long, help_heading = "Reset")]
     prewarm: bool,
 
-    /// VACUUM before the load: if the reset method requires it, always, or never [default: needed]
+    /// VACUUM before the load: needed (if the reset method requires it), always, or never [default: needed]
     #[arg(long, value_name = "WHEN", value_parser = one_of::<StepPolicy>(&["needed", "always", "never"]), help_heading = "Reset")]
     reset_vacuum: Option<StepPolicy>,
 
@@ -36,8 +36,8 @@ pub(crate) struct ResetArgs {
     #[arg(long, value_name = "WHEN", value_parser = one_of::<StepPolicy>(&["needed", "always", "never"]), help_heading = "Reset")]
     reset_checkpoint: Option<StepPolicy>,
 
-    /// Maximum wait before the load for processors and disks to become idle; 0s is none [default: 30s after a reset,
-    /// none without one]
+    /// Maximum wait before the load for processors and disks to become idle; 0s disables it [default: 30s after a
+    /// reset, otherwise no wait]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Reset")]
     rest: Option<Span>,
 }

@@ -8,12 +8,12 @@ const PROFILES: &str = "Profiles:
   durable  commits \
 survive a crash; checkpoints and vacuum during the run, as in production
   steady   repeatable runs: no \
-checkpoint, vacuum or background write in the run, no waiting
+checkpoint, vacuum or background write during the run, no waiting
            for the disk; sized for the run \
 given by --for. A crash of the host loses the data
   FILE     lines of name = value with comments, as in \
-postgresql.conf; the rest is at
-           PostgreSQL's defaults";
+postgresql.conf; other
+           settings have PostgreSQL's defaults";
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ServerCommand {
@@ -24,7 +24,7 @@ pub(crate) enum ServerCommand {
   kelvin server up --version 16 --profile my.conf
   kelvin server up --engine mariadb --profile steady"))]
     Up {
-        /// Which server
+        /// Database engine of the server
         #[arg(long, value_name = "ENGINE", default_value = "postgres")]
         engine: ServerEngine,
         /// Major version of PostgreSQL [default: the newest installed]
@@ -35,10 +35,10 @@ pub(crate) enum ServerCommand {
     },
     /// Stop the server; its data stays
     Down {
-        /// Which server [default: all of them]
+        /// Database engine of the server [default: all servers]
         #[arg(long, value_name = "ENGINE", conflicts_with = "version")]
         engine: Option<ServerEngine>,
-        /// Major version [default: all that run]
+        /// Major version of PostgreSQL [default: all running versions]
         #[arg(long, value_name = "VERSION")]
         version: Option<u32>,
     },
@@ -84,7 +84,7 @@ pub(crate) enum ServerCommand {
         after_help = "Examples:\n  kelvin server restore\n  kelvin server restore --target postgres://me@host/db"
     )]
     Restore {
-        /// The server [default: all changed servers]
+        /// The external server [default: all changed servers]
         #[arg(long, value_name = "TARGET")]
         target: Option<TargetName>,
     },
@@ -104,8 +104,8 @@ pub(crate) struct ProfileArgs {
     /// default, durable, steady, or a file [default: the current one, or default]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
-    /// The run that steady is sized for: a stored run (number, label, or "last"), whose WAL volume was measured,
-    /// or a specification, whose WAL volume is estimated [default: ten minutes, estimated]
+    /// The run for which the profile steady is sized: a stored run (number, label, or "last"), whose WAL volume was
+    /// measured, or a specification, whose WAL volume is estimated [default: an estimated run of ten minutes]
     #[arg(long = "for", value_name = "RUN|SPEC", requires = "profile")]
     pub(crate) sized_for: Option<String>,
 }

@@ -24,10 +24,10 @@ use super::workload::TakesFile;
     examples). The slices determine the length of the window; --duration is ignored.\n\
     \n\
     It needs a database on this host that kelvin may move into a control group (usually as root), and \
-    restores everything however it ends. Without control groups, the server's CPU is limited by CPU affinity \
-    if a whole number of CPUs is close to the cut (1 of 4 is 25 %), or otherwise by stopping its processes \
-    for part of every 20 ms, which needs only the server's user. The run's own figures are those of a \
-    squeezed database.\n\
+    restores all limits however the run ends. Without control groups, the server's CPU is limited by CPU \
+    affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), or otherwise by \
+    stopping its processes for part of every 20 ms, which needs only the server's user. The run's own \
+    figures are those of a squeezed database.\n\
     \n\
     Examples:\n\
     \x20 kelvin squeeze tproc-c --target postgres -w 4 --users 16\n\
@@ -36,11 +36,11 @@ use super::workload::TakesFile;
 pub(crate) struct SqueezeArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Percentage of each resource to take away, 5 to 50 [default: 20]
+    /// Percentage by which each resource is reduced, 5 to 50 [default: 20]
     #[arg(long, global = true, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(5..=50),
         help_heading = "Squeeze")]
     cut: Option<u8>,
-    /// Pairs of slices per resource, with and without the cut, 2 to 200 [default: 10]
+    /// Pairs of slices per resource, with and without the reduction, 2 to 200 [default: 10]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=200),
         help_heading = "Squeeze")]
     pairs: Option<u32>,

@@ -17,20 +17,20 @@ pub(crate) enum StudyCommand {
     /// Lock the hypothesis before the first run; later changes are shown as deviations
     #[command(after_help = "Example:\n  kelvin study lock buffers    writes buffers/lock.json, once")]
     Lock(FolderArgs),
-    /// Make the remaining runs; after a crash, a reboot or Ctrl-C the same command resumes
+    /// Run the study; after a crash, a reboot or Ctrl-C, the same command resumes it
     Run(StudyRunArgs),
     /// Analyze the runs: effects, interactions, the verdict on the hypothesis; needs no server
     Analyze(AnalyzeArgs),
-    /// Write the study's report in its eight phases, as HTML and Markdown
+    /// Write the study's report, in eight phases, as HTML and Markdown
     Report(StudyReportArgs),
     /// List the known studies
     List(ListArgs),
     /// Show the status of a study: runs, void runs with their reasons, deviations
     #[command(after_help = "Example:\n  kelvin study show buffers")]
     Show(FolderArgs),
-    /// Start the next study from this one: the same file, not locked, no runs, a link to this one
+    /// Create a follow-up study: a copy of study.toml, not locked, without runs, with a link to this study
     Fork(ForkArgs),
-    /// Revert what a study changed if kill -9 or a power failure ended it
+    /// Revert the changes of a study that was ended by kill -9 or a power failure
     Recover(RecoverArgs),
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct FolderArgs {
 /// `kelvin study new`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n\
-    \x20 kelvin study new buffers             one factor at two levels; runs unchanged, on SQLite\n\
+    \x20 kelvin study new buffers             one factor at two levels, on SQLite; ready to run\n\
     \x20 kelvin study new buffers --example   three PostgreSQL settings, 2 × 2 × 2\n\
     \n\
     Then: edit buffers/study.toml, kelvin study plan buffers, kelvin study lock buffers, kelvin study run \
@@ -97,8 +97,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct StudyRunArgs {
     #[command(flatten)]
     pub(crate) study: StudyFolder,
-    /// Maximum number of replaced runs in total, earlier ones included [default: the file's, or a fifth of
-    /// all]
+    /// Maximum number of replaced runs in total, earlier ones included [default: that of the file, or 20 % of the runs]
     #[arg(long, value_name = "N")]
     pub(crate) replacements: Option<u32>,
     /// Let the study run shell commands: command factors, and \shell in scripts

@@ -31,7 +31,7 @@ pub(crate) struct AnalyzeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kelvin study report buffers                  buffers/report.html and buffers/report.md\n  \
-    kelvin study report buffers --with-runs      also a page for each run, linked from the study's\n  \
+    kelvin study report buffers --with-runs      also a page for each run, linked from the report\n  \
     kelvin study report buffers -o summary.md    only Markdown; -o - prints it")]
 pub(crate) struct StudyReportArgs {
     #[command(flatten)]

@@ -16,7 +16,7 @@ pub(crate) struct DataArgs {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Number of warehouses, about 100 MB each [default: what the database holds; 1 in an empty one]
+    /// Number of warehouses, about 100 MB each [default: that of the existing data; 1 in an empty database]
     #[arg(long, short, value_name = "N", help_heading = "TPROC-C")]
     warehouses: Option<u32>,
 
@@ -28,7 +28,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     loaders: Option<u32>,
 
-    /// Seed of the initial data [default: what the database holds; 1 in an empty one]
+    /// Seed of the initial data [default: that of the existing data; 1 in an empty database]
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     data_seed: Option<u64>,
 

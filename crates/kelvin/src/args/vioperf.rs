@@ -64,7 +64,7 @@ pub(crate) struct VioperfArgs {
     /// Size of an I/O, a multiple of 4k up to 64m
     #[arg(long, value_name = "SIZE", default_value = "1m", value_parser = bytes)]
     pub(crate) max_buffer_size: u64,
-    /// Total size of all files, at most half of the free space [default: derived from it]
+    /// Total size of all files, at most half of the free space [default: derived from the free space]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) working_set: Option<u64>,
     /// Keep the files at the end

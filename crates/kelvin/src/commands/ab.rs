@@ -125,8 +125,8 @@ fn looks_words(looks: &[InterimLook]) -> String {
         .map(|look| format!("p < {} after {}", probability(Some(look.nominal)), look.blocks))
         .collect();
     format!(
-        "it stops early only at these interim analyses, whose bounds together spend the 5 % (O'Brien–Fleming \
-         boundary with Lan–DeMets spending): {}",
+        "it stops early only at these interim analyses, which share the significance level of 5 % \
+         (O'Brien–Fleming boundary with Lan–DeMets spending): {}",
         each.join(", ")
     )
 }
@@ -340,7 +340,7 @@ fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
         say(text, "blocks   ", &words);
     } else if summary.stopped_early {
         let (done, of) = (summary.complete, summary.course.blocks);
-        say(text, "blocks   ", &format!("stopped after {done} of {of}: the interim analysis was clear"));
+        say(text, "blocks   ", &format!("stopped after {done} of {of}: the interim analysis was conclusive"));
     }
     if !summary.void.is_empty() {
         let runs = if summary.void.len() == 1 { "run does" } else { "runs do" };
@@ -421,8 +421,8 @@ fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     };
     let what = if plan.control_of_a { "A'/A" } else { "second run of each side over its first" };
     let apart = if low > 1.0 || high < 1.0 {
-        "; equal runs differ, which happens by chance in one of twenty comparisons: check the order of the \
-         runs before trusting the rest"
+        "; equal runs differ, which happens by chance in 5 % of comparisons: check the order of the runs \
+         before trusting the other results"
     } else {
         ""
     };
@@ -451,8 +451,8 @@ fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
             if more == 1 { "" } else { "s" }
         ),
         (Some(_), _) => "; the scatter between blocks does not depend on it, so it costs no blocks".into(),
-        (None, _) => "; too few blocks are complete, or they differ too little, to estimate how many it \
-                      costs"
+        (None, _) => "; too few blocks are complete, or they differ too little, to estimate its cost in \
+                      blocks"
             .into(),
     };
     say(text, "noise    ", &format!("{}{cost}", noise_words(&runs)));

@@ -83,20 +83,19 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
 
 /// The baseline to compare with.
 fn before(store: &Store, args: &DoctorArgs, host: &str) -> Result<Option<(StoredBaseline, Baseline)>> {
-    let found = match args.against {
-        Some(number) => Some(
-            store
-                .baseline(number)?
-                .ok_or_else(|| anyhow!("there is no doctor {number} in {}", store.path().display()))?,
-        ),
-        None => store.last_baseline(host)?,
-    };
+    let found =
+        match args.against {
+            Some(number) => Some(store.baseline(number)?.ok_or_else(|| {
+                anyhow!("there is no doctor report {number} in {}", store.path().display())
+            })?),
+            None => store.last_baseline(host)?,
+        };
     let Some(found) = found else { return Ok(None) };
     match serde_json::from_value(found.body.clone()) {
         Ok(body) => Ok(Some((found, body))),
         // The last one may have been written by another version; one that was asked for must be readable.
         Err(error) if args.against.is_some() => Err(error)
-            .with_context(|| format!("doctor {} was written by another version of kelvin", found.id)),
+            .with_context(|| format!("doctor report {} was written by another version of kelvin", found.id)),
         Err(_) => Ok(None),
     }
 }

@@ -177,11 +177,11 @@ pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, 
 
 /// Whether the runs of a group began from the same data, in words; `how_to` says where a reset is asked for.
 pub(super) fn describe_resets(resets: &[(String, Option<StartingData>)], how_to: &str) -> String {
-    let Some((_, first)) = resets.first() else { return "no runs were made".into() };
+    let Some((_, first)) = resets.first() else { return "no runs".into() };
     if resets.iter().any(|(_, how)| how != first) {
         let each = resets.iter().map(|(treatment, how)| format!("{treatment}: {}", reset_label(*how)));
         return format!(
-            "THE SIDES START FROM DIFFERENT DATA ({}): set the same for all, {how_to}",
+            "THE SIDES START FROM DIFFERENT DATA ({}): use the same reset for all, {how_to}",
             each.collect::<Vec<_>>().join(", ")
         );
     }
@@ -312,7 +312,7 @@ fn table(listed: &[Listed]) -> String {
 /// "run 7: TPROC-C …" of the first run of a group, or that there is none.
 pub(super) fn describe_first_run(store: &Store, group: &StoredGroup) -> Result<String> {
     let Some(first) = store.members(group.id)?.into_iter().next() else {
-        return Ok("no runs were made".into());
+        return Ok("no runs".into());
     };
     let runs = store.runs()?;
     let run = runs.iter().find(|run| run.id == first.run);

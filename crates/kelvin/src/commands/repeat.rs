@@ -121,7 +121,7 @@ fn planned(plan: &RepeatPlan, spec: &Spec, group: i64) -> String {
     };
     let reset = match spec.beginning() {
         StartingData::Left => format!("; the data are not reset between runs ({HOW_TO_RESET})"),
-        StartingData::Made => "; each creates its data".into(),
+        StartingData::Made => "; each run creates its own data".into(),
         StartingData::Files => String::new(),
         StartingData::Reset(how) => format!("; reset before each: {how}"),
     };
@@ -160,7 +160,7 @@ fn shown(value: Option<f64>) -> String {
 }
 
 pub(super) fn failed(error: &str) -> String {
-    format!("a run could not be made and counts as void: {error}")
+    format!("a run could not be completed and counts as void: {error}")
 }
 
 pub(super) fn time_left(left: Duration) -> String {
@@ -227,7 +227,7 @@ pub(super) fn in_short(summary: &RepeatSummary) -> String {
 pub(super) fn for_page(plan: &RepeatPlan, summary: &RepeatSummary) -> kelvin_report::group::Answer {
     kelvin_report::group::Answer {
         class: "",
-        sentence: format!("Statistically correct: {}.", answer(plan, summary).trim_end_matches('.')),
+        sentence: format!("Statistically sound: {}.", answer(plan, summary).trim_end_matches('.')),
         figures: summary.spread.as_ref().map_or_else(Vec::new, super::group_page::mean),
     }
 }
@@ -454,7 +454,7 @@ fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
                 let of = summary.runs.iter().filter(|run| run.void.is_none() && run.at_least).count();
                 format!(
                     "{} of {} lies among unanswered arrivals and is only a lower bound (≥), and so is the \
-                     mean: set a lower rate or a longer run",
+                     mean: set a lower rate or a longer window",
                     summary.figure.name,
                     count(of, "run")
                 )
@@ -473,7 +473,7 @@ fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
                     .into()
             }
             MissingEvidence::Valid => format!(
-                "{} {} not count, and only {} may be replaced: fix the causes that their reports give",
+                "{} {} not count, and only {} may be replaced: fix the causes listed in their reports",
                 count(summary.void, "run"),
                 if summary.void == 1 { "does" } else { "do" },
                 plan.replace

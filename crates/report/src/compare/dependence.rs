@@ -42,7 +42,7 @@ impl Dependence {
     pub(super) fn words(&self) -> String {
         let side = |name: &str, lag1: Option<f64>, p: Option<f64>| match lag1.zip(p) {
             Some((lag1, p)) => format!("{lag1:.2} in {name} ({})", chance(p)),
-            None => format!("not known in {name}, whose runs are equal"),
+            None => format!("unknown in {name} (all runs are equal)"),
         };
         let (a, b) = (side("A", self.lag1.0, self.p.0), side("B", self.lag1.1, self.p.1));
         format!("lag-1 correlation {a}, {b}; allowed for: {:.2}", self.phi)
@@ -60,7 +60,7 @@ impl Dependence {
         let words = sides.map(|(lag1, p)| lag1.zip(p).map(|(lag1, p)| format!("{lag1:.2}, {}", chance(p))));
         let [a, b] = match words {
             [None, None] => return None,
-            words => words.map(|side| side.unwrap_or_else(|| "none, all runs equal".into())),
+            words => words.map(|side| side.unwrap_or_else(|| "unknown (all runs are equal)".into())),
         };
         Some(format!("lag-1 correlation {a}, and {b}"))
     }
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(figure(false, &climbs, &jumps).dependence(0.95), None, "measured in turn");
         assert_eq!(figure(true, &climbs[..3], &jumps).dependence(0.95), None, "too few");
         let equal = figure(true, &[100.0; 6], &jumps).dependence(0.95).unwrap();
-        assert!(equal.lag1.0.is_none() && equal.words().contains("not known in A"), "{equal:?}");
-        assert!(equal.test_words().unwrap().contains("none, all runs equal, and -0."), "{equal:?}");
+        assert!(equal.lag1.0.is_none() && equal.words().contains("unknown in A"), "{equal:?}");
+        assert!(equal.test_words().unwrap().contains("unknown (all runs are equal), and -0."), "{equal:?}");
     }
 }

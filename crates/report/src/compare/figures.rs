@@ -387,7 +387,7 @@ fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
         .ruled_out(confidence)
         .map_or_else(String::new, |most| format!("; a change of more than {} is ruled out", share(most)));
     let detectable = figure.detectable(noise, confidence).map_or_else(String::new, |least| {
-        format!("; a change of {} would be detected in nine of ten such comparisons", share(least))
+        format!("; a change of {} would be detected with a probability of 90 %", share(least))
     });
     format!("{ruled_out}{detectable}")
 }
@@ -395,8 +395,8 @@ fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
 fn too_few(a: usize, b: usize) -> String {
     let have = if a == 1 && b == 1 { "one run each".into() } else { format!("{a} and {b} runs") };
     format!(
-        "not testable with {have}: they do not show how much equal runs differ; make {} more runs of A and \
-         {} more of B, in alternating order",
+        "not testable with {have}: they do not show how much equal runs differ; {} more runs of A and {} \
+         more of B are needed, in alternating order",
         ADVISED.saturating_sub(a),
         ADVISED.saturating_sub(b)
     )

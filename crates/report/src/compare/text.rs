@@ -101,7 +101,7 @@ impl Page {
             });
             let note = format!(
                 "the runs of a side are consecutive: intervals and p allow for correlation between \
-                 successive runs{found}; runs made in turn (kelvin ab) show more"
+                 successive runs{found}; running both sides in turn (kelvin ab) shows more"
             );
             self.lines("", wrap_lines("", &note));
         }
@@ -149,7 +149,7 @@ impl Page {
         let (single, several): (Vec<&Difference>, Vec<&Difference>) =
             aside.into_iter().partition(|d| d.a.len() == 1 && d.b.len() == 1);
         if !single.is_empty() {
-            self.line("differences that are no cause: names, places, momentary readings, seeds");
+            self.line("differences that are not a cause: names, places, momentary values, seeds");
         }
         for difference in single {
             self.difference("", difference);

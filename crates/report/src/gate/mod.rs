@@ -261,7 +261,7 @@ impl Gate {
         } else if blind > 0 {
             format!(
                 "not judged: in {} of {all} a regression of the allowed size would not have been detected: \
-                 make more runs, or run both sides in turn (kelvin ab)",
+                 add runs, or run both sides in turn (kelvin ab)",
                 measures(blind)
             )
         } else if undecided > 0 {
@@ -358,23 +358,23 @@ fn judged(
     let range = format!("{} ({})", percent(ratio), ends(low, high, percent));
     let allowed = format!("{} allowed", signed(better, most));
     let (outcome, words) = if beyond {
-        (GateResult::Regressed, format!("{range}, {allowed}: more is shown"))
+        (GateResult::Regressed, format!("{range}, {allowed}: a larger regression is shown"))
     } else if within {
-        (GateResult::Passed, format!("{range}, {allowed}: more is ruled out"))
+        (GateResult::Passed, format!("{range}, {allowed}: a larger regression is ruled out"))
     } else {
         let more = needed(figure, bound, confidence)
-            .map_or_else(String::new, |runs| format!("; about {runs} runs per side would decide"));
+            .map_or_else(String::new, |runs| format!("; about {runs} runs per side are needed to decide"));
         let turn = if figure.consecutive {
-            "; consecutive runs may be dependent: running both sides in turn (kelvin ab) takes fewer"
+            "; consecutive runs may be dependent: running both sides in turn (kelvin ab) requires fewer"
         } else {
             ""
         };
-        let open = format!("{range}, {allowed}: more is neither shown nor ruled out");
+        let open = format!("{range}, {allowed}: a larger regression is neither shown nor ruled out");
         if detectable.is_some_and(|least| least <= most) {
             (GateResult::Undecided, format!("{open}{more}{turn}"))
         } else {
             let least = detectable.map_or_else(String::new, |least| {
-                format!("; only a change of {} would be detected in nine of ten such gates", share(least))
+                format!("; only a change of {} would be detected with a probability of 90 %", share(least))
             });
             (GateResult::Blind, format!("{open}{least}{more}{turn}"))
         }

@@ -76,8 +76,8 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
             let failed = stored.failed();
             if failed > 0 {
                 history.told.push(format!(
-                    "run {run} counts, but {failed} of its transactions failed permanently: they are in no \
-                     figure"
+                    "run {run} counts, but {failed} of its transactions failed permanently: these are not \
+                     part of any figure"
                 ));
             }
             let point = stored.best_point().unwrap_or(0);
@@ -207,7 +207,7 @@ fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(Strin
     let refused = |why: String| Error::Compare(why);
     let branches: BTreeSet<&String> = all.iter().map(|(_, branch, _)| branch).collect();
     let Some((_, newest, _)) = all.last() else {
-        let why = "no run is on a branch yet; `kelvin run … --branch NAME` puts it on one";
+        let why = "no run belongs to a branch yet; `kelvin run … --branch NAME` assigns it to one";
         return Err(refused(why.into()));
     };
     let branch = asked.branch.as_ref().unwrap_or(newest);

@@ -3,7 +3,7 @@
 use kelvin_analysis::effect_text::{count, format_effect, plain_percent, probability, signed_percent};
 use kelvin_analysis::{Analysis, HypothesisAnswer, PredictionResult};
 
-/// The answer to "is it statistically correct?".
+/// The answer to "is it statistically sound?".
 pub(crate) fn correct(of: &Analysis) -> String {
     let verdict = &of.verdict;
     match verdict.answer {
@@ -21,7 +21,7 @@ pub(crate) fn correct(of: &Analysis) -> String {
                 let runs = more as usize * cells;
                 format!("no: {} ({}) would decide", count(more as usize, "more block"), count(runs, "run"))
             }
-            None => "no, and no number of further blocks that would decide can be given".into(),
+            None => "no, and the number of blocks needed to decide is not known".into(),
         },
         HypothesisAnswer::NotTestable => "there is nothing to test".into(),
     }
@@ -36,10 +36,10 @@ pub(crate) fn signature(of: &Analysis) -> Option<String> {
     let all = of.signature.len();
     let rest = match (of.verdict.answer, matched == all) {
         (HypothesisAnswer::Supported, true) => {
-            "the effect is present, and so is what else the mechanism predicts"
+            "the effect is present, and so are the other effects that the mechanism predicts"
         }
         (HypothesisAnswer::Supported, false) => "the effect is present; the assumed mechanism is not shown",
-        (_, true) => "what else the mechanism predicts is present",
+        (_, true) => "the other effects that the mechanism predicts are present",
         (_, false) => "the assumed mechanism is not shown",
     };
     Some(format!("{matched} of {all} predictions matched: {rest}"))
@@ -114,9 +114,9 @@ pub(crate) fn one_at_a_time(of: &Analysis) -> Option<Vec<String>> {
     let alone = of.one_at_a_time.as_ref()?;
     if alone.wrong.is_empty() {
         return Some(vec![
-            "Changing one factor at a time would have given the same result here: no interaction misleads \
-             it."
-            .into(),
+            "Changing one factor at a time would have given the same result here: no interaction would have \
+             misled it."
+                .into(),
         ]);
     }
     let mut lines = vec!["Changing one factor at a time would have led to wrong conclusions:".to_owned()];

@@ -28,7 +28,7 @@ pub(crate) fn of_p99(interval: &PercentileInterval, words: &WorkloadLabels) -> S
         }
         None => format!(
             "within this run: p99 of the response time {low} ms or more ({worth}, too few for an upper \
-             bound: make a longer run)"
+             bound: run longer)"
         ),
     }
 }
@@ -113,7 +113,8 @@ impl Page {
         let held = report.maximum_rate.as_ref().is_some_and(|found| found.highest_held() == Some(p.point));
         let which = if held { "the highest sustained rate" } else { "the best point" };
         self.wrapped_in(BOLD, "", &format!("{which}, {}:", p.name()));
-        let words = format!("details of the {} others: HTML and JSON reports", report.points.len() - 1);
+        let words =
+            format!("details of the {} others: see the HTML and JSON reports", report.points.len() - 1);
         self.wrapped("", &words);
     }
 

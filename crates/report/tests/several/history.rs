@@ -132,7 +132,7 @@ fn what_a_history_does_not_have_is_said() {
         measure: measure.map(Into::into),
         ..Default::default()
     };
-    assert!(branch.load(&asked(None, None, None)).unwrap_err().contains("no run is on a branch yet"));
+    assert!(branch.load(&asked(None, None, None)).unwrap_err().contains("no run belongs to a branch yet"));
     branch.run(SHORT, None);
     assert!(branch.load(&asked(Some("x"), None, None)).unwrap_err().contains("there are main"));
     assert!(branch.load(&asked(None, Some("x"), None)).unwrap_err().contains("it has runs on rack 7"));

@@ -32,11 +32,12 @@ pub(super) fn render(report: &DoctorReport, width: usize) -> String {
     let mut text = String::new();
     let taken = report.taken.strftime("%Y-%m-%d %H:%M UTC");
     let seconds = report.baseline.took_ms as f64 / 1000.0;
-    let _ = writeln!(text, "Doctor {} of {}, {taken}, took {seconds:.1} s", report.number, report.host);
+    let _ =
+        writeln!(text, "Doctor report {} of {}, {taken}, took {seconds:.1} s", report.number, report.host);
     match &report.against {
         Some(against) => {
             let taken = against.taken.strftime("%Y-%m-%d %H:%M UTC");
-            let _ = writeln!(text, "\"was\" is doctor {}, {taken}; × is the ratio now / was", against.number);
+            let _ = writeln!(text, "\"was\" is doctor report {}, {taken}; × is the ratio now / was", against.number);
             if let Some(why) = &against.comparison.why_not {
                 wrapped(&mut text, &format!("Values are not compared: {why}"), 0, 2, width);
             }
@@ -50,7 +51,10 @@ pub(super) fn render(report: &DoctorReport, width: usize) -> String {
                 wrapped(&mut text, &words, 0, 2, width);
             }
         }
-        None => text.push_str("No earlier doctor run of this host in this store: nothing to compare with\n"),
+        None => text.push_str(
+            "No earlier doctor report of this host in this store: nothing to compare \
+             with\n",
+        ),
     }
     for (title, names) in PARTS {
         part(&mut text, report, title, names, width);
@@ -122,14 +126,9 @@ fn remarks(text: &mut String, report: &DoctorReport, width: usize) {
         fact.or_else(|| baseline.figures.iter().find(|f| f.name == about).map(|f| &f.label))
             .map_or_else(|| about.to_owned(), Clone::clone)
     };
-    for (grave, title) in [
-        (true, "Problems that would make a run misleading"),
-        (
-            false,
-            "To be aware of in a \
-                                                                                         run",
-        ),
-    ] {
+    for (grave, title) in
+        [(true, "Problems that would make a run misleading"), (false, "Worth knowing before a run")]
+    {
         let mut found = report.remarks.iter().filter(|remark| remark.grave == grave).peekable();
         if found.peek().is_some() {
             let _ = writeln!(text, "\n{title}");

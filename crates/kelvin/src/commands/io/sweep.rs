@@ -170,7 +170,7 @@ fn make(
             }
             Err(BenchError::Failed(error)) if made > 0 => {
                 failed += 1;
-                format!("{}: the run could not be made: {error}", cell.name)
+                format!("{}: the run could not be completed: {error}", cell.name)
             }
             Err(error) => return Err(error),
         };
@@ -263,7 +263,7 @@ impl SweepPlan {
     /// The runs of a curve, once the highest rate is known.
     fn rates(&self, base: &Spec, maximum: &Measured) -> Result<Vec<Cell>> {
         let highest = maximum.value("iops").filter(|iops| *iops > 0.0);
-        let highest = highest.context("no I/O was done in the run to find the highest rate")?;
+        let highest = highest.context("the run that measures the highest rate did no I/O")?;
         let jobs = base.io.jobs(base.load.seed)?;
         let job = jobs.jobs.first().context("there is no job")?;
         // Each worker and direction is kept to its own share.
@@ -300,12 +300,12 @@ fn suits_curve(base: &Spec) -> Result<()> {
         );
     };
     if job.rate.limits() {
-        bail!("job {} sets a rate; a rate curve first finds the highest", job.name);
+        bail!("job {} sets a rate; remove it: a rate curve first measures the highest rate", job.name);
     }
     if job.course.runtime.is_none() || !job.course.time_based {
         bail!(
-            "job {} needs runtime=… and time_based for a rate curve: at a tenth of the rate a fixed size \
-             takes ten times as long",
+            "job {} needs runtime=… and time_based for a rate curve: at 10 % of the rate, a fixed size takes \
+             ten times as long",
             job.name
         );
     }
@@ -477,8 +477,8 @@ fn curve(text: &mut String, lines: &[Line]) {
     if lines.iter().any(|line| line.behind) {
         out::wrapped(
             text,
-            "behind: the rate was not sustained; I/Os not started when the window closed count as longer \
-             than all others, and a time among them is only a lower bound (≥)",
+            "behind: the rate was not sustained. I/Os that had not started when the window closed count as \
+             longer than all others; a percentile among them is only a lower bound (≥)",
             0,
             0,
             100,
@@ -486,8 +486,8 @@ fn curve(text: &mut String, lines: &[Line]) {
     }
     out::wrapped(
         text,
-        "times at the rates are response times, from the scheduled start of an I/O to its completion; those \
-         of the maximum are completion times in a closed loop, which has no scheduled starts",
+        "rows with a rate show response times, from the scheduled start of an I/O to its completion; the row \
+         of the maximum shows completion times: a closed loop has no scheduled starts",
         0,
         0,
         100,

@@ -189,5 +189,8 @@ fn ratios(text: &mut String, one: &Side<'_>, other: &Side<'_>) {
             significant(times(b).mean / times(a).mean)
         ));
     }
-    text.push_str("    One run of each: only repeats can show whether this exceeds their variation.\n");
+    text.push_str(
+        "    One run of each: only repeats can show whether this difference exceeds their \
+                   variation.\n",
+    );
 }

@@ -130,7 +130,7 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
     }
     let missing = missing(job, &asked);
     if !missing.is_empty() {
-        point(text, width, "to trust it", &format!("missing: {}", missing.join("; ")));
+        point(text, width, "missing", &missing.join("; "));
     }
 }
 
@@ -202,7 +202,7 @@ fn latencies(line: &LineResult, asked: &ExplainedOptions<'_>) -> String {
             );
         }
     } else if !asked.is_asynchronous() {
-        words.push_str("; the engine is synchronous, so completion is the whole time");
+        words.push_str("; the engine is synchronous, so the completion time is the total time");
     }
     if completion.count > 0 && completion.percentiles.is_empty() {
         words.push_str("; percentiles were not requested");
@@ -437,7 +437,8 @@ fn consistency(job: &JobResult) -> Vec<String> {
         && (*most as f64) > *least as f64 * 1.1
     {
         found.push(format!(
-            "directions ran {} and {} s: each rate is over its own time, and their sum was never reached",
+            "directions ran for {} and {} s: each rate covers only its own time, so their sum was never \
+             reached",
             significant(*least as f64 / 1e3),
             significant(*most as f64 / 1e3)
         ));
@@ -480,9 +481,9 @@ fn missing(job: &JobResult, asked: &ExplainedOptions<'_>) -> Vec<String> {
     }
     let reads = job.lines.iter().any(|(word, _)| word == "read" || word == "mixed");
     if reads && asked.engine != "null" && job.kelvin.is_none() {
-        missing.push("whether the blocks read were ever written: fio does not check".into());
+        missing.push("a check that the blocks read had ever been written: fio does not do it".into());
     }
-    missing.push("repeats: one run shows no variation".into());
+    missing.push("repeats: a single run shows no variation".into());
     missing
 }
 
@@ -505,7 +506,7 @@ fn together(text: &mut String, result: &IoResult, width: usize) {
             && (*most as f64) > *least as f64 * 1.1
         {
             let words = format!(
-                "the jobs of group {group} ran {} to {} s: the longer ones then had the device to \
+                "the jobs of group {group} ran for {} to {} s: the longer ones then had the device to \
                  themselves, and the sum of the rates was never reached",
                 significant(*least as f64 / 1e3),
                 significant(*most as f64 / 1e3)

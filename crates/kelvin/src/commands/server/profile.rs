@@ -101,7 +101,7 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<(ProfileLoad, Option
     let caution = waited.then(|| {
         format!(
             "run {} waited for the disk (fsync was on): with steady it may write more WAL than the {:.1} \
-             MB/s it was sized for; make one run, then size again with --for last",
+             MB/s it was sized for; run it once, then size again with --for last",
             run.id,
             rate.unwrap_or(0.0) / 1e6
         )

@@ -23,7 +23,7 @@ pub(super) fn new(args: &NewArgs) -> Result<Code> {
         Edit study.toml, then:\n\
         \x20 kelvin study plan {shown}    show the runs, their time, and the detectable effect\n\
         \x20 kelvin study lock {shown}    lock the hypothesis\n\
-        \x20 kelvin study run {shown}     make the runs\n"
+        \x20 kelvin study run {shown}     start the runs\n"
     ))?;
     Ok(Code::Success)
 }
@@ -31,5 +31,7 @@ pub(super) fn new(args: &NewArgs) -> Result<Code> {
 /// The name of a new study: the last part of its folder's.
 pub(super) fn name_of(folder: &Path) -> Result<&str> {
     let last = folder.file_name().and_then(|name| name.to_str());
-    last.with_context(|| format!("{} does not end in a component that could name a study", folder.display()))
+    last.with_context(|| {
+        format!("the last component of {} cannot be used as the name of a study", folder.display())
+    })
 }

@@ -59,7 +59,7 @@ fn factors(text: &mut String, situation: &StudyStatus) {
 fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
     let (study, plan, state) = (&situation.study, &situation.plan, &situation.state);
     text.push('\n');
-    let control = if study.design.control { " and the base again as a control" } else { "" };
+    let control = if study.design.control { " and the base a second time as a control" } else { "" };
     let words = format!(
         "{}, {}; {} with every cell{control}: {}, shuffled within each block with seed {}",
         study.design.kind.as_str(),
@@ -73,8 +73,8 @@ fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
     let restarting: Vec<bool> = study.factors.iter().map(restarts).collect();
     if restarting.contains(&true) {
         let words = format!(
-            "{} of {} start with one; runs are not grouped to save restarts, because in a non-random order \
-             drift of the machine could look like an effect",
+            "{} of {} start with a restart; runs are not grouped to save restarts, because in a non-random \
+             order drift of the machine could look like an effect",
             counted(plan.restarts(&restarting), "run"),
             plan.runs.len()
         );
@@ -115,7 +115,7 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let claim = study.hypothesis.predicts.iter().find(|one| one.metric == study.goal.metric);
     let same = claim.filter(|claim| claim.direction == Direction::Same);
     let matters = study.goal.smallest_effect;
-    // Telling an effect from none is less than calling it supported, for which the estimate has to reach it.
+    // To distinguish an effect from zero takes less than to call it supported: for that, the estimate has to reach it.
     let (what, supported, aim, named, told) = match same {
         Some(claim) => {
             let margin = claim.by.unwrap_or(matters);
@@ -126,8 +126,7 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
             "called supported",
             matters,
             "the smallest effect that matters",
-            "distinguished \
-                                                                                            from zero",
+            "distinguished from zero",
         ),
     };
     let resolves = match power.resolves {
@@ -142,10 +141,10 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let planned = study.design.blocks;
     let needed = match power.blocks_needed {
         Some(blocks) if blocks <= planned => {
-            format!("{aim} is {told} in {}; {planned} are planned", counted(blocks as usize, "block"))
+            format!("{aim} can be {told} with {}; {planned} are planned", counted(blocks as usize, "block"))
         }
         Some(blocks) => format!(
-            "TOO FEW: {aim}, {named}, is {told} in {}; {planned} are planned",
+            "TOO FEW: {aim}, {named}, can be {told} with {}; {planned} are planned",
             counted(blocks as usize, "block")
         ),
         None => format!("{aim} cannot be {told} with any number of runs"),

@@ -122,7 +122,7 @@ pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink)
         let text = match model.looked {
             Looked::NotYet => "none yet: the evidence is evaluated during the load",
             Looked::UpToDate => "none so far",
-            Looked::Frozen => "the run is too long to keep it all here: the report will list them",
+            Looked::Frozen => "the run is too long to evaluate here: the report will list the findings",
         };
         for (row, text) in formatting::wrap(text, usize::from(area.width)).iter().enumerate() {
             line(buffer, area, row as u16, text, ink.faint());

@@ -137,7 +137,7 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
         );
     }
     for e in effects.iter().filter(sure).filter(|e| !e.aliases.is_empty()).take(1) {
-        let question = format!("Is it {}, or {}?", e.name, e.aliases.join(", or "));
+        let question = format!("Is it the effect of {}, or of {}?", e.name, e.aliases.join(", or of "));
         let why =
             "the fractional design cannot distinguish them; a full factorial of the factors that matter \
              can"
@@ -161,7 +161,7 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
         );
     }
     if let Some((cell, limit)) = &of.limit {
-        let question = format!("What raises {name} beyond {}?", input.cell_name(cell));
+        let question = format!("What raises {name} beyond that of {}?", input.cell_name(cell));
         ask(Open::Limit, question, format!("what limits the best cell: {limit}"), &[], goal, None);
     }
     found
@@ -176,7 +176,7 @@ fn alias_words(effect: &Effect) -> String {
     if effect.aliases.is_empty() {
         String::new()
     } else {
-        format!("or it is {}", effect.aliases.join(" or "))
+        format!("it could also be {}", effect.aliases.join(" or "))
     }
 }
 

@@ -118,7 +118,7 @@ pub fn ends(low: f64, high: f64, text: impl Fn(f64) -> String) -> String {
         (true, true) => format!("{} to {}", text(low), text(high)),
         (true, false) => format!("{} or more", text(low)),
         (false, true) => format!("{} or less", text(high)),
-        (false, false) => "no end known".into(),
+        (false, false) => "unbounded".into(),
     }
 }
 

@@ -266,7 +266,7 @@ fn read_seconds(
         let count = |i| unsigned::<u64>(path, id, int(i)?);
         let (point, second, part_number) = (unsigned(path, id, int(0)?)?, int(1)?, int(2)?);
         if second.unsigned_abs() > LONGEST_SECONDS {
-            return Err(Error::damaged(path, format!("run {id} has an invalid second, {second}")));
+            return Err(Error::damaged(path, format!("run {id} has an invalid record for second {second}")));
         }
         let part = match part_number {
             0 => LoadPart::RampUp,

@@ -88,7 +88,7 @@ impl RunWriter {
             Event::Second(second) => {
                 if second.kinds.len() != self.kinds {
                     return Err(Error::Event(format!(
-                        "a second has {} transaction types, but the run has {}",
+                        "a per-second record has {} transaction types, but the run has {}",
                         second.kinds.len(),
                         self.kinds
                     )));

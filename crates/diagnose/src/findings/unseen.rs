@@ -37,7 +37,7 @@ const OPEN: &[(&str, &str)] = &[
     ("latches by name", "which latch sessions waited for"),
     ("age of the checkpoint", "whether the redo log is too small"),
     ("syncs of the redo log", "how long a flush of the redo log took"),
-    ("times of reads, writes and syncs of files", "how long files took, and which statement took the time"),
+    ("times of reads, writes and syncs of files", "how long file I/O took, and which statements it delayed"),
     (
         "reasons for checkpoints",
         "which checkpoints the WAL size forced, except as estimated from the WAL written",

@@ -322,7 +322,7 @@ fn answer(text: &mut String, summary: &AbSummary) {
         say(text, "", "not testable: fewer than two blocks are complete");
     }
     if summary.too_many_void {
-        say(text, "", "too many void runs: fix the cause before using the rest");
+        say(text, "", "too many void runs: fix the cause before using the other runs");
     }
 }
 
@@ -471,8 +471,8 @@ fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
         (
             "signed ranks",
             String::new(),
-            "; values that are only lower bounds (≥) enter as their bounds, so the interval is open at the \
-             end that they affect",
+            "; values that are only lower bounds (≥) count as their bounds, so the interval is open at the \
+             affected end",
         )
     };
     let words = format!(

@@ -93,7 +93,7 @@ fn design(study: &Study, plan: &StudyPlan) -> Vec<(String, String)> {
         ("order seed".into(), design.seed.to_string()),
         (
             "control".into(),
-            if design.control { "the base once more in each block".into() } else { "none".into() },
+            if design.control { "a second run of the base in each block".into() } else { "none".into() },
         ),
         ("reset".into(), study.run.beginning().describe("how = \"auto\" in [run.reset]")),
         ("runs planned".into(), plan.runs.len().to_string()),

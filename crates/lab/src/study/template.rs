@@ -72,7 +72,7 @@ spec = "load.users"
 kind = "ab"                   # ab, factorial, fractional (with generators = ["D=ABC"]), sweep
 blocks = 6                    # each runs every cell once, in random order; fewer than 4 cannot be tested
 seed = 1                      # determines the order
-control = true                # the base once more in each block: shows what the measurement cannot resolve
+control = true                # a second run of the base in each block shows which effects cannot be resolved
 assumed-cv = "2%"             # run-to-run variation that the plan assumes until runs measure it
 # replacements = 3            # most void or failed runs that are repeated [a fifth, at least two]
 
@@ -138,7 +138,7 @@ huge-pages = true             # reserves enough for the buffers and restarts the
 kind = "factorial"            # every combination of levels: 2 × 2 × 2 = 8 cells
 blocks = 6                    # each runs every cell once, in random order
 seed = 1
-control = true                # the base once more in each block: shows what the measurement cannot resolve
+control = true                # a second run of the base in each block shows which effects cannot be resolved
 assumed-cv = "2%"
 
 # Metrics to store for every run in addition to the key figures.

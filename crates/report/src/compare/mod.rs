@@ -195,7 +195,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     if points.is_empty() && common {
         let name = &first.headline;
         let none = if first.is_io() { "no I/O was done" } else { "no transaction committed" };
-        return Err(Error::Compare(format!("no ratio of {name}: on one side {none}")));
+        return Err(Error::Compare(format!("{name} has no ratio: on one side {none}")));
     }
     if points.is_empty() {
         let what = if first.is_io() {
@@ -256,7 +256,7 @@ fn comparable<'a>(a: &[&'a RunReport], b: &[&RunReport]) -> Result<&'a RunReport
         return Err(Error::Compare(format!("run {} is on both sides; give it on one side only", both.run)));
     }
     let (Some(first_a), Some(_)) = (a.first().copied(), b.first()) else {
-        return Err(Error::Compare("each side needs a run".into()));
+        return Err(Error::Compare("each side needs at least one run".into()));
     };
     if let Some(other) = a.iter().chain(b).find(|r| r.workload != first_a.workload) {
         return Err(Error::Compare(format!(

@@ -242,7 +242,7 @@ pub(crate) fn sweep(of: &Analysis) -> Option<Grid> {
 /// The Universal Scalability Law's parameters.
 pub(crate) fn scaling_model(of: &Analysis) -> Option<Grid> {
     let law = of.sweep.as_ref()?.law.as_ref()?;
-    let mut grid = Grid::new(&["coefficient", "value", &confidence(of), "what it is"], 1);
+    let mut grid = Grid::new(&["coefficient", "value", &confidence(of), "meaning"], 1);
     let words = [
         ("λ", format!("{} of a single user", of.primary.name)),
         ("σ", "contention: share of serialized work".into()),

@@ -202,8 +202,7 @@ pub(crate) fn loop_words(p: &PointReport) -> &'static str {
         (true, _) => "open loop",
         (false, None) => "closed loop",
         (false, Some(_)) => {
-            "closed loop alongside jobs with a rate; response times are for the latter's \
-                             I/Os"
+            "closed loop next to jobs with a rate; response times cover only the I/Os of those jobs"
         }
     }
 }

@@ -114,7 +114,7 @@ impl Page {
         let which = if held { "the highest sustained rate" } else { "the best point" };
         self.wrapped_in(BOLD, "", &format!("{which}, {}:", p.name()));
         let words =
-            format!("details of the {} others: see the HTML and JSON reports", report.points.len() - 1);
+            format!("details of the {} other points: see the HTML and JSON reports", report.points.len() - 1);
         self.wrapped("", &words);
     }
 

@@ -206,7 +206,7 @@ impl Summary {
     }
 
     fn processors(&self, text: &mut String) {
-        text.push_str("\nCPU and memory                     mean      most\n");
+        text.push_str("\nCPU and memory                     mean       max\n");
         let mut row = |label: &str, name: &str, factor: f64, unit: &str| {
             if let (Some(mean), Some(most)) = (self.mean(name), self.most(name)) {
                 let (mean, most) = (mean * factor, most * factor);
@@ -313,7 +313,7 @@ impl Summary {
         let mut moved =
             others.filter(|metric| metric.count > 0 && (metric.most != 0.0 || metric.sum != 0.0)).peekable();
         if moved.peek().is_some() {
-            text.push_str("\nDatabase and others                               mean       most\n");
+            text.push_str("\nDatabase and others                               mean        max\n");
         }
         for metric in moved {
             let (mean, most) = (figure(metric.mean()), figure(Some(metric.most)));

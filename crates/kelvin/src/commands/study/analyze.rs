@@ -114,7 +114,7 @@ fn more(
                 );
             }
             Err(error) => {
-                note_progress(global, &format!("run {run} adds nothing to the ledger: {error}"));
+                note_progress(global, &format!("the store has no readable details of run {run}: {error}"));
             }
         }
     }

@@ -255,8 +255,8 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
     // What I/O jobs have in the place of sessions.
     let devices = [
         "by direction and device",
-        "  now: I/Os of the latest second; times of the last seconds, for jobs with a",
-        "  rate from the scheduled start",
+        "  now: I/Os of the last second; times of the last few seconds, for jobs with",
+        "  a rate from the scheduled start",
     ];
     let waits = [
         "waits: average number of sampled sessions in each class",

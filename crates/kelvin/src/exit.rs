@@ -14,13 +14,13 @@ pub(crate) enum Code {
     NotValid = 1,
     /// The input was unusable, or the run could not start. Nothing was measured.
     BadInput = 2,
-    /// A run that counts, but transactions failed for good on the way.
+    /// A counted run in which transactions failed permanently.
     WithErrors = 3,
     /// Ended by an error before its planned end; what was measured is kept.
     Aborted = 4,
-    /// Nothing was decided: too few runs that count, or a figure that they do not have.
+    /// Nothing was decided: too few counted runs, or a metric that they lack.
     NotTestable = 5,
-    /// Nothing was decided: a regression as large as is allowed could not have been seen.
+    /// Nothing was decided: the scatter is too large to detect a regression of the allowed size.
     Blind = 6,
     /// Ended by Ctrl-C or a signal; what was measured is kept.
     Interrupted = 130,

@@ -22,7 +22,7 @@ pub struct Design {
     /// Decides the order of the runs.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Whether each block runs the base cell once more: what the two differ by is what the measurement cannot resolve.
+    /// Whether each block runs the base cell a second time: the difference shows which effects cannot be resolved.
     #[serde(default)]
     pub control: bool,
     /// The most runs that may be made again because they are void or failed. Left out: a fifth of all, two at least.

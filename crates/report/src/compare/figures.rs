@@ -99,8 +99,8 @@ impl ComparedFigure {
         if self.has_bounds() { None } else { ruled_out(self.sides(), confidence) }
     }
 
-    /// The smallest relative change that so many runs with this scatter show in nine of ten comparisons; none where a value
-    /// is a bound.
+    /// The smallest relative change that this number of runs with this scatter detects with a probability of 90 %; none
+    /// if a value is a bound.
     pub fn detectable(&self, noise: f64, confidence: f64) -> Option<f64> {
         if self.has_bounds() { None } else { detectable(self.sides(), noise, confidence, POWER) }
     }

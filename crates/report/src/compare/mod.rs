@@ -100,7 +100,7 @@ pub struct ComparedPoint {
     /// The smallest relative change of the judged figure of which both directions are ruled out; none with fewer than four
     /// runs on a side.
     pub ruled_out: Option<f64>,
-    /// The smallest relative change of it that is called changed in nine of ten such comparisons.
+    /// The smallest relative change of the judged figure that such a comparison detects with a probability of 90 %.
     pub detectable: Option<f64>,
     /// The figures; the first is the one that is judged: the headline, or, where both sides are open loops whose
     /// throughput was asked for, p99 of the response time. The others are exploratory.

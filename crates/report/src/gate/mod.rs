@@ -106,8 +106,8 @@ pub struct Row {
     pub ratio: Option<(f64, f64, f64)>,
     /// Confidence of the interval.
     pub confidence: f64,
-    /// The smallest change for the worse, as a share, that is told from none in nine of ten such gates; none where it
-    /// cannot be tested.
+    /// The smallest change for the worse, as a fraction, that such a gate detects with a probability of 90 %; none if
+    /// it cannot be tested.
     pub detectable: Option<f64>,
     /// Whether runs depend on the ones before them, A being the base, and what they are worth then; none where the sides
     /// were measured in turn, and where it cannot be tested.
@@ -266,8 +266,8 @@ impl Gate {
             )
         } else if undecided > 0 {
             format!(
-                "passed: no regression larger than allowed is shown; for {} of {all} it is not ruled out \
-                 either",
+                "passed: no regression larger than allowed is shown, but for {} of {all} it is not ruled \
+                 out",
                 measures(undecided)
             )
         } else {

@@ -211,7 +211,7 @@ fn test(page: &mut Page, of: &Dossier) {
     }
     for tried in &of.failed {
         page.line(&format!(
-            "- place {}, block {}, {}: could not be run: {}",
+            "- place {}, block {}, {}: could not be completed: {}",
             tried.place,
             tried.block,
             escaped(&tried.treatment),

@@ -102,12 +102,12 @@ fn part(text: &mut String, report: &DoctorReport, title: &str, names: &[&str], w
 fn verdict(report: &DoctorReport, figure: &BaselineMetric, line: Option<&Line>) -> String {
     let remark = report.remarks.iter().find(|remark| remark.about == figure.name);
     let change = line.map(|line| match (line.beyond, line.better) {
-        (true, true) => "BETTER than it was",
-        (true, false) => "WORSE than it was",
-        (false, _) => "as it was",
+        (true, true) => "BETTER than before",
+        (true, false) => "WORSE than before",
+        (false, _) => "similar",
     });
     match (remark, change) {
-        (Some(_), Some(change)) if change != "as it was" => format!("{change}, see below"),
+        (Some(_), Some(change)) if change != "similar" => format!("{change}, see below"),
         (Some(_), _) => "see below".into(),
         (None, Some(change)) => change.into(),
         (None, None) => String::new(),

@@ -12,12 +12,12 @@ use super::ink::Ink;
 
 /// The shares of the CPU: a letter and a name.
 const MODE_NAMES: [(char, &str); MODES] =
-    [('u', "user"), ('s', "system"), ('i', "interrupts"), ('w', "iowait"), ('t', "stolen")];
+    [('u', "user"), ('s', "system"), ('i', "interrupts"), ('w', "iowait"), ('t', "steal")];
 
 /// The CPU by mode and the pressures.
 pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     let Some(cpu) = model.host.cpu() else {
-        let why = model.host.why_not("host.cpu").unwrap_or("the host has not been read yet");
+        let why = model.host.why_not("host.cpu").unwrap_or("no host counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
     };
     let cell = |mode: usize| (MODE_NAMES[mode].0, ink.mode(mode));
@@ -87,7 +87,7 @@ fn processes(model: &Model) -> String {
 pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     let devices = model.host.devices();
     if devices.is_empty() {
-        let why = model.host.why_not("host.disk").unwrap_or("no device has been read yet");
+        let why = model.host.why_not("host.disk").unwrap_or("no device counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
     }
     // The names get what the figures leave, and what is cut of them is their beginning.

@@ -277,7 +277,7 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
     ];
     let rest = [
         "host",
-        "  u user  s system  i interrupts  w waiting for devices  t stolen  · idle",
+        "  u user  s system  i interrupts  w waiting for devices  t steal  · idle",
         "  pressure: share of time in which some task waited for the resource",
         "devices",
         "  await, f_await: ms per request, per flush. aqu-sz: mean queue length",

@@ -25,7 +25,7 @@ fn two_doctors_are_compared_and_both_kept() {
     assert!(lines.iter().any(|line| line["name"] == "processor.single-thread"), "{second}");
     let third = place.expect(0, &["doctor", "--quiet", "--against", "1", "--disk", "."]);
     assert!(
-        third.contains("\"was\" is doctor 1,") && third.contains("disk, random 8 kB read p50"),
+        third.contains("\"was\" is doctor report 1,") && third.contains("disk, random 8 kB read p50"),
         "{third}"
     );
     let left: Vec<_> =

@@ -72,7 +72,7 @@ fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
         (&point["response_all"]["committed"], &point["latency_all"]["committed"]),
         (&50.into(), &100.into())
     );
-    assert!(place.expect(0, &["show", "last"]).contains("closed loop alongside jobs with a rate"));
+    assert!(place.expect(0, &["show", "last"]).contains("closed loop next to jobs with a rate"));
 }
 
 /// Two jobs, one after the other: over the whole window each asks for its rate in its own half.

@@ -113,7 +113,7 @@ fn bad_names_and_limits_end_with_what_to_write() {
         ("gate --against branch:main", "--max-regression"),
         ("gate --against branch:dev --max-regression 3%", "there are main"),
         ("gate --against 1 --max-regression 3", "such as 3%"),
-        ("gate --against 1 --max-regression 100%", "allow everything"),
+        ("gate --against 1 --max-regression 100%", "allow every change"),
         ("gate --against 1 --max-regression 3% --measure tps --measure tps:4%", "given twice"),
         ("gate --against 1 --max-regression 3% --measure :4%", "needs a measure"),
         ("run script nap.sql --testbed x", "give --branch NAME"),

@@ -107,7 +107,7 @@ fn bad_names_and_limits_end_with_what_to_write() {
         ("compare 1 1", "run 1 is on both sides"),
         ("compare 1 last --noise 1", "such as 3%"),
         ("compare 1 2 3 --html x.html", "two sides"),
-        ("history dev", "there are main"),
+        ("history dev", "existing branches: main"),
         ("history --measure p42", "they have tps"),
         ("history --last 0", "at least 1"),
         ("gate --against branch:main", "--max-regression"),

@@ -213,11 +213,14 @@ fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(Strin
     let branch = asked.branch.as_ref().unwrap_or(newest);
     let mut told = Vec::new();
     if !branches.contains(branch) {
-        return Err(refused(format!("there is no branch {branch:?}; there are {}", names(branches))));
+        return Err(refused(format!(
+            "there is no branch {branch:?}; existing branches: {}",
+            names(branches)
+        )));
     }
     if asked.branch.is_none() && branches.len() > 1 {
         let others = branches.into_iter().filter(|other| *other != branch);
-        told.push(format!("there are other branches: {}", names(others)));
+        told.push(format!("other branches: {}", names(others)));
     }
     let testbeds: BTreeSet<&String> = all.iter().filter(|(_, b, _)| b == branch).map(|(.., on)| on).collect();
     let newest = all.iter().rev().find(|(_, b, _)| b == branch).map(|(.., on)| on);

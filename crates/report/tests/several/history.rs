@@ -134,7 +134,7 @@ fn what_a_history_does_not_have_is_said() {
     };
     assert!(branch.load(&asked(None, None, None)).unwrap_err().contains("no run belongs to a branch yet"));
     branch.run(SHORT, None);
-    assert!(branch.load(&asked(Some("x"), None, None)).unwrap_err().contains("there are main"));
+    assert!(branch.load(&asked(Some("x"), None, None)).unwrap_err().contains("existing branches: main"));
     assert!(branch.load(&asked(None, Some("x"), None)).unwrap_err().contains("it has runs on rack 7"));
     assert!(
         branch.load(&asked(None, None, Some("p42"))).unwrap_err().contains("they have nopm, transactions")

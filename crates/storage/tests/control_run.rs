@@ -422,7 +422,7 @@ fn a_tick_that_overlaps_or_claims_what_the_kernel_did_not_see_is_no_result() {
     };
     assert!(said(vec![(0, 10, 0), (10, 20, 0)]).is_ok());
     let error = said(vec![(0, 10, 0), (9, 20, 0)]).unwrap_err().to_string();
-    assert!(error.contains("a tick from 9 to 20 ns follows one that ended at 10 ns"), "{error}");
+    assert!(error.contains("a tick covers 9 to 20 ns, but the previous tick ended at 10 ns"), "{error}");
     let error = said(vec![(0, 10, 1 << 50)]).unwrap_err().to_string();
     assert!(error.contains("workers report 1125899906842624 bytes of read"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! `kelvin io` as fio's users type it, on small files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a test tells why it compared nothing")]
+#![allow(clippy::print_stderr, reason = "a test reports why it compared nothing")]
 
 #[path = "../fio_json/mod.rs"]
 mod fio_json;

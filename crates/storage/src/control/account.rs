@@ -31,7 +31,8 @@ impl Account {
         for (direction, seen) in [(Direction::Read, read), (Direction::Write, written)] {
             if claimed[direction] > seen {
                 return Err(Error::Disagreement(format!(
-                    "workers report {} bytes of {direction}, but the kernel counted {seen} (/proc/self/io)",
+                    "the workers report {} bytes ({direction}), but the kernel counted {seen} \
+                     (/proc/self/io)",
                     claimed[direction]
                 )));
             }

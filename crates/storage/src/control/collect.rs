@@ -79,7 +79,7 @@ impl Collected {
         let last = self.seen.map_or(0, |seen| seen.1);
         if tick.from < last || tick.to < tick.from {
             return wrong(format!(
-                "a tick from {} to {} ns follows one that ended at {last} ns",
+                "a tick covers {} to {} ns, but the previous tick ended at {last} ns",
                 tick.from, tick.to
             ));
         }
@@ -226,13 +226,16 @@ impl Collected {
             let times = sum.completion_bins.count();
             let problem = if (sum.ios, sum.bytes) != passed {
                 format!(
-                    "{} I/Os and {} bytes in the sums, but {} and {} in the ticks",
+                    "the totals are {} I/Os and {} bytes, but the ticks add up to {} and {}",
                     sum.ios, sum.bytes, passed.0, passed.1
                 )
             } else if sum.completion.count > sum.ios {
-                format!("{} completion times for {} I/Os", sum.completion.count, sum.ios)
+                format!("{} completion times were recorded for {} I/Os", sum.completion.count, sum.ios)
             } else if times > 0 && times != sum.completion.count {
-                format!("{times} completion times in the bins, but {} in their sum", sum.completion.count)
+                format!(
+                    "the histogram contains {times} completion times, but {} were counted",
+                    sum.completion.count
+                )
             } else {
                 continue;
             };

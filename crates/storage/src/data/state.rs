@@ -147,7 +147,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
         let (number, words, _) = next()?;
         match words.strip_prefix(name).and_then(|rest| rest.strip_prefix(' ')) {
             Some(rest) => Ok((number, rest)),
-            None => Err((number, format!("{name:?} is expected here"))),
+            None => Err((number, format!("expected {name:?} here"))),
         }
     };
     let (_, job) = named("job")?;
@@ -216,7 +216,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                     ));
                 }
                 if before + words.len() + 1 != bytes.len() {
-                    return fail("there is text after the end".into());
+                    return fail("there is text after the last line".into());
                 }
                 return Ok(Loaded { identity: Identity { job, clone, seed, writes }, entries });
             }

@@ -71,7 +71,7 @@ impl Blocking {
     }
 
     /// Does an I/O.
-    #[allow(unsafe_code, reason = "reads and writes by address")]
+    #[allow(unsafe_code, reason = "reads and writes memory by address")]
     fn call(&mut self, request: &Request) -> io::Result<usize> {
         let file = self.files.descriptor(request.target);
         let (address, length) = (request.address.cast::<libc::c_void>(), request.length as usize);

@@ -164,7 +164,7 @@ impl Files {
     }
 
     /// Brings a file to its medium; `range` is where it was written to since the last time, begin and end.
-    #[allow(unsafe_code, reason = "sync_file_range has no wrapper; the number of an open file")]
+    #[allow(unsafe_code, reason = "sync_file_range has no safe wrapper; the file is open")]
     pub(crate) fn sync(&self, target: u32, how: SyncCall, range: (u64, u64)) -> io::Result<()> {
         let descriptor = self.descriptor(target);
         if descriptor == CLOSED {
@@ -229,7 +229,7 @@ impl Drop for Files {
 }
 
 /// What is behind a number that nobody else has any more.
-#[allow(unsafe_code, reason = "takes a descriptor back")]
+#[allow(unsafe_code, reason = "takes ownership of a descriptor")]
 fn owned(descriptor: RawFd) -> Option<OwnedFd> {
     // SAFETY: the number is of a file that was opened here, and was taken out of its only place.
     (descriptor != CLOSED).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) })
@@ -275,7 +275,7 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
 }
 
 /// Tells the kernel what is to come.
-#[allow(unsafe_code, reason = "fcntl for write hints has no wrapper")]
+#[allow(unsafe_code, reason = "fcntl for write hints has no safe wrapper")]
 fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
     let advise = |advice| {
         let length = std::num::NonZeroU64::new(target.length);

@@ -117,7 +117,7 @@ impl Libaio {
         Ok(this)
     }
 
-    #[allow(unsafe_code, reason = "the kernel maps the ring at the context's address")]
+    #[allow(unsafe_code, reason = "the kernel maps the ring at the address of the context")]
     fn ring(&self) -> &Ring {
         // SAFETY: io_setup maps at least a page at the context's address, which stays until io_destroy.
         unsafe { &*(self.context as *const Ring) }
@@ -193,7 +193,7 @@ fn setup(depth: u32) -> io::Result<usize> {
 }
 
 /// Gives a context back, under which no I/O is under way.
-#[allow(unsafe_code, reason = "io_destroy has no wrapper")]
+#[allow(unsafe_code, reason = "io_destroy has no safe wrapper")]
 fn destroy(context: usize) {
     // SAFETY: a number; the kernel refuses one that is no context.
     unsafe { libc::syscall(libc::SYS_io_destroy, context) };

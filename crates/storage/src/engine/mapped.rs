@@ -145,7 +145,7 @@ impl Mapped {
         Ok(Some(Map { begin: begin.cast(), length, offset, guard, access }))
     }
 
-    #[allow(unsafe_code, reason = "copies from and to a map")]
+    #[allow(unsafe_code, reason = "copies to and from a mapping")]
     fn copy(&self, request: &Request) -> io::Result<usize> {
         let beyond = || io::Error::from_raw_os_error(libc::EINVAL);
         let map = self.maps.get(request.target as usize).and_then(Option::as_ref).ok_or_else(beyond)?;

@@ -67,7 +67,7 @@ impl BufferPool {
 
     /// Where a buffer begins. Its bytes may be changed by the kernel while an I/O is under way.
     #[inline]
-    #[allow(unsafe_code, reason = "computes a place within its own region")]
+    #[allow(unsafe_code, reason = "computes an address within its own region")]
     pub(crate) fn address(&self, buffer: u32) -> *mut u8 {
         debug_assert!((buffer as usize) < self.count);
         // SAFETY: buffers 0 to `count` lie within the region, by its size.
@@ -76,7 +76,7 @@ impl BufferPool {
 
     /// The bytes of a buffer that no I/O is under way with.
     #[inline]
-    #[allow(unsafe_code, reason = "gives out memory of its own")]
+    #[allow(unsafe_code, reason = "returns memory that it owns")]
     pub(crate) fn bytes(&mut self, buffer: u32, length: usize) -> &mut [u8] {
         debug_assert!((buffer as usize) < self.count);
         let length = length.min(self.size);
@@ -96,7 +96,7 @@ struct Region {
 }
 
 // SAFETY: the memory belongs to this value alone.
-#[allow(unsafe_code, reason = "a pointer to memory of its own")]
+#[allow(unsafe_code, reason = "a pointer to memory that it owns")]
 unsafe impl Send for Region {}
 
 impl Region {
@@ -155,7 +155,7 @@ impl Region {
     }
 
     /// Makes the kernel give every page now, and not under the first I/O.
-    #[allow(unsafe_code, reason = "writes to memory of its own")]
+    #[allow(unsafe_code, reason = "writes to memory that it owns")]
     fn touch(&self) {
         for at in (0..self.length).step_by(PAGE) {
             // SAFETY: `at` lies within the map, which is writable and this value's own.
@@ -165,7 +165,7 @@ impl Region {
 }
 
 impl Drop for Region {
-    #[allow(unsafe_code, reason = "gives memory back")]
+    #[allow(unsafe_code, reason = "frees memory")]
     fn drop(&mut self) {
         // SAFETY: the region was mapped or attached by `new` and nothing points to it any more.
         unsafe {

@@ -10,7 +10,7 @@ const NODES: usize = 1024;
 const WORD: usize = u64::BITS as usize;
 
 /// Binds a region, before its pages are touched.
-#[allow(unsafe_code, reason = "mbind is a system call without a wrapper")]
+#[allow(unsafe_code, reason = "mbind is a system call without a safe wrapper")]
 pub(super) fn bind(begin: *mut u8, length: usize, policy: &NumaMemory) -> Result<()> {
     let (mode, nodes): (i32, &[u32]) = match policy {
         NumaMemory::Local => (libc::MPOL_LOCAL, &[]),

@@ -112,7 +112,7 @@ impl Uring {
     }
 
     /// Spares the kernel looking up the descriptor in each call; the loss of not having it is small.
-    #[allow(unsafe_code, reason = "a system call without a wrapper that gives the number back")]
+    #[allow(unsafe_code, reason = "a raw system call: no wrapper returns the registered number")]
     fn register_ring(&mut self) {
         /// `struct io_uring_rsrc_update`.
         #[repr(C)]
@@ -303,7 +303,7 @@ impl IoEngine for Uring {
     }
 
     #[inline]
-    #[allow(unsafe_code, reason = "gives addresses to the kernel")]
+    #[allow(unsafe_code, reason = "passes addresses to the kernel")]
     fn queue(&mut self, request: Request) {
         let entry = self.entry(&request);
         // SAFETY: the request's memory is its own until it has ended; vectors live as long as the ring.
@@ -319,7 +319,7 @@ impl IoEngine for Uring {
     }
 
     #[cold]
-    #[allow(unsafe_code, reason = "gives an entry to the kernel")]
+    #[allow(unsafe_code, reason = "passes an entry to the kernel")]
     fn queue_sync(&mut self, slot: u32, target: u32, how: SyncCall, range: (u64, u64)) -> bool {
         // A ring that polls for completions has no syncs; a range that nothing was written to needs none.
         if self.polls || matches!(how, SyncCall::Range(_)) && range.0 >= range.1 {
@@ -408,7 +408,7 @@ impl IoEngine for Uring {
 }
 
 impl Drop for Uring {
-    #[allow(unsafe_code, reason = "the ring is dropped here and nowhere else")]
+    #[allow(unsafe_code, reason = "the ring is dropped only here")]
     fn drop(&mut self) {
         // A ring with I/Os under way waits for them when it is closed, which a hung device would never let end.
         if self.under_way == 0 {

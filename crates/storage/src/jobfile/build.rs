@@ -96,7 +96,7 @@ impl Builder {
         given.extend(section.options.iter().map(pair));
         if device_of_name(&draft, &section.name) {
             self.notes.push(format!(
-                "{}: the job name is a device, which becomes its target, as in fio",
+                "{}: the job name is a device and is used as its target, as in fio",
                 section.place
             ));
             draft.job.targets.filenames = vec![section.name.clone().into()];

@@ -101,12 +101,12 @@ fn sizes(draft: &Draft) -> Result<()> {
         return refuse(draft, "nrfiles", text);
     }
     if targets.offset == Amount::Percent(100.0) {
-        return refuse(draft, "offset", "100 % is the end: nothing follows it");
+        return refuse(draft, "offset", "100 % is the end of the target: no space follows it");
     }
     if let (Amount::Percent(offset), Some(Amount::Percent(size))) = (targets.offset, targets.size)
         && offset + size > 100.0
     {
-        let text = format!("{offset} % and a size of {size} % exceed 100 %");
+        let text = format!("an offset of {offset} % plus a size of {size} % exceeds 100 %");
         return refuse(draft, "offset", text);
     }
     if targets.create_only && !targets.allow_create {
@@ -214,14 +214,14 @@ fn verify(draft: &Draft) -> Result<()> {
     let options = &draft.verify_options;
     let course = &draft.job.course;
     if options.only && course.time_based {
+        return refuse(draft, "verify_only", "conflicts with time_based: it verifies complete passes");
+    }
+    if options.only && !pattern.writes {
         return refuse(
             draft,
             "verify_only",
-            "conflicts with time_based: it verifies what a whole pass wrote",
+            "needs a pattern that writes: use the pattern that wrote the data",
         );
-    }
-    if options.only && !pattern.writes {
-        return refuse(draft, "verify_only", "needs a pattern that writes: the one that wrote the data");
     }
     if matches!(method, VerifyMethod::Pattern | VerifyMethod::PatternHeader) && options.pattern.is_none() {
         return refuse(draft, "verify", "needs verify_pattern");

@@ -151,7 +151,7 @@ fn pattern(draft: &mut Draft, notes: &mut Vec<String>) {
             draft,
             "blockalign",
             notes,
-            "with it, offsets can repeat before all have been used (norandommap)",
+            "offsets can repeat before all have been used (implies norandommap)",
         );
     }
 }
@@ -176,7 +176,7 @@ fn verify_interval(draft: &mut Draft, notes: &mut Vec<String>) {
         lengths.into_iter().fold(0, common_divisor)
     };
     if taken != asked {
-        let text = format!("{asked} bytes do not divide the block sizes: {taken} is used, as in fio");
+        let text = format!("the block sizes are not multiples of {asked} bytes: {taken} is used, as in fio");
         note(draft, "verify_interval", notes, &text);
         draft.verify_options.interval = Some(taken);
     }
@@ -242,7 +242,7 @@ fn depth(draft: &mut Draft, notes: &mut Vec<String>) {
 fn pauses(draft: &mut Draft, notes: &mut Vec<String>) {
     if draft.thinking.time > 0 {
         if draft.thinking.spin > draft.thinking.time {
-            note(draft, "thinktime_spin", notes, "longer than thinktime: the whole pause burns CPU");
+            note(draft, "thinktime_spin", notes, "is longer than thinktime: the whole pause burns CPU");
             draft.thinking.spin = draft.thinking.time;
         }
         draft.job.thinking = Some(draft.thinking);

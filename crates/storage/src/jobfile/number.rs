@@ -136,7 +136,7 @@ fn number(text: &str, suffixes: Suffixes) -> Result<i128, String> {
     if rest.chars().all(|letter| letter.is_ascii_alphabetic()) {
         return value.checked_mul(suffixes.factor(rest)?).ok_or_else(|| too_large(text));
     }
-    Err(format!("{rest:?} after the parentheses is not valid: put the whole expression in them"))
+    Err(format!("{rest:?} after the parentheses is not valid: put the whole expression in parentheses"))
 }
 
 fn behind(digits: &str, rest: &str) -> String {
@@ -144,7 +144,7 @@ fn behind(digits: &str, rest: &str) -> String {
         return format!("{digits} has a fraction, which fio would ignore: write it in a smaller unit");
     }
     if rest.starts_with(|next: char| next.is_ascii_digit()) {
-        return format!("{digits} has more than one unit, which fio would not read: use a single unit");
+        return format!("{digits} has more than one unit, which fio does not support: use a single unit");
     }
     format!("{rest:?} after the number is not valid")
 }

@@ -254,7 +254,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         run.parse_only = true;
         Ok(())
     }),
-    sets("readonly", Takes::Nothing, "refuse jobs that write or trim", |run, _| {
+    sets("readonly", Takes::Nothing, "reject jobs that write or trim", |run, _| {
         run.read_only = true;
         Ok(())
     }),

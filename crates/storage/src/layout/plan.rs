@@ -193,7 +193,7 @@ impl Planner<'_> {
             |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
         let key = self.look(job, name)?;
         let diskless = job.engine.name == EngineName::Null;
-        let Some(known) = self.known.get(&key) else { return Err(refused("it is unknown".into())) };
+        let Some(known) = self.known.get(&key) else { return Err(refused("it was not examined".into())) };
         let found = ExistingTarget { kind: known.kind, size: known.size, capacity: known.capacity };
         let region = match (end, known.kind, known.size) {
             (None, ..) => size::region(job, who.clone, place, found, random).map_err(refused)?,
@@ -295,7 +295,7 @@ impl Planner<'_> {
     ) -> std::result::Result<Known, String> {
         let diskless = job.engine.name == EngineName::Null;
         if !diskless && !job.targets.allow_create {
-            return Err("it does not exist, but allow_file_create=0 requires it".into());
+            return Err("it does not exist, and allow_file_create=0 forbids creating it".into());
         }
         let mut there = parent;
         if !diskless && !parent.is_dir() {

@@ -201,7 +201,7 @@ impl LogWriter {
     /// Writes what a worker handed over.
     pub fn chunk(&mut self, worker: u32, chunk: &Chunk) -> Result<()> {
         let Some(worker_logs) = self.workers.get(worker as usize) else {
-            return Err(Error::Disagreement(format!("a log of worker {worker}, which is unknown")));
+            return Err(Error::Disagreement(format!("a log belongs to the unknown worker {worker}")));
         };
         for own in &worker_logs.rows {
             self.rows.clear();

@@ -345,7 +345,7 @@ fn added(text: &mut String, entry: &ResultEntry<'_>) {
             let _ = writeln!(text, "  kelvin by device, {all} targets:");
             entry.devices()
         } else {
-            let _ = writeln!(text, "  kelvin by target, {asked} requested over {all} in total:");
+            let _ = writeln!(text, "  kelvin by target, iodepth {asked} over {all} targets:");
             entry.targets()
         };
         for line in lines {

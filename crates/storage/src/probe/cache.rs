@@ -29,7 +29,7 @@ struct Answer {
 }
 
 /// What the page cache holds of `begin..end` of a file; none where the kernel does not say.
-#[allow(unsafe_code, reason = "no crate has cachestat")]
+#[allow(unsafe_code, reason = "no crate wraps cachestat")]
 pub(crate) fn cached(file: &File, (begin, end): (u64, u64)) -> Option<Cached> {
     if begin >= end {
         return Some(Cached::default());

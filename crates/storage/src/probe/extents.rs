@@ -131,7 +131,7 @@ pub(crate) fn walk(
     Ok(range.end)
 }
 
-#[allow(unsafe_code, reason = "FIEMAP is an ioctl of its own structure")]
+#[allow(unsafe_code, reason = "FIEMAP is an ioctl with its own structure")]
 fn ask(file: &File, request: &mut Request) -> io::Result<()> {
     let request: *mut Request = request;
     // SAFETY: the descriptor is open; the structure is laid out as `struct fiemap`, has room for the `count` extents that

@@ -52,7 +52,7 @@ fn timer_floor() -> Option<f64> {
 }
 
 /// Nanoseconds from handing nothing to a ring to its completion, one at a time: the median; none where there is no ring.
-#[allow(unsafe_code, reason = "every submission of the io-uring crate is")]
+#[allow(unsafe_code, reason = "every submission through the io-uring crate is unsafe")]
 fn ring_floor() -> Option<f64> {
     const MOST: usize = 200;
     const LONGEST: Duration = Duration::from_millis(2);

@@ -73,7 +73,7 @@ impl Cores {
         let mut words = if self.topology {
             cores(self.machine)
         } else {
-            format!("{} CPUs, whose cores the kernel does not report", self.machine)
+            format!("{} CPUs; the kernel does not report their cores", self.machine)
         };
         if self.allowed < self.machine {
             words += &format!(", of which this process may use {}", self.allowed);
@@ -184,7 +184,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let cores = Cores::at(root.path(), Some(&BTreeSet::from([3, 4, 5])));
         assert_eq!((cores.counted, cores.topology), (3.0, false));
-        assert_eq!(cores.why(), "3 CPUs, whose cores the kernel does not report");
+        assert_eq!(cores.why(), "3 CPUs; the kernel does not report their cores");
         let here = Cores::read();
         assert!(here.counted > 0.0 && here.allowed >= 1);
     }

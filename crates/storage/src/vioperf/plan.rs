@@ -119,7 +119,8 @@ pub(super) fn make(options: &Options) -> Result<VioperfPlan> {
         let share = options.working_set.map(|asked| asked * u64::from(on_it) / u64::from(threads));
         if let Some(share) = share.filter(|share| *share > free / 2) {
             return Err(refused(format!(
-                "a working set of {share} bytes is more than half of the {free} bytes free in {}; give less",
+                "a working set of {share} bytes is more than half of the {free} bytes free in {}; \
+                 choose a smaller one",
                 directory.path.display()
             )));
         }

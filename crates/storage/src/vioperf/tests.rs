@@ -168,7 +168,7 @@ fn a_changed_block_ends_it() {
     })
     .unwrap();
     let problem = report.failure.unwrap();
-    assert!(problem.contains("does not hold the data that was written, at byte "), "{problem}");
+    assert!(problem.contains("does not contain the data that was written at byte "), "{problem}");
     assert!(problem.contains(": the block has the CRC-32C "), "{problem}");
     assert_eq!(report.verdict, None);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);

@@ -326,7 +326,7 @@ impl Worker {
             timed(counters, length, || block::check(self.buffer.bytes(), self.number, place)).map_err(
                 |problem| {
                     format!(
-                        "{} does not hold the data that was written, at byte {}: {problem}",
+                        "{} does not contain the data that was written at byte {}: {problem}",
                         self.path.display(),
                         place * length as u64
                     )

@@ -24,7 +24,7 @@ struct Task {
 }
 
 // SAFETY: nobody writes to the memory at the address before the answer has come.
-#[allow(unsafe_code, reason = "is looked at by another thread")]
+#[allow(unsafe_code, reason = "another thread reads it")]
 unsafe impl Send for Task {}
 
 /// The threads.
@@ -82,7 +82,7 @@ impl Drop for Checkers {
     }
 }
 
-#[allow(unsafe_code, reason = "looks at a buffer by its address")]
+#[allow(unsafe_code, reason = "reads a buffer by its address")]
 fn work(tasks: &Mutex<Receiver<Task>>, answers: &Sender<Answer>, mut examiner: Examiner) {
     loop {
         let next = match tasks.lock() {

@@ -32,7 +32,7 @@ struct Taken {
 pub(super) struct Counter {
     tick: Box<Tick>,
     /// Tallies that a tick had no use for, to be used again.
-    #[allow(clippy::vec_box, reason = "the boxes are what is kept: they are a tick's")]
+    #[allow(clippy::vec_box, reason = "the boxes themselves are kept as part of a tick")]
     spare: Vec<Box<Tally>>,
     taken: Taken,
     synchronous: bool,

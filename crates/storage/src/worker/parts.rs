@@ -231,20 +231,20 @@ impl Check for Verified {
         let unseen = self.verifier.unremembered();
         if unseen > 0 {
             return Ok(Some(format!(
-                "{unseen} writes were not remembered because there were too many, and were not verified"
+                "{unseen} writes were not verified, because there were too many to remember"
             )));
         }
         let (unknown, unwritten) = self.verifier.doubtful()?;
         if unknown > 0 {
             return Ok(Some(format!(
-                "{unknown} reads were of blocks that are not in {}, and were not verified",
+                "{unknown} reads were not verified, because their blocks are not in {}",
                 self.state.display()
             )));
         }
         if unwritten > 0 {
             return Ok(Some(format!(
-                "{unwritten} blocks were not verified: they hold no written data, and this job uses other \
-                 offsets than the one that wrote, which had another name or position in its run"
+                "{unwritten} blocks were not verified: nothing was written to them. The job that wrote the \
+                 data had another name or position in its run, and therefore used other offsets"
             )));
         }
         // What was looked at is kept from before the pass; here it is what is left to be looked at.

@@ -81,7 +81,7 @@ impl Shared {
 
 /// Ticks that can be filled again, so that a run allocates no memory while it measures.
 #[derive(Debug, Default)]
-#[allow(clippy::vec_box, reason = "the boxes are what is kept: they travel on in messages")]
+#[allow(clippy::vec_box, reason = "the boxes themselves are sent on in messages")]
 pub struct Spare(Mutex<Vec<Box<Tick>>>);
 
 impl Spare {

@@ -35,7 +35,7 @@ pub(super) fn set_up_thread(plan: &WorkerPlan) -> Result<()> {
 
 /// Gives the calling thread, and no other, the rights of the job's user and group. It is for the thread's whole life:
 /// what it runs before and after the job has them too, as with fio.
-#[allow(unsafe_code, reason = "the C library's calls change all threads")]
+#[allow(unsafe_code, reason = "the C library's functions change all threads")]
 pub(crate) fn take_rights(process: &Process) -> Result<()> {
     let failed = |what: String| Error::system(what)(io::Error::last_os_error());
     if let Some(group) = process.group {
@@ -100,7 +100,7 @@ fn set_nice(nice: i32) -> Result<()> {
     if answer == 0 { Ok(()) } else { Err(Error::system(format!("nice {nice}"))(io::Error::last_os_error())) }
 }
 
-#[allow(unsafe_code, reason = "ioprio_set has no wrapper")]
+#[allow(unsafe_code, reason = "ioprio_set has no safe wrapper")]
 fn set_io_priority(class: u8, level: u8) -> Result<()> {
     let value = (i32::from(class) << 13) | i32::from(level);
     // SAFETY: takes numbers; 0 is the calling thread.

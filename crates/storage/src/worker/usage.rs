@@ -21,7 +21,7 @@ pub(super) struct Usage {
 
 impl Usage {
     /// Of the calling thread, now.
-    #[allow(unsafe_code, reason = "getrusage of a thread has no wrapper")]
+    #[allow(unsafe_code, reason = "getrusage for one thread has no safe wrapper")]
     pub(super) fn now() -> Self {
         let clock = || {
             let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -236,7 +236,7 @@ impl Sealer {
         let method = checksum::number(self.method);
         if found.method != method {
             return Err(format!(
-                "the header is of another method: fio's number {} instead of {method} ({})",
+                "the header belongs to another verify method: number {} in fio instead of {method} ({})",
                 found.method,
                 checksum::word(self.method)
             ));
@@ -281,7 +281,7 @@ impl Sealer {
         }
         if expected.seed.is_some_and(|seed| seed != found.seed) {
             return Err(format!(
-                "the content has a different seed ({:#018x}) from what this job wrote here{}",
+                "the content was generated from another seed ({:#018x}) than this job used here{}",
                 found.seed,
                 told(found)
             ));
@@ -361,7 +361,7 @@ fn no_header(problem: NoHeader, chunk: &[u8]) -> String {
             format!("there is no header: {magic:#06x} instead of {:#06x}", header::MAGIC)
         }
         NoHeader::Sum(held, is) => {
-            format!("the header is damaged: its checksum is {is:08x}, but it holds {held:08x}")
+            format!("the header is damaged: its checksum should be {is:08x}, but is {held:08x}")
         }
     }
 }

@@ -29,7 +29,7 @@ impl Dump {
     ) -> String {
         let one_less = |left: u32| left.checked_sub(1);
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
-            return format!("; not kept: {MOST} were kept already");
+            return format!("; not kept: {MOST} bad blocks were already kept");
         }
         let name = target
             .and_then(|path| Path::new(path).file_name())

@@ -102,7 +102,7 @@ fn without_sequence_and_seed_an_older_write_passes() {
     let old = medium.0.clone();
     medium.write(&mut seeded, 0, BLOCK);
     medium.0 = old;
-    assert!(medium.pass(&mut seeded).1[0].problem.starts_with("the content has a different seed"));
+    assert!(medium.pass(&mut seeded).1[0].problem.starts_with("the content was generated from another seed"));
 }
 
 #[test]

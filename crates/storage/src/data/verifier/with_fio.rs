@@ -27,7 +27,7 @@ const SIZE: usize = 16 * 4096;
 
 /// Runs fio with a job for each of the methods at the same time, each with a file of its own; how many of them found
 /// something wrong. None without fio.
-#[allow(clippy::print_stderr, reason = "a test tells why it compared nothing")]
+#[allow(clippy::print_stderr, reason = "a test reports why it compared nothing")]
 fn fio(directory: &Path, rw: &str, jobs: &[(&str, &[&str])]) -> Option<i32> {
     let mut command = Command::new("fio");
     command.current_dir(directory);

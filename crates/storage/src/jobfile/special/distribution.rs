@@ -75,7 +75,7 @@ pub(crate) fn read(value: &Value<'_>) -> Result<PerDirection<Distribution>, Stri
 
 fn skewed(word: &str, rest: Option<&str>) -> Result<Distribution, String> {
     if rest.is_some_and(|rest| rest.contains(',')) {
-        return Err("only zones can be given per direction: all directions share a distribution".into());
+        return Err("only zoned and zoned_abs can differ by direction: give one distribution for all".into());
     }
     let mut numbers = rest.into_iter().flat_map(|rest| rest.split(':')).map(decimal);
     let first = numbers.next().transpose()?;
@@ -135,7 +135,7 @@ fn zoned(text: &str) -> Result<Distribution, String> {
     let zones = zones.map(|((access, _), share)| Zone { access: *access, share: share.unwrap_or(rest) });
     let zones: Vec<Zone> = zones.collect();
     if zones.iter().any(|zone| zone.access > 0.0 && zone.share <= 0.0) {
-        return Err("a zone with accesses covers nothing of the target".into());
+        return Err("a zone gets accesses, but covers 0 % of the target".into());
     }
     Ok(Distribution::Zoned(zones))
 }

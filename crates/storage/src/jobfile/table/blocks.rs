@@ -48,10 +48,15 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         "block sizes and their percentages: 4k/50:64k/30:128k/",
         |draft, value| value.triple(&mut draft.splits, |part| split::read(value, part).map(Some)),
     ),
-    option("bs_unaligned", ValueKind::Flag, "any block size in the range, to the byte", |draft, value| {
-        draft.job.blocks.unaligned = value.flag()?;
-        Ok(())
-    })
+    option(
+        "bs_unaligned",
+        ValueKind::Flag,
+        "use any block size in the range, not only multiples",
+        |draft, value| {
+            draft.job.blocks.unaligned = value.flag()?;
+            Ok(())
+        },
+    )
     .alias(&["blocksize_unaligned"])
     .default("0"),
     option(

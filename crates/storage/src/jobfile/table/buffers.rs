@@ -11,8 +11,8 @@ const MEMORY: &[(&str, &str)] = &[
     ("malloc", "the heap"),
     ("shm", "System V shared memory"),
     ("shmhuge", "System V shared memory in huge pages"),
-    ("mmap", "mmap, of a file with mmap:PATH"),
-    ("mmaphuge", "mmap in huge pages, of a file in hugetlbfs with mmaphuge:PATH"),
+    ("mmap", "mmap; mmap:PATH maps a file"),
+    ("mmaphuge", "mmap in huge pages; mmaphuge:PATH maps a file in hugetlbfs"),
     ("mmapshared", "shared mmap of a file: mmapshared:PATH"),
     ("cudamalloc", "not supported"),
 ];

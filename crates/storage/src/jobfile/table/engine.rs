@@ -20,7 +20,7 @@ fn both(value: &Value<'_>, into: &mut [Option<u8>; 2], least: u32, most: u32) ->
 }
 
 pub(crate) const OPTIONS: &[OptionEntry] = &[
-    option("ioengine", ValueKind::Text, "how I/O is done; --enghelp lists the engines", |draft, value| {
+    option("ioengine", ValueKind::Text, "I/O engine; --enghelp lists the engines", |draft, value| {
         let name = value.text()?;
         let engine = engines::find(name)?;
         draft.job.engine.name = match engine.carried {
@@ -151,7 +151,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "cmdprio_bssplit",
         ValueKind::Split,
-        "the same by block size: 4k/50:64k/10/CLASS/LEVEL[,for writes]",
+        "percentages by block size: 4k/50:64k/10/CLASS/LEVEL[,for writes]",
         |draft, value| {
             let mut splits = PerDirection::all(None);
             value.triple(&mut splits, |part| priorities::read(value, part).map(Some))?;

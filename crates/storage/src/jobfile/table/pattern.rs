@@ -80,7 +80,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "percentage_random",
         ValueKind::Percents,
-        "random percentage of a random pattern; the rest is sequential",
+        "percentage of random I/Os in a random pattern; the rest is sequential",
         |draft, value| {
             value.triple(&mut draft.job.pattern.percentage_random, |part| percent(part.trim_end_matches('%')))
         },

@@ -9,7 +9,7 @@ const POLICY: &[(&str, &str)] =
 
 const MEMORY: &[(&str, &str)] = &[
     ("default", "the kernel's choice"),
-    ("local", "the node where the thread runs"),
+    ("local", "the NUMA node where the thread runs"),
     ("prefer", "prefer:NODE, on this node if possible"),
     ("bind", "bind:NODES, only on these nodes"),
     ("interleave", "interleave:NODES, interleaved over these nodes"),
@@ -72,7 +72,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         draft.job.process.cpus = lists::numbers(value.text()?)?;
         Ok(())
     }),
-    option("cpumask", ValueKind::Number, "the same as a bit mask", |draft, value| {
+    option("cpumask", ValueKind::Number, "CPUs that the workers may use, as a bit mask", |draft, value| {
         let mask = value.count(1)?;
         draft.job.process.cpus = (0..64).filter(|cpu| mask & (1 << cpu) != 0).collect();
         Ok(())

@@ -74,7 +74,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "thinktime_spin",
         ValueKind::Time(Unit::Microseconds),
-        "part of the pause that burns CPU",
+        "part of the pause spent burning CPU",
         |draft, value| {
             draft.thinking.spin = value.nanos(Unit::Microseconds)?;
             Ok(())

@@ -13,7 +13,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "read_iolog",
         ValueKind::Paths,
-        "trace to replay; workers take several in turn",
+        "trace to replay; several are distributed over the workers",
         |draft, value| {
             draft.replay.files = lists::paths(value.text()?);
             if draft.replay.files.is_empty() { Err("no path is given".into()) } else { Ok(()) }

@@ -10,7 +10,7 @@ const FALLOCATE: &[(&str, &str)] = &[
     ("native", "the filesystem's native method, if any"),
     ("none", "do not preallocate space"),
     ("0", "same as none"),
-    ("posix", "posix_fallocate, which writes if it must"),
+    ("posix", "posix_fallocate, which may write zeros"),
     ("1", "same as posix"),
     ("keep", "preallocate without changing the file size"),
     ("truncate", "set the size; the file is sparse"),
@@ -58,7 +58,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "directory",
         ValueKind::Paths,
-        "directory for files; workers take several in turn",
+        "directory for files; several are distributed over the workers",
         |draft, value| {
             draft.job.targets.directories = lists::paths(value.text()?);
             if draft.job.targets.directories.is_empty() { Err("no path is given".into()) } else { Ok(()) }

@@ -8,7 +8,7 @@ use crate::jobfile::value::{Value, decimal};
 const EXIT: &[(&str, &str)] = &[
     ("group", "jobs of its group"),
     ("all", "all jobs"),
-    ("stonewall", "running jobs; jobs after the next stonewall continue"),
+    ("stonewall", "running jobs; jobs after the next stonewall still start"),
 ];
 
 const STEADY: &[(&str, &str)] = &[

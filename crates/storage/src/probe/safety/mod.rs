@@ -84,7 +84,7 @@ impl Look<'_> {
         // The kernel refuses this to a second owner: a filesystem, an array, a volume, another program that asked for it.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(self.path);
         let file = opened.map_err(|error| {
-            self.refusal(&format!("cannot be opened exclusively ({error}): something else uses it"))
+            self.refusal(&format!("cannot be opened exclusively ({error}): it is in use"))
         })?;
         let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
             .map_err(|error| self.refusal(&format!("its size cannot be determined ({error})")))?;

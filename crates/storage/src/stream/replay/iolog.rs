@@ -98,7 +98,7 @@ impl Lines {
         let mut at = self.waited;
         if self.version == 3 {
             if line.starts_with(b"fio version") {
-                return Err(self.bad("another log starts here; replay them one by one"));
+                return Err(self.bad("another log starts here; replay the logs one by one"));
             }
             let time = self.number_in(Some(first), "a time in microseconds")?;
             at = time.checked_mul(MICROSECOND).ok_or_else(|| self.bad("the time is out of range"))?;
@@ -108,7 +108,7 @@ impl Lines {
         let action = words.next().ok_or_else(|| self.bad("an action must follow the file name"))?;
         let (second, third) = (words.next(), words.next());
         if words.next().is_some() {
-            return Err(self.bad("too many words for any action (names with spaces cannot be replayed)"));
+            return Err(self.bad("too many words for an action (names with spaces cannot be replayed)"));
         }
         let action = match action {
             b"add" => {
@@ -123,7 +123,7 @@ impl Lines {
                 return Ok(None);
             }
             b"wait" if self.version == 2 => {
-                let wait = self.number_in(second, "how long to wait, in microseconds")?;
+                let wait = self.number_in(second, "a wait time in microseconds")?;
                 let wait = wait.checked_mul(MICROSECOND).and_then(|wait| self.waited.checked_add(wait));
                 self.waited = wait.ok_or_else(|| self.bad("the wait is out of range"))?;
                 return Ok(None);

@@ -393,7 +393,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
     #[inline]
     fn queue(&mut self, slot: u32) {
         let Flight { io, moved, .. } = self.flights[slot as usize];
-        #[allow(unsafe_code, reason = "a place within a buffer")]
+        #[allow(unsafe_code, reason = "an address within a buffer")]
         // SAFETY: fewer bytes have moved than the I/O has, and it fits into its buffer.
         let address = unsafe { self.pool.address(slot).add(moved as usize) };
         self.engine.queue(Request {

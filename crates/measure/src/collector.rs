@@ -133,8 +133,8 @@ impl Totals {
         let in_histograms: u64 = self.transactions(&self.measured).map(|k| k.latency.count()).sum();
         vec![
             counts_agree(
-                "every transaction that a user ended was counted",
-                ("ended by the users", pushed),
+                "every transaction that the users finished was counted",
+                ("finished by the users", pushed),
                 ("counted", counted),
                 0,
             ),

@@ -72,12 +72,12 @@ static DATABASE: WorkloadLabels = WorkloadLabels {
     time: "service time",
     time_short: "service",
     time_is: "from its start on the connection to its end",
-    response_is: "from when the transaction was to start",
+    response_is: "from the transaction's scheduled start",
     unanswered: "arrivals were not answered",
     those_unanswered: "unanswered arrivals (failed, refused, or not started when the load ended)",
     closed_loop: "closed loop: each user starts its next transaction when the last one has ended. When the \
-        server stalls, the users wait and send nothing: few transactions meet the stall, and the response \
-        time of independent arrivals is unknown (coordinated omission); --rate measures it",
+        server stalls, the users wait and send nothing: few transactions experience the stall, and the \
+        response time of independent arrivals is unknown (coordinated omission); --rate measures it",
     system: "the database",
     client: "client",
     process: "the client's process",
@@ -98,8 +98,8 @@ static STORAGE: WorkloadLabels = WorkloadLabels {
     unanswered: "I/Os were not completed",
     those_unanswered: "I/Os that failed or had not started when the window closed",
     closed_loop: "closed loop: a worker submits its next I/O when one in flight completes. When the device \
-        stalls, nothing is submitted: few I/Os meet the stall (coordinated omission); a rate (rate_iops) \
-        measures how long they would have waited",
+        stalls, nothing is submitted: few I/Os experience the stall (coordinated omission); a rate \
+        (rate_iops) measures how long further I/Os would have waited",
     system: "the storage",
     client: "worker",
     process: "the workers",

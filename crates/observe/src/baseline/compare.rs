@@ -55,9 +55,9 @@ impl Comparison {
 /// Compares a baseline with one before it, of the same host.
 pub fn compare(now: &Baseline, before: &Baseline) -> Comparison {
     let why_not = if now.method != before.method {
-        Some("another version of kelvin used another method".to_owned())
+        Some("the earlier report is from a version of kelvin that uses another method".to_owned())
     } else if now.build != before.build {
-        Some(format!("kelvin was a {} build then", before.build))
+        Some(format!("the earlier report is from a {} build of kelvin", before.build))
     } else {
         None
     };

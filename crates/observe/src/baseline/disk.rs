@@ -38,8 +38,8 @@ pub(super) fn measure(
     let bytes = size(found.free_bytes, most);
     if bytes < LEAST_BYTES {
         let free = found.free_bytes >> 20;
-        baseline
-            .miss("disk", format!("a tenth of the {free} MiB free in {} is not enough", directory.display()));
+        let why = format!("10 % of the {free} MiB free in {} is too little", directory.display());
+        baseline.miss("disk", why);
         return Ok(());
     }
     let (scratch, direct) = match open(directory) {
@@ -92,7 +92,7 @@ fn put(baseline: &mut Baseline, name: &str, label: &str, speed: f64, bytes: u64)
     baseline.put(name, label, speed, "MB/s", BaselineMetricKind::Bandwidth, bytes / BLOCK as u64);
 }
 
-/// At most a tenth of what is free, in whole blocks.
+/// At most 10 % of what is free, in whole blocks.
 fn size(free: u64, most: u64) -> u64 {
     most.min(free / 10) / BLOCK as u64 * BLOCK as u64
 }

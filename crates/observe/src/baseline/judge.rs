@@ -49,7 +49,7 @@ fn processor(baseline: &Baseline, say: &mut Say<'_>) {
     if let Some(text) = baseline.fact("processor.mitigations")
         && text.contains("Vulnerable")
     {
-        let text = "some mitigations are off: faster than a host with all of them on";
+        let text = "some mitigations are off: this host is faster than with all mitigations on";
         say("processor.mitigations", false, text.into());
     }
     let clock = baseline.figure("clock.read").filter(|cost| *cost > 150.0);
@@ -69,7 +69,7 @@ fn processor(baseline: &Baseline, say: &mut Say<'_>) {
     }
     if let Some(steal) = baseline.figure("host.steal").filter(|steal| *steal > 2.0) {
         let text =
-            format!("{steal:.1} % of CPU time went to other guests: they affect every result on this host");
+            format!("{steal:.1} % of CPU time went to other VMs: they affect every result on this host");
         say("host.steal", true, text);
     }
     if let Some(others) = baseline.figure("host.others").filter(|others| *others > 0.2) {

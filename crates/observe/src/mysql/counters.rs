@@ -128,7 +128,7 @@ const COUNTERS: &[Counter] = &[
         &["file.binlog.misc"],
         "syncs of the binary log, including opening its files",
     ),
-    rate(metric::BINLOG_SYNC_MS, "ms/s", &["file.binlog.misc_ms"], "time spent in them"),
+    rate(metric::BINLOG_SYNC_MS, "ms/s", &["file.binlog.misc_ms"], "time spent syncing the binary log"),
     Counter {
         name: metric::BUFFER_HITS[1],
         unit: "1/s",
@@ -171,7 +171,7 @@ const COUNTERS: &[Counter] = &[
         "transactions with undo records not yet purged",
     ),
     rate("mysql.row_locks.waits", "1/s", &["innodb_row_lock_waits"], "row lock waits"),
-    rate("mysql.row_locks.wait_ms", "ms/s", &["innodb_row_lock_time"], "time spent in them"),
+    rate("mysql.row_locks.wait_ms", "ms/s", &["innodb_row_lock_time"], "time spent waiting for row locks"),
     gauge(
         "mysql.row_locks.waiting",
         "1",

@@ -56,13 +56,13 @@ impl MysqlSessions {
         let (what, why) = if self.threads.is_some() {
             (
                 "latches by name",
-                "the server's threads show that they wait for each other, but not for which latch",
+                "the server's threads show only that they wait for a latch, not for which one",
             )
         } else {
             (
                 "data reads and latches of sessions",
                 "the server's threads cannot be read (run kelvin on the server's host as the server's user \
-                 or root); these waits are counted as CPU if the session's state is a working one",
+                 or root); these waits are counted as CPU if the session's state indicates work",
             )
         };
         add(what, &format!("{by_default}; {why}"));

@@ -58,7 +58,7 @@ impl PostgresSessions {
             add(
                 "sessions of other roles, checkpointer, walwriter, background writer and autovacuum workers",
                 "the role cannot see them; GRANT pg_monitor (or pg_read_all_stats) TO it. Until then, only \
-                 the ends of vacuums are seen, and checkpoint starts are accurate to a second unless the \
+                 the ends of vacuums are visible, and checkpoint starts are accurate to a second unless the \
                  log shows them",
             );
         }

@@ -132,7 +132,7 @@ impl BackingDevice {
             kind if kind.starts_with("nfs") || matches!(kind, "cifs" | "ceph" | "9p" | "virtiofs") => {
                 format!("{kind}: the device is on another machine ({})", mount.source)
             }
-            kind => format!("a file system of type {kind} names no block device"),
+            kind => format!("a file system of type {kind} does not report a block device"),
         });
     }
 

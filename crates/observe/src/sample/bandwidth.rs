@@ -109,7 +109,7 @@ fn controllers(source: &Source) -> Result<Vec<(Counting, f64)>, String> {
         return Err(format!("no memory controller PMU (uncore_imc…) that counts transfers in {UNITS}"));
     };
     if !source.is_this_host() {
-        return Err("the files come from another host: only its own kernel can count".into());
+        return Err("the files come from another host, and only that host can count these".into());
     }
     let paranoid = source.text("/proc/sys/kernel/perf_event_paranoid");
     let paranoid = paranoid.as_deref().map_or("unknown", str::trim).to_owned();

@@ -37,7 +37,7 @@ const WHOLE: [(&str, &str, &str); 6] = [
 
 /// CPUs of each node, for hosts with several: work on one of them alone leaves the others idle.
 const NODES: &str = "/sys/devices/system/node";
-const NODE: &str = "share of this node's CPU time neither idle nor iowait";
+const NODE: &str = "share of this NUMA node's CPU time neither idle nor iowait";
 
 struct Cpus {
     file: KernelFile,

@@ -85,7 +85,7 @@ pub(super) fn register(
         disks.push(Disk { name: name.into_bytes(), before: None, slots, seen: false });
     }
     if disks.is_empty() {
-        registry.absent("host.disk", "no block device with a size in /sys/block".into());
+        registry.absent("host.disk", "/sys/block lists no block device that has a size".into());
     }
     registry.add(series, Disks { file, disks });
     kept

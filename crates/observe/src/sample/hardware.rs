@@ -45,7 +45,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
     if !source.is_this_host() {
         return registry.absent(
             "host.hardware",
-            "the files come from another host: only its own kernel can count".into(),
+            "the files come from another host, and only that host can count these".into(),
         );
     }
     let cpus = source.numbered("/sys/devices/system/cpu", "cpu");

@@ -63,7 +63,7 @@ pub(crate) const EVENTS: [Field; 22] = [
     rate("numa_pte_updates", "numa.marked", "page table entries marked for NUMA hinting"),
     rate("numa_hint_faults", "numa.hint_faults", "NUMA hinting faults"),
     rate("numa_hint_faults_local", "numa.hint_faults_local", "NUMA hinting faults on local memory"),
-    rate("numa_pages_migrated", "numa.migrated", "pages migrated to another node"),
+    rate("numa_pages_migrated", "numa.migrated", "pages migrated to another NUMA node"),
     rate("workingset_refault_file", "refaults", "file pages read again soon after eviction"),
     rate("nr_dirtied", "dirtied", "file pages dirtied"),
     rate("nr_written", "written", "file pages written back"),

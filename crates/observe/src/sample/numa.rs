@@ -13,15 +13,15 @@ use super::{Collector, Registry};
 const DIRECTORY: &str = "/sys/devices/system/node";
 pub(crate) const KEYS: [(&str, &str); 6] = [
     ("numa_hit", "pages allocated on this node as intended"),
-    ("numa_miss", "pages allocated here though intended for another node"),
-    ("numa_foreign", "pages intended for this node but allocated on another"),
+    ("numa_miss", "pages allocated here, but intended for another NUMA node"),
+    ("numa_foreign", "pages intended for this NUMA node, but allocated on another"),
     ("interleave_hit", "interleaved pages allocated as intended"),
     ("local_node", "pages allocated here by a CPU of this node"),
-    ("other_node", "pages allocated here by a CPU of another node"),
+    ("other_node", "pages allocated here by a CPU of another NUMA node"),
 ];
 const LOCAL: usize = 4;
 const OTHER: usize = 5;
-const REMOTE: &str = "share of pages allocated by a CPU of another node";
+const REMOTE: &str = "share of pages allocated by a CPU of another NUMA node";
 
 pub(crate) const LEVELS: [Field; 4] = [
     Field {
@@ -65,8 +65,10 @@ pub(super) fn register(source: &Source, registry: &mut Registry) {
     let (numbers, nodes): (Vec<u32>, Vec<_>) =
         nodes.map(|(n, file)| (n, (file, <[Counter; 6]>::default()))).unzip();
     if nodes.is_empty() {
-        return registry
-            .absent("host.numa", format!("no node has a numastat in {DIRECTORY}: a kernel without NUMA"));
+        return registry.absent(
+            "host.numa",
+            format!("no NUMA node has a numastat file in {DIRECTORY}: the kernel has no NUMA support"),
+        );
     }
     let mut series = vec![("host.numa.total.remote_ratio".to_owned(), "ratio", REMOTE)];
     for n in &numbers {

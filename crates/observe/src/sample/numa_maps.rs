@@ -21,14 +21,14 @@ const LEAST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_millis(20);
 /// Kernels are built for 1024 nodes at most, and hosts have fewer.
 const MOST_NODES: usize = 64;
-const SHARE: &str = "share of the process's memory on this node, from the last sample of pages";
+const SHARE: &str = "share of the process's memory on this NUMA node, from the last sample of its pages";
 
 pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
     let nodes = source.numbered("/sys/devices/system/node", "node");
     for process in processes {
         let prefix = format!("host.process.{}.numa", process.name);
         match nodes.len() {
-            0 => registry.absent(&prefix, "a kernel without NUMA".into()),
+            0 => registry.absent(&prefix, "the kernel has no NUMA support".into()),
             1 => registry.absent(&prefix, "the host has a single NUMA node".into()),
             _ => watch(source, registry, process, &prefix, &nodes),
         }

@@ -17,7 +17,7 @@ pub(super) enum Event {
     /// Reads that missed a cache.
     Misses(CacheId),
     /// What the kernel counts itself: the same way to a figure on machines without a counting processor.
-    #[cfg_attr(not(test), allow(dead_code, reason = "the tests count what every machine can count"))]
+    #[cfg_attr(not(test), allow(dead_code, reason = "the tests count events that every machine can count"))]
     Software(Software),
     /// What a unit outside the cores counts.
     Dynamic(Dynamic),
@@ -70,7 +70,7 @@ impl Counting {
             }
         }
         if counting.each.is_empty() {
-            return Err(why.unwrap_or_else(|| io::Error::other("there is no CPU or task to count on")));
+            return Err(why.unwrap_or_else(|| io::Error::other("there is no CPU or task to count events of")));
         }
         Ok(counting)
     }
@@ -135,8 +135,8 @@ fn open(event: &Event, place: Whom, kernel: bool) -> io::Result<Counter> {
 pub(super) fn reason(error: &io::Error, paranoid: &str) -> String {
     let known = match error.kind() {
         ErrorKind::PermissionDenied => format!(
-            "the kernel does not allow it (kernel.perf_event_paranoid = {paranoid}): it needs CAP_PERFMON, \
-             or the setting at 0 or below"
+            "the kernel does not allow it (kernel.perf_event_paranoid = {paranoid}): it requires \
+             CAP_PERFMON or a setting of 0 or below"
         ),
         ErrorKind::NotFound | ErrorKind::Unsupported => {
             "the processor has no such counter, or the hypervisor does not expose it".to_owned()

@@ -32,7 +32,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
         .map(|(cpu, ..)| (cpu, Counter::default(), Counter::default()))
         .collect();
     if cpus.is_empty() {
-        return registry.absent("host.run_queue", "/proc/schedstat names no CPU".into());
+        return registry.absent("host.run_queue", "/proc/schedstat lists no CPU".into());
     }
     let mut series = vec![
         ("host.run_queue.total.delay".to_owned(), "s/s", DELAY),

@@ -261,7 +261,7 @@ fn fields(
 }
 
 fn nodes(page: &Page<'_>, figures: &mut ScrapedMetrics) {
-    const REMOTE: &str = "share of pages allocated by a CPU of another node";
+    const REMOTE: &str = "share of pages allocated by a CPU of another NUMA node";
     // node: local, other
     let mut handed: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     for (key, help) in NUMA_KEYS {

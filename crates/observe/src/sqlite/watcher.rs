@@ -120,7 +120,7 @@ impl Watcher for SqliteWatcher {
         }
         if bytes(&path, "") > MOST_READ {
             let why = format!(
-                "summing them reads the whole file, which is done only up to {} MiB",
+                "reading the sizes reads the whole file, which kelvin does only up to {} MiB",
                 MOST_READ >> 20
             );
             absent.push(UnavailableMetrics { what: "sizes of tables and indexes".into(), why });

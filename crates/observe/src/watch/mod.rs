@@ -153,7 +153,7 @@ impl Watch {
         }
         let dropped = self.counts.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
-            let why = format!("{dropped} of them were dropped because they were not read in time");
+            let why = format!("{dropped} observations were dropped because they were not read in time");
             take(Observation::Lost(UnavailableMetrics { what: "observations".into(), why }));
         }
         result

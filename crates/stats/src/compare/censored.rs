@@ -38,12 +38,12 @@ pub fn compare_bounds(
         ComparedSamples::Paired { .. } => {
             let ranks = signed_ranks(&a, &b);
             let words =
-                "bounds: Student's t on paired log ratios, open at censored values; p of signed ranks";
+                "bounds: Student's t on paired log ratios, open at censored values; p from signed ranks";
             (ranks.iter().sum::<f64>() > 0.0, sign_flip(&ranks)?, words)
         }
         ComparedSamples::Independent { .. } | ComparedSamples::Consecutive { .. } => {
             let (a, b) = gehan(&a, &b);
-            let words = "bounds: Welch's t on logarithms, open at censored values; p of Gehan's scores";
+            let words = "bounds: Welch's t on logarithms, open at censored values; p from Gehan's scores";
             (b.iter().sum::<f64>() > 0.0, two_samples(&a, &b)?, words)
         }
     };

@@ -173,7 +173,7 @@ impl Rows {
     /// The field as a decimal in units of 10^-`scale`. Digits beyond that scale are an error, not rounded.
     pub fn decimal(&self, row: usize, column: usize, scale: u8) -> Result<i64> {
         let cell = self.cell(row, column)?;
-        let too_fine = || mismatch("a decimal that fits", cell, row, column);
+        let too_fine = || mismatch("a decimal within 64 bits and the scale", cell, row, column);
         match cell {
             Cell::Int(value) if self.integers_are_unscaled => Ok(value),
             Cell::Int(value) => value.checked_mul(10_i64.pow(u32::from(scale))).ok_or_else(too_fine),

@@ -229,7 +229,7 @@ fn trial_b5_transactions_cut_off_while_being_repeated_have_not_failed() {
     let serialization = errors.iter().find(|error| error["code"] == "40001").unwrap();
     assert_eq!(serialization["count"], serialization["retried"], "none of them ended its transaction");
     let notes = run["points"][0]["timeline"].to_string();
-    assert!(notes.contains("cut off by the end during a retry"), "{notes}");
+    assert!(notes.contains("cut off during a retry by the end of the load"), "{notes}");
 
     // In an open loop such an arrival is told among those that were cut off; every arrival is in the books.
     let open =

@@ -50,6 +50,6 @@ pub(super) fn add_statements(scripts: &mut [Script], kinds: &mut Vec<Transaction
 fn number(index: usize) -> Result<u16> {
     u16::try_from(index).map_err(|_| {
         Error::usage(format!("more than {MOST_KINDS} scripts and statements cannot be timed"))
-            .with_help("time fewer statements, or none separately")
+            .with_help("use fewer statements, or do not time them separately")
     })
 }

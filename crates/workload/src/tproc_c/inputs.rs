@@ -49,7 +49,7 @@ static LAST_NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 /// A transaction and its inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "one lives in each user, for the whole run")]
+#[expect(clippy::large_enum_variant, reason = "each user keeps one for the whole run")]
 pub(crate) enum Transaction {
     NewOrder(NewOrder),
     Payment(Payment),

@@ -4,7 +4,7 @@ use kelvin_measure::Random;
 
 /// The constants C of the three non-uniform distributions, drawn once for a load or a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "the rules call each of them C")]
+#[expect(clippy::struct_field_names, reason = "the specification calls each of them C")]
 pub(crate) struct NonUniform {
     /// For last names, NURand(255, 0, 999).
     pub(crate) c_last: i64,

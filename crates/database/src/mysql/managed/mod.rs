@@ -253,7 +253,7 @@ fn settings(installation: &Installation, places: &Places, socket: &Path, profile
     line(
         "tmpdir",
         &path(&places.directory),
-        "private: another server's start would remove its files from /tmp",
+        "private: when another server starts, it removes temporary files from /tmp",
     );
     line("log_error", &path(&places.log), "the error log");
     line("max_connections", "2200", "one connection per virtual user, plus a reserve");

@@ -33,7 +33,7 @@ pub fn named(
                 product,
                 series,
                 redo,
-                "2 GB or a tenth of the free space, whichever is less: avoids furious flushing",
+                "2 GB or 10 % of the free space, whichever is less: avoids furious flushing",
             );
             durable_commits(&mut profile.lines);
             add(
@@ -51,7 +51,7 @@ pub fn named(
                 product,
                 series,
                 redo,
-                "8 GB or a tenth of the free space, whichever is less",
+                "8 GB or 10 % of the free space, whichever is less",
             );
             durable_commits(&mut profile.lines);
             add(&mut profile.lines, "log_bin", "binlog", "allows replication and point-in-time recovery");
@@ -84,7 +84,7 @@ fn moderate(lines: &mut Vec<Line>, pool: u64) {
         lines,
         "innodb_buffer_pool_size",
         &megabytes(pool),
-        "a quarter of RAM, at most 8 GB; with the default of 128 MB the load measures reads",
+        "25 % of RAM, at most 8 GB; with the default of 128 MB the load measures reads",
     );
     add(
         lines,

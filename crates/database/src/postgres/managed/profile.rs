@@ -28,7 +28,7 @@ impl Profile {
         add(
             "max_wal_size",
             &format!("{wal}MB"),
-            "timed checkpoints, not one every few seconds; 4 GB or a tenth of the free space, whichever is \
+            "timed checkpoints, not one every few seconds; 4 GB or 10 % of the free space, whichever is \
             less",
         );
         add("min_wal_size", "512MB", "WAL files are recycled, not created, in the measured window");
@@ -72,7 +72,7 @@ impl Profile {
             (
                 "max_wal_size",
                 &format!("{wal}MB"),
-                "timed checkpoints; 16 GB or a tenth of the free space, whichever is less",
+                "timed checkpoints; 16 GB or 10 % of the free space, whichever is less",
             ),
             ("min_wal_size", "1GB", "WAL files are recycled"),
             ("autovacuum", "on", "dead rows are removed during the load"),
@@ -141,9 +141,9 @@ impl Profile {
             "shared_buffers",
             &mb(buffers),
             if load.database.is_some() {
-                "the size of the database plus 25 %, at most 40 % of RAM: it fits here and in the page cache"
+                "the size of the database plus 25 %, at most 40 % of RAM: it fits in shared buffers and in the page cache"
             } else {
-                "40 % of RAM: a database of that size fits here and again in the page cache"
+                "40 % of RAM: a database of that size fits in shared buffers and in the page cache"
             },
         );
         add(
@@ -212,7 +212,7 @@ impl Profile {
         add(
             "cpu_tuple_cost",
             "0.03",
-            "a higher cost per row keeps plans that read few rows, whatever ANALYZE samples",
+            "a higher cost per row favors plans that read few rows, regardless of what ANALYZE samples",
         );
         add("jit", "off", "short queries gain nothing from JIT compilation");
         Self { name: "steady".into(), lines, cautions }
@@ -249,7 +249,7 @@ fn memory(host: HostResources) -> Vec<Line> {
         Line::new(
             "shared_buffers",
             format!("{shared}MB"),
-            "a quarter of RAM, at most 8 GB; the default of 128 MB measures the kernel's cache",
+            "25 % of RAM, at most 8 GB; with the default of 128 MB the load measures the page cache",
         ),
         Line::new(
             "effective_cache_size",

@@ -332,7 +332,7 @@ impl Parser<'_, '_> {
         let found = match &self.token {
             Token::End => "end of the expression".to_owned(),
             Token::Integer(value) => format!("number {value}"),
-            Token::BeyondMaximum => "number 9223372036854775808, which exceeds a bigint".to_owned(),
+            Token::BeyondMaximum => "number 9223372036854775808, which exceeds the bigint range".to_owned(),
             Token::Double(value) => format!("number {value}"),
             Token::Variable(name) => format!("variable :{name}"),
             Token::Word(word) => format!("word \"{word}\""),

@@ -90,7 +90,7 @@ fn errors_show_the_place() {
         ("\\set a 1 < 2 < 3", 1, 14, "unexpected \"<\""),
         ("\\set a nosuch(1)", 1, 8, "unexpected function name"),
         ("\\set a random(1)", 1, 8, "number of arguments"),
-        ("\\set a 9223372036854775808", 1, 8, "exceeds a bigint"),
+        ("\\set a 9223372036854775808", 1, 8, "exceeds the bigint range"),
         ("\\set a 92233720368547758080", 1, 8, "constant overflow"),
         ("\\set a 1 ? 2", 1, 10, "unexpected character"),
         ("x;\n  \\else", 2, 3, "no matching \\if"),

@@ -160,15 +160,19 @@ fn a_stored_figure_that_was_changed_is_found(place: &Place) {
         assert!(laws.iter().any(|law| name(law).contains("the collector's sum")), "{laws:?}");
         laws.iter().filter(|law| law["holds"] == false).map(name).collect::<Vec<_>>().join(", ")
     };
-    assert!(!failed().contains("the stored seconds"), "{}", failed());
+    assert!(!failed().contains("the stored per-second records"), "{}", failed());
     let store = rusqlite::Connection::open(place.store()).unwrap();
     let changed = store.execute(
         "update second set retries = retries + 1 where rowid = (select max(rowid) from second where part = 1 and kind = 0)",
         [],
     );
     assert_eq!(changed.unwrap(), 1);
-    assert!(failed().contains("the stored seconds add up to the collector's sum: retries"), "{}", failed());
-    assert!(place.expect(0, &["show", "last"]).contains("FAIL the stored seconds add up"));
+    assert!(
+        failed().contains("the stored per-second records add up to the collector's sum: retries"),
+        "{}",
+        failed()
+    );
+    assert!(place.expect(0, &["show", "last"]).contains("FAIL the stored per-second records add up"));
 }
 
 #[test]

@@ -81,12 +81,12 @@ pub fn in_block(spec: &Spec, block: u32) -> Spec {
 /// Refuses a specification that cannot stand in a group: one with several points has no one figure.
 pub fn suits(spec: &Spec) -> Result<(), String> {
     if spec.load.find_max || spec.load.points().len() != 1 {
-        return Err("repeats and comparisons need one number of users and one rate; give one of each".into());
+        return Err("repeats and comparisons need a single number of users and a single rate".into());
     }
     let phases = if spec.workload == WorkloadName::Io { spec.io.phases() } else { 1 };
     if phases > 1 {
         return Err(format!(
-            "repeats and comparisons need one figure, but these jobs run in {phases} phases (stonewall); \
+            "repeats and comparisons need a single figure, but these jobs run in {phases} phases (stonewall); \
              select the jobs of one phase: --section NAME, or sections = [\"NAME\"] under [io]"
         ));
     }

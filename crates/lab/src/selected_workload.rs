@@ -109,7 +109,7 @@ impl SelectedWorkload {
     /// What is left after an interrupted build.
     pub fn unfinished(&self) -> &'static str {
         match self {
-            Self::TprocC(_) => "complete warehouses are kept, and the same command resumes",
+            Self::TprocC(_) => "complete warehouses are kept, and the same command builds the rest",
             Self::Pgbench(_) => "the tables are incomplete; the same command creates them again",
         }
     }
@@ -120,7 +120,7 @@ pub fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()>
     if !workload.is_built(engine)? {
         let (target, name) = (engine.describe(), workload.name());
         return Err(StoreBenchError::Refused(format!(
-            "{target} holds no complete {name} data of this kind; create it with `kelvin build`, or omit \
+            "{target} does not contain complete {name} data; create the data with `kelvin build`, or omit \
              --no-build"
         )));
     }

@@ -62,9 +62,11 @@ pub(crate) fn remarks(found: &MaxRateResult, trials: &[RateTrial]) -> Vec<String
     match found.ended {
         SearchEnd::Resolved => {}
         SearchEnd::Underway => remarks.push("the search was interrupted before it converged".into()),
-        SearchEnd::Highest => remarks.push("the highest rate that the search tries still held".into()),
+        SearchEnd::Highest => {
+            remarks.push("even the highest rate that the search tries met the objective".into())
+        }
         SearchEnd::NothingHolds => remarks.push(format!(
-            "no rate held, down to {}/s, the lowest that the search tries",
+            "no rate met the objective, not even {}/s, the lowest that the search tries",
             found.lowest_failed.unwrap_or_default()
         )),
         SearchEnd::OutOfTrials => {
@@ -72,12 +74,12 @@ pub(crate) fn remarks(found: &MaxRateResult, trials: &[RateTrial]) -> Vec<String
         }
     }
     if found.highest.is_some() && !found.confirmed {
-        remarks.push("the highest rate that held was not confirmed by a second trial".into());
+        remarks.push("no second trial confirmed the highest rate that met the objective".into());
     }
     if !found.unstable.is_empty() {
         let rates: Vec<String> = found.unstable.iter().map(|rate| format!("{rate:.0}/s")).collect();
         remarks.push(format!(
-            "not steady: {} held once, although a trial at or below it failed; use a longer duration",
+            "not steady: {} met the objective once, but a trial at or below it failed; use a longer duration",
             rates.join(", ")
         ));
     }

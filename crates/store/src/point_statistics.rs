@@ -300,8 +300,8 @@ impl StoredRun {
                 && w.point == point
             {
                 found.push(counts_agree(
-                    "the stored seconds add up to the count for the window",
-                    ("in the seconds", figures.headline),
+                    "the stored per-second records add up to the count for the window",
+                    ("in the records", figures.headline),
                     ("in the window", w.client_headline),
                     0,
                 ));
@@ -340,8 +340,8 @@ impl StoredRun {
             for (i, (name, _)) in CHECKED.iter().enumerate() {
                 if sums[i] != totals[i] || i == 0 {
                     found.push(counts_agree(
-                        &format!("the stored seconds add up to the collector's sum{of}: {name}"),
-                        ("in the seconds", sums[i]),
+                        &format!("the stored per-second records add up to the collector's sum{of}: {name}"),
+                        ("in the records", sums[i]),
                         ("by the collector", totals[i]),
                         0,
                     ));

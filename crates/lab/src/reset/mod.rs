@@ -139,7 +139,7 @@ fn may_build(task: &Task<'_>) -> Result<(), ResetError> {
     if task.build == Build::Never {
         return Err(ResetError::Refused(format!(
             "{} contains no unmodified {} data, there is no snapshot of them, and --no-build prevents a \
-             build; leave it out, or name a snapshot: --snapshot NAME",
+             build; omit --no-build, or name a snapshot: --snapshot NAME",
             task.engine.describe(),
             task.workload.name()
         )));
@@ -204,7 +204,7 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
 
 /// "tproc-c, 10 warehouses, seed 1, as built".
 pub fn described(contents: &Contents) -> String {
-    let state = if contents.fresh { "as built" } else { "in their state when saved" };
+    let state = if contents.fresh { "as built" } else { "as they were when saved" };
     format!("{}, {}, {state}", contents.workload, contents.data)
 }
 

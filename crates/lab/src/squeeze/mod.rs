@@ -222,8 +222,8 @@ impl Squeeze {
                     let sum = |sum: (f64, f64), one: &(f64, f64)| (sum.0 + one.0 / n, sum.1 + one.1 / n);
                     let (then, bound) = done.used.iter().fold((0.0, 0.0), sum);
                     format!(
-                        "{percent:.0} % less of the {:.2} CPUs that others left to it; it used {:.2} of \
-                         them, and {then:.2} of the {bound:.2} left by the squeeze",
+                        "{percent:.0} % less of the {:.2} CPUs that were available to it; it used {:.2} \
+                         before, and {then:.2} of the remaining {bound:.2}",
                         c.cores, c.used
                     )
                 });
@@ -243,8 +243,9 @@ impl Squeeze {
             SqueezedResource::DeviceIo => {
                 let name = self.valves.device.as_ref().map_or("", |(name, _)| name);
                 let busy = capacity.map_or(0.0, |c| c.device_busy * 100.0);
-                let how =
-                    format!("{percent:.0} % less of the capacity of {name}, which was {busy:.0} % busy");
+                let how = format!(
+                    "{percent:.0} % less of the capacity of {name}, which was {busy:.0} % busy before"
+                );
                 (what.name().into(), how)
             }
         }
@@ -386,7 +387,7 @@ fn elsewhere() -> Vec<UnavailableMetrics> {
         ),
         absent(
             "network delay",
-            "a delay cannot be reduced by a share: compare runs from another host or through a proxy",
+            "a squeeze cannot change a delay: compare runs from another host or through a proxy",
         ),
     ]
 }

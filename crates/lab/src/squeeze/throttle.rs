@@ -119,9 +119,9 @@ impl Throttle {
                 let less = if siblings { ", logical CPUs that share cores" } else { "" };
                 format!("; {taken} of {total} CPUs taken away = {share:.0} %{less}")
             }
-            Self::RateCap(_) => "; its processes were stopped when they had used that much within 20 \
-                ms"
-            .into(),
+            Self::RateCap(_) => "; its processes were stopped when they had used that much CPU \
+                time within 20 ms"
+                .into(),
         }
     }
 }

@@ -210,10 +210,7 @@ impl Execution<'_> {
             Err(BenchError::Failed(error)) => {
                 return Err(StudyError::Failing {
                     failures: 1,
-                    last: format!(
-                        "{last}; and the database does not become available again: {}",
-                        whole(&*error)
-                    ),
+                    last: format!("{last}; the database did not become available again: {}", whole(&*error)),
                 });
             }
         }

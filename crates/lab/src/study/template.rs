@@ -74,7 +74,7 @@ blocks = 6                    # each runs every cell once, in random order; fewe
 seed = 1                      # determines the order
 control = true                # a second run of the base in each block shows which effects cannot be resolved
 assumed-cv = "2%"             # run-to-run variation that the plan assumes until runs measure it
-# replacements = 3            # most void or failed runs that are repeated [a fifth, at least two]
+# replacements = 3            # maximum number of void or failed runs to repeat [20 % of the runs, at least 2]
 
 # The run that every run varies, as printed by `kelvin run … --print-spec`; or a file: run = "run.toml"
 [run]

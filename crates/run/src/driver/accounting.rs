@@ -143,8 +143,8 @@ impl PointAccounting<'_> {
         let cut_off = self.user_sum(UserCounter::CutOff);
         let cut_off = (cut_off > 0).then(|| {
             format!(
-                "{cut_off} transaction{} cut off by the end during a retry and not counted as completed or \
-                failed",
+                "{cut_off} transaction{} cut off during a retry by the end of the load, and not counted as \
+                completed or failed",
                 if cut_off == 1 { " was" } else { "s were" }
             )
         });
@@ -171,9 +171,9 @@ impl PointAccounting<'_> {
         let responses = self.totals.measured_of(|role| matches!(role, SeriesRole::Response { .. }));
         let ended = responses.good() + responses.failed;
         Some(counts_agree(
-            "every arrival in the window ended, was refused, waited, or was cut off at its end",
+            "every arrival in the window completed, failed, was refused, waited, or was cut off at the end",
             ("due", schedule.due),
-            ("total of these", ended + schedule.refused + schedule.waiting + schedule.cut_off),
+            ("total of these states", ended + schedule.refused + schedule.waiting + schedule.cut_off),
             0,
         ))
     }

@@ -114,7 +114,7 @@ impl GeneratorReport {
         let apart = between.abs_diff(elapsed) as f64;
         (apart > MOST_APART * elapsed as f64).then(|| {
             let ms = |nanos: Nanos| nanos as f64 / 1e6;
-            format!("its CPU time was read over {:.1} ms, the window took {:.1} ms", ms(between), ms(elapsed))
+            format!("its CPU time covers {:.1} ms, but the window took {:.1} ms", ms(between), ms(elapsed))
         })
     }
 

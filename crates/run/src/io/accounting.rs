@@ -90,19 +90,19 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
     }
     let mut found = vec![
         counts_agree(
-            "the seconds add up to the result: I/Os",
-            ("in the seconds", ios),
+            "the per-second records add up to the result: I/Os",
+            ("in the records", ios),
             ("in the result", counted),
             0,
         ),
         counts_agree(
-            "the seconds add up to the result: bytes",
-            ("in the seconds", sums.bytes.iter().sum()),
+            "the per-second records add up to the result: bytes",
+            ("in the records", sums.bytes.iter().sum()),
             ("in the result", bytes),
             0,
         ),
         counts_agree(
-            "every I/O has exactly one time",
+            "every I/O has exactly one completion time",
             ("missing or duplicate", sums.astray),
             ("allowed", 0),
             0,

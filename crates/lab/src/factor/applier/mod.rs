@@ -54,7 +54,7 @@ impl Applier {
         super::check(&factors)?;
         if let Some(factor) = factors.iter().find(|factor| factor.runs_commands() && !consent.commands) {
             return Err(FactorError::Unusable(format!(
-                "factor {:?} runs commands as this user; read them, and allow it with --allow-commands",
+                "factor {:?} runs commands as this user: review them, then allow them with --allow-commands",
                 factor.name
             )));
         }

@@ -102,7 +102,7 @@ impl Applier {
         let present = settings::read(&mut *session, &names).map_err(told)?;
         if let (None, Some(one)) = (server.managed, present.iter().find(|one| one.needs_restart())) {
             return Err(format!(
-                "{} takes effect only after a restart, and kelvin does not manage {} and cannot restart it",
+                "{} takes effect only after a restart, but kelvin does not manage {} and cannot restart it",
                 one.name, server.target
             ));
         }

@@ -24,16 +24,16 @@ Usage: cargo xtask CHORE
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
   test versions
-          fetch PostgreSQL 13 to 18, MySQL 8.0 and MariaDB 11.4 (npm, Maven) and run the tests of servers against each
-  machine also run the tests that judge the machine: needs a quiet machine and root
+          fetch PostgreSQL 13 to 18, MySQL 8.0 and MariaDB 11.4 (npm, Maven) and run the server tests against each
+  machine also run the tests that depend on the machine: needs a quiet machine and root
   documents
           run every command line of the documentation in a shell with a separate server; takes minutes
-  axe     fetch axe-core, with which the tests check the accessibility of the pages
+  axe     fetch axe-core, which the tests use to check the accessibility of the pages
   bench   run the published benchmarks: `bench driver`, `bench load`, `bench users`; see `bench help`
   dist    build a release in target/dist: static executable, .deb, .rpm, container image, SBOM; `dist check` installs the
           .deb in a clean root and runs the main job there, as root
   terminal FILE COMMAND…
-          record a command on a terminal of 80 × 24 as an animated SVG: the README's is docs/terminal.svg
+          record a command in an 80 × 24 terminal as an animated SVG, such as docs/terminal.svg of the README
   help    print this help
 ";
 

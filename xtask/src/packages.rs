@@ -43,7 +43,7 @@ const NEEDS: &[Need] = &[
         elsewhere: "pgbouncer",
     },
     Need {
-        what: "node_exporter, for the tests of scraping",
+        what: "node_exporter, for the scraping tests",
         is_there: || in_path("prometheus-node-exporter") || in_path("node_exporter"),
         debian: "prometheus-node-exporter",
         elsewhere: "node_exporter (Fedora: node-exporter; Homebrew: node_exporter; Arch: prometheus-node-exporter)",
@@ -82,7 +82,7 @@ const NEEDS: &[Need] = &[
         what: "Chromium, for the tests of the page of kelvin serve",
         is_there: || in_path("chromium"),
         debian: "chromium",
-        elsewhere: "chromium, under this name in PATH",
+        elsewhere: "chromium, as an executable of that name in PATH",
     },
 ];
 

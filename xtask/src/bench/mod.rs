@@ -21,32 +21,29 @@ use anyhow::{Result, bail};
 use options::Options;
 
 const HELP: &str = "\
-The benchmarks that the project publishes, each made on one machine in one interleaved run.
+The benchmarks that the project publishes, each measured on one machine in one interleaved run.
 
 Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 
 Benchmarks:
   driver  Kelvin compared with pgbench, and its results with the true values
-  fio-json  100 jobs of crates/storage/tests/jobs in fio and in Kelvin: keys, types, units, decided values and possible times of
-          their JSON; FILE… for some of them
+  fio-json  100 jobs of crates/storage/tests/jobs in fio and in Kelvin: compares keys, types, units,
+          determined values and plausible times in their JSON; FILE… for only some of the jobs
   fio-totals  whether random jobs do as many I/Os and bytes as in the installed fio: --cases N (500) for each
-          of --seeds N (4) from --seed N (1)
-  io      what an I/O costs, compared with Debian's fio, and whether both measure a device alike
-  lab     how often A/B comparisons are wrong: false-alarms and power on recorded noise; how often change points
-          (history), a sweep's USL fit (usl) and a run's own interval (within) are, simulated; real-false-alarms,
-          real-power, -cpu and -tenth on this machine; `record` prints one more series of noise
+          of --seeds N (4), beginning with --seed N (1)
+  io      CPU time per I/O, compared with Debian's fio, and whether both get the same results on a device
+  lab     error rates of A/B comparisons: false-alarms and power on recorded noise; simulated error rates of change
+          points (history), a sweep's USL fit (usl) and a run's own interval (within); real-false-alarms,
+          real-power, -cpu and -tenth on this machine; `record` prints another series of noise
   load    loading 10 warehouses into PostgreSQL and into SQLite
   observe the overhead of observation, and how many findings a healthy run has
   reset   resetting 10 warehouses on PostgreSQL with each method
   users   virtual users on threads compared with event loops
 
 Options:
-  ROW…         only these rows of `driver`, `io`, `observe`, `reset` or `users`
-  --rounds N   how often each is run; medians are printed [default: 5; 10 for observe]
-  --seconds N  length of a run [default: 5 for driver, 3 for io and users, 15 for observe]
-  ROW…         only these rows of `driver`, `lab`, `observe` or `users`
-  --rounds N   how often each is run; medians are printed [default: 5; 10 for observe, 20 for lab]
-  --seconds N  length of a run [default: 5 for driver, 1 for lab, 3 for users, 15 for observe]
+  ROW…         only these rows of `driver`, `io`, `lab`, `observe`, `reset` or `users`
+  --rounds N   how often each row is run; medians are printed [default: 5; 10 for observe, 20 for lab]
+  --seconds N  length of a run [default: 5 for driver and reset, 3 for io and users, 1 for lab, 15 for observe]
 ";
 
 /// Runs the benchmark that the words name.

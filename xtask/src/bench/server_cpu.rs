@@ -26,7 +26,7 @@ pub(crate) fn seconds(postmaster: u32) -> Result<f64> {
         before = now;
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    anyhow::bail!("the server's processes come and go too fast to be counted")
+    anyhow::bail!("the server's processes start and exit too fast to be counted")
 }
 
 struct Look {

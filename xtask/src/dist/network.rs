@@ -59,7 +59,7 @@ fn connect(root: &Root, port: u16) -> Result<String> {
         let error = String::from_utf8_lossy(&refused.stderr);
         ensure!(error.contains(why), "the error for {host} does not mention {why}: {error}");
     }
-    Ok("names from /etc/hosts and DNS, verified TLS; a wrong certificate and an unknown name are refused"
+    Ok("names from /etc/hosts and DNS, verified TLS; a wrong certificate and an unknown name are rejected"
         .into())
 }
 

@@ -64,8 +64,8 @@ fn papers(release: &Release, tree: &Path) -> Result<()> {
     stage::write(
         &tree.join("usr/share/lintian/overrides").join(PACKAGE),
         &format!(
-            "# It is linked statically: one executable for every distribution. As it is position-independent, too, lintian takes \
-             it for a library.\n{PACKAGE}: shared-library-lacks-prerequisites [usr/bin/kelvin]\n"
+            "# It is linked statically: one executable for every distribution. Because it is also position-independent, \
+             lintian mistakes it for a library.\n{PACKAGE}: shared-library-lacks-prerequisites [usr/bin/kelvin]\n"
         ),
     )
 }

@@ -86,8 +86,8 @@ pub fn suits(spec: &Spec) -> Result<(), String> {
     let phases = if spec.workload == WorkloadName::Io { spec.io.phases() } else { 1 };
     if phases > 1 {
         return Err(format!(
-            "repeats and comparisons need a single figure, but these jobs run in {phases} phases (stonewall); \
-             select the jobs of one phase: --section NAME, or sections = [\"NAME\"] under [io]"
+            "repeats and comparisons need a single figure, but these jobs run in {phases} phases \
+             (stonewall); select the jobs of one phase: --section NAME, or sections = [\"NAME\"] under [io]"
         ));
     }
     Ok(())

@@ -63,7 +63,7 @@ pub(crate) fn remarks(found: &MaxRateResult, trials: &[RateTrial]) -> Vec<String
         SearchEnd::Resolved => {}
         SearchEnd::Underway => remarks.push("the search was interrupted before it converged".into()),
         SearchEnd::Highest => {
-            remarks.push("even the highest rate that the search tries met the objective".into())
+            remarks.push("even the highest rate that the search tries met the objective".into());
         }
         SearchEnd::NothingHolds => remarks.push(format!(
             "no rate met the objective, not even {}/s, the lowest that the search tries",

@@ -141,7 +141,7 @@ impl Profile {
             "shared_buffers",
             &mb(buffers),
             if load.database.is_some() {
-                "the size of the database plus 25 %, at most 40 % of RAM: it fits in shared buffers and in the page cache"
+                "database size plus 25 %, at most 40 % of RAM: it fits in shared buffers and in the page cache"
             } else {
                 "40 % of RAM: a database of that size fits in shared buffers and in the page cache"
             },

@@ -126,7 +126,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let possible = self.counter.in_flight <= time + time / 100 + 1_000_000;
         if !agree || !possible {
             let words = format!(
-                "{} I/Os issued, {done} completed, {} failed, {} abandoned; {} ns in flight of at most {time}",
+                "{} I/Os issued, {done} completed, {} failed, {} abandoned; {} of {time} ns in flight",
                 self.issued, self.counter.failed, self.counter.dropped, self.counter.in_flight
             );
             let error = crate::Error::Disagreement(words);

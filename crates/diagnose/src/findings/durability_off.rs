@@ -33,7 +33,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         ),
         evidence: given.iter().map(fact).collect(),
         effect: Effect::unknown(
-            "how long flushes would take was not measured, because nothing waited for them",
+            "nothing waited for flushes, so their duration was not measured",
         ),
         below_precision: false,
         threshold:

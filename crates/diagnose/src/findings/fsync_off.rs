@@ -26,7 +26,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         ),
         evidence: facts,
         effect: Effect::unknown(
-            "how long flushes would take was not measured, because nothing waited for them",
+            "nothing waited for flushes, so their duration was not measured",
         ),
         below_precision: false,
         threshold: "the default is on: without it a host crash can corrupt the database beyond repair \

@@ -73,7 +73,7 @@ impl Unsteady {
             EvidenceLine::new(
                 "largest minus smallest round",
                 format!(
-                    "{} of the mean (by chance up to {})",
+                    "{} of the mean (up to {} by chance)",
                     percent(self.rounds.range),
                     percent(self.chance)
                 ),

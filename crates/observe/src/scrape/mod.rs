@@ -98,7 +98,7 @@ impl ScrapeWatcher {
             .map_err(|error| format!("the response of {place} is not in Prometheus' text format: {error}"))?;
         if figures.is_empty() {
             return Err(format!(
-                "{place}: Kelvin knows none of its {} metrics: use a node_exporter, a postgres_exporter or \
+                "{place}: Kelvin uses none of its {} metrics: name a node_exporter, a postgres_exporter or \
                  a pcm-sensor-server",
                 counted.0
             ));

@@ -62,7 +62,7 @@ pub(crate) struct Request {
 }
 
 // SAFETY: the memory at the address is nobody else's until the I/O has ended.
-#[allow(unsafe_code, reason = "may be done by another thread")]
+#[allow(unsafe_code, reason = "may run in another thread")]
 unsafe impl Send for Request {}
 
 /// An I/O that has ended.

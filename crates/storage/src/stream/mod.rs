@@ -80,7 +80,7 @@ impl IoSource {
 
     /// What comes next.
     #[inline]
-    #[allow(clippy::should_implement_trait, reason = "it goes on after its end, with the next pass")]
+    #[allow(clippy::should_implement_trait, reason = "after its end, it continues with the next pass")]
     pub fn next(&mut self) -> NextIo {
         match &mut self.kind {
             Kind::Scattered(scattered) => scattered.next(),

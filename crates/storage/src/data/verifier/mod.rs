@@ -262,7 +262,7 @@ impl Verifier {
         let (count, lost) = self.examiner.drawn.as_ref().map_or((0, false), OwnDraws::doubts);
         if lost && count > 0 {
             let what = format!(
-                "verify: {count} blocks do not hold what this job wrote: they were never written, or their \
+                "verify: {count} blocks do not contain what this job wrote: they were never written, or their \
                  data is lost"
             );
             return Err(Error::system(what)(std::io::Error::from_raw_os_error(libc::EILSEQ)));
@@ -325,7 +325,7 @@ impl Verifier {
             return Err(Error::refused(
                 &self.job.name,
                 format!(
-                    "{} is the state of job {:?}, clone {}, not of this one",
+                    "{} is the verify state of job {:?}, clone {}, not of this job",
                     path.display(),
                     loaded.identity.job,
                     loaded.identity.clone

@@ -426,7 +426,10 @@ fn what_a_killed_run_wrote_is_verified_from_its_state() {
     assert_eq!(wrong[0].offset, 4096);
     let mut other = Verifier::new(&job, 1, &[target(&path)], 99).unwrap();
     let refused = other.load_state(&state).unwrap_err().to_string();
-    assert!(refused.ends_with("is the state of job \"example\", clone 0, and not of this one"), "{refused}");
+    assert!(
+        refused.ends_with("is the verify state of job \"example\", clone 0, not of this job"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -71,7 +71,7 @@ static DATABASE: WorkloadLabels = WorkloadLabels {
     point: Noun { one: "point", many: "points" },
     time: "service time",
     time_short: "service",
-    time_is: "from its start on the connection to its end",
+    time_is: "from the transaction's start on the connection to its end",
     response_is: "from the transaction's scheduled start",
     unanswered: "arrivals were not answered",
     those_unanswered: "unanswered arrivals (failed, refused, or not started when the load ended)",

@@ -96,7 +96,7 @@ pub(crate) fn check_generator_ran(
     let counted = gaps.iter().filter(|gap| !(accept_noise && gap.why == HeldUp::Starved));
     let against: f64 = counted.map(|gap| gap.seconds()).sum();
     let evidence = match gaps.iter().max_by_key(|gap| gap.to - gap.from) {
-        None => "it always woke up on time".into(),
+        None => "every wakeup was on time".into(),
         Some(longest) => {
             let at = (longest.from - open) as f64 / 1e9;
             let times = if gaps.len() == 1 {

@@ -156,7 +156,7 @@ impl StoredRun {
         let last = stored.iter().filter(|s| s.part == LoadPart::Measured).map(|s| s.second + 1).max();
         let seconds = elapsed.unwrap_or(last.unwrap_or(0) as f64);
         if seconds > LONGEST_SECONDS as f64 {
-            return Err(self.damaged(format!("run {} has a window of {seconds:.0} s", self.id)));
+            return Err(self.damaged(format!("run {} has an impossible window of {seconds:.0} s", self.id)));
         }
         let series = &self.info.kinds;
         let types = series.iter().filter(|s| s.is_transaction()).count();

@@ -67,7 +67,7 @@ pub(crate) fn log_in(
             _ => return Err(Error::protocol("the server sent an unexpected message during authentication")),
         }
     }
-    Err(Error::protocol("the server keeps asking for authentication"))
+    Err(Error::protocol("the server repeated its authentication request too often"))
 }
 
 /// Without a password this may be the server's way to ask for one.

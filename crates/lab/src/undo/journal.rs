@@ -261,7 +261,7 @@ fn read(text: &str) -> Result<(Vec<Pending>, u64, Option<u64>), String> {
         match entry {
             Entry::Head { kelvin_undo_journal: VERSION, inode, .. } => written_into = Some(inode),
             Entry::Head { kelvin_undo_journal: version, .. } => {
-                return Err(format!("its version {version} is not supported by this kelvin"));
+                return Err(format!("its version {version} is not supported by this version of kelvin"));
             }
             Entry::About { number, about_to: change } => {
                 next = next.max(number.saturating_add(1));

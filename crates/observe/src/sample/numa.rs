@@ -12,11 +12,11 @@ use super::{Collector, Registry};
 
 const DIRECTORY: &str = "/sys/devices/system/node";
 pub(crate) const KEYS: [(&str, &str); 6] = [
-    ("numa_hit", "pages allocated on this node as intended"),
+    ("numa_hit", "pages allocated on this NUMA node as intended"),
     ("numa_miss", "pages allocated here, but intended for another NUMA node"),
     ("numa_foreign", "pages intended for this NUMA node, but allocated on another"),
     ("interleave_hit", "interleaved pages allocated as intended"),
-    ("local_node", "pages allocated here by a CPU of this node"),
+    ("local_node", "pages allocated here by a CPU of this NUMA node"),
     ("other_node", "pages allocated here by a CPU of another NUMA node"),
 ];
 const LOCAL: usize = 4;
@@ -28,28 +28,28 @@ pub(crate) const LEVELS: [Field; 4] = [
         key: "MemFree",
         name: "free",
         unit: "B",
-        help: "memory unused on this node",
+        help: "memory unused on this NUMA node",
         kind: Kind::Level(1024.0),
     },
     Field {
         key: "MemUsed",
         name: "used",
         unit: "B",
-        help: "memory used on this node",
+        help: "memory used on this NUMA node",
         kind: Kind::Level(1024.0),
     },
     Field {
         key: "HugePages_Total",
         name: "huge_pages.total",
         unit: "1",
-        help: "huge pages allocated on this node",
+        help: "huge pages allocated on this NUMA node",
         kind: Kind::Level(1.0),
     },
     Field {
         key: "HugePages_Free",
         name: "huge_pages.free",
         unit: "1",
-        help: "huge pages unused on this node",
+        help: "huge pages unused on this NUMA node",
         kind: Kind::Level(1.0),
     },
 ];

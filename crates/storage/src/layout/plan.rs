@@ -362,7 +362,7 @@ impl Planner<'_> {
                 return Err(Error::refused(
                     &job.name,
                     format!(
-                        "{} has {} and would have to be laid out to {}, which --readonly forbids",
+                        "{} has {} and would have to be extended to {}, which --readonly forbids",
                         name.path.display(),
                         bytes(size),
                         bytes(end)

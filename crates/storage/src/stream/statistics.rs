@@ -18,7 +18,7 @@ pub(crate) fn chi_squared(seen: &[u64], weights: &[f64], freedom: u64) -> f64 {
             if expected > 0.0 {
                 sum += (here - expected) * (here - expected) / expected;
             } else {
-                assert!(here == 0.0, "class {i} cannot be");
+                assert!(here == 0.0, "class {i} was observed, but has probability 0");
                 lost += 1;
             }
             last = Some(expected);

@@ -40,7 +40,7 @@ impl Profile {
         );
         add("random_page_cost", "1.1", "flash, not spinning disks");
         add("jit", "off", "short queries gain nothing from JIT compilation");
-        add("fsync", "on", "results without it are meaningless");
+        add("fsync", "on", "without it, commits do not reach the disk");
         add("synchronous_commit", "on", "a commit is on disk before it returns");
         add("full_page_writes", "on", "a page torn by a power failure can be repaired");
         Self { name: "default".into(), lines, cautions: Vec::new() }

@@ -10,9 +10,9 @@ const POLICY: &[(&str, &str)] =
 const MEMORY: &[(&str, &str)] = &[
     ("default", "the kernel's choice"),
     ("local", "the NUMA node where the thread runs"),
-    ("prefer", "prefer:NODE, on this node if possible"),
-    ("bind", "bind:NODES, only on these nodes"),
-    ("interleave", "interleave:NODES, interleaved over these nodes"),
+    ("prefer", "prefer:NODE, on this NUMA node if possible"),
+    ("bind", "bind:NODES, only on these NUMA nodes"),
+    ("interleave", "interleave:NODES, interleaved over these NUMA nodes"),
 ];
 
 const CLOCKS: &[(&str, &str)] = &[
@@ -97,11 +97,11 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         draft.job.process.numa_memory = match (word, rest) {
             ("default", None) => None,
             ("local", None) => Some(NumaMemory::Local),
-            ("default" | "local", Some(_)) => return Err(format!("{word} does not take nodes")),
-            (_, None) => return Err(format!("the nodes are missing, as in {word}:0")),
+            ("default" | "local", Some(_)) => return Err(format!("{word} does not take NUMA nodes")),
+            (_, None) => return Err(format!("the NUMA nodes are missing: write for example {word}:0")),
             ("prefer", Some(rest)) => match nodes(rest)?.as_slice() {
                 [node] => Some(NumaMemory::Prefer(*node)),
-                _ => return Err("only one node can be preferred".into()),
+                _ => return Err("only one NUMA node can be preferred".into()),
             },
             ("bind", Some(rest)) => Some(NumaMemory::Bind(nodes(rest)?)),
             (_, Some(rest)) => Some(NumaMemory::Interleave(nodes(rest)?)),

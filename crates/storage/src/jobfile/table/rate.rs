@@ -74,7 +74,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     option(
         "thinktime_spin",
         ValueKind::Time(Unit::Microseconds),
-        "part of the pause spent burning CPU",
+        "part of the pause that is spent spinning on the CPU",
         |draft, value| {
             draft.thinking.spin = value.nanos(Unit::Microseconds)?;
             Ok(())

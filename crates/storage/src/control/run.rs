@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
                 self.shared.flow.absent(worker as u32);
                 let number = cause.raw_os_error().unwrap_or(libc::EAGAIN);
                 if let Some(collected) = self.collected.get_mut(worker) {
-                    collected.fail(number, format!("cannot start its thread: {cause}"));
+                    collected.fail(number, format!("cannot start the worker's thread: {cause}"));
                 }
                 self.tell(worker, WorkerState::Failed);
                 self.over(worker);
@@ -291,7 +291,7 @@ impl<'a> Run<'a> {
             if let Some(collected) = self.collected.get_mut(worker)
                 && !collected.has_ended()
             {
-                collected.fail(libc::EFAULT, "its thread ended without a result".into());
+                collected.fail(libc::EFAULT, "the worker's thread ended without a result".into());
             }
             self.over(worker);
             self.delete(worker)?;

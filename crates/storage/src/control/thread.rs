@@ -32,7 +32,7 @@ pub(super) fn start(
         let (failed, problem) = match lived {
             Ok(Ok(failed)) => (failed, None),
             Ok(Err(error)) => (true, Some(error_number(&error))),
-            Err(panic) => (true, Some((libc::EFAULT, format!("its thread panicked: {}", words(&*panic))))),
+            Err(panic) => (true, Some((libc::EFAULT, format!("the thread panicked: {}", words(&*panic))))),
         };
         let state = if failed { WorkerState::Failed } else { WorkerState::Ended };
         if let Some(error) = problem {

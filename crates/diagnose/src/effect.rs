@@ -78,7 +78,7 @@ impl Effect {
     /// known.
     pub fn between(low: f64, high: f64, of: EffectBasis) -> Self {
         if low.is_nan() || high.is_nan() {
-            return Self::unknown("too little was counted to calculate a share");
+            return Self::unknown("too few events were counted to calculate a share");
         }
         let high = high.clamp(0.0, 1.0);
         Self::Bounded { low: low.clamp(0.0, high), high, of }

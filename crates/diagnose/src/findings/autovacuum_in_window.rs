@@ -70,7 +70,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         formatting::percent(covered),
     ));
     facts.extend(
-        busy.map(|busy| EvidenceLine::new("active autovacuum workers, on average", formatting::number(busy))),
+        busy.map(|busy| EvidenceLine::new("autovacuum workers active, on average", formatting::number(busy))),
     );
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &vacuums));
@@ -88,13 +88,13 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: effect::on_figure(effect, covered),
         below_precision: false,
         threshold: "red when workers were active on the load's tables for 12 % of the time (up to 7 % is \
-            harmless, 30 % cost 17 % of the throughput on two cores); or for 5 % while vacuums took half of \
-            the window or returned to a table four times a minute (at least four times; this alone if \
-            sessions were not sampled); or when the throughput during them fell below the ±10 % of a steady \
-            state (99 % confidence, SNIA PTS)"
+            harmless, 30 % cost 17 % of the throughput on two cores); or for 5 % if vacuums took half of the \
+            window or a table was vacuumed four times a minute (and at least four times; if sessions were \
+            not sampled, this alone is enough); or when throughput during vacuums was lower than the ±10 % \
+            of a steady state allows (99 % confidence, SNIA PTS)"
             .into(),
         next: "Run `vacuum (analyze)` on the tables before the load; then either set autovacuum = off for a \
-            run of minutes, or use a window long enough for many autovacuum rounds."
+            run of minutes, or use a window that is long enough for many autovacuum rounds."
             .into(),
     })
 }

@@ -76,8 +76,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::up_to(log.share, EffectBasis::TransactionTime),
         below_precision: false,
         threshold:
-            "40 % of the window and more than the redo log, with 40 % of the transactions' time spent \
-            waiting for the logs (the verdict's own threshold)"
+            "the binary log synced for 40 % of the window and for longer than the redo log, with 40 % of the \
+            transactions' time spent waiting for the logs (the verdict's own threshold)"
                 .into(),
         next: "Put the binary log on a separate device, or let more commits share a sync (more users; \
             binlog_group_commit_sync_delay); if nothing replicates or restores from it, measure with \

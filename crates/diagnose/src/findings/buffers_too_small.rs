@@ -109,7 +109,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         formatting::percent(waiting),
     ));
     facts.push(EvidenceLine::new(
-        "session time spent replacing pages, at 10 µs each",
+        "session time spent replacing pages (10 µs each)",
         formatting::percent(exchange),
     ));
     let part = if pool.share < 0.5 { "a quarter" } else { "half" };
@@ -120,8 +120,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let next = if room {
         format!("Set {} to {enough}, restart the server and run again.", pool.setting)
     } else {
-        "State with the result that the database is larger than its buffers, and compare it only with such \
-        results; data-in-page-cache shows what served the reads."
+        "State with the result that the database is larger than its buffers, and compare it only with \
+        results of such databases; data-in-page-cache shows what served the reads."
             .into()
     };
     Some(Finding {
@@ -139,8 +139,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::up_to(exchange.max(waiting), EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "less than 95 % of the pages found in the buffers, and the database larger than the \
-            buffers; red when that costs 2 % of the sessions' time and the buffers are below half of the \
-            documented starting value (PostgreSQL: a quarter of the memory, MySQL: half), or at their \
+            buffers; red when this costs 2 % of the sessions' time and the buffers are smaller than half of \
+            the recommended size (PostgreSQL: 25 % of the memory, MySQL: 50 %), or no larger than the \
             default if the memory size is not known"
             .into(),
         next,

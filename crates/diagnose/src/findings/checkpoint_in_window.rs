@@ -60,14 +60,14 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &spans));
     let next = if own {
-        "SQLite writes by such checkpoints; if they cost throughput, a smaller wal_autocheckpoint makes them \
-        shorter and more frequent."
+        "SQLite writes pages to the database file with such checkpoints; if they cost throughput, a smaller \
+        wal_autocheckpoint makes them shorter and more frequent."
     } else if explained {
-        "They are a consequence of max_wal_size: see wal-forced-checkpoint."
+        "These checkpoints are a consequence of max_wal_size: see wal-forced-checkpoint."
     } else {
         "Run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size high enough to \
-        last through ramp-up and window; or measure over several complete checkpoints and state it; \
-        checkpoint_completion_target = 0.9 spreads their writes."
+        last through ramp-up and window; or measure over several complete checkpoints and state this with \
+        the result; checkpoint_completion_target = 0.9 spreads their writes."
     };
     Some(Finding {
         id: ABOUT.id,
@@ -85,9 +85,11 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: effect::on_figure(effect, covered / window.seconds()),
         below_precision: false,
-        threshold: "red when the throughput during it fell below the ±10 % of a steady state (99 % \
-            confidence, SNIA PTS), or three occurred less than 30 s apart (the shortest checkpoint_timeout)"
-            .into(),
+        threshold:
+            "red when throughput during checkpoints was lower than the ±10 % of a steady state allows \
+            (99 % confidence, SNIA PTS), or when three checkpoints occurred less than 30 s apart (the \
+            shortest checkpoint_timeout)"
+                .into(),
         next: next.into(),
     })
 }

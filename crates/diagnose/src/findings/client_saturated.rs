@@ -98,8 +98,8 @@ impl<'a> Signs<'a> {
     fn next(&self) -> &'static str {
         if self.held_up.is_some() {
             "Find out what stopped or starved it (a signal, a debugger, a frozen or limited control group, a \
-            suspended machine, other work on its CPUs), and run again: transactions due in that time are \
-            late because of it, not because of the database."
+            suspended machine, other work on its CPUs), and run again: transactions scheduled in that time \
+            are late because of the load generator, not because of the database."
         } else {
             "Run the load generator on a separate host, or give it more CPUs and remove any CPU affinity; \
             stored procedures and prepared statements reduce its CPU time per transaction."
@@ -134,10 +134,10 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts(evidence, point, &signs),
         effect: signs.effect(evidence, point),
         below_precision: false,
-        threshold: "80 % of its host's CPUs, or a failed check of its own (busy event loops, late starts, \
-            held up for 1 % of the window); a tenth of the transactions' time spent waiting for a CPU, and \
-            longer than it had one; less is reported if it used more CPU than the database on the same full \
-            host"
+        threshold: "the load generator used 80 % of its host's CPUs, or failed its own check (busy event \
+            loops, late starts, held up for 1 % of the window); or its threads waited for a CPU for 10 % of \
+            the transactions' time, and longer than they ran; amber if it used more CPU than the database on \
+            the same host and both together used 80 %"
             .into(),
         next: signs.next().into(),
     })

@@ -74,7 +74,7 @@ fn by_delay(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     ];
     let share = client_share(evidence, point);
     let effect =
-        Effect::up_to_or(share, EffectBasis::TransactionTime, "how many users were active is not known");
+        Effect::up_to_or(share, EffectBasis::TransactionTime, "the number of active users is not known");
     Some(finding(point, Severity::Red, effect, facts))
 }
 
@@ -98,10 +98,10 @@ fn finding(
         evidence,
         effect,
         below_precision: false,
-        threshold: "throttled in 10 % of its control group's periods, or with a rate for 1 % of the time (1 \
-            % of the periods is reported); or half a thread waiting for a CPU on average while a quarter of \
-            the CPUs is idle, or a fifth of a thread while 40 % is idle, for longer than the threads run and \
-            three times as long as queueing explains (cpu.stat, schedstat)"
+        threshold: "amber when the limit throttles 1 % of the control group's periods, red from 10 %, or \
+            with a rate from 1 % of the window (cpu.stat); without cpu.stat, red when on average 0.5 threads \
+            wait for a CPU although 25 % of the CPUs are idle (or 0.2 threads, 40 % idle), and threads wait \
+            longer than they run and three times as long as queueing theory predicts (schedstat)"
             .into(),
         next: "Raise the limit (`cpu.max`, `docker --cpus`, `CPUQuota=`, `limits.cpu`, an affinity to too \
             few CPUs) of the load generator, or run it elsewhere."

@@ -91,12 +91,12 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
         evidence: facts.collect(),
         effect: Effect::unknown("the sides differ in several things, and their effects cannot be separated"),
         below_precision: false,
-        threshold: "one factor at a time: more than one difference in specification, settings, versions or \
-            host; red when they are of different kinds, or when the specification has more than one"
+        threshold: "more than one difference in specification, settings, versions or host; red when the \
+            differences are of different kinds, or when the specification has more than one"
             .into(),
         next:
-            "Make the two equal except for the factor under study and run both again, interleaved; or use a \
-            factorial design, which separates the effects."
+            "Make both sides equal except for the factor under study and run both again, interleaved; or use \
+            a factorial design, which separates the effects."
                 .into(),
     }]
 }

@@ -71,9 +71,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::unknown("how long the storage would have taken was not measured"),
         below_precision: false,
-        threshold: "the device delivered less than half of the bytes that the database requested, at 100 \
-            pages per second or more and 1 % of all pages; red when those reads take 40 % of the sessions' \
-            time (the verdict's own threshold)"
+        threshold: "the device delivered less than half of the bytes that the database requested, with 100 \
+            or more pages per second and 1 % of all pages requested from the kernel; red when waits for \
+            these reads take 40 % of the sessions' time (the verdict's own threshold)"
             .into(),
         next: "To measure the storage, use a database of at least twice the memory, or limit the memory (a \
             control group); otherwise make the buffers large enough for the database, so that no page has to \

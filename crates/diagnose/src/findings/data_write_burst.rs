@@ -58,8 +58,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(bursts as f64 / seconds.len() as f64, EffectBasis::Throughput),
         below_precision: false,
-        threshold: "a second with five times the mean, and at least 16 MB; ten times the mean was seen when \
-            checkpoints stalled the log"
+        threshold: "five times the mean, and at least 16 MB, written in one second; bursts of ten times the \
+            mean were seen when checkpoints stalled the log"
             .into(),
         next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier \
             (checkpoint_flush_after, vm.dirty_background_bytes), and put the log on a separate device."

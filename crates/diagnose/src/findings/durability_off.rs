@@ -84,7 +84,7 @@ fn given(evidence: &Evidence) -> Vec<Given> {
         "sync_binlog",
         synced,
         Severity::Amber,
-        "the binary log may not be on disk when a commit is acknowledged",
+        "a commit may be acknowledged before its binary log is on disk",
         "sync_binlog = 1",
     );
     given

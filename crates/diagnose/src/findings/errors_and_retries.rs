@@ -67,8 +67,8 @@ fn of(point: &PointEvidence) -> Option<Finding> {
         ),
         below_precision: false,
         threshold:
-            "1 % of the transactions; red when significantly more than that failed (binomial test at 1 %), \
-            or when a tenth had to be retried"
+            "1 % of the transactions; red when significantly more than 1 % failed (binomial test at the 1 % \
+            level), or when 10 % had to be retried"
                 .into(),
         next: "Look at the error messages in the report. Deadlocks and serialization failures come from too \
             many users on too few rows: use more warehouses, fewer users, or a lower isolation level."

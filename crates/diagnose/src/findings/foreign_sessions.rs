@@ -81,12 +81,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::unknown("the CPU, device and lock use of these sessions is not counted by session"),
         below_precision: false,
-        threshold: "0.05 sessions on average: half a second in ten".into(),
+        threshold: "0.05 active sessions on average (one session active for 0.5 of 10 seconds)".into(),
         next: if is_mysql(evidence) {
-            "End them before the run: `SHOW PROCESSLIST` lists them, `SELECT * FROM \
+            "End these sessions before the run: `SHOW PROCESSLIST` lists them, `SELECT * FROM \
             information_schema.INNODB_TRX` lists their open transactions."
         } else {
-            "End them before the run: `SELECT pid, application_name, state, xact_start FROM \
+            "End these sessions before the run: `SELECT pid, application_name, state, xact_start FROM \
             pg_stat_activity` lists them, `pg_blocking_pids(pid)` shows which of them block a session."
         }
         .into(),

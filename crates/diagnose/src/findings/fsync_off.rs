@@ -29,7 +29,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             "nothing waited for flushes, so their duration was not measured",
         ),
         below_precision: false,
-        threshold: "the default is on: without it a host crash can corrupt the database beyond repair \
+        threshold: "the default is on: with off, a host crash can corrupt the database beyond repair \
             (PostgreSQL documentation, \"Write Ahead Log\" settings; SQLite documentation, \"PRAGMA \
             synchronous\")"
             .into(),

@@ -36,15 +36,17 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let mut facts = vec![
         EvidenceLine::new(
-            "history list length when the window opened",
+            "history list length at the window's start",
             format!("{} transactions", formatting::grouped(first)),
         ),
-        EvidenceLine::new("when it closed", format!("{} transactions", formatting::grouped(last))),
+        EvidenceLine::new(
+            "history list length at the window's end",
+            format!("{} transactions", formatting::grouped(last)),
+        ),
     ];
-    facts.extend(
-        committed
-            .map(|number| EvidenceLine::new("transactions committed in it", formatting::grouped(number))),
-    );
+    facts.extend(committed.map(|number| {
+        EvidenceLine::new("transactions committed in the window", formatting::grouped(number))
+    }));
     facts.extend(
         evidence
             .setting_number("innodb_purge_threads")
@@ -66,12 +68,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::unknown("the cost of reading past old row versions is not measured"),
         below_precision: false,
-        threshold: "amber when it grew by 10,000 and by a fifth of the window's transactions, or holds a \
-            million; red when both are true"
+        threshold: "amber when the list grew by 10,000 transactions and by 20 % of the number of the \
+            window's transactions, or when it holds a million; red when both are true"
             .into(),
         next: "End transactions that stay open (SELECT * FROM information_schema.INNODB_TRX ORDER BY \
             trx_started): purge cannot pass them. Otherwise raise innodb_purge_threads, and measure until \
-            the list length is stable; throughput that relies on growing garbage cannot last."
+            the list length is stable; throughput that is only possible while the list grows cannot last."
             .into(),
     })
 }

@@ -67,8 +67,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own threshold), \
-            unless hot rows, too small buffers or scans explain it; in one study, 33 warehouse rows on one \
-            page caused page waits of more than 70 %"
+            unless hot rows, too small buffers or scans explain it; in one study, sessions spent more than \
+            70 % of their time waiting for one page that held 33 warehouse rows"
             .into(),
         next: "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) for small \
             tables that all users update, hash partitions for an index that all users insert at the end of."

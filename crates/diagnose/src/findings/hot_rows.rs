@@ -97,7 +97,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let next = if let Some(rows) = crowded {
         format!(
-            "{} at least {}{}, not {}, for {} users: {}; with too few, the figure measures only that queue.",
+            "{} at least {}{}, not {}, for {} users: {}; with fewer, the figure measures only the queue for \
+                these rows.",
             rows.load,
             formatting::number((users / rows.users_each).ceil()),
             rows.unit,
@@ -110,8 +111,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         the statements that follow the update)."
             .into()
     } else {
-        "First find out what the lock holders waited for: they hold the row for as long as their log or \
-        client takes."
+        "First find out what the lock holders waited for: they hold the row until the log is flushed or \
+        their client responds."
             .into()
     };
     Some(Finding {
@@ -126,9 +127,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
         threshold:
-            "red from 40 % of the active sessions, when twice as many wait for rows as for the log or for \
-            their client (the verdict's own threshold: 40 % with a margin of two) and a quarter of the users \
-            is in the queue; amber from 25 %"
+            "red from 40 % of the active sessions, if twice as many wait for rows as for the log or for \
+            their client (the verdict's own threshold: 40 % with a margin of two) and 25 % of the users are \
+            in the queue; amber from 25 % of the active sessions"
                 .into(),
         next,
     })

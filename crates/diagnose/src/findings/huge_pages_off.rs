@@ -69,11 +69,11 @@ fn find(evidence: &Evidence) -> Option<Finding> {
         title: format!("{} of shared buffers do not use huge pages", formatting::size(buffers)),
         evidence: facts,
         effect: Effect::unknown(
-            "misses in the TLB are not counted by page size; 4 to 7.5 % of the throughput in other studies",
+            "TLB misses are not counted by page size; other studies found 4 to 7.5 % of the throughput",
         ),
         below_precision: false,
-        threshold: "shared_buffers of 8 GB or more without huge pages, which were worth 4 to 7 % of the \
-            throughput with TPROC-C and 7.5 % with pgbench"
+        threshold: "shared_buffers of 8 GB or more without huge pages; in other studies, huge pages \
+            increased throughput by 4 to 7 % with TPROC-C and by 7.5 % with pgbench"
             .into(),
         next: format!(
             "Run `sysctl vm.nr_hugepages={pages:.0}`, set huge_pages = on (the server then refuses to start \

@@ -75,9 +75,9 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::between(share.low, share.high, EffectBasis::TransactionTime),
         below_precision: false,
         threshold:
-            "40 % of the transactions' time; red when its 95 % interval lies above 30 %, users are in a \
-            transaction for half of their time or more, and a flush takes 3 ms or more, the guideline for \
-            log files (Microsoft; sp_BlitzFirst)"
+            "40 % of the transactions' time spent waiting for the log; red when its 95 % interval lies above \
+            30 %, users are in a transaction for half of their time or more, and a flush takes 3 ms or more \
+            (Microsoft's guideline for log files, used by sp_BlitzFirst)"
                 .into(),
         next: next_step(sync.map(|sync| sync.ms), of_device),
     })

@@ -71,9 +71,10 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("The machine has changed since {run}: {}", things.join(", ")),
         evidence: facts,
-        effect: Effect::unknown("no counter shows what the change did to the result"),
+        effect: Effect::unknown("no counter shows how the change affected the result"),
         below_precision: false,
-        threshold: "any difference that affects results; 5 % in mean CPU frequency, 1 % in memory".into(),
+        threshold: "any difference that can affect results; for mean CPU frequency 5 %, for memory 1 %"
+            .into(),
         next: "Do not compare the two runs as if only the factor under study differed: restore the machine, \
             or repeat the earlier measurement on this one."
             .into(),

@@ -28,8 +28,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         .iter()
         .any(|f| f.severity == Severity::Red && f.point == Some(point));
     let mut facts = vec![
-        EvidenceLine::new("time in which some task waited for memory", formatting::percent(some)),
-        EvidenceLine::new("time in which all tasks did", formatting::percent(all)),
+        EvidenceLine::new("time in which at least one task waited for memory", formatting::percent(some)),
+        EvidenceLine::new("time in which all tasks waited for memory", formatting::percent(all)),
     ];
     for (name, what) in [
         ("host.pages.scan_direct", "pages scanned in direct reclaim"),
@@ -49,10 +49,10 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::up_to(some.max(all), EffectBasis::TransactionTime),
         below_precision: false,
         threshold:
-            "amber from 2 % of the time with some task waiting for memory, red from 5 % with all tasks \
-            waiting (kernel pressure stall information; the verdict uses it as an independent counter)"
+            "amber when at least one task waited for memory for 2 % of the time, red when all tasks waited \
+            for 5 % of the time (kernel pressure stall information; the verdict uses the same counter)"
                 .into(),
-        next: "Find out what fills the memory (shared_buffers, work_mem × users, other processes, a control \
+        next: "Find out what uses the memory (shared_buffers, work_mem × users, other processes, a control \
             group's limit) and reduce it, or add memory to the host."
             .into(),
     })

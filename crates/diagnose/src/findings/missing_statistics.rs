@@ -43,8 +43,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         evidence: tables.iter().take(10).map(fact).collect(),
         effect: Effect::unknown("the plans based on statistics were not run"),
         below_precision: false,
-        threshold: "a table of 1000 rows or more without planner statistics: plans rely on guesses, and may \
-            change during the run when autovacuum analyzes the table"
+        threshold: "a table of 1000 rows or more without planner statistics: its plans rely on guesses, and \
+            may change during the run when autovacuum analyzes the table"
             .into(),
         next: "Run `analyze` (or `vacuum analyze`) after loading, before every run.".into(),
     }]

@@ -59,7 +59,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     )];
     if let (Some(statements), Some(trip)) = (statements, trip) {
         facts.push(EvidenceLine::new(
-            "statements per transaction, and outside time for each",
+            "statements per transaction, and outside time per statement",
             format!("{statements:.1}, {trip:.3} ms"),
         ));
     }
@@ -76,12 +76,13 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts,
         effect: Effect::between(share.low, share.high, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "30 % of the transactions' time (Little's law, minus active sessions and the load \
-            generator's own time); red from 50 %, with the 95 % interval above 30 %, when users are in a \
-            transaction for half of their time or more, less than 75 % of the CPUs are in use, and a round \
-            trip takes 0.2 ms or more (longer than on one host); never red on a Unix socket, which involves \
-            no network"
-            .into(),
+        threshold:
+            "30 % of the transactions' time spent between client and server (from Little's law, minus \
+            the time of active sessions and of the load generator); red from 50 %, with the 95 % interval \
+            above 30 %, when users are in a transaction for half of their time or more, less than 75 % of \
+            the CPUs are in use, and a round trip takes 0.2 ms or more (longer than on one host); never red \
+            on a Unix socket, which involves no network"
+                .into(),
         next: next(link).into(),
     })
 }
@@ -90,7 +91,7 @@ fn title(link: NetworkPath, share: f64) -> String {
     let share = percent(share);
     match link {
         NetworkPath::Socket => {
-            format!("Transactions spent {share} of their time in hand-overs between processes on one host")
+            format!("Transactions spent {share} of their time on switching between processes on one host")
         }
         NetworkPath::Loopback | NetworkPath::Network => {
             format!("Transactions spent {share} of their time between client and server")
@@ -101,8 +102,8 @@ fn title(link: NetworkPath, share: f64) -> String {
 fn next(link: NetworkPath) -> &'static str {
     match link {
         NetworkPath::Socket => {
-            "Stored procedures or pipelining need one hand-over instead of many; more users keep the CPUs \
-            busy, if latency does not matter. No network is involved."
+            "Stored procedures or pipelining need one switch instead of many; more users keep the CPUs busy, \
+            if latency does not matter. No network is involved."
         }
         NetworkPath::Loopback => {
             "Look for a proxy or pooler on this host, or for delayed packets (`tc`): otherwise no network is \

@@ -57,12 +57,13 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::between(price.low, price.high, EffectBasis::Figure),
         below_precision: false,
         threshold: format!(
-            "8 % of the CPUs, which kernel threads and accounting may reach; red if an effect of {} of the \
-            figure or more cannot be excluded: from calm seconds compared with others if there are any, \
-            otherwise from the CPU time of others and the transactions' time in run queues",
+            "other processes used 8 % of the CPUs (kernel threads and inaccurate accounting can reach nearly \
+            as much); red if an effect of {} of the figure or more cannot be excluded: by comparing calm \
+            seconds with other seconds if there are any, otherwise from the CPU time of other processes and \
+            the transactions' time in run queues",
             percent(WANTED)
         ),
-        next: "Use `top` to find what ran during the benchmark (builds, backups, cron, agents, another \
+        next: "Use `top` to find out what ran during the benchmark (builds, backups, cron, agents, another \
             benchmark), stop it, and run again; on a machine that must be shared, `--accept-noise` lets the \
             run count and reports this price with its figures, and `kelvin ab` compares under the same \
             noise."

@@ -64,7 +64,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             target, with no build in between"
                 .into(),
         next:
-            "Give runs that are to be compared the same data: `--reset auto` builds it once and restores it \
+            "Give runs that you compare the same data: `--reset auto` builds the data once and restores it \
             before every run."
                 .into(),
     }]

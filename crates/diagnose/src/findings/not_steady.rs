@@ -71,7 +71,7 @@ impl Unsteady {
         let mut evidence = vec![
             EvidenceLine::new(format!("{rounds} in five rounds"), each.join(", ")),
             EvidenceLine::new(
-                "largest minus smallest round",
+                "largest minus smallest round mean",
                 format!(
                     "{} of the mean (up to {} by chance)",
                     percent(self.rounds.range),
@@ -112,9 +112,10 @@ impl Unsteady {
 }
 
 /// The bound, and where it comes from.
-pub(super) const THRESHOLD: &str = "SNIA Solid State Storage Performance Test Specification: five rounds \
-    within 20 % of their mean, their fitted line within 10 %; deviations must be significant (studentized \
-    range at 1 %; t test of the slope with autocorrelation). With rounds under 12 s, red only at twice that";
+pub(super) const THRESHOLD: &str = "SNIA Solid State Storage Performance Test Specification: five rounds may \
+    differ by 20 % of their mean, and the line fitted to them may change by 10 %; larger deviations must be \
+    significant (studentized range at 1 %; t test of the slope with autocorrelation). Red if rounds take 12 \
+    s or more, or beyond twice these limits";
 
 fn finding(point: u32, found: &Unsteady) -> Finding {
     Finding {
@@ -139,7 +140,10 @@ fn too_short(point: u32, seconds: usize) -> Finding {
         point: Some(point),
         title: "The window is too short to show whether throughput was steady".into(),
         evidence: vec![EvidenceLine::new("whole seconds in the window", seconds.to_string())],
-        effect: Effect::unknown("a window this short does not separate a level from its changes"),
+        effect: Effect::unknown(
+            "in a window this short, a steady level cannot be distinguished from a \
+            changing one",
+        ),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),
         next: "Measure for longer (`--duration`): at least 60 s, several minutes for a figure to be quoted."

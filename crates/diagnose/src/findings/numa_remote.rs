@@ -36,22 +36,22 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let mut facts = Vec::new();
     facts.extend(remote.map(|remote| {
-        EvidenceLine::new("pages allocated for CPUs of another node", formatting::percent(remote))
+        EvidenceLine::new("pages allocated for CPUs of another NUMA node", formatting::percent(remote))
     }));
     facts.extend(nodes.iter().map(|(node, share)| {
-        EvidenceLine::new(format!("server's memory on node {node}"), formatting::percent(*share))
+        EvidenceLine::new(format!("server's memory on NUMA node {node}"), formatting::percent(*share))
     }));
     facts.extend(skew.map(|skew| {
-        EvidenceLine::new("fullest node against the mean", format!("{} ×", formatting::number(skew)))
+        EvidenceLine::new("fullest node, relative to the mean", format!("{} ×", formatting::number(skew)))
     }));
     let title = if is_remote {
         format!(
-            "{} of the memory was allocated for CPUs of another node",
+            "{} of the memory was allocated for CPUs of another NUMA node",
             formatting::percent(remote.unwrap_or(0.0))
         )
     } else {
         format!(
-            "The server's memory is spread unevenly: the fullest node has {} × the mean",
+            "The server's memory is spread unevenly: the fullest NUMA node has {} × the mean",
             formatting::number(skew.unwrap_or(0.0))
         )
     };
@@ -62,14 +62,14 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title,
         evidence: facts,
         effect: Effect::unknown(
-            "the time of remote accesses is not measured; 4.5 to 7 % of the throughput in other studies",
+            "the time of remote accesses is not measured; other studies found 4.5 to 7 % of the throughput",
         ),
         below_precision: false,
-        threshold: "more than 20 % remote, or a node with more than 1.3 × the mean (the verdict's own \
-            threshold); remote memory cost 4.5 to 7 % of the throughput in a study "
+        threshold: "more than 20 % of the pages remote, or a NUMA node with more than 1.3 × the mean (the \
+            verdict's own threshold); remote memory cost 4.5 to 7 % of the throughput in a study "
             .into(),
-        next: "Start the server with `numactl --interleave=all`, or bind server and memory to one node, and \
-            state which with the result."
+        next: "Start the server with `numactl --interleave=all`, or bind the server and its memory to one \
+            NUMA node, and state which with the result."
             .into(),
     })
 }

@@ -35,32 +35,34 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts: Vec<EvidenceLine> = nodes
         .iter()
         .map(|(node, busy)| {
-            EvidenceLine::new(format!("CPUs of node {node} busy"), formatting::percent(*busy))
+            EvidenceLine::new(format!("CPUs of NUMA node {node} busy"), formatting::percent(*busy))
         })
         .collect();
     facts.push(EvidenceLine::new(
-        "busiest node against the mean",
+        "busiest node, relative to the mean",
         format!("{} ×", formatting::number(busy / mean)),
     ));
     let remote = evidence.mean(point, &format!("{name}total.remote_ratio"));
     facts.extend(remote.map(|share| {
-        EvidenceLine::new("memory allocated for CPUs of another node", formatting::percent(share))
+        EvidenceLine::new("memory allocated for CPUs of another NUMA node", formatting::percent(share))
     }));
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: Some(point),
         title: format!(
-            "The work was not spread over the nodes: node {busiest} was {} busy, all nodes {} on average",
+            "The work was not spread over the NUMA nodes: node {busiest} was {} busy, all nodes {} on \
+                average",
             formatting::percent(busy),
             formatting::percent(mean)
         ),
         evidence: facts,
         effect: Effect::up_to(1.0 - mean / busy, EffectBasis::Throughput),
         below_precision: false,
-        threshold: "a node whose CPUs are 60 % busy or more, and more than 1.3 × as busy as the mean of all \
-            nodes"
-            .into(),
+        threshold:
+            "a NUMA node whose CPUs are 60 % busy or more, and more than 1.3 × as busy as the mean of \
+            all nodes"
+                .into(),
         next: "Check what binds the server to the node (numactl, a service's CPUAffinity, a cpuset). If the \
             server assigns connections to nodes in turn, check whether short-lived monitoring connections \
             disturb the order; if the skew is intended, state it with the result."

@@ -27,8 +27,8 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let seconds = |at: u64| (at as f64 - window.from as f64) / 1e9;
     let mut facts = vec![
         EvidenceLine::new("seconds without a transaction", format!("{} of {}", empty.len(), pace.len())),
-        EvidenceLine::new("the first of them", format!("{first} s after the window opened")),
-        EvidenceLine::new("transactions per second in the others", formatting::number(usual)),
+        EvidenceLine::new("first of these seconds", format!("{first} s after the window opened")),
+        EvidenceLine::new("transactions per second in the other seconds", formatting::number(usual)),
     ];
     // A moment before as well: what ended the work came before its effect.
     let around = Span { from: window.from.saturating_sub(1_000_000_000), to: window.to };
@@ -47,13 +47,13 @@ fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Red,
         point: Some(point.point),
-        title: format!("No transaction ended in {} of {} s of the window", empty.len(), pace.len()),
+        title: format!("No transaction ended in {} of the {} s of the window", empty.len(), pace.len()),
         evidence: facts,
         effect: Effect::between(share, share, EffectBasis::Throughput),
         below_precision: false,
         threshold: format!(
-            "one whole second without a transaction when {USUAL} per second are usual: by chance that \
-            happens in one of 10⁸ seconds"
+            "one whole second without a transaction, if the other seconds have {USUAL} or more on average: \
+            by chance this happens only once in 10⁸ seconds"
         ),
         next: "Look at the errors and at the server's log for that time: a restart, a lock held by another \
             session, a stalled device or network. The mean over such a window describes neither normal \

@@ -23,7 +23,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         evidence: vec![EvidenceLine::new("performance_schema", "off")],
         effect: Effect::unknown("it hides statement and file times, but costs no throughput"),
         below_precision: false,
-        threshold: "any server without it (MariaDB's default is off, MySQL's is on)".into(),
+        threshold: "any server with performance_schema off (the default of MariaDB; MySQL's default is on)"
+            .into(),
         next: "If you need these times, start the server with performance_schema = ON and measure again; it \
             costs some CPU, so compare results only at the same setting."
             .into(),

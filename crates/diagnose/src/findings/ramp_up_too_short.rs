@@ -71,7 +71,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         format!("the first {} s differ from the rest", cut.values),
     ));
     facts.push(EvidenceLine::new(
-        "headline transactions per second in them, and after",
+        "headline transactions per second in these seconds, and after",
         format!(
             "{:.0}, {:.0} (p = {:.4}, corrected for all cut points)",
             found.first,
@@ -105,7 +105,7 @@ fn nothing_yet(evidence: &Evidence, point: &PointEvidence, ramp: &[f64], values:
             empty.to_string(),
         ),
         EvidenceLine::new(
-            "such transactions per second afterwards",
+            "headline transactions per second afterwards",
             format!("{rate:.2} (p = {p:.5} for a gap this long)"),
         ),
         EvidenceLine::new("lost from the window's mean", percent(empty as f64 / values.len() as f64)),
@@ -136,8 +136,8 @@ fn finding(
         evidence,
         effect,
         below_precision: false,
-        threshold: "0.5 % off the window's mean, red from 1 %; the slow start is found by MSER (White 1997) \
-            and tested at 1 % against the scatter of the rest, corrected for all cut points"
+        threshold: "the slow start lowers the window's mean by 0.5 %, red from 1 %; it is found by MSER \
+            (White 1997) and tested at 1 % against the scatter of the rest, corrected for all cut points"
             .into(),
         next: "Lengthen the ramp-up (`--ramp-up`) until throughput has reached its level: caches, plans and \
             connections have to be warm."

@@ -60,7 +60,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     )];
     facts.extend(size.map(|(name, bytes)| EvidenceLine::new(name, formatting::size(bytes))));
     facts.extend(
-        limit.map(|bytes| EvidenceLine::new("checkpoint age at which it begins", formatting::size(bytes))),
+        limit.map(|bytes| {
+            EvidenceLine::new("checkpoint age at which flushing begins", formatting::size(bytes))
+        }),
     );
     facts.extend(
         oldest.map(|bytes| EvidenceLine::new("highest checkpoint age seen", formatting::size(bytes))),
@@ -77,12 +79,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let needed = rate.zip(share).map(|(rate, share)| rate * load * MARGIN / share);
     let next = match (size, needed) {
         (Some((name, _)), Some(bytes)) => format!(
-            "Set {name} to {} or more (log rate × (ramp-up + duration), kept below the flushing limit, plus \
-            a fifth) and measure again; a higher innodb_io_capacity writes pages earlier.",
+            "Set {name} to {} or more (so that log rate × (ramp-up + duration) stays below the flushing \
+            limit, plus 20 %) and measure again; a higher innodb_io_capacity writes pages earlier.",
             formatting::size(bytes)
         ),
-        _ => "Set the redo log to several times its size and measure again; a higher innodb_io_capacity \
-            writes pages earlier."
+        _ => "Set the redo log to several times its current size and measure again; a higher \
+            innodb_io_capacity writes pages earlier."
             .into(),
     };
     Some(Finding {
@@ -97,9 +99,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: effect::on_figure(effect, part),
         below_precision: false,
-        threshold: "red when that is a tenth of the window or more, or the throughput in it fell below the \
-            ±10 % of a steady state (99 % confidence, SNIA PTS); it begins at 7/8 of MariaDB's \
-            Innodb_checkpoint_max_age, and at 75 % of MySQL's innodb_redo_log_capacity \
+        threshold: "red when furious flushing takes 10 % of the window or more, or throughput during it is \
+            lower than the ±10 % of a steady state allows (99 % confidence, SNIA PTS); it begins at 7/8 of \
+            MariaDB's Innodb_checkpoint_max_age, and at 75 % of MySQL's innodb_redo_log_capacity \
             (log_max_modified_age_async of 8.0.31)"
             .into(),
         next,

@@ -101,11 +101,11 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             ),
             EvidenceLine::new("transactions", formatting::grouped(transactions)),
         ],
-        effect: Effect::unknown("rows are counted, but not the time to read them"),
+        effect: Effect::unknown("rows are counted, but the time to read them is not measured"),
         below_precision: false,
         threshold: "three times the rows that the transaction mix may read by its rules (TPC-C 2.4 to 2.8)"
             .into(),
-        next: "Compare the tables' indexes with those that `kelvin build tproc-c` makes, and look at the \
+        next: "Compare the tables' indexes with those that `kelvin build tproc-c` creates, and look at the \
             plans of the statements: an index is missing, or a different one is used; `analyze` tables \
             without statistics."
             .into(),
@@ -327,8 +327,8 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
         effect: statement_share(evidence, table),
         below_precision: false,
         threshold: "a table of 10,000 rows or more, scanned in 0.5 % of the transactions or more, with 1000 \
-            rows per transaction (TPC-C's largest reads about 400); red if no statement of the workload \
-            needs the scan, or an earlier run did not scan it"
+            rows per transaction (TPC-C's largest transaction reads about 400); red if no statement of the \
+            workload needs the scan, or an earlier run did not scan it"
             .into(),
         next,
     }

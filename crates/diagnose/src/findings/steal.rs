@@ -6,7 +6,7 @@ use crate::noise::{WANTED, is_accepted, stolen_share};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "steal", question: "Did the hypervisor give CPU time to other machines?", look };
+    FindingDefinition { id: "steal", question: "Did the hypervisor give CPU time to other VMs?", look };
 
 /// Share of the CPU time from which on it is told.
 const BOUND: f64 = 0.02;
@@ -52,10 +52,10 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         ],
         effect: Effect::up_to(price, EffectBasis::Figure),
         below_precision: false,
-        threshold: "2 % of the CPU time; red from a tenth of the time in which CPUs were needed".into(),
-        next: "Run when the neighbours are quiet, on dedicated CPUs or on bare metal; interleave repeats, \
-            because the neighbours' load changes. `--accept-noise` lets the run count and reports this price \
-            with its figures."
+        threshold: "steal of 2 % of the CPU time; red from 10 % of the time in which CPUs were needed".into(),
+        next: "Run when other VMs on the host are quiet, on dedicated CPUs or on bare metal; interleave \
+            repeats, because the load of the other VMs changes. `--accept-noise` lets the run count and \
+            reports this price with its figures."
             .into(),
     })
 }

@@ -48,7 +48,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         below_precision: false,
         threshold:
             "red from 10 pages per second read from swap (the verdict's own threshold: results from a \
-            swapping host are unusable), amber from as many written"
+            swapping host are unusable), amber from 10 pages per second written to swap"
                 .into(),
         next:
             "Give less memory to shared_buffers, work_mem × users or other processes, or add memory to the \

@@ -22,7 +22,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     let mut facts = vec![EvidenceLine::new("synchronous_commit", "off")];
     if let Some(delay) = setting::setting_value(evidence, "wal_writer_delay") {
         facts.push(EvidenceLine::new(
-            "wal_writer_delay (a crash loses up to three times this)",
+            "wal_writer_delay (a crash loses commits of up to three times this time)",
             format!("{delay} ms"),
         ));
     }
@@ -37,8 +37,8 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
         evidence: facts,
         effect: Effect::unknown("how long commits would wait was not measured, because they did not wait"),
         below_precision: false,
-        threshold: "on, PostgreSQL's default (\"local\", \"remote_write\" and \"remote_apply\" differ only \
-            with standbys)"
+        threshold: "on, PostgreSQL's default (\"local\", \"remote_write\" and \"remote_apply\" differ from \
+            it only with standbys)"
             .into(),
         next:
             "Set synchronous_commit = on and measure again; if that loss is acceptable, state it with every \

@@ -69,7 +69,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new("users", point.users.to_string()),
         EvidenceLine::new("CPUs of the database's host in use", percent(busy)),
-        EvidenceLine::new("transaction time in data files, row locks and latches", percent(serial)),
+        EvidenceLine::new("transaction time waiting for data files, row locks and latches", percent(serial)),
     ];
     facts.extend(
         transactions_in_flight(evidence, point)
@@ -95,10 +95,10 @@ fn finding(point: Option<u32>, title: String, effect: Effect, evidence: Vec<Evid
         effect,
         below_precision: false,
         threshold: "less than 60 % of the CPUs in use, less than 20 % of the time in serialized work (the \
-            verdict's third step), and at most four users per CPU if the database is on this host; not with \
-            an arrival rate. In a sweep, 10 % more from the last doubling of users and no peak before its \
-            end"
-        .into(),
+            verdict's third step), and at most four users per CPU if the database is on this host; not \
+            checked with an arrival rate. In a sweep, 10 % more throughput from the last doubling of users, \
+            and no peak before its end"
+            .into(),
         next:
             "Find the knee: `kelvin run … --sweep users=1..64`. A figure below it measures latency, not the \
             database's capacity."

@@ -65,7 +65,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let next = if locks >= HALF {
         "It spent most of its time waiting for locks, which no plan can shorten: see what the sessions \
-        waited for and which session held it (`hot-rows`, `outage`)."
+        waited for and which session held the lock (`hot-rows`, `outage`)."
     } else {
         "Look at its plan and its rows per call first; with functions, pg_stat_statements.track = all shows \
         the statements inside them."
@@ -78,9 +78,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::StatementTime),
         below_precision: false,
-        threshold: "note from half of the time, amber from 80 %: look at statements before waits (in one \
-            study, a scan in one statement cost a factor of 7.7 that two rounds of tuning by waits had \
-            missed)"
+        threshold: "note from 50 % of the time, amber from 80 %: look at statements before waits (in one \
+            study, a scan in one statement made throughput 7.7 times lower, which two rounds of tuning by \
+            waits had missed)"
             .into(),
         next: next.into(),
     })

@@ -139,7 +139,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         ),
     ];
     let how = if forced.certain { "the server's log" } else { "the WAL written between them" };
-    facts.push(EvidenceLine::new("source of the cause (WAL size)", how));
+    facts.push(EvidenceLine::new("how the cause (WAL size) is known", how));
     facts.extend(images(evidence, point));
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &forced.window));
@@ -159,16 +159,16 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         },
         below_precision: false,
         threshold: format!(
-            "red when they come within {} s of each other (checkpoint_warning, PostgreSQL's own threshold) \
-            or the throughput during them fell below the ±10 % of a steady state (99 % confidence, SNIA \
-            PTS)",
+            "red when forced checkpoints come within {} s of each other (checkpoint_warning, PostgreSQL's \
+            own threshold), or when throughput during them was lower than the ±10 % of a steady state allows \
+            (99 % confidence, SNIA PTS)",
             formatting::number(warning)
         ),
         next: format!(
             "Set max_wal_size = {needed} (WAL rate × (ramp-up + duration), × {} because a checkpoint begins \
-            at max_wal_size / (1 + checkpoint_completion_target), plus a fifth), run `checkpoint` just \
-            before, and measure again; frequent checkpoints fill the WAL with full-page images, so less may \
-            be enough.",
+            at max_wal_size / (1 + checkpoint_completion_target), plus 20 %), run `checkpoint` just before \
+            the load, and measure again; frequent checkpoints fill the WAL with full-page images, so a \
+            smaller value may be enough.",
             formatting::number(1.0 + forced.target)
         ),
     })

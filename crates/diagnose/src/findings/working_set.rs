@@ -86,9 +86,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 formatting::size(database),
                 formatting::size(memory)
             ),
-            "State with the result that it also measures the storage, and compare it only with runs of the \
-            same sizes; to make the CPU the limit, use a database of at most half the memory, so that it \
-            fits in the buffers and in the page cache.",
+            "State that the result also measures the storage, and compare it only with runs of the same \
+            sizes; to make the CPU the limit, use a database of at most half the memory, so that it fits in \
+            the buffers and in the page cache.",
         ),
         (true, true) => (
             Severity::Amber,
@@ -115,12 +115,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                     formatting::size(memory),
                     formatting::percent(missed),
                     delivered.map_or_else(
-                        || "whether its cache or the storage served them is not known".to_owned(),
+                        || "whether the page cache or the storage served them is not known".to_owned(),
                         |_| format!("the storage served {} of these", formatting::percent(stored))
                     )
                 ),
-                "State the sizes with the result: it may also measure the storage, and is valid for this \
-                part of the data.",
+                "State the sizes with the result: it may also measure the storage, and is valid only for the \
+                part of the data that the load uses.",
             )
         }
         (false, false) => (
@@ -130,7 +130,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 formatting::size(database),
                 formatting::size(memory)
             ),
-            "State how much of the data the load touches: the result is valid for that part.",
+            "State how much of the data the load touches: the result is valid only for that part.",
         ),
         (true, false) => return None,
     };
@@ -147,8 +147,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         ),
         below_precision: false,
         threshold:
-            "the database larger than the memory; amber when the device delivered half or more of the pages \
-            requested from the kernel, and one page in a hundred or more came from it"
+            "the database is larger than the memory; amber when the device delivered half or more of the \
+            pages requested from the kernel, and 1 % or more of all pages came from the device"
                 .into(),
         next: next.into(),
     })

@@ -260,7 +260,7 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcom
     let why = if !agreed && first.share >= SHARE {
         format!("{}, but the operating system's counters do not confirm it", part(first))
     } else if first.share < SHARE {
-        format!("no class has {} of the time: {}", percent(SHARE), part(first))
+        format!("no class takes {} of the time: {}", percent(SHARE), part(first))
     } else if *class == Class::Other {
         format!("{}, which is not a resource", part(first))
     } else {
@@ -300,13 +300,13 @@ fn try_this(class: Class, mysql: bool) -> &'static str {
             device, throughput should rise."
         }
         Class::Log if mysql => {
-            "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` where there is a binary log), \
-            for the experiment only, throughput should rise."
+            "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` if there is a binary log), for \
+            the experiment only, throughput should rise."
         }
         Class::Replication if mysql => {
             "Without semi-synchronous replication, for the experiment only, throughput should rise."
         }
-        Class::Cpu => "With a fifth less CPU, throughput should fall by nearly a fifth.",
+        Class::Cpu => "With 20 % less CPU, throughput should fall by nearly 20 %.",
         Class::DataReads => {
             "With `shared_buffers` (or memory) large enough for the data, throughput should rise."
         }
@@ -326,7 +326,7 @@ fn try_this(class: Class, mysql: bool) -> &'static str {
         Class::Replication => {
             "With `synchronous_standby_names` empty, for the experiment only, throughput should rise."
         }
-        Class::Other => "The waits in the session list show what to look at.",
+        Class::Other => "The waits in the session list show where to look.",
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-alignment",
-    question: "Do offsets and lengths meet the alignment of filesystem and device?",
+    question: "Do offsets and lengths meet the alignment rules of filesystem and device?",
     look,
 };
 
@@ -49,11 +49,15 @@ fn refused(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
                 ),
             ),
         ],
-        effect: Effect::unknown("such I/O fails or takes another path, and neither is timed separately"),
+        effect: Effect::unknown(
+            "such I/O fails or goes through the page cache, and neither case is timed \
+            separately",
+        ),
         below_precision: false,
-        threshold: "the alignment from statx (DIOALIGN) or the device's logical block size: other I/O fails \
-            with EINVAL or goes through the page cache"
-            .into(),
+        threshold:
+            "the alignment required by statx (DIOALIGN) or the device's logical block size: other I/O \
+            fails with EINVAL or goes through the page cache"
+                .into(),
         next: format!("Use `bs=`, `offset=` and `blockalign=` in multiples of {}.", needs.offset),
     })
 }

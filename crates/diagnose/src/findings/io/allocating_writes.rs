@@ -52,12 +52,12 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             "the filesystem's own time is part of each write and is not timed separately",
         ),
         below_precision: false,
-        threshold: "a twentieth of a file's region: beyond its end, holes, extents that were never written \
-            (FIEMAP), or shared with another file (copied on the first write)"
+        threshold: "5 % of a file's region: beyond its end, in holes, in extents that were never written \
+            (FIEMAP), or in extents shared with another file (copied on the first write)"
             .into(),
         next:
             "To measure overwrites, fill the files first with `--prepare` (or `overwrite=1`) and run again; \
-            otherwise quote the figure as one for new data."
+            otherwise state that the figure is for writing new data."
                 .into(),
     }]
 }

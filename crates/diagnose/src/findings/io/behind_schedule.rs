@@ -54,8 +54,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
                 format!("Job {} missed its rate of {direction}s by {}", job.name, formatting::percent(missed))
             }
             Some((service, due)) => format!(
-                "In job {}, 1 % of the {direction}s ended {} after they were due; from their late start they \
-                took {}",
+                "In job {}, 1 % of the {direction}s ended {} after they were due; measured from their late \
+                start, they took {}",
                 job.name,
                 nanos(due as f64),
                 nanos(service as f64)
@@ -83,9 +83,9 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
             evidence,
             effect: effect(missed, completion.map(|times| times.mean).zip(response.map(|times| times.mean))),
             below_precision: false,
-            threshold: "1 % of the rate; or the 99th percentile from the intended start is twice that from \
-                the actual one, and 100 µs more: fio's latencies omit the wait before the start (coordinated \
-                omission)"
+            threshold: "the rate is missed by 1 %; or the 99th percentile from the intended start is twice \
+                that from the actual start, and 100 µs longer: fio's latencies omit the wait before the \
+                start (coordinated omission)"
                 .into(),
             next:
                 "Quote the times from the intended start, and lower the rate or raise `iodepth=` until both \

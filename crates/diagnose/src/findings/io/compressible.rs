@@ -116,7 +116,7 @@ fn finding(title: String, mut evidence: Vec<EvidenceLine>, reason: Option<Eviden
         below_precision: false,
         threshold: "zlib compresses the sampled blocks to less than 90 %, or fewer than 90 % of them are \
             distinct; amber if a filesystem or layer is known to compress or deduplicate. Some SSDs and \
-            arrays do so invisibly"
+            arrays do this without reporting it"
             .into(),
         next: "Fill the target with random data (`--prepare`), and use `refill_buffers=1` without \
             `zero_buffers` and patterns; or match the real data with `buffer_compress_percentage=` and \

@@ -7,7 +7,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-cpu-bound",
-    question: "Was a worker's CPU the limit, and not the storage?",
+    question: "Was a worker's CPU the limit, not the storage?",
     look,
 };
 
@@ -43,7 +43,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         effect: Effect::up_to(run.cpu, EffectBasis::IoTime),
         below_precision: false,
         threshold:
-            "70 % of the measured time on a CPU, red from 90 %: the figure then does not describe the storage"
+            "a worker on a CPU for 70 % of its measured time, red from 90 %: the figure then does not \
+                describe the storage"
                 .into(),
         next: "Give the job more workers (`numjobs=`), longer I/Os (`bs=`), or submit more at a time \
             (`iodepth_batch_submit=`); pin them (`cpus_allowed=`)."

@@ -25,11 +25,11 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
     let waited = run.jobs.iter().filter_map(|job| job.run_delay).reduce(f64::max);
     let throttled = run.cpu.throttled.filter(|_| run.seconds > 0.0).map(|seconds| seconds / run.seconds);
     let looked = [
-        (waited, WAITED, "a worker was runnable and had no CPU", "A worker waited for a CPU"),
+        (waited, WAITED, "a worker was runnable but had no CPU", "A worker waited for a CPU"),
         (
             run.cpu.steal,
             STOLEN,
-            "CPU time that the hypervisor gave to others",
+            "CPU time that the hypervisor gave to other VMs",
             "The hypervisor took the CPUs",
         ),
         (
@@ -60,9 +60,10 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         evidence,
         effect: Effect::up_to(most, EffectBasis::IoTime),
         below_precision: false,
-        threshold: "waiting for a CPU 5 % (red 20 %), steal 2 % (red 5 %, as for databases), throttled 1 % \
-            (red 10 %): the latencies include this time, but the storage did not cause it"
-            .into(),
+        threshold:
+            "waiting for a CPU 5 % of the time (red 20 %), steal 2 % (red 5 %), throttled 1 % (red 10 \
+            %): the latencies include this time, but the storage did not cause it"
+                .into(),
         next: "Stop other processes on the machine, give the workers dedicated CPUs (`cpus_allowed=`) or a \
             larger share, and run again."
             .into(),

@@ -76,14 +76,14 @@ fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     Some(finding(
         Severity::Amber,
         format!(
-            "Job {} requested {} I/Os in flight and had {}",
+            "Job {} requested {} I/Os in flight but had {}",
             job.name,
             job.depth,
             formatting::number(depth)
         ),
         evidence,
-        "Look at the other findings: I/O served from memory ends before the next can start, and a worker \
-        without CPU time starts none; otherwise submit fewer at a time (`iodepth_batch_submit=`).",
+        "Look at the other findings: I/Os served from memory end before the next one starts, and a worker \
+        without CPU time starts none; otherwise, submit fewer I/Os at a time (`iodepth_batch_submit=`).",
     ))
 }
 
@@ -110,7 +110,7 @@ fn punted(facts: &StorageFacts) -> Option<Finding> {
             "iou-wrk threads of this process, maximum",
             format!("{}; usually {why}", run.io_workers),
         )],
-        "Each latency includes a hand-over between threads; compare with `ioengine=psync` and several workers.",
+        "Each latency includes a switch between threads; compare with `ioengine=psync` and several workers.",
     ))
 }
 
@@ -123,8 +123,9 @@ fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>, next:
         evidence,
         effect: Effect::unknown("the performance at the requested depth was not measured"),
         below_precision: false,
-        threshold: "half of the depth, by Little's law (the sum of all times over the measured time); an \
-            engine that does one I/O at a time; any kernel thread that does I/O for io_uring"
+        threshold: "less than half of the depth, by Little's law (the sum of all I/O times divided by the \
+            measured time); an engine that does one I/O at a time with a depth above 1; any kernel thread \
+            that does I/O for io_uring"
             .into(),
         next: next.into(),
     }

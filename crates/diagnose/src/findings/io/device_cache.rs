@@ -51,7 +51,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             severity: Severity::Note,
             point: None,
             title: format!(
-                "The jobs use {} of the {} of {}: a cache in the device or hypervisor may hold that",
+                "The jobs use {} of the {} of {}: a cache in the device or hypervisor may hold this region",
                 formatting::binary_size(span as f64),
                 formatting::binary_size(device.size as f64),
                 device.name
@@ -59,12 +59,10 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             evidence,
             effect: Effect::unknown("no counter shows the device's own caches"),
             below_precision: false,
-            threshold: "a tenth of the device. No counter shows such caches: compare with a larger region"
-                .into(),
-            next:
-                "Use a region of at least a tenth of the device, and compare: an equal figure means that no \
+            threshold: "a region smaller than 10 % of the device: no counter shows such caches".into(),
+            next: "Use a region of at least 10 % of the device, and compare: if the figure is the same, no \
                 cache served the I/O."
-                    .into(),
+                .into(),
         });
     }
     found

@@ -62,8 +62,8 @@ fn of(target: &TargetFacts) -> Option<Finding> {
         evidence,
         effect: Effect::unknown("how often cached pages were read again is not counted"),
         below_precision: false,
-        threshold: "a twentieth of the bytes moved (or of the region) that cachestat(2) finds in the page \
-            cache after the run and not before; at least 1 MiB"
+        threshold: "5 % of the bytes moved (or of the region), and at least 1 MiB, that cachestat(2) finds \
+            in the page cache after the run but not before"
             .into(),
         next: "Find out why the filesystem falls back (data=journal, filesystem encryption or compression, \
             misaligned lengths or offsets), or measure the device itself."

@@ -31,7 +31,7 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         severity: Severity::Note,
         point: None,
         title: format!(
-            "Percentiles of job {} from {first} up rest on fewer than ten of its {} {direction}s",
+            "Percentiles of job {} from {first} up are based on fewer than ten of its {} {direction}s",
             job.name,
             formatting::grouped(count as f64)
         ),
@@ -41,7 +41,7 @@ fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         ],
         effect: Effect::unknown("it limits the precision of the percentiles and is not a cause"),
         below_precision: false,
-        threshold: "n · (1 − p) of at least 10".into(),
+        threshold: "n · (1 − p) < 10: fewer than ten of n I/Os lie beyond the percentile p".into(),
         next: format!(
             "Measure until there are {} I/Os, or do not quote these percentiles.",
             formatting::grouped(needed.round())
@@ -69,7 +69,7 @@ mod tests {
         let found = look(&with(500)).remove(0);
         assert_eq!(
             found.title,
-            "Percentiles of job mixed from 99 up rest on fewer than ten of its 500 reads"
+            "Percentiles of job mixed from 99 up are based on fewer than ten of its 500 reads"
         );
         assert_eq!(found.next, "Measure until there are 10,000 I/Os, or do not quote these percentiles.");
         assert_eq!(severities(&ABOUT, &after()), []);

@@ -46,7 +46,7 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
     let of_devices = share(foreign, reads + writes);
     let mut evidence = vec![
         EvidenceLine::new(
-            "the devices read and wrote",
+            "read from and written to the devices",
             format!(
                 "{} and {}",
                 formatting::binary_size(reads as f64),
@@ -84,8 +84,8 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         effect: Effect::up_to(of_devices, EffectBasis::DeviceBytes),
         below_precision: false,
         threshold: "5 % of the bytes that the devices counted (or the jobs moved, if that is more), minus \
-            those that this process requested; red from 25 %. For files, only writes seen from other \
-            processes count: journals and metadata belong to the filesystem"
+            those that this process requested; red from 25 %. For files, only writes that other processes \
+            are seen to make count: journals and metadata belong to the filesystem"
             .into(),
         next: "Stop other users of the device (the processes above, if any are listed), or use a dedicated \
             device, and run again."

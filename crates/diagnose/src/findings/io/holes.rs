@@ -25,15 +25,15 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
-            "Of the data read, {} is holes: zeros that come from no device",
+            "Of the data read, {} is holes: zeros that the kernel returns without a device",
             formatting::percent(part)
         ),
         evidence,
         effect: Effect::up_to(part, EffectBasis::Figure),
         below_precision: false,
         threshold:
-            "a thousandth of the bytes that are read; red from a twentieth, when the mean latency may be a \
-            twentieth too small. Holes are taken from FIEMAP or lseek (SEEK_HOLE)"
+            "0.1 % of the bytes that are read; red from 5 %, when the mean latency may be 5 % too low. Holes \
+            are found with FIEMAP or lseek (SEEK_HOLE)"
                 .into(),
         next: "Fill the files first with `--prepare`, or let the job lay out its own files, and run again."
             .into(),

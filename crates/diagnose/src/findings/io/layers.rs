@@ -40,7 +40,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         &is_remote,
         Severity::Note,
         "The files are on FS: another machine or program does the I/O",
-        "Look at the other side as well: the device counters are there.",
+        "Look at the device counters on the other machine as well.",
     );
     if facts.targets.iter().any(|target| target.dax) {
         let paths =
@@ -49,7 +49,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             Severity::Amber,
             "The files are on persistent memory (DAX): the CPUs copy, and no device does I/O".into(),
             vec![EvidenceLine::new("files with the DAX attribute", names(paths))],
-            "State it with the result; block sizes and depths mean something else here.",
+            "State it with the result; block size and depth do not have their usual meaning here.",
         ));
     }
     let mut seen: Vec<&Layer> = Vec::new();
@@ -110,7 +110,7 @@ fn of_layer(layer: &Layer) -> Option<Finding> {
         LayerKind::Network => (
             Severity::Note,
             format!("The device {device} is a disk on another machine"),
-            "Look at the other side and the network as well.",
+            "Look at the other machine and the network as well.",
         ),
         LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath | LayerKind::Raid => return None,
     };
@@ -129,8 +129,8 @@ fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>, next:
             "the layers in between are part of the measurement and are not timed separately",
         ),
         below_precision: false,
-        threshold: "none: the target as the kernel reports it (mountinfo, statx, sysfs). Red if there is no \
-            storage"
+        threshold: "no threshold: the target as the kernel reports it (mountinfo, statx, sysfs). Red if \
+            there is no storage"
             .into(),
         next: next.into(),
     }

@@ -9,7 +9,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-limited",
-    question: "Did a system limit, and not the device, set the rate?",
+    question: "Did a system limit, not the device, set the rate?",
     look,
 };
 
@@ -84,7 +84,7 @@ fn shared(limit: &Limit) -> String {
         }
         LimitKind::Latency => {
             format!(
-                "A control group has a latency target of {} µs on {device}: others wait for it",
+                "A control group has a latency target of {} µs on {device}: other groups wait for it",
                 limit.value
             )
         }
@@ -119,13 +119,13 @@ fn even(facts: &StorageFacts, job: &JobFacts, run: &JobRun) -> Option<Finding> {
         finding(
             Severity::Note,
             format!(
-                "Job {} ran as evenly as under a rate limiter: {} per second",
+                "Job {} ran as evenly as if a limit set its rate: {} per second",
                 job.name,
                 formatting::rate(sample.mean)
             ),
             vec![
                 EvidenceLine::new(
-                    "standard deviation of the seconds, relative to their mean",
+                    "standard deviation of the per-second values, relative to the mean",
                     formatting::percent(scatter),
                 ),
                 EvidenceLine::new("virtual disk", device.disk.clone()),
@@ -144,8 +144,9 @@ fn finding(severity: Severity, title: String, evidence: Vec<EvidenceLine>) -> Fi
         effect: Effect::unknown("what the device does without the limit was not measured"),
         below_precision: false,
         threshold:
-            "any control group limit (io.max, blkio.throttle) on a device in use; red when 90 % of it was \
-            measured. A virtual disk is suspected of a limit when 20 seconds vary by less than 0.5 %"
+            "any control group limit (io.max, blkio.throttle) on a device in use; red when the measured rate \
+            reached 90 % of it. On a virtual disk, a limit is suspected when the rate varies by less than \
+            0.5 % over 20 seconds"
                 .into(),
         next: "Run outside the control group, or ask the disk's provider for its limits; if the limit is \
             intended, state it with the result."

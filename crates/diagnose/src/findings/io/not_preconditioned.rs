@@ -48,9 +48,9 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
                 evidence,
                 effect: Effect::unknown("the speed of the fully written device was not measured"),
                 below_precision: false,
-                threshold: "less written in this run than the device's size; earlier writes are not known. \
-                    SNIA's Performance Test Specification writes twice the capacity, then until five rounds \
-                    agree"
+                threshold: "fewer bytes written in this run than the device holds; earlier writes are not \
+                    known. SNIA's Performance Test Specification writes twice the capacity, and then until \
+                    five rounds agree"
                     .into(),
                 next: "For a sustained figure, write the whole device twice sequentially, then at random \
                     until the rate is steady (`steadystate=`)."

@@ -86,7 +86,10 @@ fn too_short(job: &JobFacts, run: &JobRun) -> Finding {
         point: None,
         title: format!("Job {} is too short to show whether its bandwidth was steady", job.name),
         evidence: vec![EvidenceLine::new("whole seconds measured", run.series.len().to_string())],
-        effect: Effect::unknown("a run this short does not separate a level from its changes"),
+        effect: Effect::unknown(
+            "in a run this short, a steady level cannot be distinguished from a changing \
+            one",
+        ),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),
         next: "Measure for longer (`runtime=` with `time_based=1`): at least 60 s for a figure to be quoted."

@@ -24,14 +24,17 @@ fn of(facts: &StorageFacts, job: &JobFacts, device: &DeviceFacts) -> Option<Find
     let (severity, title) = if job.nodes.is_empty() {
         (
             Severity::Note,
-            format!("Job {} may run on any node; {} is attached to node {node}", job.name, device.disk),
+            format!("Job {} may run on any NUMA node; {} is attached to node {node}", job.name, device.disk),
         )
     } else if job.nodes == [node] {
         return None;
     } else {
         (
             Severity::Amber,
-            format!("Job {} does not run on node {node}, to which {} is attached", job.name, device.disk),
+            format!(
+                "Job {} does not run on NUMA node {node}, to which {} is attached",
+                job.name, device.disk
+            ),
         )
     };
     let nodes: Vec<String> = job.nodes.iter().map(ToString::to_string).collect();
@@ -42,13 +45,14 @@ fn of(facts: &StorageFacts, job: &JobFacts, device: &DeviceFacts) -> Option<Find
         point: None,
         title,
         evidence: vec![
-            EvidenceLine::new("nodes of the machine", facts.host.nodes.to_string()),
-            EvidenceLine::new(format!("node of {}", device.disk), node.to_string()),
-            EvidenceLine::new("nodes that the job is bound to", bound),
+            EvidenceLine::new("NUMA nodes of the machine", facts.host.nodes.to_string()),
+            EvidenceLine::new(format!("NUMA node of {}", device.disk), node.to_string()),
+            EvidenceLine::new("NUMA nodes that the job is bound to", bound),
         ],
-        effect: Effect::unknown("the path between the nodes is not timed separately"),
+        effect: Effect::unknown("the time that the path between NUMA nodes takes is not measured separately"),
         below_precision: false,
-        threshold: "the node of the device (device/numa_node in sysfs) and those of the job's CPUs differ"
+        threshold: "the NUMA node of the device (device/numa_node in sysfs) differs from the nodes of the \
+            job's CPUs"
             .into(),
         next: format!("Bind the job with `numa_cpu_nodes={node}`, and compare."),
     })

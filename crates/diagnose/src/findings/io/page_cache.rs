@@ -89,11 +89,11 @@ fn measured(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
         evidence,
         effect: Effect::up_to(hits, EffectBasis::Figure),
         below_precision: false,
-        threshold: "a tenth of the bytes, excluding holes; red from half: the figure then mostly measures \
+        threshold: "10 % of the bytes read, excluding holes; red from 50 %: the figure then mostly measures \
             memory"
             .into(),
-        next: "To measure the storage, use `direct=1`, or files of twice the memory. If the cache is \
-            intended, state it with the result."
+        next: "To measure the storage, use `direct=1`, or files that are twice as large as the memory. If \
+            the cache is intended, state it with the result."
             .into(),
     })
 }
@@ -125,15 +125,18 @@ fn expected(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
         severity: Severity::Amber,
         point: None,
         title: format!(
-            "All {} that are read repeatedly fit in the page cache",
+            "The {} that the jobs read repeatedly fit in the page cache",
             formatting::binary_size(span as f64)
         ),
         evidence,
         effect: Effect::unknown("only the state before the run is known"),
         below_precision: false,
-        threshold: "the regions that are read are no larger than MemAvailable and the control group's limit"
+        threshold: "the regions that are read repeatedly are no larger than MemAvailable and the control \
+            group's limit"
             .into(),
-        next: "To measure the storage, use `direct=1`, or files of twice the memory (`size=`).".into(),
+        next: "To measure the storage, use `direct=1`, or files that are twice as large as the memory \
+            (`size=`)."
+            .into(),
     })
 }
 

@@ -93,8 +93,8 @@ fn of(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
         evidence,
         effect: Effect::unknown("the time of a request of the requested length was not measured"),
         below_precision: false,
-        threshold: "mean lengths at the device (/proc/diskstats) and in the jobs differ by more than 10 %, \
-            while their bytes agree within 20 %"
+        threshold: "the mean lengths at the device (/proc/diskstats) and in the jobs differ by more than 10 \
+            %, although the bytes agree within 20 %"
             .into(),
         next: next.into(),
     })

@@ -28,7 +28,10 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
             ),
             evidence: vec![
                 EvidenceLine::new("workers", job.workers.to_string()),
-                EvidenceLine::new("starting at one offset of one target", job.same_bytes.to_string()),
+                EvidenceLine::new(
+                    "workers that start at the same offset of the same target",
+                    job.same_bytes.to_string(),
+                ),
             ],
             effect: Effect::up_to(1.0 - 1.0 / job.same_bytes as f64, EffectBasis::Figure),
             below_precision: false,

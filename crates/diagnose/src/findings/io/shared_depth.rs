@@ -46,8 +46,8 @@ fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
         evidence,
         effect: Effect::unknown("the performance of each device with its own depth was not measured"),
         below_precision: false,
-        threshold: "two devices; amber if there is less than one I/O for each: some of them are then always \
-            idle"
+        threshold: "two devices; amber if the depth is smaller than the number of devices, because some of \
+            them are then always idle"
             .into(),
         next: "Use `--per-target` for one job per device, or set `iodepth=` to the depth per device times \
             their number: a slow device blocks the queue of the others."

@@ -7,7 +7,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-timer-floor",
-    question: "How much of the latency is the clock and the ring, and not the storage?",
+    question: "How much of the latency comes from the clock and io_uring, not from the storage?",
     look,
 };
 
@@ -52,7 +52,7 @@ fn floor(facts: &StorageFacts) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        EvidenceLine::new("no-operation through the ring, one at a time, median", nanos(ring)),
+        EvidenceLine::new("io_uring no-operation, one at a time, median", nanos(ring)),
         EvidenceLine::new(format!("mean total time of job {}", job.name), nanos(mean)),
     ];
     evidence.extend(facts.host.timer_floor.map(|took| EvidenceLine::new("one clock reading", nanos(took))));
@@ -84,11 +84,11 @@ fn finding(severity: Severity, title: String, effect: Effect, evidence: Vec<Evid
         effect,
         below_precision: false,
         threshold:
-            "a clock that takes more than 100 ns to read; an io_uring no-operation that takes a tenth of the \
-            mean total time, amber from half"
+            "a clock that takes more than 100 ns to read; an io_uring no-operation that takes 10 % of the \
+            mean total time, amber from 50 %"
                 .into(),
-        next: "State it with latencies at depth 1; the clock source `tsc` (or `kvm-clock`) and the governor \
-            `performance` lower the floor."
+        next: "State this time with latencies at depth 1; the clock source `tsc` (or `kvm-clock`) and the \
+            governor `performance` reduce it."
             .into(),
     }
 }

@@ -19,7 +19,8 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
     if all.is_empty() {
         return Vec::new();
     }
-    let things = if all.len() == 1 { "One thing".into() } else { format!("{} things", all.len()) };
+    let things =
+        if all.len() == 1 { "One file or device".into() } else { format!("{} files or devices", all.len()) };
     // Each is "what: why", or a sentence.
     let line = |text: &String| match text.split_once(": ") {
         Some((what, why)) => EvidenceLine::new(what, why),
@@ -37,7 +38,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         evidence,
         effect: Effect::unknown("what was not inspected cannot be quantified"),
         below_precision: false,
-        threshold: "anything that was to be inspected and was not: a finding may be missing for that reason"
+        threshold: "any file or device that could not be inspected: a finding may be missing for that reason"
             .into(),
         next: "If the answer matters, run as a user who may read the files and devices, or with fewer files \
             at a time."

@@ -56,11 +56,11 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         ],
         effect: Effect::up_to(kept, EffectBasis::Figure),
         below_precision: false,
-        threshold: "a tenth of the bytes; red from half: the figure then mostly measures memory. A block \
-            rewritten before it reaches the device counts once there"
+        threshold: "10 % of the bytes; red from 50 %: the figure then mostly measures memory. A block that \
+            is rewritten before it reaches the device is written there only once"
             .into(),
-        next: "To measure the storage, use `direct=1`, `end_fsync=1` (which the time then includes), or \
-            `fsync=` as the real program does."
+        next: "To measure the storage, use `direct=1`, `end_fsync=1` (whose time is then included), or \
+            `fsync=` as often as the real program syncs."
             .into(),
     })
 }

@@ -22,14 +22,15 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
         severity: if part >= RED { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
-            "Of the data read, {} was reserved and never written: zeros that come from no device",
+            "Of the data read, {} was reserved and never written: zeros that the kernel returns without a \
+                device",
             formatting::percent(part)
         ),
         evidence,
         effect: Effect::up_to(part, EffectBasis::Figure),
         below_precision: false,
-        threshold: "a thousandth of the bytes that are read; red from a twentieth. Extents with FIEMAP's \
-            UNWRITTEN flag, as `fallocate` makes them; the file's size and blocks look full"
+        threshold: "0.1 % of the bytes that are read; red from 5 %. `fallocate` creates such extents \
+            (FIEMAP's UNWRITTEN flag): by its size and blocks, the file seems to be full"
             .into(),
         next: "Write the files once with `--prepare` and run again; `fallocate=none` alone does not fill a \
             file."

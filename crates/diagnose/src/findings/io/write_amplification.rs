@@ -50,9 +50,12 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         evidence: vec![
             EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
             EvidenceLine::new("the devices wrote", formatting::binary_size(written as f64)),
-            EvidenceLine::new("of that, by other processes, at most", formatting::binary_size(others as f64)),
             EvidenceLine::new(
-                "of that, dirty before the run, at most",
+                "of these, by other processes, at most",
+                formatting::binary_size(others as f64),
+            ),
+            EvidenceLine::new(
+                "of these, dirty before the run, at most",
                 formatting::binary_size(run.dirty_before as f64),
             ),
             EvidenceLine::new("flushes of the devices", formatting::grouped(flushes as f64)),
@@ -60,11 +63,11 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         effect: Effect::up_to(1.0 - 1.0 / factor, EffectBasis::DeviceBytes),
         below_precision: false,
         threshold:
-            "5 % more than the jobs wrote, amber from 25 %: journal, metadata, copies. Writes of other \
-            processes, and pages already dirty when the run began, are excluded"
+            "5 % more than the jobs wrote, amber from 25 %: for example journal, metadata and copies. Writes \
+            of other processes, and pages already dirty when the run began, are excluded"
                 .into(),
-        next: "Overwrite filled files (`--prepare`) to exclude the filesystem's own work; measure the bare \
-            device to know its share."
+        next: "Overwrite filled files (`--prepare`) to exclude the filesystem's own work; to find out how \
+            much the filesystem adds, measure the bare device."
             .into(),
     })
 }

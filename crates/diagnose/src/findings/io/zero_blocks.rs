@@ -7,7 +7,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-zero-blocks",
-    question: "Do the blocks that are read hold data, or does the storage return zeros from its map?",
+    question: "Do the blocks that are read hold data, or does the storage return zeros without reading?",
     look,
 };
 
@@ -54,7 +54,7 @@ fn of(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
             formatting::binary_size(f64::from(sample.block)),
             target.path.display()
         ),
-        format!("{} of {} hold nothing but zeros", sample.zero, sample.blocks),
+        format!("{} of {} contain only zeros", sample.zero, sample.blocks),
     )];
     evidence.extend(times(sample));
     evidence.extend(stored.map(|stored| {
@@ -86,12 +86,12 @@ fn of(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
         point: None,
         title,
         evidence,
-        effect: Effect::unknown("the blocks were sampled, and the reads were not inspected"),
+        effect: Effect::unknown("only sampled blocks were checked, not the blocks that the jobs read"),
         below_precision: false,
         threshold:
-            "for a device, a twentieth of the sampled blocks, red from half: a thin or trimmed device \
-            answers from its map. For a file, a quarter beyond its holes, which compressing storage need not \
-            read"
+            "for a device, 5 % of the sampled blocks, red from 50 %: a thin or trimmed device returns zeros \
+            without reading its medium. For a file, 25 % of the blocks, not counting holes: storage that \
+            compresses need not read them"
                 .into(),
         next: "Write the whole region once with incompressible data (`--prepare`), and run again.".into(),
     })

@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-zoned",
-    question: "Does the device accept writes anywhere, or only in zone order?",
+    question: "Does the device accept writes anywhere, or only sequentially within each zone?",
     look,
 };
 
@@ -44,11 +44,12 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
                     EvidenceLine::new("zone size", zone),
                 ],
                 effect: Effect::unknown(
-                    "such writes are refused, or moved inside the device, where nothing counts them",
+                    "such writes are rejected, or reorganized inside the device, which reports nothing about \
+                        it",
                 ),
                 below_precision: false,
-                threshold: "queue/zoned: a host-managed device refuses such writes, a host-aware one moves \
-                    them later"
+                threshold: "queue/zoned: a host-managed device rejects such writes; a host-aware device \
+                    accepts them but reorganizes the data later"
                     .into(),
                 next:
                     "Write sequentially zone by zone (`rw=write`), or put a filesystem for zoned devices on \

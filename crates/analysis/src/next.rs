@@ -95,11 +95,11 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
         let shown = line.found.map_or_else(|| "nothing".into(), |e| format_effect(&e, input.confidence));
         let question = if of.verdict.answer == HypothesisAnswer::Supported {
             format!(
-                "What other than the supposed mechanism moves {name}? {} does not match the prediction",
+                "What changes {name}, if not the predicted mechanism? {} does not match the prediction",
                 line.name
             )
         } else {
-            format!("Is the supposed mechanism at work? {} does not match the prediction", line.name)
+            format!("Is the predicted mechanism at work? {} does not match the prediction", line.name)
         };
         let why = format!("predicted {}, found {shown}: {}", line.predicted, line.matched.describe());
         ask(Open::Signature, question, why, &claimed, &line.metric, None);

@@ -68,8 +68,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::unknown("the cost of reading past old row versions is not measured"),
         below_precision: false,
-        threshold: "amber when the list grew by 10,000 transactions and by 20 % of the number of the \
-            window's transactions, or when it holds a million; red when both are true"
+        threshold: "amber when the list grew by at least 10,000 transactions and by at least 20 % of the \
+            transactions committed in the window, or when it holds a million; red when both are true"
             .into(),
         next: "End transactions that stay open (SELECT * FROM information_schema.INNODB_TRX ORDER BY \
             trx_started): purge cannot pass them. Otherwise raise innodb_purge_threads, and measure until \

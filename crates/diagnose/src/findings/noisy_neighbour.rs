@@ -63,7 +63,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             the transactions' time in run queues",
             percent(WANTED)
         ),
-        next: "Use `top` to find out what ran during the benchmark (builds, backups, cron, agents, another \
+        next: "Use `top` to find what ran during the benchmark (builds, backups, cron, agents, another \
             benchmark), stop it, and run again; on a machine that must be shared, `--accept-noise` lets the \
             run count and reports this price with its figures, and `kelvin ab` compares under the same \
             noise."

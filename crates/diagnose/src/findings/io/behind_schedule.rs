@@ -54,8 +54,8 @@ fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
                 format!("Job {} missed its rate of {direction}s by {}", job.name, formatting::percent(missed))
             }
             Some((service, due)) => format!(
-                "In job {}, 1 % of the {direction}s ended {} after they were due; measured from their late \
-                start, they took {}",
+                "In job {}, the slowest 1 % of {direction}s ended {} after their scheduled start; measured \
+                from the late start, {}",
                 job.name,
                 nanos(due as f64),
                 nanos(service as f64)

@@ -1,7 +1,7 @@
 //! Did autovacuum work on the load's tables within the measured window?
 //!
-//! Small tables that are updated all the time are vacuumed every minute in passing; that is no trouble. Trouble is what
-//! takes the window's better part or a worker's time that the load would have had.
+//! Small tables that are updated all the time are vacuumed every minute at little cost. What matters is vacuum work that takes
+//! most of the window, or worker time that the load needed.
 
 use super::{FindingDefinition, effect, formatting};
 use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
@@ -12,17 +12,17 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// Share of the window from which it is the state that was measured, and not a moment in it; or rounds in which the same
-/// table was vacuumed, where by default there is one a minute (`autovacuum_naptime`).
+/// Share of the window from which vacuums are part of the measured state, or rounds per minute in which the same table was
+/// vacuumed; by default there is one round per minute (`autovacuum_naptime`).
 const MOST_OF_IT: f64 = 0.5;
 const ROUNDS: usize = 4;
-/// Workers at work on average, from which such a state counts: below it they slept nearly all the time, or waited for a
-/// moment in which to give pages at a table's end back.
+/// Average number of active workers from which this counts: with fewer, they slept nearly all the time, or waited to
+/// truncate a table.
 const AT_WORK: f64 = 0.05;
-/// Workers at work on average that are much by themselves. Measured with PostgreSQL 15 on two cores: up to 0.07 in passing
+/// Average number of active workers that is enough by itself. Measured with PostgreSQL 15 on two cores: up to 0.07
 /// (throughput unchanged), 0.3 (-17 %), 1.4 (-32 %).
 const BUSY: f64 = 0.12;
-/// Share of the window with anything of it at all, below which it is for completeness.
+/// Share of the window below which vacuums are only a note.
 const IN_PASSING: f64 = 0.02;
 /// A minute: rounds are only counted in windows that short, or a long one had them by nature.
 const MINUTE: f64 = 60.0;
@@ -47,7 +47,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let vacuums = effect::spans(of_the_load().filter(|o| o.kind == "autovacuum"), window);
     let spans = effect::spans(of_the_load(), window);
     all().next()?;
-    // One that only the tables' counters told of has no length: it is there all the same.
+    // A vacuum that is only known from the tables' counters has no length, but it did happen.
     let catalog_only = of_the_load().next().is_none();
     let busy = busy(evidence, window, &vacuums, &spans);
     let covered = effect::covered(&vacuums) / window.seconds();
@@ -55,7 +55,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let costly = effect.is_some_and(|effect| effect.costly);
     let rounds = rounds(of_the_load().filter(|o| o.kind == "autovacuum").map(|o| o.subject.as_str()));
     let often = rounds as f64 >= ROUNDS as f64 * (window.seconds() / MINUTE).max(1.0);
-    // Where sessions were not seen, a vacuum may have slept through the window: only rounds say more.
+    // If sessions were not sampled, a vacuum may have slept through the window: only rounds count then.
     let most = busy.map_or(often, |busy| busy >= AT_WORK && (often || covered >= MOST_OF_IT));
     let red = most || costly || busy.is_some_and(|busy| busy >= BUSY);
     let in_passing = effect::covered(&spans) < IN_PASSING * window.seconds();
@@ -99,15 +99,15 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     })
 }
 
-/// How often the table that was vacuumed most often was.
+/// Number of vacuums of the table that was vacuumed most often.
 fn rounds<'a>(relations: impl Iterator<Item = &'a str>) -> usize {
     let mut counts = std::collections::HashMap::new();
     relations.for_each(|relation| *counts.entry(relation).or_insert(0) += 1);
     counts.into_values().max().unwrap_or(0)
 }
 
-/// Average number of workers at work on vacuums of the load's tables; none where sessions were not seen. Sessions do not
-/// say what a worker does, so that its work is shared out by the time of vacuums and analyzes.
+/// Average number of workers at work on vacuums of the load's tables; none if sessions were not sampled. Sessions do
+/// not show what a worker does, so its work is divided by the duration of vacuums and analyzes.
 fn busy(evidence: &Evidence, window: Span, vacuums: &[Span], spans: &[Span]) -> Option<f64> {
     let (mut from, mut sum, mut known) = (None, 0.0, false);
     for (to, groups) in evidence.sessions_over_time() {
@@ -121,7 +121,7 @@ fn busy(evidence: &Evidence, window: Span, vacuums: &[Span], spans: &[Span]) -> 
         known |= to > window.from && from < window.to;
         let (of_vacuums, of_all) = (within(vacuums), within(spans));
         if of_all > 0.0 {
-            // Nothing but the wait tells a worker that sleeps between its pages from one at work.
+            // Only the wait event distinguishes a sleeping worker from an active one.
             let at_work =
                 groups.iter().filter(|(g, _)| g.backend == "autovacuum worker" && g.class != "Timeout");
             let at_work: f64 = at_work.map(|(_, sessions)| sessions).sum();

@@ -1,9 +1,9 @@
 //! Does the database go through buffers that are too small for it, although there is memory?
 //!
-//! A page that is not in the database's own buffers costs a system call and a copy even where the kernel's cache has it, and the page
+//! A page that is not in the database's own buffers costs a system call and a copy even if the kernel's cache has it, and the page
 //! that makes room for it may have to be written first, after its log. Seen of PostgreSQL 15 with 400 MB of data and
 //! 4 MB of buffers: 26 % of the pages missed, 36 reads and 13 writes a transaction, 42 % less throughput, and yet only
-//! 2 % of the sessions' time in waits for data files. So the exchange itself is reckoned.
+//! 2 % of the sessions' time in waits for data files. So the cost of replacing pages is calculated.
 
 use kelvin_measure::observation::{CaptureTime, WaitGroup, WaitKind};
 
@@ -20,12 +20,12 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// Share of the pages that should be found in the buffers.
 const HIT: f64 = 0.95;
-/// Share of the sessions' time from which the exchange matters.
+/// Share of the sessions' time from which page replacement matters.
 const COST: f64 = 0.02;
 /// What a page to or from the kernel's cache costs at least, in seconds: a system call, a copy of 8 kB and the buffer's
 /// replacement.
 const EXCHANGE: f64 = 10e-6;
-/// The default of PostgreSQL, MySQL and MariaDB, for where the memory is not known.
+/// The default of PostgreSQL, MySQL and MariaDB, used if the memory size is not known.
 const DEFAULT: f64 = 134_217_728.0;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {
@@ -37,7 +37,7 @@ pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
     at(evidence, point).is_some_and(|finding| finding.severity == Severity::Red)
 }
 
-/// Bytes of memory of the database's host, where that is this one.
+/// Bytes of memory of the database's host, if that is this host.
 pub(super) fn memory(evidence: &Evidence) -> Option<f64> {
     evidence.file_location("data")?;
     evidence.newest("host.memory.total")
@@ -72,7 +72,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS)?;
     let reads = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
     let hit = hits / (hits + reads);
-    // NaN where no page was touched.
+    // NaN if no page was accessed.
     if database <= buffers || hit.is_nan() || hit >= HIT {
         return None;
     }

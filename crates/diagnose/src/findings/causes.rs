@@ -1,8 +1,8 @@
-//! What follows from what: a finding whose cause was found, too, is told but not as one more thing to mend.
+//! Which findings follow from which: a finding whose cause was found as well is reported, but not as another fault.
 
 use crate::{Evidence, Finding, Severity, noise};
 
-/// A finding, and those that it follows from; empty where it follows from any other.
+/// A finding, and the findings that it can follow from; empty if it can follow from any other.
 const FOLLOWS: &[(&str, &[&str])] = &[
     ("not-steady", &[]),
     (
@@ -29,12 +29,12 @@ const FOLLOWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("errors-and-retries", &["hot-rows", "outage"]),
-    // A client or a machine that stood still explains it.
+    // A client or a machine that stalled explains it.
     ("outage", &["client-saturated", "steal", "swapping", "ramp-up-too-short"]),
 ];
 
-/// Lowers what follows from a red finding of the same point to amber, naming that one. Noise that was accepted is red no
-/// more and a cause all the same.
+/// Lowers findings that follow from a red finding of the same point to amber, and names that finding. Accepted noise is no
+/// longer red, but it is still a cause.
 pub(super) fn settle(found: &mut [Finding], evidence: &Evidence) {
     let accepted = |finding: &Finding| {
         let of = finding.point.filter(|_| matches!(finding.id, "noisy-neighbour" | "steal"));

@@ -1,6 +1,6 @@
 //! Does a statement run with a different plan than in the previous run?
 //!
-//! The same statement by its identifier, or by its text where the tables were made anew and have other identifiers.
+//! The same statement by its identifier, or by its text if the tables were recreated and have other identifiers.
 
 use kelvin_measure::observation::StatementTotals;
 
@@ -13,7 +13,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// Share of the statements' time below which a change is not worth a line.
+/// Share of the statements' time below which a change is not reported.
 const KNOWN: f64 = 0.01;
 /// Share from which a slower statement is the limit (METHOD B6), and how much slower it must be: twice is beyond what another
 /// moment of the same machine does.
@@ -52,7 +52,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let earlier = evidence.earlier.as_ref()?;
     let (statements, total) = evidence.statements(point)?;
-    // The earlier run's same point, or its first: another number of users has the same statements.
+    // The same point of the earlier run, or its first: another number of users runs the same statements.
     let earlier_point = if earlier.statements(point).is_some() { point } else { 0 };
     let (known, _) = earlier.statements(earlier_point)?;
     let changed = |now: &'_ StatementTotals| -> Option<usize> {
@@ -79,7 +79,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     changes.sort_by(|a, b| b.share.total_cmp(&a.share));
     let top = changes.first()?;
     let worse = changes.iter().any(|change| change.ran() >= LIMIT && change.slower() >= SLOWER);
-    // Where a scan or a lost index is found, that is the cause and this its consequence.
+    // If a scan or a missing index is found, that is the cause, and this is its consequence.
     let red = worse && !scan_without_index::is_red(evidence);
     let mut facts = Vec::new();
     for change in changes.iter().take(3) {

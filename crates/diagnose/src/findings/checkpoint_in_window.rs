@@ -1,7 +1,7 @@
 //! Did a checkpoint fall within the measured window, and what did it do to the log and the throughput?
 //!
-//! SQLite moves its log into the database many times a second by its nature; only its long ones are told of, and they are never
-//! red. A storm that the log forced is `wal-forced-checkpoint`'s: where that one is red, this one is amber.
+//! SQLite moves its log into the database many times a second by its nature; only long ones are reported, and they are never
+//! red. A storm that the WAL forced is reported by `wal-forced-checkpoint`: if that is red, this one is amber.
 
 use super::{FindingDefinition, effect, formatting, wal_forced_checkpoint};
 use crate::{Evidence, EvidenceLine, Finding, Severity};
@@ -12,13 +12,13 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// So many in one window are no schedule any more: the shortest `checkpoint_timeout` is 30 s, so that a window has them
-/// only when something asks for them.
+/// This many in one window are not timed: the shortest `checkpoint_timeout` is 30 s, so something must have requested
+/// them.
 const STORM: f64 = 3.0;
-/// The shortest `checkpoint_timeout` that PostgreSQL takes, in seconds.
+/// The shortest `checkpoint_timeout` that PostgreSQL accepts, in seconds.
 const SHORTEST: f64 = 30.0;
 
-/// What SQLite's are called.
+/// Name of SQLite's checkpoints.
 const SQLITE: &str = "wal";
 
 fn look(evidence: &Evidence) -> Vec<Finding> {

@@ -23,17 +23,17 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(each).collect()
 }
 
-/// What speaks for the load generator as the limit.
+/// Signs that the load generator was the limit.
 struct Signs<'a> {
-    /// Its check whether it ran, which does not hold.
+    /// The failed check of whether it ran.
     held_up: Option<&'a Invariant>,
-    /// Its check of loops and punctuality, which does not hold.
+    /// The failed check of its event loops and start times.
     check: Option<&'a Invariant>,
-    /// It uses up its host.
+    /// It uses all CPUs of its host.
     all: bool,
-    /// Beside the database, it takes the CPUs that the database could have used.
+    /// On the database's host, it uses CPUs that the database could have used.
     greedy: bool,
-    /// Share of the transactions' time in which it waited for a CPU that others had, where that is much.
+    /// Share of the transactions' time in which it waited for a CPU that other processes used, if that is large.
     starved: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Signs<'a> {
 
     fn title(&self) -> String {
         if let Some(check) = self.held_up {
-            // Why and when stands in its check, which is a reason of its own.
+            // The check itself shows why and when.
             let how_long = check.evidence.split([',', ':']).next().unwrap_or_default();
             format!("The load generator was held up: {how_long}")
         } else if self.check.is_some() || self.all {
@@ -80,7 +80,7 @@ impl<'a> Signs<'a> {
         }
     }
 
-    /// What it explains of the figure. One that was the limit says nothing of the database.
+    /// How much of the figure it explains. If the load generator was the limit, the figure shows nothing about the database.
     fn effect(&self, evidence: &Evidence, point: &PointEvidence) -> Effect {
         if self.held_up.is_some() || self.check.is_some() || self.all {
             return Effect::unknown("what another generator would have measured is not known");
@@ -88,7 +88,7 @@ impl<'a> Signs<'a> {
         if let Some(share) = self.starved {
             return Effect::up_to(share, EffectBasis::TransactionTime);
         }
-        // Its CPU time, given to the database, would free no more than it is.
+        // Its CPU time is the most that the database could gain.
         let client = client_cores(evidence, point);
         let server = process_cores(evidence, point.point, "server");
         let share = client.zip(server).map(|(client, server)| client / (client + server));
@@ -107,7 +107,7 @@ impl<'a> Signs<'a> {
     }
 }
 
-/// The share, where it waited for a CPU longer than it had one and others than the database beside it had them.
+/// The share, if it waited for a CPU longer than it ran, and processes other than a local database used the CPUs.
 fn starved(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let longer = client_delay(evidence, point)? >= client_cores(evidence, point)?;
     let share = client_share(evidence, point).filter(|share| longer && *share >= WANTED)?;
@@ -122,8 +122,8 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if signs.none() {
         return None;
     }
-    // Who has no CPU because others take it is late through them, which their own finding says; a limit of its own, or a
-    // host used up, is its own.
+    // A generator that is late because other processes took its CPUs is explained by their finding. A full host or its own
+    // limit is its own fault.
     let pushed = !signs.all && noise(evidence, point.point).is_some_and(|price| price.is_too_dear());
     let own = signs.check.is_some() || signs.all || signs.starved.is_some() && !is_accepted(evidence);
     Some(Finding {
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn trial_d3_a_generator_starved_by_others_is_named_and_the_run_is_void() {
-        // Pinned beside a hog: 1.01 threads wait, and run for 0.3; the server has what is left.
+        // Pinned to the CPU of a hog: 1.01 threads wait, and run for 0.3; the server has what is left.
         let mut starved =
             Scene::healthy().metric("host.process.server.cpu.user", 0.4).metric("host.cpu.total.busy", 0.98);
         (starved.client_cpu, starved.client_delay) = (0.3, 1.01);
@@ -250,7 +250,7 @@ mod tests {
             &crate::findings::findings_for(&evidence),
         );
         assert!(reasons.iter().any(|why| why.starts_with("Foreign CPU explains up to")), "{reasons:?}");
-        // With the server elsewhere, whoever has the CPUs is another.
+        // If the server is on another host, some other process uses the CPUs.
         let remote = starved.without("host.process.server");
         assert_eq!(severities(&look(&remote.evidence())), [Severity::Red]);
     }

@@ -1,33 +1,33 @@
-//! Whether a limit kept the load generator from the CPUs that were there: a part of `client-saturated`.
+//! Whether a limit kept the load generator from CPUs that were available: a part of `client-saturated`.
 
 use super::client_saturated::ABOUT;
 use crate::load::{client_cores, client_delay, cpus, percent, process_cores, server_is_here};
 use crate::noise::client_share;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-/// Share of the limit's periods in which it stopped the group.
+/// Share of the periods in which the limit throttled the group.
 const STOPPED: f64 = 0.10;
 const STOPPED_A_LITTLE: f64 = 0.01;
 
-/// In an open loop, stopped for this share of the window it reaches the 99th percentile of what was to start then.
+/// In an open loop, a generator that is stopped for this share of the window affects the 99th percentile.
 const STOPPED_STARTS: f64 = 0.01;
 
-/// A group of which the load generator has this share of the CPU time holds nothing else that matters.
+/// If the load generator has this share of a group's CPU time, the group contains nothing else that matters.
 const ALONE: f64 = 0.7;
 
-/// Without a control group's own word: so many threads wait for a CPU on average, and for longer than they run, while this
-/// share of the CPUs stands idle. A scheduler that is free to choose does not leave both.
+/// Without a control group's counters: this many threads wait for a CPU on average, and for longer than they run, while this
+/// share of the CPUs is idle. Without a limit, a scheduler would use the idle CPUs.
 const WAITING: [(f64, f64); 2] = [(0.5, 0.25), (0.2, 0.40)];
 
-/// So many times what queueing alone lets them wait.
+/// Multiple of the wait that queueing alone explains.
 const BEYOND_QUEUE: f64 = 3.0;
 
-/// What the control group says, or where it says nothing, what the threads' waiting does.
+/// From the control group's counters, or without them, from the threads' waiting time.
 pub(super) fn finding_for_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     by_group(evidence, point).or_else(|| by_delay(evidence, point))
 }
 
-/// By what its control group says.
+/// From the control group's counters.
 fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let of = |name: &str| evidence.mean(point.point, &format!("host.cgroup.own.cpu.{name}"));
     let (stopped, periods) = (of("throttled_periods")?, of("periods")?);
@@ -45,18 +45,18 @@ fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     {
         facts.push(EvidenceLine::new("CPUs used by the database on this host", format!("{server:.2}")));
     }
-    // A group that holds the database too is the size of the machine under test, and not the client's alone.
+    // If the group also contains the database, its limit is the size of the machine under test.
     let alone = of("usage").or(limit).zip(used).is_none_or(|(all, used)| used >= ALONE * all);
-    // Also for a while only, from which it recovered within the window.
+    // Also if it was throttled only for a while.
     let open = point.window.as_ref().is_some_and(|window| window.schedule.is_some());
     let late = open && of("throttled").is_some_and(|stopped| stopped >= STOPPED_STARTS);
-    // In a period in which it was stopped, it was so for all of it at most.
+    // It was throttled for at most the whole of each such period.
     let effect = Effect::up_to(of("throttled").unwrap_or(share), EffectBasis::TransactionTime);
     let severity = if (share >= STOPPED || late) && alone { Severity::Red } else { Severity::Amber };
     Some(finding(point, severity, effect, facts))
 }
 
-/// By the time that its threads waited for a CPU while there were some.
+/// From the time that its threads waited for a CPU while CPUs were idle.
 fn by_delay(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let (used, delay) = (client_cores(evidence, point)?, client_delay(evidence, point)?);
     let busy = evidence.mean(point.point, "host.cpu.total.busy")?;
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn trial_d3_a_limit_from_which_it_recovered_within_the_window_is_told_too() {
-        // For two of sixty seconds: 3 % of the periods, of which it stood still for half.
+        // For two of sixty seconds: 3 % of the periods, and throttled for half of each.
         let schedule = ArrivalSchedule {
             rate: 200.0,
             due: 4000,

@@ -1,4 +1,4 @@
-//! What keeps the runs of two sides from being compared as if they differed in nothing but one factor.
+//! Why the runs of two sides cannot be compared as if they differed in only one factor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,11 +39,11 @@ pub(super) fn is_incidental(path: &str) -> bool {
     INCIDENTAL.contains(&path)
 }
 
-/// What decides a figure by itself, and is looked at first.
+/// Values that affect a figure most, and are listed first.
 const FIRST: [&str; 3] = ["/load/users", "/load/duration", "/load/ramp-up"];
 
-/// What differs between two sides of runs, when it is more than one thing. A fact differs when the values that it has on
-/// one side are not those that it has on the other.
+/// Differences between two sides of runs, if there is more than one. An item differs if its values on one side are not its
+/// values on the other.
 pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
     let mut differences: Vec<(Part, String, Vec<Value>, Vec<Value>)> = Vec::new();
     let mut add = |part, a: &[Option<&Value>], b: &[Option<&Value>]| {
@@ -72,7 +72,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     differences.sort_by_key(|(_, name, ..)| FIRST.iter().position(|of| of == name).unwrap_or(FIRST.len()));
     let parts = |part| differences.iter().filter(|(of, ..)| *of == part).count();
     let kinds = [Part::Run, Part::Database, Part::Host].into_iter().filter(|part| parts(*part) > 0).count();
-    // Of the settings of one database several may belong together; of what was run they do not.
+    // Several settings of one database may belong together; several values of a specification do not.
     let red = kinds > 1 || parts(Part::Run) > 1;
     let names: Vec<&str> = differences.iter().map(|(_, name, ..)| short(name)).collect();
     let more = names.len().saturating_sub(NAMED);
@@ -117,7 +117,7 @@ fn values(side: &[BTreeMap<String, Value>], name: &str) -> Vec<Value> {
     found
 }
 
-/// The name without where it stands.
+/// The name without its path.
 fn short(name: &str) -> &str {
     let name = name
         .strip_prefix("/client_host/")
@@ -126,7 +126,7 @@ fn short(name: &str) -> &str {
     name.strip_prefix('/').unwrap_or(name)
 }
 
-/// Every value that is no object, by its path.
+/// Every value that is not an object, by its path.
 fn leaves(value: Option<&Value>) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     let mut open: Vec<(String, &Value)> = value.map(|value| (String::new(), value)).into_iter().collect();

@@ -9,19 +9,19 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 const ID: &str = "compared";
 
-/// A relation of another size than this is not the same data: what runs leave behind in a table that they change is less.
+/// A relation whose size differs by more than this has different data: what a run adds to a table is less.
 const SIZE: f64 = 1.10;
-/// Relations below this are told by no size: a page more or less is a large share of them.
+/// The sizes of smaller relations are not compared: a page more or less is a large share of them.
 const SMALLEST: u64 = 1 << 20;
 
-/// Sizes over the runs of a side, and in how many of them the relation is there.
+/// Sizes over the runs of a side, and in how many of these runs the relation exists.
 struct Side {
     runs: usize,
     relations: BTreeMap<String, Vec<Relation>>,
 }
 
-/// What of the tables and indexes before the load differs. Runs that nobody watched say nothing of them, and two engines
-/// have names and sizes of their own for the same tables.
+/// Differences in tables and indexes before the load. Runs that were not observed have no such data, and two engines use
+/// different names and sizes for the same tables.
 pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
     let mut engines = first.iter().chain(second).map(|of| of.context.environment("/engine"));
     let engine = engines.next();
@@ -38,7 +38,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     for name in names {
         let (x, y) = (a.of(name), b.of(name));
         let Some(relation) = x.first().or(y.first()) else { continue };
-        // One that is there in every run of one side and in no other, or not in all runs of a side alike.
+        // A relation that exists in the runs of one side only, or in only some runs of a side.
         if x.len() * b.runs != y.len() * a.runs || x.len() % a.runs != 0 {
             let place = |side: &Side, there: &[Relation]| match there.len() {
                 0 => "missing".to_owned(),

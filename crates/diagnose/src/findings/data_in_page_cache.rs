@@ -1,6 +1,6 @@
-//! Who answered the reads: the storage, or the kernel's page cache?
+//! Did the storage serve the reads, or the kernel's page cache?
 //!
-//! A database beyond its buffers whose pages come from the kernel's cache measures memory, not the storage that was meant.
+//! If a database is larger than its buffers and the kernel's cache serves its pages, the figure measures memory, not storage.
 
 use kelvin_observe::metric;
 
@@ -13,11 +13,11 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// Pages a second below which nobody reads.
+/// Pages per second below which reads do not matter.
 const FEW: f64 = 100.0;
 /// Share of all pages that must be missed for reads to be part of the load.
 const MISSED: f64 = 0.01;
-/// Share of the bytes that the device must have delivered to have answered.
+/// Share of the bytes from which the device counts as the source of the reads.
 const ANSWERED: f64 = 0.5;
 /// Share of the sessions' time from which reads are the limit (METHOD B6).
 const LIMIT: f64 = 0.4;

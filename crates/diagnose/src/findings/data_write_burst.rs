@@ -6,11 +6,11 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "data-write-burst", question: "Did the data device write in bursts?", look };
 
-/// The busiest second against the mean: 10 × was seen where checkpoints stalled the log (FIELD 3); half of that is told.
+/// The busiest second against the mean: 10 × was seen when checkpoints stalled the log (FIELD 3); half of that is reported.
 const BURST: f64 = 5.0;
-/// Bytes in the busiest second below which no device is troubled.
+/// Bytes in the busiest second below which bursts do not matter.
 const LITTLE: f64 = 16e6;
-/// Seconds of a window below which there is no mean to speak of.
+/// Seconds of a window below which a mean is not meaningful.
 const SHORTEST: usize = 10;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {

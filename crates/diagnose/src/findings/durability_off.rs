@@ -1,4 +1,4 @@
-//! Is a commit of MySQL or MariaDB on disk when it is answered, and can a crash of the host leave the database whole?
+//! Is a commit of MySQL or MariaDB on disk when it is acknowledged, and does the database survive a host crash?
 
 use super::{FindingDefinition, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
@@ -9,7 +9,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// What one setting gives up.
+/// What a setting puts at risk.
 struct Given {
     name: &'static str,
     value: String,

@@ -1,4 +1,4 @@
-//! What something with a beginning and an end did to the load: the seconds that it touched against the others.
+//! How an occurrence with a start and an end affected the load: the seconds that it covers, compared with the others.
 
 use kelvin_measure::observation::Occurrence;
 use kelvin_stats::student;
@@ -15,7 +15,7 @@ const CERTAIN: f64 = 0.9;
 /// How low the ratio itself must be: twice that, because a second of a small machine is noisy.
 const LIKELY: f64 = 0.8;
 
-/// Throughput in and outside of some stretches of time within a point's window.
+/// Throughput inside and outside of some intervals within a point's window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contrast {
     /// Mean of the transactions a second, in the stretches.

@@ -1,4 +1,4 @@
-//! Whether more than a few transactions failed or had to be repeated.
+//! Whether more than a few transactions failed or had to be retried.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 };
 
 const BOUND: f64 = 0.01;
-/// Repetitions are work that counts for nothing; from this share on the figure is more about them than about the rest.
+/// Share of retried transactions from which the finding is red: retried work does not count in the figure.
 const RETRIES: f64 = 0.10;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Do InnoDB's pages go past the kernel's page cache?
+//! Does InnoDB bypass the kernel's page cache?
 
 use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};

@@ -1,4 +1,4 @@
-//! Did somebody else work in the database?
+//! Were sessions active that do not belong to the load?
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 
@@ -13,10 +13,10 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// Sessions on average: one that is at work for half a second in ten.
+/// Average number of active sessions: one session that is active for 0.5 of 10 seconds.
 const LEAST: f64 = 0.05;
 
-/// Begins the names of another Kelvin's sessions; what follows is the process's own.
+/// Prefix of the names of another Kelvin's sessions; the digits of its process follow.
 const OTHER_KELVIN: &str = "client backend (kelvin ";
 
 fn is_foreign(group: &WaitGroup) -> bool {
@@ -51,7 +51,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let open: f64 =
         groups.iter().filter(|((.., kind), _)| *kind == WaitKind::IdleInTransaction).map(|(_, n)| n).sum();
     let waited: f64 = evidence.row_waits(point).iter().map(|(_, n)| n).sum();
-    // A transaction that somebody else leaves open beside users who wait for rows is what they wait for, as likely as not.
+    // If another session leaves a transaction open while users wait for rows, they probably wait for that transaction.
     let blocks = open >= LEAST && waited >= 1.0;
     let mut facts: Vec<EvidenceLine> = facts.collect();
     if blocks {
@@ -60,7 +60,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             formatting::number(waited),
         ));
     }
-    // A second load on the same data: the figures are of both.
+    // A second load on the same data: the figures include both.
     let other_kelvin = evidence.active(point, is_other_kelvin).sessions();
     let (severity, who) = match (other_kelvin >= LEAST, is_accepted(evidence)) {
         (true, false) => (Severity::Red, "Sessions of another Kelvin were active on the same server"),
@@ -108,7 +108,7 @@ mod tests {
         assert!(is_foreign(&kelvin) && is_other_kelvin(&kelvin) && !is_other_kelvin(&other));
     }
 
-    /// A figure of two loads is that of neither; on a server that has to be shared it is taken for what it is.
+    /// A figure of two loads describes neither; on a server that must be shared, it can be accepted.
     #[test]
     fn another_kelvin_voids_the_run_unless_noise_is_accepted() {
         let of = |accept: bool, name: &str| {

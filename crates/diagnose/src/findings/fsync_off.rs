@@ -1,4 +1,4 @@
-//! Is a commit on disk when it is answered? Without `fsync` (SQLite: `synchronous = off`), a crash of the host loses or ruins
+//! Is a commit on disk when it is acknowledged? Without `fsync` (SQLite: `synchronous = off`), a crash of the host loses or ruins
 //! the database.
 
 use super::{FindingDefinition, setting};

@@ -1,4 +1,4 @@
-//! Did InnoDB's purge fall behind, so that old versions of rows piled up?
+//! Did InnoDB's purge fall behind, so that old row versions accumulated?
 
 use kelvin_observe::metric;
 
@@ -11,9 +11,9 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// Transactions by which the history must have grown to be told of.
+/// Transactions by which the history list must have grown to be reported.
 const LEAST: f64 = 10_000.0;
-/// Share of the window's transactions that purge must have left.
+/// Growth of the list, as a share of the window's transactions, from which it is reported.
 const LEFT: f64 = 0.2;
 /// From here on scans read many versions for each row: MySQL's manual names a million as what `innodb_max_purge_lag` is set to
 /// for a problematic load.

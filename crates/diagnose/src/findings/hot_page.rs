@@ -76,7 +76,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     })
 }
 
-/// A statement by its text, where that is known.
+/// A statement by its text, if that is known.
 fn statement(evidence: &Evidence, point: u32, query: i64) -> String {
     let known =
         evidence.statements(point).and_then(|(statements, _)| statements.iter().find(|s| s.query == query));

@@ -49,7 +49,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let idle = sum(&|group| matches!(group.kind, WaitKind::IdleInTransaction | WaitKind::Client));
     let log = sum(&waits_for_the_log);
     let share = waiting / active.sessions();
-    // Fewer than one at a time is no queue; NaN without a session.
+    // On average less than one session is not a queue; NaN without a session.
     if active.looks == 0 || waiting < 1.0 || share.is_nan() || share < KNOWN {
         return None;
     }
@@ -60,7 +60,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         && waiting >= MARGIN * holders
         && waiting >= users / 4.0
         && (by_nature.is_none() || crowded.is_some())
-        // Whoever scans a table holds its rows the longer for it.
+        // A transaction that scans a table holds its row locks longer.
         && !scan_without_index::is_red(evidence);
     let rows = evidence.row_waits(point);
     let of = rows.first().map_or(String::new(), |(relation, _)| format!(" of {relation}"));
@@ -191,7 +191,7 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
     facts
 }
 
-/// The rows that a workload's users queue for by its nature.
+/// The rows that the users of a workload always queue for.
 #[derive(Debug, Clone, Copy)]
 struct ByNature {
     number: f64,

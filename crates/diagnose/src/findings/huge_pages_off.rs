@@ -1,4 +1,4 @@
-//! Are large shared buffers in small pages?
+//! Do large shared buffers use huge pages?
 
 use super::{FindingDefinition, formatting, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
@@ -10,7 +10,7 @@ pub(super) const ABOUT: FindingDefinition =
 const LARGE: f64 = 8.0 * 1_073_741_824.0;
 /// What the shared memory has beside the buffers, of them: 16 GB need about 8400 pages of 2 MB and not 8192 (FIELD 2).
 const BESIDE: f64 = 1.03;
-/// A huge page where nobody says otherwise.
+/// Default size of a huge page.
 const PAGE: f64 = 2_097_152.0;
 
 /// Whether the server has them: none where that cannot be told.

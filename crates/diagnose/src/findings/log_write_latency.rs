@@ -16,7 +16,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// The share from which on a class limits.
 const SHARE: f64 = 0.40;
-/// A log write slower than this is worth mending: Microsoft's guidance for log files, as sp_BlitzFirst asks for it.
+/// A slower log flush should be fixed: Microsoft's guideline for log files, as sp_BlitzFirst uses it.
 const SLOW_MS: f64 = 3.0;
 
 /// With users in a transaction for less of their time than this, their own pace decides, and not what they wait for.
@@ -103,10 +103,10 @@ fn next_step(flush: Option<f64>, device: Option<f64>) -> String {
     format!("{whose} With more users, more commits share a flush (group commit).")
 }
 
-/// The time of a flush of the log and how it was told.
+/// The time of a log flush, and how it was found.
 struct Flush {
     ms: f64,
-    /// "at least ", where only a bound is known.
+    /// "at least ", if only a bound is known.
     at_least: &'static str,
     how: &'static str,
 }
@@ -186,7 +186,7 @@ mod tests {
         let found = look(&uncounted.evidence());
         assert_eq!(severities(&found), [Severity::Amber], "nothing says how slow");
         assert!(!found[0].title.contains("per flush"), "{}", found[0].title);
-        // 0.9 sessions in a flush, 360 commits a second: 2.5 ms when each had a flush of its own, more when they shared.
+        // 0.9 sessions in a flush, 360 commits per second: 2.5 ms when each had a flush of its own, more when they shared.
         let found = look(&uncounted.metric("postgres.transactions.commit", 360.0).evidence());
         assert!(found[0].title.contains("at least 2.5 ms per flush"), "{}", found[0].title);
     }

@@ -9,7 +9,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// Share of the time in which all tasks stood still for memory, which no load gets back; and that in which some did.
+/// Share of the time in which all tasks stalled for lack of memory, and in which at least one did.
 const ALL: f64 = 0.05;
 const SOME: f64 = 0.02;
 

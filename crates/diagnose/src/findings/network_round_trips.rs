@@ -1,4 +1,4 @@
-//! Whether the users spent their time on the way between client and server.
+//! Whether the users spent their time between client and server.
 
 use super::FindingDefinition;
 use crate::load::{NetworkPath, busy_user_share, client_cores, mean_of_server, network_path, percent};
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn trial_b12_stopped_processes_are_no_network() {
-        // A few transactions that took two seconds, in which nobody saw anybody at work, among thousands of 0.5 ms.
+        // A few transactions that took two seconds, in which no session was seen active, among thousands of 0.5 ms.
         let mut stopped = far();
         (stopped.at_work, stopped.users) = (0.5, 2);
         stopped.sessions = vec![("CPU", "", 0.05)];

@@ -38,7 +38,7 @@ pub(super) struct Unsteady {
     pub(super) trend: Trend,
     /// How far the rounds may lie apart by chance, of their mean.
     chance: f64,
-    /// Values of the series, when more than half of them would have to be cut off.
+    /// Number of values in the series, if more than half of them would have to be dropped.
     unsettled: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn judge(values: &[f64], step: f64) -> Option<Unsteady> {
 }
 
 impl Unsteady {
-    /// What shows it; `rounds` says what the figures of the rounds are.
+    /// The evidence; `rounds` is the unit of the rounds' figures.
     pub(super) fn evidence(&self, rounds: &str, figure: impl Fn(f64) -> String) -> Vec<EvidenceLine> {
         let each: Vec<String> = self.rounds.rounds.iter().map(|round| figure(*round)).collect();
         let mut evidence = vec![
@@ -111,7 +111,7 @@ impl Unsteady {
     }
 }
 
-/// The bound, and where it comes from.
+/// The threshold and its source.
 pub(super) const THRESHOLD: &str = "SNIA Solid State Storage Performance Test Specification: five rounds may \
     differ by 20 % of their mean, and the line fitted to them may change by 10 %; larger deviations must be \
     significant (studentized range at 1 %; t test of the slope with autocorrelation). Red if rounds take 12 \

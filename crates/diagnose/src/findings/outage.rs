@@ -6,7 +6,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "outage", question: "Were there seconds without a single transaction?", look };
 
-/// Where so many transactions a second are usual, a second without any is no chance: e⁻²⁰ for Poisson arrivals.
+/// At this many transactions per second, an empty second is not chance: e⁻²⁰ for Poisson arrivals.
 const USUAL: f64 = 20.0;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {

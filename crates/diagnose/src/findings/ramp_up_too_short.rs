@@ -26,7 +26,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 
 fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let values = point.headline();
-    // What arrives by a schedule says nothing of what the database could do.
+    // Scheduled arrivals do not show what the database could do.
     if values.len() < 10 || !point.arrivals.is_empty() {
         return None;
     }

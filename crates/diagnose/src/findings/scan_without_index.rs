@@ -1,4 +1,4 @@
-//! Is a large table read from end to end again and again, where an index would serve?
+//! Is a large table scanned again and again because an index is missing?
 //!
 //! The tables' own counters show it also where the statements are calls of functions: sequential scans × rows. Small
 //! tables are scanned because that is fastest, and are left out; so are the few scans of a check. Two more things show
@@ -62,7 +62,7 @@ const TRANSACTIONS: [(&str, f64); 5] = [
     ("Stock-Level", 650.0),
     ("Order-Status", 30.0),
 ];
-/// How many times as many are too many: old versions of rows are read too.
+/// Multiple from which the rows read are too many: old row versions are read as well.
 const TOO_MANY: f64 = 3.0;
 
 /// Too many rows for each transaction of TPROC-C.
@@ -81,7 +81,7 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }
     let window = evidence.window(point.point)?;
     let read = evidence.mean_of_first_known(point.point, metric::ROWS_SCANNED)? * window.seconds();
-    // Below this a catalogue query or a check beside the load counts.
+    // Fewer can come from a catalogue query or a check during the load.
     if transactions < 100.0 || read < TOO_MANY * expected {
         return None;
     }
@@ -184,7 +184,7 @@ fn scanned(evidence: &Evidence) -> Option<Scanned<'_>> {
         let Some(earlier) = before.iter().find(|r| r.kind == "table" && r.name == table.name) else {
             continue;
         };
-        // As before the load where that is known: a table that grew was not so large for all of its scans.
+        // The size before the load, if known: a table that grew was smaller for some of its scans.
         let rows = earlier.rows.filter(|rows| *rows > 0).or(table.rows);
         let (Some(rows), Some(first), Some(last)) = (rows, earlier.sequential_scans, table.sequential_scans)
         else {

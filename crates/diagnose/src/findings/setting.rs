@@ -5,7 +5,7 @@ use crate::Evidence;
 /// A setting's word, such as "off".
 pub(crate) fn setting_value<'a>(evidence: &'a Evidence, name: &str) -> Option<&'a str> {
     evidence.setting(name).or_else(|| {
-        // "off (configuration file)": the value, and in brackets where it comes from.
+        // "off (configuration file)": the value, and its source in parentheses.
         let known = evidence.context.environment(&format!("/database/settings/{name}"))?.as_str()?;
         Some(known.rsplit_once(" (").map_or(known, |(value, _)| value))
     })

@@ -131,7 +131,7 @@ impl Staged {
         self.seen(Observation::Occurrence(occurrence))
     }
 
-    /// Who held what others waited for, at a second on the run's clock.
+    /// Lock holders that other sessions waited for, at a second of the run's clock.
     pub(super) fn blocking(self, second: u64, blockers: Vec<Blocker>) -> Self {
         self.seen(Observation::Blocking { at: second * SECOND, blockers })
     }

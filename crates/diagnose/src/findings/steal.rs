@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "steal", question: "Did the hypervisor give CPU time to other VMs?", look };
 
-/// Share of the CPU time from which on it is told.
+/// Share of the CPU time from which steal is reported.
 const BOUND: f64 = 0.02;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {

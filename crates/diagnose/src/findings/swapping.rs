@@ -1,4 +1,4 @@
-//! Did the host swap?
+//! Did the host swap during the window?
 
 use super::{FindingDefinition, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
@@ -6,8 +6,8 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "swapping", question: "Did the host swap during the window?", look };
 
-/// Pages a second from swap, on average over the window, that somebody waited for. A host that swaps is no ground for a
-/// figure (METHOD B6, validity); fewer are the leftovers of what slept before the run.
+/// Pages per second read from swap, on average over the window. The figures of a host that swaps are not valid (METHOD B6);
+/// fewer pages may come from processes that were swapped out before the run.
 const WAITED: f64 = 10.0;
 
 fn look(evidence: &Evidence) -> Vec<Finding> {

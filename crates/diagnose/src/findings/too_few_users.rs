@@ -80,7 +80,7 @@ fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point.users,
         percent(1.0 - busy)
     );
-    // More users can make no more of the CPUs than all of them.
+    // More users cannot use more than all CPUs.
     let effect = Effect::up_to(1.0 - busy, EffectBasis::Throughput);
     Some(finding(Some(point.point), title, effect, facts))
 }

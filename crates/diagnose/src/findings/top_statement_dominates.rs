@@ -26,7 +26,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let (statements, total) = evidence.statements(point)?;
     let top = statements.first()?;
     let share = top.total_ms / total;
-    // A load of one statement has nothing to be dominated: what is beside it are the looks of those who watch.
+    // A load with a single statement cannot be dominated by it: the other statements are those of the observers.
     let of_load = statements.iter().filter(|one| one.calls >= top.calls.div_ceil(SELDOM)).count();
     if share.is_nan() || share < HALF || of_load < 2 {
         return None;
@@ -117,7 +117,7 @@ mod tests {
         assert!(look(&Staged::new().done()).is_empty());
     }
 
-    /// "One statement took 100 %" is no news of a load that has one; what watches beside it is no second.
+    /// "One statement took 100 %" is no information if the load has only one; statements of observers do not count.
     #[test]
     fn trial_d8_a_load_of_one_statement_has_no_dominating_one() {
         assert_eq!(severity(&[900.0]), None);

@@ -11,7 +11,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     look,
 };
 
-/// What a missing source leaves open, by its beginning.
+/// What is not known without a source, by the prefix of its name.
 const OPEN: &[(&str, &str)] = &[
     ("host.pressure.irq", "how much time interrupts took"),
     ("host.pressure", "whether tasks waited for CPU, memory or devices"),
@@ -90,7 +90,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     found
 }
 
-/// Each source once, with its reason and what it leaves open.
+/// Each source once, with its reason and what is not known without it.
 fn facts(absent: &[UnavailableMetrics]) -> Vec<EvidenceLine> {
     let mut facts: Vec<EvidenceLine> = Vec::new();
     for one in absent {

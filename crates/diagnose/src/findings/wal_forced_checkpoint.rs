@@ -4,7 +4,7 @@
 //! `checkpoint_completion_target`), in whole segments less one (`CalculateCheckpointSegments`,
 //! `XLogCheckpointNeeded`): the rest is for what is written while that checkpoint goes on.
 //!
-//! This is *the* red finding of a checkpoint storm: `checkpoint-in-window` is never red beside it.
+//! This is *the* red finding of a checkpoint storm: `checkpoint-in-window` is never red with it.
 
 use kelvin_measure::observation::Occurrence;
 use kelvin_observe::metric;
@@ -33,11 +33,11 @@ struct Forced {
     load: Span,
     /// How many in ramp-up and window.
     number: f64,
-    /// Mean log rate over the load, in bytes a second.
+    /// Mean WAL rate over the load, in bytes per second.
     rate: f64,
     limit: f64,
     target: f64,
-    /// Whether the server's log says so; else the log written accounts for them.
+    /// Whether the server's log reports it; otherwise it follows from the WAL written.
     certain: bool,
     window: Vec<Span>,
 }
@@ -46,7 +46,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| at(evidence, point.point)).collect()
 }
 
-/// The checkpoints that were asked for and not timed, where the log written accounts for them.
+/// The checkpoints that were requested and not timed, if the WAL written explains them.
 fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     let window = evidence.window(point)?;
     let from = evidence.ramp_up(point).map_or(window.from, |ramp| ramp.from);

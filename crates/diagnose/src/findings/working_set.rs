@@ -14,7 +14,7 @@ pub(super) const ABOUT: FindingDefinition =
 /// Share of the pages that come from the storage from which the figure is the storage's too: at 100 µs a read against
 /// some µs of work on a page, one in a hundred is a tenth of the time or more.
 const MISSED: f64 = 0.01;
-/// Pages a second below which nobody reads.
+/// Pages per second below which reads do not matter.
 const FEW: f64 = 100.0;
 /// Share of the bytes that the device must have delivered to have answered (as in data-in-page-cache).
 const ANSWERED: f64 = 0.5;
@@ -102,7 +102,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             "Use a longer ramp-up, or load the tables into memory before the window (pg_prewarm), unless a \
             cold start is intended.",
         ),
-        // Enough pages were missed to matter, and who answered them is not known, or the device answered fewer than half.
+        // Enough pages were missed to matter, and it is not known what served them, or the device served fewer than half.
         (false, false)
             if reads >= FEW && missed >= MISSED && delivered.is_none_or(|_| missed * stored >= MISSED) =>
         {
@@ -163,7 +163,7 @@ mod tests {
 
     const GB: f64 = 1_073_741_824.0;
 
-    /// Pages a second from the buffers and not, and kB a second of the device.
+    /// Pages per second from the buffers and from outside, and kB per second from the device.
     fn run(database: f64, hits: f64, reads: f64, device_kb: f64) -> Staged {
         Staged::new()
             .place("data", "vdb")

@@ -154,18 +154,18 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
     Some(BottleneckVerdict { point, outcome, shares: shares.unwrap_or_default(), witnesses, sentence, next })
 }
 
-/// Why the point must not be judged; empty when it may.
+/// Why the point must not be judged; empty if it may be.
 pub(crate) fn void_reasons(point: &PointEvidence, found: &[Finding]) -> Vec<String> {
     failed_invariants(point).chain(voiding_findings(point, found)).collect()
 }
 
-/// What does not hold of a point: its invariants and its self-audit.
+/// The invariants and self-audits of a point that failed.
 pub(crate) fn failed_invariants(point: &PointEvidence) -> impl Iterator<Item = String> {
     let invariants = point.invariants.iter().filter_map(broken_invariant);
     invariants.chain(point.audit.iter().filter_map(failed_audit))
 }
 
-/// The findings by which a point's figure is one of something else.
+/// The findings that make a point's figure void.
 pub(crate) fn voiding_findings<'a>(
     point: &PointEvidence,
     found: &'a [Finding],
@@ -213,7 +213,7 @@ fn own_pace(share: f64) -> (BottleneckOutcome, String, String) {
     (BottleneckOutcome::Undetermined { why: why.clone() }, format!("Undetermined: {why}."), next.into())
 }
 
-/// From the time model and the operating system's word to a class, two, or none.
+/// Derives one class, two or none from the time model and the operating system's counters.
 fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcome, String, String) {
     let Some((class, first)) = model.shares.first() else {
         let why = "no transaction was in flight".to_owned();
@@ -277,9 +277,9 @@ fn bound(share: &Share, part: &str) -> String {
     format!("Limited by {}: {part}", share.class)
 }
 
-/// The experiment that proves a class, or does not.
+/// The experiment that can prove or disprove a class.
 fn squeeze(class: Class, mysql: bool) -> String {
-    // No resource of the host can be cut that would stand for it.
+    // No resource of the host can be reduced in its place.
     if class == Class::Writer {
         return try_this(class, mysql).into();
     }
@@ -289,7 +289,7 @@ fn squeeze(class: Class, mysql: bool) -> String {
     )
 }
 
-/// What would show it without squeezing.
+/// An experiment that shows it without squeezing.
 fn try_this(class: Class, mysql: bool) -> &'static str {
     match class {
         Class::DataReads if mysql => {
@@ -330,7 +330,7 @@ fn try_this(class: Class, mysql: bool) -> &'static str {
     }
 }
 
-/// Without sessions to look at.
+/// The outcome if sessions were not sampled.
 fn unseen(evidence: &Evidence, point: u32) -> (BottleneckOutcome, String, String) {
     let mut why = if is_embedded(evidence) {
         "the database runs within the client, and its writer queue was not observed".to_owned()

@@ -18,7 +18,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
 
 fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     let counted = run.completion.iter().filter_map(|(direction, times)| Some((direction, (*times)?.count)));
-    // The direction with fewest I/Os is the first whose tail is a guess.
+    // The direction with the fewest I/Os has the least certain tail.
     let (direction, count) = counted.filter(|(_, count)| *count > 0).min_by_key(|(_, count)| *count)?;
     let beyond = |percent: f64| count as f64 * (1.0 - percent / 100.0);
     let guessed: Vec<f64> =

@@ -96,7 +96,7 @@ fn place(limit: &Limit) -> EvidenceLine {
     EvidenceLine::new(limit.place.clone(), limit.value.to_string())
 }
 
-/// Writing back from the page cache is slowed while reads take longer than this.
+/// Write-back is throttled while reads take longer than this.
 fn write_back(facts: &StorageFacts) -> Option<Finding> {
     let job = doing(facts, Direction::Write).find(|job| !job.direct)?;
     let device = devices_of(facts, job)
@@ -109,7 +109,7 @@ fn write_back(facts: &StorageFacts) -> Option<Finding> {
     ))
 }
 
-/// Seconds that are all the same are counted out by somebody.
+/// Throughput that is the same every second indicates a limit.
 fn even(facts: &StorageFacts, job: &JobFacts, run: &JobRun) -> Option<Finding> {
     let device = devices_of(facts, job).find(|device| device.lent)?;
     let sample = describe(&run.series).filter(|_| run.series.len() >= SECONDS && !job.paced)?;

@@ -30,7 +30,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
     }
 }
 
-/// What is in memory to begin with has no cache before it.
+/// A target that is in memory itself has no cache in front of it.
 fn in_memory(target: &TargetFacts) -> bool {
     target.dax
         || target
@@ -41,14 +41,14 @@ fn in_memory(target: &TargetFacts) -> bool {
 
 fn measured(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
     let run = facts.run.as_ref()?;
-    // Reads of jobs past the cache cannot be told from those of the others.
+    // Reads that bypass the cache cannot be distinguished from the other jobs' reads.
     if !all_buffered(facts, Direction::Read) {
         return None;
     }
     let claimed = run.claimed[Direction::Read] + run.verified;
     let (own, devices) = (run.process.map(|process| process.0), reached(facts, run, Direction::Read));
     let from_device = own.or((!run.devices.is_empty()).then_some(devices))?;
-    // Holes need no device either, and have a finding of their own.
+    // Holes need no device either, and have their own finding.
     let (nothing, looked): (u64, u64) = targets
         .iter()
         .filter_map(|target| target.coverage.as_ref())

@@ -97,7 +97,7 @@ fn of(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
     })
 }
 
-/// What zeros and data take to read, where both were there.
+/// Read times of zeros and of data, if both were found.
 fn times(sample: &Content) -> Option<EvidenceLine> {
     let (zero, data) = sample.zero_time.zip(sample.data_time)?;
     Some(EvidenceLine::new(

@@ -55,9 +55,10 @@ fn an_embedded_database_is_squeezed_and_the_outcome_is_kept() {
     assert_eq!(slices.iter().filter(cut).count(), 2, "{squeeze}");
     assert!(slices.iter().all(|slice| slice["rate"].as_f64().is_some_and(|rate| rate > 0.0)), "{squeeze}");
     let all = place.expect(0, &["show"]);
-    for word in
-        ["resources were reduced during this run", "client CPU was not reduced: the database is in this process"]
-    {
+    for word in [
+        "resources were reduced during this run",
+        "client CPU was not reduced: the database is in this process",
+    ] {
         assert!(all.contains(word), "{word}\n{all}");
     }
     // Which means there are depends on the machine: control groups take root and a hierarchy that can be written.

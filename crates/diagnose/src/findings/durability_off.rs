@@ -32,9 +32,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             first.name, first.value, first.what
         ),
         evidence: given.iter().map(fact).collect(),
-        effect: Effect::unknown(
-            "nothing waited for flushes, so their duration was not measured",
-        ),
+        effect: Effect::unknown("nothing waited for flushes, so their duration was not measured"),
         below_precision: false,
         threshold:
             "innodb_flush_log_at_trx_commit 1 (or MariaDB's 3), innodb_doublewrite on, a flush method that \

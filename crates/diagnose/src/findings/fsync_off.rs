@@ -25,9 +25,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
             "The setting {name} is off: nothing waits for the disk; not comparable with durable results"
         ),
         evidence: facts,
-        effect: Effect::unknown(
-            "nothing waited for flushes, so their duration was not measured",
-        ),
+        effect: Effect::unknown("nothing waited for flushes, so their duration was not measured"),
         below_precision: false,
         threshold: "the default is on: with off, a host crash can corrupt the database beyond repair \
             (PostgreSQL documentation, \"Write Ahead Log\" settings; SQLite documentation, \"PRAGMA \

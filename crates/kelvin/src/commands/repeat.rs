@@ -227,7 +227,7 @@ pub(super) fn in_short(summary: &RepeatSummary) -> String {
 pub(super) fn for_page(plan: &RepeatPlan, summary: &RepeatSummary) -> kelvin_report::group::Answer {
     kelvin_report::group::Answer {
         class: "",
-        sentence: format!("Statistically sound: {}.", answer(plan, summary).trim_end_matches('.')),
+        sentence: format!("Statistically correct: {}.", answer(plan, summary).trim_end_matches('.')),
         figures: summary.spread.as_ref().map_or_else(Vec::new, super::group_page::mean),
     }
 }

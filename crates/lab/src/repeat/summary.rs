@@ -1,4 +1,4 @@
-//! What repeated runs came to, and whether that is statistically sound.
+//! What repeated runs came to, and whether that is statistically correct.
 
 use kelvin_diagnose::{Better, KeyFigure};
 use kelvin_stats::dependence::{effective_count, independence};
@@ -126,7 +126,7 @@ pub struct SteadyState {
     pub unknown: usize,
 }
 
-/// Is it statistically sound?
+/// Is it statistically correct?
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RepeatAnswer {

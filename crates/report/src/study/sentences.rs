@@ -3,7 +3,7 @@
 use kelvin_analysis::effect_text::{count, format_effect, plain_percent, probability, signed_percent};
 use kelvin_analysis::{Analysis, HypothesisAnswer, PredictionResult};
 
-/// The answer to "is it statistically sound?".
+/// The answer to "is it statistically correct?".
 pub(crate) fn correct(of: &Analysis) -> String {
     let verdict = &of.verdict;
     match verdict.answer {

@@ -57,8 +57,7 @@ impl GeneratorLoad<'_> {
             found.push(format!("{percent} % of the starts were at most {:.2} ms late", late as f64 / 1e6));
             holds &= late as f64 <= share.max(LATE.as_nanos() as f64);
         }
-        let verdict =
-            if holds { "" } else { ": the results measure the load generator, not the database" };
+        let verdict = if holds { "" } else { ": the results measure the load generator, not the database" };
         Invariant::new(LOAD_GENERATOR, holds, format!("{}{verdict}", found.join(", ")))
     }
 

@@ -139,8 +139,12 @@ impl ServerCounters {
         let thread = std::thread::Builder::new()
             .name("edges".into())
             .spawn(move || read.read(monitor))
-            .map_err(|error| RunError::Start(format!("cannot start the thread that reads the server's \
-                counters: {error}")))?;
+            .map_err(|error| {
+                RunError::Start(format!(
+                    "cannot start the thread that reads the server's \
+                counters: {error}"
+                ))
+            })?;
         Ok(Self { thread, window })
     }
 

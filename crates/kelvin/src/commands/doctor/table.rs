@@ -37,7 +37,11 @@ pub(super) fn render(report: &DoctorReport, width: usize) -> String {
     match &report.against {
         Some(against) => {
             let taken = against.taken.strftime("%Y-%m-%d %H:%M UTC");
-            let _ = writeln!(text, "\"was\" is doctor report {}, {taken}; × is the ratio now / was", against.number);
+            let _ = writeln!(
+                text,
+                "\"was\" is doctor report {}, {taken}; × is the ratio now / was",
+                against.number
+            );
             if let Some(why) = &against.comparison.why_not {
                 wrapped(&mut text, &format!("Values are not compared: {why}"), 0, 2, width);
             }

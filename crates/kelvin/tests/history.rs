@@ -117,7 +117,7 @@ fn bad_names_and_limits_end_with_what_to_write() {
         ("gate --against 1 --max-regression 3% --measure tps --measure tps:4%", "given twice"),
         ("gate --against 1 --max-regression 3% --measure :4%", "needs a measure"),
         ("run script nap.sql --testbed x", "give --branch NAME"),
-        ("run script nap.sql --branch a@b", "separates"),
+        ("run script nap.sql --branch a@b", "is a separator"),
         ("squeeze script nap.sql --branch main", "is not part of a history"),
         ("run script nap.sql --branch main --label group:1", "several runs"),
     ] {

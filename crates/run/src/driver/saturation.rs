@@ -100,6 +100,6 @@ mod tests {
         assert!(!judged(0.5, &[3.0, 9.5], 0, 5_000_000).holds, "one loop");
         assert!(!judged(0.1, &[], 11_000_000, 5_000_000).holds, "late by more than the transactions take");
         assert!(judged(0.1, &[], 11_000_000, 500_000_000).holds, "late by a fiftieth of them");
-        assert!(judged(0.95, &[], 0, 1).evidence.contains("not of the database"));
+        assert!(judged(0.95, &[], 0, 1).evidence.contains("not the database"));
     }
 }

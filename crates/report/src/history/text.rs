@@ -24,6 +24,7 @@ pub fn render(history: &History, options: Options) -> String {
         history.name, history.workload, history.branch, history.testbed
     );
     lines(BOLD, wrap_lines("", &title));
+    lines(BOLD, wrap_lines("", &verdict(history)));
     for told in &history.told {
         lines(AMBER, wrap_lines("note: ", told));
     }
@@ -54,7 +55,6 @@ pub fn render(history: &History, options: Options) -> String {
     lines("", vec![String::new()]);
     let scale = format!("the bars range from {} to {}, not from 0", significant(low), significant(high));
     lines("", wrap_lines("", &scale));
-    lines(BOLD, wrap_lines("", &verdict(history)));
     if let Some(assumed) = assumption(history) {
         lines("", wrap_lines("", &assumed));
     }

@@ -196,7 +196,8 @@
   reachable();
   addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(fit, 100); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(({ made }) => made.redraw(false)));
-  addEventListener("beforeprint", () => plots.forEach(({ made, box }) => made.setSize(box.closest(".charts") ? { width: 326, height: 112 } : { width: 670, height: box.classList.contains("overview") ? 190 : 150 })));
+  // Labels of axes are not clipped: the longest one needs 160 pixels beside its axis.
+  addEventListener("beforeprint", () => plots.forEach(({ id, made, box }) => made.setSize(box.closest(".charts") ? { width: 326, height: 112 } : { width: 670, height: /^(overview|distribution)/.test(id) ? 220 : 150 })));
   addEventListener("afterprint", fit);
   // For what follows a run that goes on.
   window.kelvin = { data, redraw: (point) => plots.filter(({ id }) => id.split("-")[1] === String(point) && !id.startsWith("distribution")).forEach(({ made, make }) => made.setData(make())) };

@@ -8,7 +8,7 @@ use kelvin_database::postgres::password::Password;
 use kelvin_lab::live::{Live, RunSummary};
 use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::store_bench::{RunOrigin, StoreBench};
-use kelvin_measure::Event;
+use kelvin_measure::{Event, SourceId};
 use kelvin_run::Spec;
 use kelvin_run::spec::TargetName;
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
@@ -77,8 +77,8 @@ impl Live for WithMetrics {
         });
     }
 
-    fn event(&mut self, event: &Event) {
-        self.live.event(event);
+    fn event_from(&mut self, source: SourceId, event: &Event) {
+        self.live.event_from(source, event);
         self.sink.event(event);
     }
 

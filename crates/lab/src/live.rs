@@ -1,7 +1,7 @@
 //! Who watches while runs are made: a terminal, a page, nobody.
 
 use kelvin_diagnose::KeyFigure;
-use kelvin_measure::Event;
+use kelvin_measure::{Event, SourceId};
 use kelvin_run::{Sink, SinkError, Spec};
 use kelvin_store::{Judgement, NewRun, RunId};
 use serde::Serialize;
@@ -29,8 +29,13 @@ pub trait Live {
     /// The load is about to start: what is known before it, and the plan.
     fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec);
 
-    /// Something happened.
-    fn event(&mut self, event: &Event);
+    /// Something happened at a source.
+    fn event_from(&mut self, source: SourceId, event: &Event);
+
+    /// The same in this process.
+    fn event(&mut self, event: &Event) {
+        self.event_from(SourceId::LOCAL, event);
+    }
 
     /// A sentence for the person who waits.
     fn message(&mut self, text: &str);
@@ -46,8 +51,8 @@ pub trait Live {
 pub struct Unkept<'a>(pub &'a mut dyn Live);
 
 impl Sink for Unkept<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.0.event(event);
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
+        self.0.event_from(source, event);
         Ok(())
     }
 }

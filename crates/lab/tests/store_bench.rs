@@ -3,8 +3,8 @@
 
 use kelvin_lab::live::{Live, RunSummary};
 use kelvin_lab::store_bench::{HistoryKey, RunOrigin, StoreBench, StoreBenchError};
-use kelvin_measure::Event;
 use kelvin_measure::event::{LoadPart, Status};
+use kelvin_measure::{Event, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId, RunState, Store};
 use kelvin_workload::Stop;
@@ -23,7 +23,7 @@ impl Live for Seen {
         self.begun.push(id.0);
     }
 
-    fn event(&mut self, event: &Event) {
+    fn event_from(&mut self, _source: SourceId, event: &Event) {
         if let Event::Second(second) = event {
             self.measured_seconds += u32::from(second.part == LoadPart::Measured);
         }

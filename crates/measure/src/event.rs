@@ -7,7 +7,7 @@ use crate::invariant::Invariant;
 use crate::json::{lower, number, upper};
 use crate::observation::Observation;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
-use crate::{Histogram, Nanos};
+use crate::{Histogram, Nanos, Source, SourceId};
 
 /// The parts of a run, in their order. A run of several points repeats `Connect` to `Stop` for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -468,6 +468,13 @@ pub struct RateTrial {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
+    /// A source of later events: its number, and what it is.
+    Source {
+        /// Its number, which no other source of the run has.
+        id: SourceId,
+        /// What it is.
+        source: Source,
+    },
     /// A phase began.
     Phase {
         /// Which point of the run.
@@ -567,6 +574,7 @@ impl Event {
     /// The event's tag, as its JSON has it.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Source { .. } => "source",
             Self::Phase { .. } => "phase",
             Self::Progress { .. } => "progress",
             Self::Second(_) => "second",

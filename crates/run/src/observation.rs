@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kelvin_database::{Engine, EngineKind};
 use kelvin_measure::observation::{Observation, Observer, UnavailableMetrics};
-use kelvin_measure::{Clock, Event};
+use kelvin_measure::{Clock, Event, SourceId};
 use kelvin_observe::engine;
 use kelvin_observe::sample::{Config, Process};
 use kelvin_observe::scrape::ScrapeWatcher;
@@ -165,7 +165,7 @@ impl<'a> Watched<'a> {
 }
 
 impl Sink for Watched<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
         if let Some(watch) = &self.watch {
             for seen in watch.take() {
                 self.sink.event(&Event::Observed(seen))?;
@@ -174,6 +174,6 @@ impl Sink for Watched<'_> {
                 watch.stage(Stage { point: *point, phase: *phase });
             }
         }
-        self.sink.event(event)
+        self.sink.event_from(source, event)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kelvin_database::{Engine, Error};
 use kelvin_measure::event::{CheckLine, MaximumRate, Phase, Status};
-use kelvin_measure::{Clock, Event};
+use kelvin_measure::{Clock, Event, SourceId};
 use kelvin_workload::{Stop, Workload};
 
 use crate::driver::{Point, PointResult};
@@ -21,8 +21,13 @@ pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A consumer of a run's events: the store, the live view, `--json`.
 pub trait Sink {
-    /// Takes an event. An error ends the run: figures that nobody keeps are not worth the load.
-    fn event(&mut self, event: &Event) -> Result<(), SinkError>;
+    /// Takes an event of a source. An error ends the run: figures that nobody keeps are not worth the load.
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError>;
+
+    /// The same of this process.
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.event_from(SourceId::LOCAL, event)
+    }
 }
 
 /// Why a run could not start or go on.

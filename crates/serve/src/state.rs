@@ -119,7 +119,8 @@ impl State {
             Event::Finished { status, .. } => {
                 (self.status, self.phase, self.users) = (Some(*status), None, 0);
             }
-            Event::Progress { .. }
+            Event::Source { .. }
+            | Event::Progress { .. }
             | Event::Note { .. }
             | Event::Counters { .. }
             | Event::Audit { .. }

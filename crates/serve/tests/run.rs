@@ -27,7 +27,7 @@ struct Both {
 }
 
 impl Sink for Both {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event_from(&mut self, _source: kelvin_measure::SourceId, event: &Event) -> Result<(), SinkError> {
         self.sink.event(event);
         for observation in self.watch.take() {
             self.sink.event(&Event::Observed(observation));

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use kelvin_measure::event::{KindCounts, LoadPart, Second};
 use kelvin_measure::observation::WaitSamples;
-use kelvin_measure::{Exact, Histogram, Totals};
+use kelvin_measure::{Exact, Histogram, SourceId, Totals};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
@@ -18,15 +18,16 @@ use kelvin_measure::redact_json;
 
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    Event { seq: i64, name: &'static str, body: String, listed: bool },
+    Event { seq: i64, source: SourceId, name: &'static str, body: String, listed: bool },
     Kind(KindRow),
-    Reading { seq: i64, at: i64, first: u32, body: Vec<u8> },
+    Reading { seq: i64, source: SourceId, at: i64, first: u32, body: Vec<u8> },
     Waits(WaitsRow),
 }
 
 #[derive(Debug)]
 pub(crate) struct WaitsRow {
     seq: i64,
+    source: SourceId,
     at: i64,
     looks: u32,
     lock_looks: u32,
@@ -35,11 +36,12 @@ pub(crate) struct WaitsRow {
 }
 
 impl WaitsRow {
-    pub(crate) fn new(seq: i64, waits: &WaitSamples) -> Result<Self> {
+    pub(crate) fn new(seq: i64, source: SourceId, waits: &WaitSamples) -> Result<Self> {
         let mut rows = serde_json::to_value(&waits.rows).map_err(|e| Error::Event(e.to_string()))?;
         redact_json(&mut rows);
         Ok(Self {
             seq,
+            source,
             at: nanos(waits.at)?,
             looks: waits.looks,
             lock_looks: waits.lock_looks,
@@ -58,6 +60,7 @@ pub(crate) struct KindRow {
     second: i64,
     part: i64,
     kind: i64,
+    source: SourceId,
     committed: u64,
     rolled_back: u64,
     failed: u64,
@@ -67,8 +70,14 @@ pub(crate) struct KindRow {
 }
 
 impl KindRow {
-    pub(crate) fn new(seq: i64, second: &Second, kind: usize, counts: &KindCounts) -> Result<Self> {
+    pub(crate) fn new(
+        (seq, source): (i64, SourceId),
+        second: &Second,
+        kind: usize,
+        counts: &KindCounts,
+    ) -> Result<Self> {
         Ok(Self {
+            source,
             seq,
             point: second.point,
             second: second.second,
@@ -93,6 +102,7 @@ impl KindRow {
         latency.add(&self.histogram()?);
         Ok(Self {
             seq: earlier.seq,
+            source: self.source,
             point: self.point,
             second: self.second,
             part: self.part,
@@ -281,33 +291,34 @@ impl Committing {
         }
         for waiting in &self.rows {
             match waiting {
-                Waiting::Event { seq, name, body, listed } => {
+                Waiting::Event { seq, source, name, body, listed } => {
                     transaction
                         .prepare_cached(
-                            "INSERT INTO event (run, seq, name, body, listed) VALUES (?, ?, ?, ?, ?)",
+                            "INSERT INTO event (run, seq, source_id, name, body, listed) VALUES (?, ?, ?, ?, ?, ?)",
                         )
-                        .and_then(|mut s| s.execute(params![self.id.0, seq, name, body, listed]))
+                        .and_then(|mut s| s.execute(params![self.id.0, seq, source.0, name, body, listed]))
                         .map_err(to)?;
                 }
                 Waiting::Kind(row) => write_kind(&transaction, &self.path, self.id, row)?,
-                Waiting::Reading { seq, at, first, body } => {
+                Waiting::Reading { seq, source, at, first, body } => {
                     transaction
                         .prepare_cached(
-                            "INSERT INTO reading (run, seq, at, first, body) VALUES (?, ?, ?, ?, ?)",
+                            "INSERT INTO reading (run, seq, source_id, at, first, body) VALUES (?, ?, ?, ?, ?, ?)",
                         )
-                        .and_then(|mut s| s.execute(params![self.id.0, seq, at, first, body]))
+                        .and_then(|mut s| s.execute(params![self.id.0, seq, source.0, at, first, body]))
                         .map_err(to)?;
                 }
                 Waiting::Waits(row) => {
                     transaction
                         .prepare_cached(
-                            "INSERT INTO waits (run, seq, at, looks, lock_looks, seen, rows) \
-                             VALUES (?, ?, ?, ?, ?, ?, ?)",
+                            "INSERT INTO waits (run, seq, source_id, at, looks, lock_looks, seen, rows) \
+                             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                         )
                         .and_then(|mut s| {
                             s.execute(params![
                                 self.id.0,
                                 row.seq,
+                                row.source.0,
                                 row.at,
                                 row.looks,
                                 row.lock_looks,
@@ -383,13 +394,14 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
         .prepare_cached(
             "SELECT seq, committed, rolled_back, failed, retries, latency_sum, latency_max, clamped, \
              latency FROM second \
-             WHERE run = ? AND point = ? AND second = ? AND part = ? AND kind = ?",
+             WHERE run = ? AND point = ? AND second = ? AND part = ? AND kind = ? AND source_id = ?",
         )
         .and_then(|mut s| {
-            s.query_row(params![id.0, row.point, row.second, row.part, row.kind], |found| {
+            s.query_row(params![id.0, row.point, row.second, row.part, row.kind, row.source.0], |found| {
                 let int = |i| found.get::<_, i64>(i);
                 Ok(KindRow {
                     seq: int(0)?,
+                    source: row.source,
                     point: row.point,
                     second: row.second,
                     part: row.part,
@@ -417,8 +429,9 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
         .map_err(|_| Error::Event("the latencies of one second add up to more than 292 years".into()))?;
     transaction
         .prepare_cached(
-            "INSERT OR REPLACE INTO second (run, point, second, part, kind, seq, committed, rolled_back, failed, \
-             retries, latency_sum, latency_max, clamped, latency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO second (run, point, second, part, kind, source_id, seq, committed, rolled_back, \
+             failed, retries, latency_sum, latency_max, clamped, latency) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .and_then(|mut s| {
             s.execute(params![
@@ -427,6 +440,7 @@ fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindR
                 row.second,
                 row.part,
                 row.kind,
+                row.source.0,
                 row.seq,
                 row.committed as i64,
                 row.rolled_back as i64,

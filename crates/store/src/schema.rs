@@ -18,7 +18,7 @@ pub const APPLICATION_ID: i64 = 0x4b4c_564e;
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version that this code reads and writes.
-pub const VERSION: i64 = 10;
+pub const VERSION: i64 = 11;
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -22,11 +22,12 @@ CREATE TABLE run (
 CREATE INDEX run_by_label ON run (label) WHERE label IS NOT NULL;
 
 CREATE TABLE event (
-    run    INTEGER NOT NULL REFERENCES run (id),
-    seq    INTEGER NOT NULL,
-    name   TEXT NOT NULL,
-    body   TEXT NOT NULL,    -- JSON
-    listed INTEGER NOT NULL, -- 1 where the list of runs shows something of it; what must hold is shown where it does not
+    run       INTEGER NOT NULL REFERENCES run (id),
+    seq       INTEGER NOT NULL,
+    source_id INTEGER NOT NULL, -- who it is from: 0 the process that ran the load, others as the view source has them
+    name      TEXT NOT NULL,
+    body      TEXT NOT NULL,    -- JSON
+    listed    INTEGER NOT NULL, -- 1 where the list of runs shows something of it; what must hold is shown where it does not
     PRIMARY KEY (run, seq)
 ) WITHOUT ROWID;
 -- The list of runs reads these events and nothing else.
@@ -39,6 +40,7 @@ CREATE TABLE second (
     second      INTEGER NOT NULL,
     part        INTEGER NOT NULL, -- 0 ramp-up, 1 measured, 2 tail
     kind        INTEGER NOT NULL,
+    source_id   INTEGER NOT NULL, -- what several sources did in one second adds up
     seq         INTEGER NOT NULL, -- place of the event among those of the run
     committed   INTEGER NOT NULL,
     rolled_back INTEGER NOT NULL,
@@ -49,7 +51,7 @@ CREATE TABLE second (
     clamped     INTEGER NOT NULL,
     latency     BLOB              -- HdrHistogram V2, plain or compressed, in nanoseconds; null when empty
 );
-CREATE UNIQUE INDEX second_key ON second (run, point, second, part, kind);
+CREATE UNIQUE INDEX second_key ON second (run, point, second, part, kind, source_id);
 
 CREATE TABLE total (
     run         INTEGER NOT NULL REFERENCES run (id),
@@ -75,8 +77,14 @@ SELECT event.run, body ->> 'point' AS point, body ->> 'users' AS users, (body ->
        body ->> '$.schedule.refused' AS refused, body ->> '$.schedule.waiting' AS waiting
 FROM event JOIN run ON run.id = event.run WHERE name = 'window';
 
+-- The sources beside the process that ran the load.
+CREATE VIEW source AS
+SELECT run, body ->> 'id' AS source_id, body ->> '$.source.generator' AS generator,
+       body ->> '$.source.tenant' AS tenant, body ->> '$.source.host' AS host
+FROM event WHERE name = 'source';
+
 CREATE VIEW error AS
-SELECT run, body ->> 'point' AS point, body ->> 'second' AS second, body ->> 'kind' AS kind,
+SELECT run, source_id, body ->> 'point' AS point, body ->> 'second' AS second, body ->> 'kind' AS kind,
        body ->> 'class' AS class, body ->> 'code' AS code, body ->> 'message' AS message,
        body ->> 'retried' AS retried, body ->> 'count' AS count
 FROM event WHERE name = 'errors';
@@ -98,7 +106,7 @@ FROM run, json_each(run.kinds) AS line;
 
 -- Events of one point and second add up, but for those who wait.
 CREATE VIEW arrivals AS
-SELECT run, body ->> 'point' AS point, body ->> 'second' AS second, body ->> 'due' AS due,
+SELECT run, source_id, body ->> 'point' AS point, body ->> 'second' AS second, body ->> 'due' AS due,
        body ->> 'refused' AS refused, body ->> 'waiting' AS waiting
 FROM event WHERE name = 'arrivals';
 
@@ -107,17 +115,19 @@ FROM event WHERE name = 'arrivals';
 
 -- A rowid table, as second is: an index-organised one would push values over 1 kB into pages of their own.
 CREATE TABLE reading (
-    run   INTEGER NOT NULL REFERENCES run (id),
-    seq   INTEGER NOT NULL, -- place of the event among those of the run
-    at    INTEGER NOT NULL, -- nanoseconds on the run's clock
-    first INTEGER NOT NULL, -- place of the first metric, as the view metric has it
-    body  BLOB NOT NULL     -- the values: see values.rs
+    run       INTEGER NOT NULL REFERENCES run (id),
+    seq       INTEGER NOT NULL, -- place of the event among those of the run
+    source_id INTEGER NOT NULL,
+    at        INTEGER NOT NULL, -- nanoseconds on the run's clock
+    first     INTEGER NOT NULL, -- place of the first metric, as the view metric has it
+    body      BLOB NOT NULL     -- the values: see values.rs
 );
 CREATE UNIQUE INDEX reading_key ON reading (run, seq);
 
 CREATE TABLE waits (
     run        INTEGER NOT NULL REFERENCES run (id),
     seq        INTEGER NOT NULL,
+    source_id  INTEGER NOT NULL,
     at         INTEGER NOT NULL, -- nanoseconds on the run's clock
     looks      INTEGER NOT NULL, -- looks at the sessions that are summed up here
     lock_looks INTEGER NOT NULL, -- looks at the locks
@@ -127,29 +137,29 @@ CREATE TABLE waits (
 CREATE UNIQUE INDEX waits_key ON waits (run, seq);
 
 CREATE VIEW metric AS
-SELECT run, (body ->> 'first') + line.key AS place, body ->> 'source' AS source, line.value ->> 'name' AS name,
+SELECT run, source_id, (body ->> 'first') + line.key AS place, body ->> 'source' AS source, line.value ->> 'name' AS name,
        line.value ->> 'unit' AS unit, line.value ->> 'help' AS help
 FROM event, json_each(body, '$.metrics') AS line WHERE name = 'observed' AND body ->> 'observation' = 'observer';
 
 CREATE VIEW wait_group AS
-SELECT run, (body ->> 'first') + line.key AS place, line.value ->> 'backend' AS backend,
+SELECT run, source_id, (body ->> 'first') + line.key AS place, line.value ->> 'backend' AS backend,
        line.value ->> 'class' AS class, line.value ->> 'event' AS event, line.value ->> 'query' AS query
 FROM event, json_each(body, '$.groups') AS line WHERE name = 'observed' AND body ->> 'observation' = 'wait-groups';
 
 -- One row per moment and state: the average number of sessions in it.
 CREATE VIEW wait AS
-SELECT waits.run, at / 1e9 AS at_s, backend, class, event, query, (line.value ->> 1) * 1.0 / looks AS sessions
+SELECT waits.run, waits.source_id, at / 1e9 AS at_s, backend, class, event, query, (line.value ->> 1) * 1.0 / looks AS sessions
 FROM waits, json_each(seen) AS line
 JOIN wait_group ON wait_group.run = waits.run AND wait_group.place = line.value ->> 0;
 
 -- The same for those that waited for a row.
 CREATE VIEW row_wait AS
-SELECT run, at / 1e9 AS at_s, line.value ->> 0 AS relation, (line.value ->> 1) * 1.0 / lock_looks AS sessions
+SELECT run, source_id, at / 1e9 AS at_s, line.value ->> 0 AS relation, (line.value ->> 1) * 1.0 / lock_looks AS sessions
 FROM waits, json_each(rows) AS line;
 
 -- One row each, as it was last told: its end comes in a second event.
 CREATE VIEW occurrence AS
-SELECT run, body ->> 'id' AS id, body ->> 'kind' AS kind, body ->> 'subject' AS subject,
+SELECT run, source_id, body ->> 'id' AS id, body ->> 'kind' AS kind, body ->> 'subject' AS subject,
        (body ->> 'from') / 1e9 AS from_s, (body ->> 'to') / 1e9 AS to_s, body -> 'figures' AS figures, max(seq) AS seq
 FROM event WHERE name = 'observed' AND body ->> 'observation' = 'occurrence' GROUP BY run, body ->> 'id';
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kelvin_measure::event::{Event, KindCounts, LoadPart, MaximumRate, Second, Status};
 use kelvin_measure::observation::{Observation, Reading, WaitSamples};
-use kelvin_measure::{Exact, Nanos};
+use kelvin_measure::{Exact, Nanos, Source, SourceId, SourcedEvent};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::blob;
@@ -41,6 +41,8 @@ pub struct StoredRun {
     pub(crate) seconds: Vec<StoredSecond>,
     pub(crate) totals: Vec<StoredTotal>,
     observed: Vec<(i64, StoredObservation)>,
+    /// By their place among the events: the sources of those but for the seconds that are not local.
+    sources: BTreeMap<i64, SourceId>,
 }
 
 /// What comes so often that it has tables of its own. The values stay packed until they are asked for.
@@ -50,13 +52,20 @@ enum StoredObservation {
     Waits(WaitSamples),
 }
 
-/// One second as stored.
+/// One second as stored, of all its sources.
 #[derive(Debug)]
 pub(crate) struct StoredSecond {
     seq: i64,
     pub(crate) point: u32,
     pub(crate) second: i64,
     pub(crate) part: LoadPart,
+    sources: BTreeMap<SourceId, SourceSecond>,
+}
+
+/// What one source did in a second.
+#[derive(Debug)]
+struct SourceSecond {
+    seq: i64,
     kinds: Vec<StoredKind>,
 }
 
@@ -81,27 +90,62 @@ pub(crate) struct StoredTotal {
 }
 
 impl StoredRun {
-    /// The events as they were consumed, in their order. Seconds that came in several parts come once, where
-    /// the first part was; of the progress within one second the last is there.
+    /// The events as they were consumed, in their order. Seconds that came in several parts, or from several sources, come
+    /// once, where the first part was; of the progress within one second the last is there.
     ///
     /// # Errors
     /// An item is an error when its histogram or its values are damaged.
     pub fn events(&self) -> impl Iterator<Item = Result<Event>> + '_ {
+        let seconds = self.seconds.iter().map(|second| (second.seq, None, second)).collect();
+        self.in_order(seconds).map(|event| event.map(|event| event.event))
+    }
+
+    /// The same with their sources; what several sources did in one second comes apart.
+    ///
+    /// # Errors
+    /// Those of [`StoredRun::events`].
+    pub fn sourced_events(&self) -> impl Iterator<Item = Result<SourcedEvent>> + '_ {
+        let mut seconds = Vec::new();
+        for second in &self.seconds {
+            seconds.extend(second.sources.iter().map(|(source, of)| (of.seq, Some(*source), second)));
+        }
+        seconds.sort_by_key(|(seq, ..)| *seq);
+        self.in_order(seconds)
+    }
+
+    /// What the sources are that the run has beside this process.
+    pub fn sources(&self) -> impl Iterator<Item = (SourceId, &Source)> {
+        self.events.iter().filter_map(|(_, event)| match event {
+            Event::Source { id, source } => Some((*id, source)),
+            _ => None,
+        })
+    }
+
+    /// All events by their places; the seconds are of one source each, or of all together.
+    fn in_order<'a>(
+        &'a self,
+        seconds: Vec<(i64, Option<SourceId>, &'a StoredSecond)>,
+    ) -> impl Iterator<Item = Result<SourcedEvent>> + 'a {
         let mut events = self.events.iter().peekable();
-        let mut seconds = self.seconds.iter().peekable();
+        let mut seconds = seconds.into_iter().peekable();
         let mut observed = self.observed.iter().peekable();
         let mut values = Unpacker::default();
+        let of = |seq: i64| self.sources.get(&seq).copied().unwrap_or_default();
         std::iter::from_fn(move || {
             let event = events.peek().map_or(i64::MAX, |(seq, _)| *seq);
-            let second = seconds.peek().map_or(i64::MAX, |second| second.seq);
+            let second = seconds.peek().map_or(i64::MAX, |(seq, ..)| *seq);
             let observation = observed.peek().map_or(i64::MAX, |(seq, _)| *seq);
-            if observation < event.min(second) {
-                observed.next().map(|(_, seen)| unpack(&self.path, self.id, seen, &mut values))
+            let (source_id, event) = if observation < event.min(second) {
+                let (seq, seen) = observed.next()?;
+                (of(*seq), unpack(&self.path, self.id, seen, &mut values))
             } else if second < event {
-                seconds.next().map(|s| self.decode(s).map(Event::Second))
+                let (_, source, second) = seconds.next()?;
+                (source.unwrap_or_default(), self.decode_source(second, source).map(Event::Second))
             } else {
-                events.next().map(|(_, event)| Ok(event.clone()))
-            }
+                let (seq, event) = events.next()?;
+                (of(*seq), Ok(event.clone()))
+            };
+            Some(event.map(|event| SourcedEvent { source_id, event }))
         })
     }
 
@@ -149,24 +193,36 @@ impl StoredRun {
         Error::damaged(&self.path, detail)
     }
 
+    /// A second of all its sources.
     pub(crate) fn decode(&self, second: &StoredSecond) -> Result<Second> {
-        let kinds = second.kinds.iter().map(|kind| {
-            let latency = blob::decode(kind.latency.as_deref(), kind.exact).map_err(|e| {
-                Error::damaged(&self.path, format!("second {} of run {}: {e}", second.second, self.id))
-            })?;
-            Ok(KindCounts {
-                committed: kind.committed,
-                rolled_back: kind.rolled_back,
-                failed: kind.failed,
-                retries: kind.retries,
-                latency,
-            })
-        });
-        Ok(Second {
-            point: second.point,
-            second: second.second,
-            part: second.part,
-            kinds: kinds.collect::<Result<_>>()?,
+        self.decode_source(second, None)
+    }
+
+    /// The same of one source, or of all.
+    fn decode_source(&self, second: &StoredSecond, source: Option<SourceId>) -> Result<Second> {
+        let mut kinds: Vec<KindCounts> = Vec::new();
+        for (_, of) in second.sources.iter().filter(|(id, _)| source.is_none_or(|wanted| wanted == **id)) {
+            let decoded = of.kinds.iter().map(|kind| self.decode_kind(second, kind));
+            let decoded = decoded.collect::<Result<Vec<_>>>()?;
+            if kinds.is_empty() {
+                kinds = decoded;
+            } else {
+                kinds.iter_mut().zip(&decoded).for_each(|(sum, kind)| sum.add(kind));
+            }
+        }
+        Ok(Second { point: second.point, second: second.second, part: second.part, kinds })
+    }
+
+    fn decode_kind(&self, second: &StoredSecond, kind: &StoredKind) -> Result<KindCounts> {
+        let latency = blob::decode(kind.latency.as_deref(), kind.exact).map_err(|e| {
+            Error::damaged(&self.path, format!("second {} of run {}: {e}", second.second, self.id))
+        })?;
+        Ok(KindCounts {
+            committed: kind.committed,
+            rolled_back: kind.rolled_back,
+            failed: kind.failed,
+            retries: kind.retries,
+            latency,
         })
     }
 }
@@ -192,18 +248,32 @@ pub(crate) fn read(
     info: NewRun,
     liveness: Liveness,
 ) -> Result<StoredRun> {
-    let events = read_events(conn, path, id, FIRST)?;
+    let mut sources = BTreeMap::new();
+    let events = read_events(conn, path, id, FIRST, &mut sources)?;
     let (status, error, liveness) = end(&events).unwrap_or((Status::Partial, None, liveness));
     let seconds = read_seconds(conn, path, id, info.kinds.len(), (FIRST, FIRST))?;
     let totals = read_totals(conn, path, id)?;
-    let observed = read_observed(conn, path, id, FIRST)?;
+    let observed = read_observed(conn, path, id, FIRST, &mut sources)?;
     let void = conn
         .query_row("SELECT void FROM member WHERE run = ?", [id.0], |row| row.get(0))
         .optional()
         .map_err(|e| Error::sqlite(path, e))?
         .flatten();
     let path = path.to_path_buf();
-    Ok(StoredRun { id, info, status, liveness, error, void, path, events, seconds, totals, observed })
+    Ok(StoredRun {
+        id,
+        info,
+        status,
+        liveness,
+        error,
+        void,
+        path,
+        events,
+        seconds,
+        totals,
+        observed,
+        sources,
+    })
 }
 
 /// How a run ended; none when it has not.
@@ -222,24 +292,48 @@ fn read_observed(
     path: &Path,
     id: RunId,
     after: i64,
+    sources: &mut BTreeMap<i64, SourceId>,
 ) -> Result<Vec<(i64, StoredObservation)>> {
-    let mut observed = read_readings(conn, path, id, after)?;
-    observed.append(&mut read_waits(conn, path, id, after)?);
+    let mut observed = read_readings(conn, path, id, after, sources)?;
+    observed.append(&mut read_waits(conn, path, id, after, sources)?);
     observed.sort_by_key(|(seq, _)| *seq);
     Ok(observed)
 }
 
-fn read_events(conn: &Connection, path: &Path, id: RunId, after: i64) -> Result<Vec<(i64, Event)>> {
+/// Notes the source of an event that is not local.
+fn note_source(
+    path: &Path,
+    id: RunId,
+    (seq, source): (i64, i64),
+    sources: &mut BTreeMap<i64, SourceId>,
+) -> Result<()> {
+    let source = SourceId(unsigned(path, id, source)?);
+    if !source.is_local() {
+        sources.insert(seq, source);
+    }
+    Ok(())
+}
+
+fn read_events(
+    conn: &Connection,
+    path: &Path,
+    id: RunId,
+    after: i64,
+    sources: &mut BTreeMap<i64, SourceId>,
+) -> Result<Vec<(i64, Event)>> {
     let to = |e| Error::sqlite(path, e);
-    let mut statement =
-        conn.prepare("SELECT seq, body FROM event WHERE run = ? AND seq > ? ORDER BY seq").map_err(to)?;
+    let mut statement = conn
+        .prepare("SELECT seq, body, source_id FROM event WHERE run = ? AND seq > ? ORDER BY seq")
+        .map_err(to)?;
     let mut rows = statement.query([id.0, after]).map_err(to)?;
     let mut events = Vec::new();
     while let Some(row) = rows.next().map_err(to)? {
         let text: String = row.get(1).map_err(to)?;
         let event = serde_json::from_str::<Event>(&text)
             .map_err(|e| Error::damaged(path, format!("an event of run {id}: {e}")))?;
-        events.push((row.get(0).map_err(to)?, event));
+        let seq = row.get(0).map_err(to)?;
+        note_source(path, id, (seq, row.get(2).map_err(to)?), sources)?;
+        events.push((seq, event));
     }
     Ok(events)
 }
@@ -256,7 +350,7 @@ fn read_seconds(
     let mut statement = conn
         .prepare(
             "SELECT point, second, part, kind, seq, committed, rolled_back, failed, retries, latency_sum, \
-             latency_max, clamped, latency FROM second WHERE run = ? AND (point, second) >= (?, ?)",
+             latency_max, clamped, latency, source_id FROM second WHERE run = ? AND (point, second) >= (?, ?)",
         )
         .map_err(to)?;
     let mut rows = statement.query([id.0, from.0, from.1]).map_err(to)?;
@@ -281,9 +375,13 @@ fn read_seconds(
             point,
             second,
             part,
-            kinds: vec![StoredKind::default(); kinds],
+            sources: BTreeMap::new(),
         });
-        let kind = entry
+        let of_source = entry
+            .sources
+            .entry(SourceId(unsigned(path, id, int(13)?)?))
+            .or_insert_with(|| SourceSecond { seq: i64::MAX, kinds: vec![StoredKind::default(); kinds] });
+        let kind = of_source
             .kinds
             .get_mut(unsigned::<usize>(path, id, int(3)?)?)
             .ok_or_else(|| Error::damaged(path, format!("an unknown transaction type in run {id}")))?;
@@ -295,7 +393,8 @@ fn read_seconds(
             exact: Exact { sum: u128::from(count(9)?), max: count(10)?, clamped: count(11)? },
             latency: row.get(12).map_err(to)?,
         };
-        entry.seq = entry.seq.min(int(4)?);
+        of_source.seq = of_source.seq.min(int(4)?);
+        entry.seq = entry.seq.min(of_source.seq);
     }
     let mut seconds: Vec<_> = seconds.into_values().collect();
     seconds.sort_by_key(|s| s.seq);
@@ -307,10 +406,11 @@ fn read_readings(
     path: &Path,
     id: RunId,
     after: i64,
+    sources: &mut BTreeMap<i64, SourceId>,
 ) -> Result<Vec<(i64, StoredObservation)>> {
     let to = |e| Error::sqlite(path, e);
     let mut statement = conn
-        .prepare("SELECT seq, at, first, body FROM reading WHERE run = ? AND seq > ? ORDER BY seq")
+        .prepare("SELECT seq, at, first, body, source_id FROM reading WHERE run = ? AND seq > ? ORDER BY seq")
         .map_err(to)?;
     let mut rows = statement.query([id.0, after]).map_err(to)?;
     let mut readings = Vec::new();
@@ -318,6 +418,7 @@ fn read_readings(
         let int = |i| row.get::<_, i64>(i).map_err(to);
         let (at, first) = (unsigned(path, id, int(1)?)?, unsigned(path, id, int(2)?)?);
         let body = row.get(3).map_err(to)?;
+        note_source(path, id, (int(0)?, int(4)?), sources)?;
         readings.push((int(0)?, StoredObservation::Reading { at, first, body }));
     }
     Ok(readings)
@@ -328,11 +429,13 @@ fn read_waits(
     path: &Path,
     id: RunId,
     after: i64,
+    sources: &mut BTreeMap<i64, SourceId>,
 ) -> Result<Vec<(i64, StoredObservation)>> {
     let to = |e| Error::sqlite(path, e);
     let mut statement = conn
         .prepare(
-            "SELECT seq, at, looks, lock_looks, seen, rows FROM waits WHERE run = ? AND seq > ? ORDER BY seq",
+            "SELECT seq, at, looks, lock_looks, seen, rows, source_id FROM waits WHERE run = ? AND seq > ? \
+             ORDER BY seq",
         )
         .map_err(to)?;
     let mut rows = statement.query([id.0, after]).map_err(to)?;
@@ -348,6 +451,7 @@ fn read_waits(
             seen: serde_json::from_str(&seen).map_err(bad)?,
             rows: serde_json::from_str(&relations).map_err(bad)?,
         };
+        note_source(path, id, (int(0)?, int(6)?), sources)?;
         found.push((int(0)?, StoredObservation::Waits(waits)));
     }
     Ok(found)

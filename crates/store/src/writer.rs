@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kelvin_measure::Totals;
 use kelvin_measure::event::{Event, KindCounts};
 use kelvin_measure::observation::{Observation, Reading};
+use kelvin_measure::{SourceId, Totals};
 use rusqlite::Connection;
 
 use crate::committer::{Committer, KindRow, Waiting, WaitsRow, nanos};
@@ -68,10 +68,18 @@ impl RunWriter {
     /// can be, up to 100,000 rows; those after them are lost. When the file was deleted or replaced: what is handed on is
     /// then written to the copy that the error names, when this is dropped.
     pub fn consume(&mut self, event: &Event) -> Result<()> {
+        self.consume_from(SourceId::LOCAL, event)
+    }
+
+    /// The same of an event of another source. What several sources did in one second is kept apart.
+    ///
+    /// # Errors
+    /// Those of [`RunWriter::consume`].
+    pub fn consume_from(&mut self, source: SourceId, event: &Event) -> Result<()> {
         if self.waiting.len() + self.committer.waiting() >= MOST_WAITING {
             self.flush()?;
         }
-        self.take(event)?;
+        self.take(source, event)?;
         self.seq += 1;
         match event {
             Event::Finished { .. } => self.flush(),
@@ -82,7 +90,7 @@ impl RunWriter {
     }
 
     /// Puts the event's rows among those that wait.
-    fn take(&mut self, event: &Event) -> Result<()> {
+    fn take(&mut self, source: SourceId, event: &Event) -> Result<()> {
         let seq = self.seq;
         match event {
             Event::Second(second) => {
@@ -96,17 +104,17 @@ impl RunWriter {
                 for (kind, counts) in second.kinds.iter().enumerate() {
                     // One row even for a second without any transaction: the event itself must come back.
                     if kind == 0 || !is_zero(counts) {
-                        self.waiting.push(Waiting::Kind(KindRow::new(seq, second, kind, counts)?));
+                        self.waiting.push(Waiting::Kind(KindRow::new((seq, source), second, kind, counts)?));
                     }
                 }
             }
             Event::Observed(Observation::Reading(Reading { at, first, values })) => {
                 let (at, first) = (nanos(*at)?, *first);
                 let body = self.values.pack(first, values).map_err(Error::Event)?;
-                self.waiting.push(Waiting::Reading { seq, at, first, body });
+                self.waiting.push(Waiting::Reading { seq, source, at, first, body });
             }
             Event::Observed(Observation::Waits(waits)) => {
-                self.waiting.push(Waiting::Waits(WaitsRow::new(seq, waits)?));
+                self.waiting.push(Waiting::Waits(WaitsRow::new(seq, source, waits)?));
             }
             _ => {
                 // What was seen in between does not keep an outdated progress.
@@ -114,7 +122,7 @@ impl RunWriter {
                     let newest =
                         self.waiting.iter().rposition(|waiting| matches!(waiting, Waiting::Event { .. }));
                     if let Some(at) = newest
-                        && matches!(self.waiting[at], Waiting::Event { name: "progress", .. })
+                        && matches!(self.waiting[at], Waiting::Event { name: "progress", source: of, .. } if of == source)
                     {
                         self.waiting.remove(at);
                     }
@@ -123,7 +131,7 @@ impl RunWriter {
                 redact_json(&mut body);
                 let body = body.to_string();
                 let listed = is_listed(event);
-                self.waiting.push(Waiting::Event { seq, name: event.name(), body, listed });
+                self.waiting.push(Waiting::Event { seq, source, name: event.name(), body, listed });
             }
         }
         Ok(())

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use common::{Noise, as_json, new_run, open_loop, open_series, whole_run};
+use common::{Noise, new_run, open_loop, open_series, whole_run};
+use kelvin_measure::SourceId;
 use kelvin_measure::event::{Event, Status};
 use kelvin_store::{
     Error, Exporter, GroupId, GroupKind, GroupSlot, ImportSource, Judgement, NewGroup, NewRun, RunId, Store,
@@ -39,8 +40,8 @@ fn begun(seed: u64) -> NewRun {
 
 fn add(store: &Store, run: &NewRun, events: &[Event]) -> RunId {
     let mut writer = store.begin_run(run).unwrap();
-    for event in events {
-        writer.consume(event).unwrap();
+    for (index, event) in events.iter().enumerate() {
+        writer.consume_from(SourceId(u16::from(index % 3 == 2)), event).unwrap();
     }
     writer.id()
 }
@@ -85,9 +86,10 @@ fn told(store: &Store, run: RunId) -> (String, Vec<String>) {
     let stored = store.load(run).unwrap();
     let slot = store.membership(run).unwrap().map(|member| (member.slot, member.void));
     let figures: Vec<_> = stored.points().iter().map(|point| stored.point_statistics(point.point)).collect();
-    let events: Vec<Event> = stored.events().collect::<Result<_, _>>().unwrap();
+    let events = stored.sourced_events().map(|event| serde_json::to_string(&event.unwrap()).unwrap());
+    let events = events.collect();
     let history = store.in_history(run).unwrap();
-    (format!("{summary:?} {:?} {slot:?} {history:?} {figures:?}", stored.info), as_json(&events))
+    (format!("{summary:?} {:?} {slot:?} {history:?} {figures:?}", stored.info), events)
 }
 
 #[test]

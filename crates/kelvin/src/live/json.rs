@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use kelvin_measure::Event;
+use kelvin_measure::{Event, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 use serde::Serialize;
@@ -15,6 +15,15 @@ struct Last<'a> {
     event: &'static str,
     #[serde(flatten)]
     summary: &'a RunSummary<'a>,
+}
+
+/// An event as a [`kelvin_measure::SourcedEvent`] is read.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "SourceId::is_local")]
+    source_id: SourceId,
+    #[serde(flatten)]
+    event: &'a Event,
 }
 
 fn line(what: &impl Serialize) {
@@ -34,8 +43,8 @@ impl Live for Json {
         line(&serde_json::json!({ "event": "begin", "run": id }));
     }
 
-    fn event(&mut self, event: &Event) {
-        line(event);
+    fn event_from(&mut self, source: SourceId, event: &Event) {
+        line(&Line { source_id: source, event });
     }
 
     fn judged(&mut self, summary: &RunSummary<'_>) {

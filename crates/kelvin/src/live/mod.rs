@@ -14,7 +14,7 @@ use kelvin_lab::live::Live;
 pub(crate) use status::grouped;
 pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
-use kelvin_measure::Event;
+use kelvin_measure::{Event, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
@@ -52,7 +52,7 @@ struct Nothing;
 impl Live for Nothing {
     fn begin(&mut self, _id: RunId, _info: &NewRun, _spec: &Spec) {}
 
-    fn event(&mut self, _event: &Event) {}
+    fn event_from(&mut self, _source: SourceId, _event: &Event) {}
 
     fn message(&mut self, _text: &str) {}
 

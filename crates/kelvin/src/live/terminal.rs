@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kelvin_lab::live::Live;
-use kelvin_measure::Event;
 use kelvin_measure::event::Phase;
+use kelvin_measure::{Event, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
@@ -94,7 +94,7 @@ impl Live for Terminal {
         self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
     }
 
-    fn event(&mut self, event: &Event) {
+    fn event_from(&mut self, _source: SourceId, event: &Event) {
         match event {
             Event::Phase { phase, at, users, planned, .. } => {
                 self.status.phase(*phase, *at, *users, *planned);

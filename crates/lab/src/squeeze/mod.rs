@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 use kelvin_database::Engine;
 use kelvin_measure::event::{Elasticity, LoadPart, Phase, Second, Series, Squeeze as Outcome, SqueezeSlice};
 use kelvin_measure::observation::UnavailableMetrics;
-use kelvin_measure::{Clock, Event, Nanos};
+use kelvin_measure::{Clock, Event, Nanos, SourceId};
 use kelvin_observe::sample::{BackingDevice, Source};
 
 use control::{SqueezeRecord, SqueezedResource, Valves, work};
@@ -350,7 +350,7 @@ impl Squeezed<'_> {
 }
 
 impl Sink for Squeezed<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
         match event {
             Event::Phase { phase: Phase::RampUp, at, planned, .. } => {
                 self.start(at + planned.unwrap_or(0))?;
@@ -363,7 +363,7 @@ impl Sink for Squeezed<'_> {
             Event::Finished { .. } => self.conclude()?,
             _ => {}
         }
-        self.sink.event(event)
+        self.sink.event_from(source, event)
     }
 }
 

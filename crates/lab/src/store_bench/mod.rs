@@ -11,7 +11,7 @@ use std::time::Instant;
 use kelvin_database::Engine;
 use kelvin_diagnose::{Evidence, RunJudgements, judge};
 use kelvin_measure::event::{RatePeriod, Status};
-use kelvin_measure::{Clock, Event};
+use kelvin_measure::{Clock, Event, SourceId};
 use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher};
 use kelvin_run::spec::WorkloadName;
 use kelvin_run::{Environment, Run, RunError, Sink, SinkError, Spec};
@@ -338,9 +338,9 @@ struct Sinks<'a> {
 }
 
 impl Sink for Sinks<'_> {
-    fn event(&mut self, event: &Event) -> std::result::Result<(), SinkError> {
-        self.writer.consume(event)?;
-        self.live.event(event);
+    fn event_from(&mut self, source: SourceId, event: &Event) -> std::result::Result<(), SinkError> {
+        self.writer.consume_from(source, event)?;
+        self.live.event_from(source, event);
         Ok(())
     }
 }

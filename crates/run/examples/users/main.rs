@@ -25,7 +25,7 @@ use kelvin_workload::{Stop, Workload};
 struct Nobody;
 
 impl Sink for Nobody {
-    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
+    fn event_from(&mut self, _source: kelvin_measure::SourceId, _: &Event) -> Result<(), SinkError> {
         Ok(())
     }
 }

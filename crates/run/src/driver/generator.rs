@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kelvin_database::{Engine, Error, Session};
 use kelvin_measure::event::{KindCounts, SeriesRole};
 use kelvin_measure::{
-    Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, TransactionLog, recorder,
-    second_from,
+    Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, SourceId, TransactionLog,
+    recorder, second_from,
 };
 use kelvin_workload::{UserRange, VirtualUser, Workload};
 
@@ -49,6 +49,7 @@ pub(super) struct LoadTimes {
 /// A generator whose users are connected and wait for the start.
 pub(super) struct ArmedGenerator<'a> {
     point: &'a Point<'a>,
+    source: SourceId,
     engine: Arc<dyn Engine>,
     workload: Arc<dyn Workload>,
     range: UserRange,
@@ -59,7 +60,7 @@ impl<'a> ArmedGenerator<'a> {
     /// Opens every user's connection, one after another.
     pub(super) fn connect(
         point: &'a Point<'a>,
-        range: UserRange,
+        (source, range): (SourceId, UserRange),
         engine: &Arc<dyn Engine>,
         workload: &Arc<dyn Workload>,
         sink: &mut dyn Sink,
@@ -88,12 +89,13 @@ impl<'a> ArmedGenerator<'a> {
                 })?;
             }
         }
-        Ok(Self { point, engine: Arc::clone(engine), workload: Arc::clone(workload), range, connected })
+        let (engine, workload) = (Arc::clone(engine), Arc::clone(workload));
+        Ok(Self { point, source, engine, workload, range, connected })
     }
 
     /// Starts the users' threads, which wait for the beginning by themselves.
     pub(super) fn start(self, times: LoadTimes, sink: &mut dyn Sink) -> Result<Generator, RunError> {
-        let Self { point, engine, workload, range, connected } = self;
+        let Self { point, source, engine, workload, range, connected } = self;
         let (load, count) = (point.load, range.count());
         let LoadTimes { begin, open, close, end } = times;
         let arrivals = point.rate.map(|rate| Arrivals::new(load.seed, load.arrivals, rate, begin));
@@ -163,12 +165,14 @@ impl<'a> ArmedGenerator<'a> {
         }
         let threading = threading(point, count, &*engine, &*workload);
         let text = format!("{}{}", point.place(), threading.describe(count));
-        sink.event(&Event::Note { point: point.index, second: second_from(open, begin), text })?;
+        let note = Event::Note { point: point.index, second: second_from(open, begin), text };
+        sink.event_from(source, &note)?;
         let users = UserPool::start(users, threading, &shared, point.stop)?;
         let tally = Tally::new(point.index, open);
         let point = point.index;
         Ok(Generator {
             point,
+            source,
             shared,
             users,
             schedule,
@@ -228,6 +232,7 @@ fn transaction_log(
 /// A generator at work.
 pub(super) struct Generator {
     point: u32,
+    source: SourceId,
     shared: Arc<Shared>,
     users: UserPool,
     schedule: Option<Schedule>,
@@ -247,16 +252,16 @@ impl Generator {
     pub(super) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
         for second in self.collector.drain(now) {
             self.note_headline(&second.kinds);
-            sink.event(&Event::Second(second))?;
+            sink.event_from(self.source, &Event::Second(second))?;
         }
         self.tally.take(&self.reports);
         if let Some(schedule) = &mut self.schedule {
             for event in schedule.complete(now, self.shared.close.load(Ordering::Acquire)) {
-                sink.event(&event)?;
+                sink.event_from(self.source, &event)?;
             }
         }
         for event in self.tally.complete(self.collector.second_of(now)) {
-            sink.event(&event)?;
+            sink.event_from(self.source, &event)?;
         }
         Ok(())
     }
@@ -339,6 +344,7 @@ impl Generator {
         hurry: bool,
         sink: &mut dyn Sink,
     ) -> Result<GeneratorReport, RunError> {
+        let source = self.source;
         if let Some(log) = self.collector.take_log() {
             let text = match log.finish() {
                 Ok(Logged { written, left_out: 0 }) => format!("transaction log: {written} transactions"),
@@ -348,7 +354,7 @@ impl Generator {
                 ),
                 Err(error) => format!("the transaction log is incomplete: {error}"),
             };
-            sink.event(&Event::Note { point: self.point, second: 0, text })?;
+            sink.event_from(source, &Event::Note { point: self.point, second: 0, text })?;
         }
         let Self { shared, users, mut schedule, collector, mut tally, reports, .. } = self;
         let gaps = self.heartbeat.finish();
@@ -357,23 +363,24 @@ impl Generator {
         let mut busiest = self.busiest;
         for second in rest {
             busiest = busiest.max(shared.headline_of(&second.kinds).map(KindCounts::good).sum());
-            sink.event(&Event::Second(second))?;
+            sink.event_from(source, &Event::Second(second))?;
         }
         tally.take(&reports);
         let close = shared.close.load(Ordering::Acquire);
         if let Some(schedule) = &mut schedule {
             for event in schedule.complete(close, close) {
-                sink.event(&event)?;
+                sink.event_from(source, &event)?;
             }
         }
         for event in tally.complete(i64::MAX) {
-            sink.event(&event)?;
+            sink.event_from(source, &event)?;
         }
         let user_sums = sums(&self.books);
         let ended_threads = shared.ended_threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let loops = shared.loops.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let count = shared.range.count();
         Ok(GeneratorReport {
+            source,
             at_work: count.saturating_sub(shared.ended.load(Ordering::Acquire)),
             gave_up: shared.gave_up.load(Ordering::Acquire),
             panicked: shared.panicked.load(Ordering::Acquire),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kelvin_measure::event::{ArrivalSchedule, SeriesRole};
 use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
-use kelvin_measure::{Counters, Nanos, Totals};
+use kelvin_measure::{Counters, Nanos, SourceId, Totals};
 use kelvin_observe::ThreadTimes;
 
 use super::client_cpu::ClientCpu;
@@ -31,6 +31,7 @@ pub(super) fn ended_at(book: &Counters) -> Nanos {
 
 /// What a generator did, over everything and over the window, and what it took of its host.
 pub(super) struct GeneratorReport {
+    pub(super) source: SourceId,
     /// Users who did not come back from the database.
     pub(super) at_work: u32,
     /// Users who ended because nothing worked any more.

@@ -25,7 +25,7 @@ use std::time::Duration;
 use kelvin_database::{Engine, Session};
 use kelvin_measure::event::{AuditLine, KindCounts, Phase, Window};
 use kelvin_measure::invariant::Invariant;
-use kelvin_measure::{Clock, Event, Nanos, Totals, second_from};
+use kelvin_measure::{Clock, Event, Nanos, Source, SourceId, Totals, second_from};
 use kelvin_workload::{Stop, UserRange, Workload};
 
 use crate::run::{RunError, Sink};
@@ -207,8 +207,13 @@ impl Point<'_> {
         let before = if counts { Some(monitor.headline()?) } else { None };
         self.phase(sink, Phase::Connect, self.clock.now(), None)?;
         let mut armed = Vec::with_capacity(ranges.len());
-        for &range in ranges {
-            armed.push(ArmedGenerator::connect(self, range, engine, workload, sink)?);
+        for (generator, &range) in (0_u16..).zip(ranges) {
+            let source = SourceId(generator);
+            if !source.is_local() {
+                let named = Source { generator: Some(generator), ..Source::default() };
+                sink.event(&Event::Source { id: source, source: named })?;
+            }
+            armed.push(ArmedGenerator::connect(self, (source, range), engine, workload, sink)?);
         }
         let mut underway = self.start(armed, monitor, sink)?;
         let driven = self.drive(&mut underway, sink);
@@ -381,8 +386,10 @@ impl Point<'_> {
         for invariant in &invariants {
             sink.event(&Event::Invariant { point: self.index, invariant: invariant.clone() })?;
         }
-        for gap in reports.iter().flat_map(|report| &report.gaps) {
-            sink.event(&gap.note(self.index, times.open))?;
+        for report in &reports {
+            for gap in &report.gaps {
+                sink.event_from(report.source, &gap.note(self.index, times.open))?;
+            }
         }
         for text in closing.notes() {
             sink.event(&Event::Note { point: self.index, second: 0, text })?;

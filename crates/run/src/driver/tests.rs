@@ -11,17 +11,20 @@ use crate::spec::Span;
 
 /// Keeps everything.
 #[derive(Default)]
-struct Kept(Vec<Event>);
+struct Kept(Vec<(SourceId, Event)>);
 
 impl Sink for Kept {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.0.push(event.clone());
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
+        self.0.push((source, event.clone()));
         Ok(())
     }
 }
 
+/// What each user wrote.
+type Drawn = BTreeMap<i64, Vec<i64>>;
+
 /// Runs eight users of ten transactions each, driven by these generators; what each user wrote, the result and the events.
-fn run(ranges: &[(u32, u32)]) -> (BTreeMap<i64, Vec<i64>>, PointResult, Vec<Event>) {
+fn run(ranges: &[(u32, u32)]) -> (Drawn, PointResult, Vec<(SourceId, Event)>) {
     let directory = tempfile::tempdir().unwrap();
     let engine = SqliteEngine::open(directory.path().join("test.db")).unwrap();
     let mut session = engine.connect().unwrap();
@@ -53,7 +56,7 @@ fn run(ranges: &[(u32, u32)]) -> (BTreeMap<i64, Vec<i64>>, PointResult, Vec<Even
     let mut kept = Kept::default();
     let result = point.run_on(&ranges, &engine, &workload, &mut kept).unwrap();
     let rows = session.query("select client, value from drawn order by client, rowid").unwrap();
-    let mut drawn: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    let mut drawn = Drawn::new();
     for row in 0..80 {
         drawn.entry(rows.int(row, 0).unwrap()).or_default().push(rows.int(row, 1).unwrap());
     }
@@ -62,7 +65,8 @@ fn run(ranges: &[(u32, u32)]) -> (BTreeMap<i64, Vec<i64>>, PointResult, Vec<Even
 
 #[test]
 fn two_generators_do_what_one_does_and_their_seconds_add_up() {
-    let (whole, one, _) = run(&[(0, 8)]);
+    let (whole, one, local) = run(&[(0, 8)]);
+    assert!(local.iter().all(|(source, event)| source.is_local() && event.name() != "source"));
     let (parts, two, events) = run(&[(0, 4), (4, 8)]);
     assert_eq!(parts, whole, "each user draws what it draws with one generator");
     for result in [&one, &two] {
@@ -71,16 +75,16 @@ fn two_generators_do_what_one_does_and_their_seconds_add_up() {
         assert!(broken.iter().all(|invariant| invariant.name.contains("generator")), "{broken:?}");
         assert_eq!(result.window.users, 8);
     }
-    let mut sum = (0, 0);
-    for event in &events {
+    let mut sum = ([0; 2], 0);
+    for (source, event) in &events {
         let Event::Second(second) = event else { continue };
         let good: u64 = second.kinds.iter().map(KindCounts::good).sum();
-        sum.0 += good;
+        sum.0[usize::from(source.0)] += good;
         sum.1 += if second.part == LoadPart::Measured { good } else { 0 };
     }
-    assert_eq!(sum, (80, two.totals.measured[0].good()));
-    let notes = events
-        .iter()
-        .filter(|event| matches!(event, Event::Note { text, .. } if text.starts_with("4 virtual users")));
+    assert_eq!(sum, ([40, 40], two.totals.measured[0].good()));
+    let notes = events.iter().filter(
+        |(_, event)| matches!(event, Event::Note { text, .. } if text.starts_with("4 virtual users")),
+    );
     assert_eq!(notes.count(), 2, "each generator says what its users run on");
 }

@@ -34,7 +34,7 @@ struct Watch {
 }
 
 impl Sink for Watch {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event_from(&mut self, _source: kelvin_measure::SourceId, event: &Event) -> Result<(), SinkError> {
         if let Event::Phase { phase: Phase::Measure, .. } = event {
             // Nobody listens in a run without faults.
             let _ = self.opened.take().map(|opened| opened.send(()));

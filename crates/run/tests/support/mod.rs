@@ -21,7 +21,7 @@ pub(crate) struct Kept {
 }
 
 impl Sink for Kept {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+    fn event_from(&mut self, _source: kelvin_measure::SourceId, event: &Event) -> Result<(), SinkError> {
         if self.fail_after.is_some_and(|limit| self.events.len() >= limit) {
             return Err("no space left on device".into());
         }

@@ -1,5 +1,7 @@
 //! A run that goes on, read as it is written.
 
+use std::collections::BTreeMap;
+
 use kelvin_measure::event::{Event, Status};
 
 use super::{FIRST, StoredRun, end, read_events, read_observed, read_seconds, unpack};
@@ -39,6 +41,7 @@ impl Follower {
             seconds: Vec::new(),
             totals: Vec::new(),
             observed: Vec::new(),
+            sources: BTreeMap::new(),
         };
         Ok(Self { store, run, values: Unpacker::default(), last: None, observed: FIRST })
     }
@@ -53,11 +56,11 @@ impl Follower {
         let conn = self.store.connection();
         let snapshot = conn.unchecked_transaction().map_err(|e| Error::sqlite(&path, e))?;
         let after = self.run.events.last().map_or(FIRST, |(seq, _)| *seq);
-        let events = read_events(&snapshot, &path, id, after)?;
+        let events = read_events(&snapshot, &path, id, after, &mut self.run.sources)?;
         // The last second may have come in part.
         let from = self.last.map_or((FIRST, FIRST), |(point, second)| (point.into(), second));
         self.run.seconds = read_seconds(&snapshot, &path, id, self.run.info.kinds.len(), from)?;
-        let observed = read_observed(&snapshot, &path, id, self.observed)?;
+        let observed = read_observed(&snapshot, &path, id, self.observed, &mut self.run.sources)?;
         drop(snapshot);
         self.last = self.run.seconds.iter().map(|second| (second.point, second.second)).max().or(self.last);
         self.observed = observed.last().map_or(self.observed, |(seq, _)| *seq);

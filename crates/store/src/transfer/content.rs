@@ -29,7 +29,7 @@ pub(super) const MEMBER: Table = table("member", "run", "run");
 /// What was measured.
 pub(super) const MEASURED: [Table; 5] = [
     table("event", "run", "run, seq"),
-    table("second", "run", "run, point, second, part, kind"),
+    table("second", "run", "run, point, second, part, kind, source_id"),
     table("total", "run", "run, point, scope, kind"),
     table("reading", "run", "run, seq"),
     table("waits", "run", "run, seq"),

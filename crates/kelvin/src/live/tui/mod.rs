@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use anyhow::{Result, bail};
 use kelvin_diagnose::Context;
 use kelvin_lab::live::Live;
-use kelvin_measure::Event;
+use kelvin_measure::{Event, SourceId};
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 use kelvin_store::{NewRun, RunId};
@@ -159,7 +159,7 @@ impl Live for Tui {
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn event_from(&mut self, _source: SourceId, event: &Event) {
         if !self.is_up() {
             return self.plain.event(event);
         }

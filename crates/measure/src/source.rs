@@ -1,0 +1,49 @@
+//! Who an event is from: which generator, driving whose load, on what host.
+//!
+//! A run on one host has one source, [`SourceId::LOCAL`], which nobody declares and no JSON mentions. Others are declared once
+//! by an [`Event::Source`] before their first event. Metrics and wait groups are of the source that declares them; their
+//! indexes are those of the run, so that whoever merges the streams of several sources deals them out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Event;
+
+/// A source by its number among those of the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SourceId(pub u16);
+
+impl SourceId {
+    /// This process: its generator, what it watches, and the run as a whole.
+    pub const LOCAL: Self = Self(0);
+
+    /// Whether it is [`SourceId::LOCAL`].
+    pub fn is_local(&self) -> bool {
+        *self == Self::LOCAL
+    }
+}
+
+/// What a source is; a part that is not said is that of the local one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The generator, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<u16>,
+    /// Whose load it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// The host's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+/// An event with its source: a line of the stream as it is written and sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SourcedEvent {
+    /// Who it is from.
+    #[serde(default, skip_serializing_if = "SourceId::is_local")]
+    pub source_id: SourceId,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}

@@ -53,10 +53,8 @@ fn a_server_killed_and_restarted_in_the_run_costs_errors_and_no_truth() {
     let output = child.wait_with_output().unwrap();
     let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     let run = place.report("last");
-    // Where the server was away for a whole second, the figure is that of an outage.
-    let outage =
-        run["state"] == "void" && run["reasons"][0].as_str().unwrap().starts_with("No transaction ended");
-    assert_eq!(output.status.code(), Some(if outage { 1 } else { 3 }), "{shown}");
+    // If the server was away for a whole second, the figure is that of an outage; how fast it was again is the machine's.
+    assert_eq!(output.status.code(), Some(if place.is_noise() { 1 } else { 3 }), "{shown}");
     let errors = run["points"][0]["errors"].as_array().unwrap();
     assert!(errors.iter().any(|e| e["class"] == "connection lost"), "{errors:?}");
     assert!(run["checks"].as_array().unwrap().iter().all(|c| c["holds"] == true));

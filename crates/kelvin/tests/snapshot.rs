@@ -29,7 +29,7 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
     place.expect(0, &["snapshot", "save", "first", target]);
     let told = place.run(&["snapshot", "save", "first", target]);
     assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("there is a snapshot first already"), "{}", text(&told.stderr));
+    assert!(text(&told.stderr).contains("snapshot first already exists"), "{}", text(&told.stderr));
     let listed = place.expect(0, &["snapshot", "list", target]);
     let line = listed.lines().nth(1).unwrap();
     assert!(

@@ -94,7 +94,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
     child.wait_with_output().unwrap();
     assert!(mark.exists(), "nobody can put back anything at a kill");
     assert!(place.expect(0, &["study", "show", "users"]).contains("study recover"));
-    assert!(place.expect(0, &["study", "recover", "users"]).contains("put back"));
+    assert!(place.expect(0, &["study", "recover", "users"]).contains("restored: "));
     assert!(!mark.exists());
     assert!(place.expect(0, &["study", "recover", "users"]).contains("nothing"));
 
@@ -269,7 +269,7 @@ fn what_cannot_be_a_study_is_refused() {
         (&["study", "plan", "absent"][..], "absent is not a study"),
         (&["study", "run", "."], ". is not a study"),
         (&["study", "show", "kelvin.db"], "kelvin.db is not a study"),
-        (&["study", "new", ".."], "does not end in a component"),
+        (&["study", "new", ".."], "cannot be used as the name of a study"),
         (&["study", "recover", "absent"], "absent is not a study"),
         (&["study", "list", "absent"], "absent is not a study"),
         (&["study", "plan", "."], ". is not a study"),

@@ -47,8 +47,8 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
     let server = start();
     let engine = database(&server, "pgbench");
     for (options, what) in [
-        (Options { fillfactor: 90, ..Options::default() }, "no fill factor"),
-        (Options { unlogged_tables: true, ..Options::default() }, "no unlogged tables"),
+        (Options { fillfactor: 90, ..Options::default() }, "does not support fill factor"),
+        (Options { unlogged_tables: true, ..Options::default() }, "does not support unlogged tables"),
     ] {
         let error = pgbench(options).check_engine(&engine).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");

@@ -72,7 +72,7 @@ fn bad_input_ends_with_fios_code_and_says_where() {
     place.write("load.toml", "workload = \"io\"\n[load]\nusers = 3\n[io]\njob = \"[a]\\nsize=4k\"\n");
     let output = place.run(&["run", "load.toml"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("[load] says nothing"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("[load] does not apply"), "{}", text(&output.stderr));
     assert_eq!(place.run(&["build", "load.toml"]).status.code(), Some(2));
 }
 

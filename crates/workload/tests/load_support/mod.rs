@@ -272,7 +272,7 @@ pub fn stopped_build_goes_on(engine: &dyn Engine, whole: &dyn Engine) {
     let progress = StopAfter { rows: 700_000, stop: stop.clone(), seen: AtomicU64::new(0) };
     let error = workload.build(engine, &progress, &stop).unwrap_err();
     assert!(error.message().contains("stopped on request"), "{error}");
-    assert!(error.help().unwrap_or_default().contains("goes on"), "{error}");
+    assert!(error.help().unwrap_or_default().contains("to continue"), "{error}");
     assert!(!workload.is_built(engine).unwrap());
     {
         let mut session = engine.connect().unwrap();

@@ -266,7 +266,7 @@ fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
     // The store is gone, and the study's file says it of all.
     told.stored.clear();
     told.study.run.accept_noise = true;
-    said(&told, "noise is accepted in 20 measured windows (--accept-noise): what it cost is not known");
+    said(&told, "noise is accepted in 20 measured windows (--accept-noise): its cost is not known");
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn a_sweep_over_users_has_its_law() {
     let text = study::text(&found);
     assert!(text.contains("Universal Scalability Law"), "{text}");
     let html = study::html(&told.dossier("")).unwrap();
-    assert!(html.contains("by the law"));
+    assert!(html.contains("fitted (USL)"));
     look(&html, "users.html");
 }
 

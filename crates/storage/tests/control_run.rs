@@ -424,5 +424,5 @@ fn a_tick_that_overlaps_or_claims_what_the_kernel_did_not_see_is_no_result() {
     let error = said(vec![(0, 10, 0), (9, 20, 0)]).unwrap_err().to_string();
     assert!(error.contains("a tick covers 9 to 20 ns, but the previous tick ended at 10 ns"), "{error}");
     let error = said(vec![(0, 10, 1 << 50)]).unwrap_err().to_string();
-    assert!(error.contains("workers report 1125899906842624 bytes of read"), "{error}");
+    assert!(error.contains("workers report 1125899906842624 bytes (read)"), "{error}");
 }

@@ -88,7 +88,7 @@ fn files_are_refused_that_others_use_or_that_are_more_than_data() {
     writer.kill().unwrap();
     writer.wait().unwrap();
     assert!(told.contains("is open for writing by sleep"), "{told}");
-    assert!(told.ends_with(&format!("say so with `--i-know-it-destroys {}`", used.display())), "{told}");
+    assert!(told.ends_with(&format!("add `--i-know-it-destroys {}`", used.display())), "{told}");
     assert_eq!(confirmed, "");
     assert_eq!(fs::read(&used).unwrap(), [1; 8192], "only looked at");
 }

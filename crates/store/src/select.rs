@@ -312,7 +312,7 @@ fn take(
             .and_then(|summary| summary.judgement.as_ref())
             .filter(|judged| !judged.counts())
         {
-            told.push(format!("run {run} is skipped, {}", judged.describe()));
+            told.push(format!("run {run} is left out, {}", judged.describe()));
         } else {
             taken.push(run);
         }
@@ -323,10 +323,10 @@ fn take(
     others.reverse();
     match others.as_slice() {
         [] => {}
-        [one] => selection.told.push(format!("run {one} is skipped: it is on the other side")),
+        [one] => selection.told.push(format!("run {one} is left out: it is on the other side")),
         several => {
             let several = several.join(", ");
-            selection.told.push(format!("runs {several} are skipped: they are on the other side"));
+            selection.told.push(format!("runs {several} are left out: they are on the other side"));
         }
     }
     taken

@@ -173,7 +173,7 @@ fn what_cannot_be_read_is_refused_with_what_to_write() {
         ("branch:", "is empty"),
         ("branch:a~0", "branch:main~20"),
         ("branch:a~x", "branch:main~20"),
-        ("branch:a@b@c", "separates"),
+        ("branch:a@b@c", "is a separator"),
         ("7..9", "matches no run"),
     ] {
         let refused = place.refused(name);

@@ -10,7 +10,7 @@ fn a_bound_is_a_share_with_its_unit_and_what_is_no_number_is_not_known() {
     assert_eq!(words(0.1, 0.1), "10 % of the transactions' time");
     assert_eq!(words(-0.3, -0.1), "less than 0.1 % of the transactions' time");
     assert_eq!(words(-0.3, 7.0), "up to 100 % of the transactions' time");
-    assert_eq!(words(0.0, f64::NAN), "unknown: too little was counted to calculate a share");
+    assert_eq!(words(0.0, f64::NAN), "unknown: too few events were counted to calculate a share");
     let json = serde_json::to_value(Effect::between(0.25, 0.5, EffectBasis::Figure)).unwrap();
     assert_eq!(json, serde_json::json!({ "kind": "bounded", "low": 0.25, "high": 0.5, "of": "figure" }));
     let json = serde_json::to_value(Effect::unknown("why")).unwrap();

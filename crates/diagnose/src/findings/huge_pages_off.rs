@@ -69,7 +69,7 @@ fn find(evidence: &Evidence) -> Option<Finding> {
         title: format!("{} of shared buffers do not use huge pages", formatting::size(buffers)),
         evidence: facts,
         effect: Effect::unknown(
-            "TLB misses are not counted by page size; other studies found 4 to 7.5 % of the throughput",
+            "no counter distinguishes TLB misses by page size; other studies found 4 to 7.5 % of the throughput",
         ),
         below_precision: false,
         threshold: "shared_buffers of 8 GB or more without huge pages; in other studies, huge pages \

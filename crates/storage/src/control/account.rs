@@ -57,7 +57,7 @@ mod tests {
         let after = Account::parse("rchar: 4196\nwchar: 50\nsyscr: 2\n").unwrap();
         assert!(before.check(after, &PerDirection([4096, 0, 1 << 40])).is_ok());
         let error = before.check(after, &PerDirection([4097, 0, 0])).unwrap_err().to_string();
-        assert!(error.contains("report 4097 bytes of read, but the kernel counted 4096"), "{error}");
+        assert!(error.contains("report 4097 bytes (read), but the kernel counted 4096"), "{error}");
         assert!(before.check(after, &PerDirection([0, 1, 0])).is_err());
         assert!(Account::parse("rchar: x").is_none());
     }

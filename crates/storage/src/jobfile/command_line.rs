@@ -286,7 +286,7 @@ mod tests {
             ("--name=", "--name needs a value"),
             ("--bs=4k", "no job"),
             ("--name=a --client=host", "not supported: start Kelvin on the other machine"),
-            ("--name=a --terse-version=9", "within 2 and 5"),
+            ("--name=a --terse-version=9", "between 2 and 5"),
             ("--name=a --readonly --rw=write", "--readonly forbids"),
             ("--name=a --numjobs=5 --max-jobs=4", "--max-jobs allows 4"),
             ("--name=a --thread --warnings-fatal", "--warnings-fatal"),

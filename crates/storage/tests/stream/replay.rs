@@ -220,7 +220,7 @@ fn blktrace_is_read_in_either_byte_order() {
     let mut damaged = binary(&records, false);
     damaged[48 + 19 + 1] = 0;
     let error = Trace::read(Cursor::new(damaged), Path::new("t.bin")).unwrap_err().to_string();
-    assert!(error.contains("byte 67: no record begins here"), "{error}");
+    assert!(error.contains("byte 67: no record starts here"), "{error}");
     let mut newer = binary(&records, false);
     newer[0] = 8;
     let error = Trace::read(Cursor::new(newer), Path::new("t.bin")).unwrap_err().to_string();

@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(severities(&ABOUT, &facts), [Severity::Note]);
         facts.unseen.extend((0..7).map(|number| format!("/data/{number}: Permission denied")));
         let found = look(&facts);
-        assert_eq!(found[0].title, "8 things could not be inspected before the run");
+        assert_eq!(found[0].title, "8 files or devices could not be inspected before the run");
         assert_eq!(found[0].evidence.len(), SHOWN + 1);
         assert_eq!(found[0].evidence[1], EvidenceLine::new("/data/0", "Permission denied"));
         assert_eq!(found[0].evidence[SHOWN], EvidenceLine::new("further", "3"));

@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(super::rules(&draft)[0].value(), (1 << 13) | (5 << 3) | 2, "trial c7: five fields");
         for (wrong, why) in [
             ("4k/60:4k/60", "add up to 120 %"),
-            ("4k/50/1", "LENGTH/PERCENT/CLASS/LEVEL"),
+            ("4k/50/1", "SIZE/PERCENT/CLASS/LEVEL"),
             ("4k/50/1/0/1024", "must be at most 1023"),
             ("4k/50/4/0", "in \"4k/50/4/0\""),
             (":", "no size"),

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_cannot_be_counted_has_a_reason() {
         let error = Counting::begin(&Event::Software(Software::PAGE_FAULTS), &[]).unwrap_err();
-        assert!(reason(&error, "2").contains("to count on"));
+        assert!(reason(&error, "2").contains("to count events of"));
         let denied = io::Error::from_raw_os_error(13);
         assert!(reason(&denied, "3").contains("perf_event_paranoid = 3"));
         for errno in [2, 19, 95] {

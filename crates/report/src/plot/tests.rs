@@ -98,9 +98,12 @@ fn what_does_not_fit_is_refused_with_its_line() {
         refused("a_bw.log", "1, 2, 0, 0, 0\n\nfio: hello\n"),
         "dir/a_bw.log:3: 1 columns; a row of a fio log has at least time, value, direction and block size"
     );
-    assert!(refused("a_bw.log", "1, 2, 0, 0\n2, x, 0, 0").starts_with("dir/a_bw.log:2: \"x\" is no value"));
+    assert!(
+        refused("a_bw.log", "1, 2, 0, 0\n2, x, 0, 0")
+            .starts_with("dir/a_bw.log:2: \"x\" is not a valid value")
+    );
     assert!(refused("a_bw.log", "1, 2, 5, 0").contains("direction 5 is none of 0 (read)"));
-    assert!(refused("a_bw.log", "1, -2, 0, 0").contains(":1: \"-2\" is no value"));
+    assert!(refused("a_bw.log", "1, -2, 0, 0").contains(":1: \"-2\" is not a valid value"));
     assert!(refused("a_bw.log", "").contains("the log is empty"));
     assert!(refused("a_bw.log.fz", "nothing").contains("not a compressed fio log"));
     let mixed = refused("a_clat.log", "1, 2, 0, 4096, 0\n2, 2, 0, 0, 0\n");
@@ -113,7 +116,7 @@ fn what_does_not_fit_is_refused_with_its_line() {
         read("a_bw.log", "a_bw.log", b"1, 2, 0, 0\n\xff\xfe")
             .unwrap_err()
             .to_string()
-            .contains(":2: no text")
+            .contains(":2: not text")
     );
 }
 
@@ -191,10 +194,12 @@ fn a_window_that_fio_leaves_out_is_a_rate_of_0() {
 #[test]
 fn huge_figures_are_refused_or_drawn_and_never_overflow() {
     let most = u64::MAX;
-    assert!(refused("a_bw.log", &format!("{most}, 1, 0, 0")).contains(":1: 18446744073709551615 is no time"));
+    assert!(
+        refused("a_bw.log", &format!("{most}, 1, 0, 0")).contains(":1: 18446744073709551615 is not a time")
+    );
     assert!(
         refused("a_bw.log", "1, 99999999999999999999999, 0, 0")
-            .contains(":1: \"99999999999999999999999\" is no value")
+            .contains(":1: \"99999999999999999999999\" is not a valid value")
     );
     let mut counts = vec!["0".to_owned(); kelvin_storage::BINS];
     counts[5] = most.to_string();

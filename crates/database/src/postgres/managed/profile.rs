@@ -343,6 +343,6 @@ mod tests {
             assert!(profile.lines.iter().all(|line| line.reason.len() > 10));
         }
         let error = Profile::parse("mine.conf", "fsync = on\nfsync = off\n").unwrap_err();
-        assert!(error.message().starts_with("mine.conf: line 2: fsync is there twice"), "{error}");
+        assert!(error.message().starts_with("mine.conf: line 2: fsync is set twice"), "{error}");
     }
 }

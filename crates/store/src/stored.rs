@@ -367,7 +367,7 @@ fn read_seconds(
             1 => LoadPart::Measured,
             2 => LoadPart::Tail,
             other => {
-                return Err(Error::damaged(path, format!("invalid part {other} of a second of run {id}")));
+                return Err(Error::damaged(path, format!("a per-second record of run {id} has an invalid part {other}")));
             }
         };
         let entry = seconds.entry((point, second, part_number)).or_insert_with(|| StoredSecond {

@@ -53,7 +53,7 @@ impl Page {
         let open = if p.closed { "" } else { "; the window did not close: partial figures" };
         let window = seconds(p.window_s);
         let how = loop_words(p);
-        self.wrapped("", &format!("{}, {how}, {window} measured as elapsed, {ramp_up}{open}", p.users()));
+        self.wrapped("", &format!("{}, {how}, {window} measured, {ramp_up}{open}", p.users()));
         if let Some(schedule) = &p.schedule
             && schedule.asked_per_second.is_some()
         {

@@ -66,7 +66,7 @@ impl Page {
         let model = if report.open_loop { "open loop" } else { "closed loop" };
         self.wrapped(
             "",
-            &format!("{}, {model}, {} measured as elapsed, {ramp_up}{open}", p.users(), seconds(p.window_s)),
+            &format!("{}, {model}, {} measured, {ramp_up}{open}", p.users(), seconds(p.window_s)),
         );
         self.schedule(p);
         self.counts(report, p);

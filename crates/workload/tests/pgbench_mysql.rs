@@ -90,7 +90,7 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
     assert_eq!(broken, [2]);
     session.run("drop table pgbench_history").unwrap();
     let error = ours.is_built(&engine).unwrap_err().to_string();
-    assert!(error.contains("there is no pgbench_history"), "{error}");
+    assert!(error.contains("missing tables: pgbench_history"), "{error}");
     ours.drop_data(&engine).unwrap();
     assert_eq!(Pgbench::shape_in(&engine).unwrap(), None);
 }

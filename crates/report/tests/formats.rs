@@ -205,7 +205,7 @@ fn open_loops_are_judged_by_their_response_time_and_not_against_closed_ones() {
     insta::assert_snapshot!(compare::text(&found));
     let mut closed = of(&Plan::closed(&[8]));
     closed.run = 3;
-    assert!(compare::compare(&[&a], &[&closed]).unwrap_err().to_string().contains("closed one"));
+    assert!(compare::compare(&[&a], &[&closed]).unwrap_err().to_string().contains("a closed loop"));
 }
 
 #[test]
@@ -306,8 +306,11 @@ fn a_series_shows_its_best_point_and_says_where_the_others_are() {
     assert!(series.lines().count() < 80, "{series}");
     assert_eq!(series.matches("schedule: ").count(), 1);
     assert!(series.contains("the best point, 1,950/s requested from 8 virtual users:"), "{series}");
-    assert!(series.contains("details of the 12 others: HTML and JSON reports"), "{series}");
-    assert!(series.contains("open loop") && series.contains("response time: from when"), "{series}");
+    assert!(series.contains("details of the 12 other points: see the HTML and JSON reports"), "{series}");
+    assert!(
+        series.contains("open loop") && series.contains("response time: from the transaction's"),
+        "{series}"
+    );
     let few = plain(&of(&Plan::rates(8, &steps[..3])));
     assert_eq!((few.matches("schedule: ").count(), few.matches("response time: from").count()), (3, 1));
     assert!(few.contains("\n300/s requested from 8 virtual users:\n"), "{few}");
@@ -338,7 +341,7 @@ fn trial_a9_a_short_window_and_a_generator_that_never_waited_say_so() {
     assert!(failing.contains("lateness: no user was idle") && !failing.contains("over 0 arrivals"));
     let mut noted = short.clone();
     noted.points[0].timeline = vec![(1, "user 3 lost its connection".into())];
-    assert!(html::render(&noted).unwrap().contains(">1 note on the timeline<"));
+    assert!(html::render(&noted).unwrap().contains(">1 timeline note<"));
 }
 
 #[test]

@@ -65,12 +65,12 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
     assert!(shown.contains(&format!("in doubt; {hidden}: kelvin show --all")), "{shown}");
     assert!(!shown.contains("the hypervisor took 0.3 %"), "{shown}");
     let all = flat(text::render(&report, text::Options { all: true, ..text::Options::default() }));
-    assert!(all.contains("effect: up to 0.3 % of the figure, less than the run knows"), "{all}");
+    assert!(all.contains("effect: up to 0.3 % of the figure, below the precision of the run"), "{all}");
     assert!(html::render(&report).unwrap().contains(&format!("<summary>{}", hidden.replace('\'', "&#x27;"))));
     let unseen = stored(&tempfile::tempdir().unwrap().path().join("k.db"), GOOD, None);
     let (text, page, json) = (plain(&unseen), html::render(&unseen).unwrap(), parsed(&unseen));
     assert!(!text.contains("findings") && !text.contains("host and database"), "{text}");
-    assert!(!page.contains("<h2>Findings") && !page.contains("What could not be seen"));
+    assert!(!page.contains("<h2>Findings") && !page.contains("What could not be observed"));
     assert!(json["points"][0]["observed"].is_null() && json["findings"].as_array().unwrap().is_empty());
     assert_eq!(csv::observed(&unseen), "run,point,users,second,part\r\n");
 }
@@ -202,7 +202,7 @@ fn the_page_has_one_axis_of_time_and_escapes_what_the_server_says() {
         "<figcaption>WAL written",
         "What the sessions waited for",
         "Top statements",
-        "What could not be seen",
+        "What could not be observed",
     ]
     .iter()
     .map(|part| page.find(part).unwrap_or_else(|| panic!("no {part}")))

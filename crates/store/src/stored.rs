@@ -367,7 +367,10 @@ fn read_seconds(
             1 => LoadPart::Measured,
             2 => LoadPart::Tail,
             other => {
-                return Err(Error::damaged(path, format!("a per-second record of run {id} has an invalid part {other}")));
+                return Err(Error::damaged(
+                    path,
+                    format!("a per-second record of run {id} has an invalid part {other}"),
+                ));
             }
         };
         let entry = seconds.entry((point, second, part_number)).or_insert_with(|| StoredSecond {

@@ -224,7 +224,7 @@ fn blktrace_is_read_in_either_byte_order() {
     let mut newer = binary(&records, false);
     newer[0] = 8;
     let error = Trace::read(Cursor::new(newer), Path::new("t.bin")).unwrap_err().to_string();
-    assert!(error.contains("byte 0: version 8"), "{error}");
+    assert!(error.contains("byte 0: blktrace record version 8"), "{error}");
     let far = binary(&[queued(1, 0, u64::MAX / 512, 4096)], false);
     let error = Trace::read(Cursor::new(far), Path::new("t.bin")).unwrap_err().to_string();
     assert!(error.contains("beyond the largest device"), "{error}");

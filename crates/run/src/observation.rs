@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kelvin_database::{Engine, EngineKind};
+use kelvin_database::Engine;
 use kelvin_measure::observation::{Observation, Observer, UnavailableMetrics};
 use kelvin_measure::{Clock, Event, SourceId};
 use kelvin_observe::engine;
@@ -100,7 +100,7 @@ impl Watchers {
                 host.paths.extend(found.place.data.map(|path| ("data".into(), path)));
                 host.paths.extend(found.place.wal.map(|path| ("wal".into(), path)));
                 // A server of threads is one process; of children only the first thread's waiting is counted.
-                let children = engine.kind() != EngineKind::Mysql;
+                let children = found.place.forks;
                 host.processes.extend(found.place.server.map(|pid| Process {
                     name: "server".into(),
                     pid,

@@ -64,7 +64,7 @@ fn search(engine: &dyn Engine, asked: &Asked) -> Place {
     // Since 8.0.30 the log has a directory of its own in it.
     let inner = log.join("#innodb_redo");
     let log = fs::canonicalize(if inner.is_dir() { inner } else { log }).ok();
-    Place { server: Some(server), data: fs::canonicalize(&asked.data).ok(), wal: log }
+    Place { server: Some(server), forks: false, data: fs::canonicalize(&asked.data).ok(), wal: log }
 }
 
 /// Whether an address may be of this host: a socket's path, or a name of the loopback network.

@@ -60,7 +60,7 @@ fn search(engine: &dyn Engine, asked: Asked) -> Place {
         .or_else(|| by_backend(backend, &user, &database));
     let data = data.or_else(|| fs::read_link(format!("/proc/{}/cwd", server?)).ok());
     let wal = data.as_deref().and_then(|data| fs::canonicalize(data.join("pg_wal")).ok());
-    Place { server, data, wal }
+    Place { server, forks: true, data, wal }
 }
 
 fn names_this_host(address: &str) -> bool {

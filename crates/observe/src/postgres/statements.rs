@@ -165,8 +165,7 @@ fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(
     ))?;
     if rows.is_empty() || rows.int(0, 1)? == 0 {
         return Ok(Err(
-            "the extension pg_stat_statements is an older version; ALTER EXTENSION pg_stat_statements \
-             UPDATE"
+            "the extension pg_stat_statements is an older version; ALTER EXTENSION pg_stat_statements UPDATE"
                 .into(),
         ));
     }

@@ -20,6 +20,8 @@ use link::{Connect, Link};
 pub struct Place {
     /// Its first process, where that is sure.
     pub server: Option<u32>,
+    /// Whether it serves sessions in child processes; otherwise its own threads do.
+    pub forks: bool,
     /// The data directory.
     pub data: Option<PathBuf>,
     /// The directory of the write-ahead log, links followed.

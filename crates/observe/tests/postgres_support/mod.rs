@@ -38,8 +38,9 @@ pub struct Watching {
 
 impl Watching {
     pub fn start(config: Config, plan: &WatchPlan) -> Self {
-        let EngineWatchers { watchers, place: Place { server, data, wal } } =
+        let EngineWatchers { watchers, place: Place { server, forks, data, wal } } =
             watchers(&engine(config), plan).unwrap();
+        assert!(forks || server.is_none());
         let clock = Clock::real();
         let watch = Some(Watch::start(watchers, &clock).unwrap());
         Self { watch, clock, seen: Vec::new(), server, data, wal }

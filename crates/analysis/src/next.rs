@@ -139,9 +139,8 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     for e in effects.iter().filter(sure).filter(|e| !e.aliases.is_empty()).take(1) {
         let question = format!("Is it the effect of {}, or of {}?", e.name, e.aliases.join(", or of "));
         let why =
-            "the fractional design cannot distinguish them; a full factorial of the factors that matter \
-             can"
-            .to_owned();
+            "the fractional design cannot distinguish them; a full factorial of the factors that matter can"
+                .to_owned();
         ask(Open::Alias, question, why, &e.factors, goal, None);
     }
     if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {

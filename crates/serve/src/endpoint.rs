@@ -117,13 +117,9 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             match exposition::text(state) {
                 Ok(text) if open => reply(&mut stream, "200 OK", OPEN, &text),
                 Ok(text) => reply(&mut stream, "200 OK", CLASSIC, &classic::from_open(&text)),
-                Err(_) => reply(
-                    &mut stream,
-                    "500 Internal Server Error",
-                    PLAIN,
-                    "the metrics cannot be \
-                                                                                  written\n",
-                ),
+                Err(_) => {
+                    reply(&mut stream, "500 Internal Server Error", PLAIN, "the metrics cannot be written\n")
+                }
             }
         }
         Request::Elsewhere => {

@@ -141,8 +141,7 @@ fn too_short(point: u32, seconds: usize) -> Finding {
         title: "The window is too short to show whether throughput was steady".into(),
         evidence: vec![EvidenceLine::new("whole seconds in the window", seconds.to_string())],
         effect: Effect::unknown(
-            "in a window this short, a steady level cannot be distinguished from a \
-            changing one",
+            "in a window this short, a steady level cannot be distinguished from a changing one",
         ),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),

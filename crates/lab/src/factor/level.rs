@@ -102,9 +102,9 @@ impl Level {
                 (None, Some(_)) => Err("the undo has no command".into()),
                 _ => Ok(()),
             },
-            (LevelValue::Number(number), _) if !number.is_finite() => Err("the value is not a finite \
-                number"
-                .into()),
+            (LevelValue::Number(number), _) if !number.is_finite() => {
+                Err("the value is not a finite number".into())
+            }
             (value, FactorKind::Bind(_)) => numbers(&value.text()).map(drop),
             (value, FactorKind::HugePages) => HugePages::read(value).map(drop),
             (value, FactorKind::Mount(_)) => mount_options(&value.text()),

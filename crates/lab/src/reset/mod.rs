@@ -255,11 +255,10 @@ fn find(
         ))),
         (None, None) => {
             for other in all.iter().filter(|about| about.contents.workload == wanted.workload) {
-                let what = other.contents.difference(wanted).unwrap_or_else(|| {
-                    "data that runs have \
-                        modified"
-                        .into()
-                });
+                let what = other
+                    .contents
+                    .difference(wanted)
+                    .unwrap_or_else(|| "data that runs have modified".into());
                 around.report(&format!("the snapshot {} is not used: it contains {what}", other.name));
             }
             Ok(None)

@@ -32,8 +32,7 @@ impl FromStr for Share {
         let parsed = number.and_then(|number| number.parse().ok()).and_then(Self::percent);
         parsed.ok_or_else(|| {
             format!(
-                "\"{text}\" is not a valid percentage; write a value above 0%, such as \"3%\" or \
-                \"0.5%\""
+                "\"{text}\" is not a valid percentage; write a value above 0%, such as \"3%\" or \"0.5%\""
             )
         })
     }

@@ -133,8 +133,7 @@ pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<IoLogFile> {
     // What was cut off within its last row is no row, even where what is left looks like one.
     if !text.ends_with('\n') {
         notes.push(format!(
-            "{name} does not end with a complete line: it is truncated, or still being \
-                            written"
+            "{name} does not end with a complete line: it is truncated, or still being written"
         ));
     }
     let rows = match kind {

@@ -140,10 +140,7 @@ impl ServerCounters {
             .name("edges".into())
             .spawn(move || read.read(monitor))
             .map_err(|error| {
-                RunError::Start(format!(
-                    "cannot start the thread that reads the server's \
-                counters: {error}"
-                ))
+                RunError::Start(format!("cannot start the thread that reads the server's counters: {error}"))
             })?;
         Ok(Self { thread, window })
     }

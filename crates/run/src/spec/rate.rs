@@ -150,10 +150,7 @@ fn steps(low: &str, rest: &str) -> Result<Shape, String> {
         }
     };
     let steps: usize = count.parse().map_err(|_| {
-        format!(
-            "\"{count}\" is not a valid number of steps; write 1000..20000/8 for eight \
-            rates"
-        )
+        format!("\"{count}\" is not a valid number of steps; write 1000..20000/8 for eight rates")
     })?;
     let ((low, low_unit), (high, high_unit)) = (rate(low)?, rate(high)?);
     if low_unit != high_unit {

@@ -174,10 +174,7 @@ impl FromStr for Slo {
 fn term(text: &str) -> Result<Term, String> {
     let text = text.trim();
     let (name, limit) = text.split_once('<').ok_or_else(|| {
-        format!(
-            "\"{text}\" is not a valid term of an objective; write p99<20ms or \
-            errors<0.1%"
-        )
+        format!("\"{text}\" is not a valid term of an objective; write p99<20ms or errors<0.1%")
     })?;
     let (or_equal, limit) = match limit.strip_prefix('=') {
         Some(limit) => (true, limit.trim()),

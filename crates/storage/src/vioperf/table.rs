@@ -14,8 +14,7 @@ pub fn plan(plan: &VioperfPlan) -> String {
     let way = if plan.direct {
         "Direct I/O"
     } else {
-        "Buffered I/O, files dropped from the page cache \
-                                                      before reads"
+        "Buffered I/O, files dropped from the page cache before reads"
     };
     let crc = if plan.crc { "CRC-32C of every block" } else { "no checksums" };
     let _ = writeln!(text, "{way}, buffers of {}, {crc}", size(plan.buffer as u64));

@@ -50,8 +50,7 @@ fn refused(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
             ),
         ],
         effect: Effect::unknown(
-            "such I/O fails or goes through the page cache, and neither case is timed \
-            separately",
+            "such I/O fails or goes through the page cache, and neither case is timed separately",
         ),
         below_precision: false,
         threshold:

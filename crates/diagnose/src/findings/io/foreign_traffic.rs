@@ -44,23 +44,12 @@ fn of(facts: &StorageFacts) -> Option<Finding> {
         return None;
     }
     let of_devices = share(foreign, reads + writes);
+    let both = |reads: u64, writes: u64| {
+        format!("{} and {}", formatting::binary_size(reads as f64), formatting::binary_size(writes as f64))
+    };
     let mut evidence = vec![
-        EvidenceLine::new(
-            "read from and written to the devices",
-            format!(
-                "{} and {}",
-                formatting::binary_size(reads as f64),
-                formatting::binary_size(writes as f64)
-            ),
-        ),
-        EvidenceLine::new(
-            "this process (/proc/self/io)",
-            format!(
-                "{} and {}",
-                formatting::binary_size(own_reads as f64),
-                formatting::binary_size(own_writes as f64)
-            ),
-        ),
+        EvidenceLine::new("read from and written to the devices", both(reads, writes)),
+        EvidenceLine::new("this process (/proc/self/io)", both(own_reads, own_writes)),
     ];
     for other in run.others.iter().filter(|other| other.read + other.written >= FEWEST / 4).take(3) {
         let found = format!(

@@ -87,8 +87,7 @@ fn too_short(job: &JobFacts, run: &JobRun) -> Finding {
         title: format!("Job {} is too short to show whether its bandwidth was steady", job.name),
         evidence: vec![EvidenceLine::new("whole seconds measured", run.series.len().to_string())],
         effect: Effect::unknown(
-            "in a run this short, a steady level cannot be distinguished from a changing \
-            one",
+            "in a run this short, a steady level cannot be distinguished from a changing one",
         ),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),

@@ -55,10 +55,9 @@ pub(super) fn render(report: &DoctorReport, width: usize) -> String {
                 wrapped(&mut text, &words, 0, 2, width);
             }
         }
-        None => text.push_str(
-            "No earlier doctor report of this host in this store: nothing to compare \
-             with\n",
-        ),
+        None => {
+            text.push_str("No earlier doctor report of this host in this store: nothing to compare with\n");
+        }
     }
     for (title, names) in PARTS {
         part(&mut text, report, title, names, width);

@@ -190,7 +190,6 @@ fn ratios(text: &mut String, one: &Side<'_>, other: &Side<'_>) {
         ));
     }
     text.push_str(
-        "    One run of each: only repeats can show whether this difference exceeds their \
-                   variation.\n",
+        "    One run of each: only repeats can show whether this difference exceeds their variation.\n",
     );
 }

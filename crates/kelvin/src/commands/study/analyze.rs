@@ -57,8 +57,7 @@ impl AnalyzedStudy {
                     note_progress(
                         global,
                         &format!(
-                            "the store of the runs is not used: {error}; --store FILE names another \
-                                  store"
+                            "the store of the runs is not used: {error}; --store FILE names another store"
                         ),
                     );
                     None

@@ -2,11 +2,10 @@
 //! A/B comparisons, studies) and the one that makes a run. They plan in terms of [`Bench`] only, so that the same code
 //! runs on real databases and, in tests, on simulated noise.
 
-use kelvin_diagnose::KeyFigure;
+use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES, KeyFigure};
 use kelvin_store::{GroupId, GroupSlot, Judgement, RunId};
 
 use kelvin_run::Spec;
-use kelvin_run::spec::WorkloadName;
 
 /// A run of a group, as planned.
 #[derive(Debug, Clone, Copy)]
@@ -78,12 +77,17 @@ pub fn in_block(spec: &Spec, block: u32) -> Spec {
     spec
 }
 
+/// The key figures of a specification's workload beside its headline.
+pub fn key_figures(spec: &Spec) -> &'static [&'static str] {
+    if spec.is_io() { &IO_FIGURES } else { &KEY_FIGURES }
+}
+
 /// Refuses a specification that cannot stand in a group: one with several points has no one figure.
 pub fn suits(spec: &Spec) -> Result<(), String> {
     if spec.load.find_max || spec.load.points().len() != 1 {
         return Err("repeats and comparisons need a single number of users and a single rate".into());
     }
-    let phases = if spec.workload == WorkloadName::Io { spec.io.phases() } else { 1 };
+    let phases = spec.phases();
     if phases > 1 {
         return Err(format!(
             "repeats and comparisons need a single figure, but these jobs run in {phases} phases \

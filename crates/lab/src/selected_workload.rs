@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kelvin_database::{Engine, Error, ErrorClass};
 use kelvin_observe::host::Host;
 use kelvin_run::Spec;
-use kelvin_run::spec::WorkloadName;
+use kelvin_run::spec::Work;
 use kelvin_workload::Workload;
 use kelvin_workload::pgbench::{self, Pgbench};
 use kelvin_workload::tproc_c::TprocC;
@@ -30,11 +30,11 @@ pub enum SelectedWorkload {
 
 impl SelectedWorkload {
     fn new(spec: &Spec) -> Result<Self> {
-        Ok(match spec.workload {
-            WorkloadName::TprocC => Self::TprocC(TprocC::new(spec.tproc_c.clone())?),
-            WorkloadName::Pgbench => Self::Pgbench(Pgbench::new(spec.pgbench.clone())?),
-            WorkloadName::Script => Self::Pgbench(Pgbench::script(spec.script.clone().into())?),
-            WorkloadName::Io => {
+        Ok(match &spec.work {
+            Work::TprocC(options) => Self::TprocC(TprocC::new(options.clone())?),
+            Work::Pgbench(options) => Self::Pgbench(Pgbench::new(options.clone())?),
+            Work::Script(options) => Self::Pgbench(Pgbench::script(options.clone().into())?),
+            Work::Io(_) => {
                 let why = "I/O jobs run on files and devices, not on a database";
                 return Err(StoreBenchError::Refused(why.into()));
             }
@@ -46,8 +46,7 @@ impl SelectedWorkload {
     pub fn for_engine(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
         let chosen = Self::new(spec)?;
         chosen.get().check_engine(engine)?;
-        if spec.workload == WorkloadName::Pgbench {
-            let options = &mut spec.pgbench;
+        if let Work::Pgbench(options) = &mut spec.work {
             if let Some(shape) =
                 Pgbench::shape_in(engine).map_err(while_doing("looking for the workload's tables"))?
             {

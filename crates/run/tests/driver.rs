@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use kelvin_measure::Event;
 use kelvin_measure::event::{KindCounts, LoadPart, Phase, Status};
-use kelvin_run::Spec;
-use kelvin_run::spec::WorkloadName;
-use kelvin_workload::tproc_c::TprocC;
+use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
 use support::{Kept, Loaded, assert_invariants, loaded, run, spec};
 
@@ -85,8 +83,7 @@ fn a_stop_closes_the_window_where_it_came() {
 #[test]
 fn keying_and_thinking_leave_littles_law_intact() {
     let loaded = loaded();
-    let mut options = Spec::new(WorkloadName::TprocC).tproc_c;
-    options.keying_and_thinking = true;
+    let options = Options { keying_and_thinking: true, ..Options::default() };
     let mut workload = TprocC::new(options).unwrap();
     workload.inspect(&*loaded.engine).unwrap();
     let loaded = Loaded { workload: Arc::new(workload), ..loaded };
@@ -116,10 +113,10 @@ fn users_of_whom_nothing_succeeds_give_up_and_say_why() {
     let loaded = loaded();
     let refuse = "create trigger refuse before update on district begin select raise(abort, 'no more'); end";
     loaded.engine.connect().unwrap().run(refuse).unwrap();
-    let mut spec = spec("2", "0s", "10m");
+    let spec = spec("2", "0s", "10m");
     // Only transactions that update a district.
-    spec.tproc_c.mix = "1/1/0/0/0".parse().unwrap();
-    let mut workload = TprocC::new(spec.tproc_c.clone()).unwrap();
+    let options = Options { mix: "1/1/0/0/0".parse().unwrap(), ..Options::default() };
+    let mut workload = TprocC::new(options).unwrap();
     workload.inspect(&*loaded.engine).unwrap();
     let loaded = Loaded { workload: Arc::new(workload), ..loaded };
     let outcome = run(&loaded, &spec, &Stop::new(), &mut Kept::default()).unwrap();

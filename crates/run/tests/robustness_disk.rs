@@ -7,6 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use kelvin_measure::event::Status;
+use kelvin_run::spec::Work;
+use kelvin_workload::tproc_c::Options;
 use robustness_support::disk::Disk;
 use robustness_support::server::{Server, binaries, unprivileged};
 use robustness_support::{assert_consistent, load, pause, run, spec};
@@ -38,7 +40,8 @@ fn a_full_disk_under_the_tables_fails_what_needs_room() {
 
     // For good, and nothing but what needs room: every user gives up, long before the planned end.
     spec.load.duration = "10m".parse().unwrap();
-    spec.tproc_c.mix = "1/0/0/0/0".parse().unwrap();
+    let mix = "1/0/0/0/0".parse().unwrap();
+    spec.work = Work::TprocC(Options { warehouses: Some(1), mix, ..Options::default() });
     let ended = run(&config, &spec, || {
         pause(300);
         disk.fill();

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use kelvin_database::ErrorClass;
 use kelvin_database::postgres::Config;
-use kelvin_workload::tproc_c::Calls;
+use kelvin_run::spec::Work;
+use kelvin_workload::tproc_c::{Calls, Options};
 use robustness_support::server::Server;
 use robustness_support::{assert_consistent, calling, load, pause, run, spec};
 
@@ -100,7 +101,9 @@ fn refusals_of_the_server_are_counted_by_their_codes() {
 
     // Payment locks its district, then the warehouse; this one does it the other way about.
     let mut payments = calling(Calls::Statements);
-    payments.tproc_c.mix = "1/20/0/0/0".parse().unwrap();
+    let mix = "1/20/0/0/0".parse().unwrap();
+    let Work::TprocC(options) = payments.work else { panic!() };
+    payments.work = Work::TprocC(Options { mix, ..options });
     payments.load.timeout = "10s".parse().unwrap();
     let mut rival = server.session();
     let mut lost = 0;

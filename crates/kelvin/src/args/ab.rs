@@ -123,7 +123,7 @@ impl AbArgs {
             bail!(
                 "--effect {}: a change of --noise or less is called noise, no matter how precisely it is \
                  measured; give a smaller --noise",
-                shown(self.effect.unwrap_or_default())
+                percent(self.effect.unwrap_or_default())
             );
         }
         plan.figure = self.measure.clone().or(plan.figure);
@@ -151,8 +151,8 @@ impl AbArgs {
         let Some(first) = specs.first().cloned() else { bail!("there is nothing to compare") };
         let name = |index: usize| self.files.get(index).map_or(Path::new("?"), PathBuf::as_path).display();
         for (index, spec) in specs.iter_mut().enumerate() {
-            if spec.workload != first.workload {
-                let (a, b) = (first.workload.as_str(), spec.workload.as_str());
+            if spec.workload() != first.workload() {
+                let (a, b) = (first.workload().as_str(), spec.workload().as_str());
                 bail!(
                     "{} is for {a} and {} is for {b}: their results are not comparable",
                     name(0),
@@ -193,7 +193,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn shown(share: f64) -> String {
+fn percent(share: f64) -> String {
     format!("{}%", (share * 1e6).round() / 1e4)
 }
 
@@ -237,7 +237,7 @@ mod tests {
         for text in ["3", "", "%", "-3%", "0%", "nan%", "inf%", "101%"] {
             assert!(share(text).is_err(), "{text}");
         }
-        assert_eq!((shown(0.03), shown(0.005)), ("3%".into(), "0.5%".into()));
+        assert_eq!((percent(0.03), percent(0.005)), ("3%".into(), "0.5%".into()));
         assert!(probability("0.8").is_ok() && probability("1").is_err() && probability("x").is_err());
     }
 }

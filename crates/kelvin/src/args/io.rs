@@ -11,7 +11,7 @@ use clap::builder::ValueHint;
 use clap::{Args, Command, CommandFactory, Subcommand};
 use kelvin_lab::repeat::RepeatPlan;
 use kelvin_lab::store_bench::HistoryKey;
-use kelvin_run::spec::{Setting, WorkloadName};
+use kelvin_run::spec::{Setting, Work, WorkloadName};
 use kelvin_run::{Spec, io};
 
 use super::load::LoadArgs;
@@ -134,8 +134,10 @@ impl IoFlags {
     /// Applies the flags on top of a file or fio's options.
     pub(crate) fn apply(&self, spec: &mut Spec) {
         self.load.apply(spec);
-        spec.io.prepare |= self.prepare;
-        spec.io.per_target |= self.per_target;
+        if let Work::Io(io) = &mut spec.work {
+            io.prepare |= self.prepare;
+            io.per_target |= self.per_target;
+        }
     }
 
     /// How often the run is repeated; none if it runs once.
@@ -180,24 +182,25 @@ pub(crate) struct RunArgs {
 
 impl Flags for RunArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
+        let Work::Io(options) = &mut spec.work else { return Ok(()) };
         if let Some(job) = &self.job {
-            spec.io.job = io::jobfile_text::resolved(job).map_err(|why| anyhow!(why))?;
+            options.job = io::jobfile_text::resolved(job).map_err(|why| anyhow!(why))?;
             // With its place in the file, which the specification has lost.
             kelvin_storage::jobfile::parse_file(job, &self.section)?;
         }
-        if spec.io.job.is_empty() {
+        if options.job.is_empty() {
             bail!("give the job file as --job JOB.fio");
         }
         for (name, value) in &self.set {
-            spec.io.set.insert(name.clone(), Setting::Text(value.clone()));
+            options.set.insert(name.clone(), Setting::Text(value.clone()));
         }
         if !self.section.is_empty() {
-            spec.io.sections.clone_from(&self.section);
+            options.sections.clone_from(&self.section);
         }
-        spec.io.read_only |= self.readonly;
+        options.read_only |= self.readonly;
         let mut flags = self.flags.clone();
         for (option, value) in flags.load.take_shape()? {
-            spec.io.set.insert(option.to_owned(), Setting::Text(value));
+            options.set.insert(option.to_owned(), Setting::Text(value));
         }
         flags.apply(spec);
         Ok(())
@@ -306,7 +309,7 @@ pub(crate) fn texts(words: &[OsString]) -> Result<Vec<String>> {
 pub(crate) const WORKLOAD: WorkloadName = WorkloadName::Io;
 
 /// Words of the line after which fio's may come: where `io`, and perhaps `sweep`, stands.
-fn place(words: &[OsString]) -> Option<(usize, bool)> {
+fn io_position(words: &[OsString]) -> Option<(usize, bool)> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
         match word.to_str() {
@@ -326,13 +329,13 @@ fn place(words: &[OsString]) -> Option<(usize, bool)> {
 /// Kelvin's, as fio has neither.
 pub(crate) fn is_asked(words: &[OsString]) -> bool {
     let is_own = |word: &OsString| word == "plot" || word == "explain";
-    place(words).is_some_and(|(at, _)| !words.get(at + 1).is_some_and(is_own))
+    io_position(words).is_some_and(|(at, _)| !words.get(at + 1).is_some_and(is_own))
 }
 
 /// The line of `kelvin io` and `kelvin io sweep` with Kelvin's flags before `--` and fio's words behind it; any other line as
 /// it is.
 pub(super) fn arrange(words: Vec<OsString>) -> Vec<OsString> {
-    let Some((at, is_sweep)) = place(&words) else { return words };
+    let Some((at, is_sweep)) = io_position(&words) else { return words };
     if !is_sweep && words.get(at + 1).is_some_and(|word| word == "explain" || word == "plot") {
         return words;
     }

@@ -24,7 +24,7 @@ fn parse_words(words: Vec<OsString>) -> Result<Cli> {
     let at = words.len() - other.len();
     let spec = read(&words[at], command.workloads())?;
     // The file's workload has the flags that can override it.
-    words[at] = spec.workload.as_str().into();
+    words[at] = spec.workload().as_str().into();
     let mut cli = try_parse(&words)?;
     if let Some(command) = takes_file(&mut cli) {
         command.set_file(spec);
@@ -76,8 +76,8 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
         );
     }
     let spec = Spec::read(path)?;
-    if !known.contains(&spec.workload) {
-        bail!(tableless(spec.workload));
+    if !known.contains(&spec.workload()) {
+        bail!(tableless(spec.workload()));
     }
     Ok(spec)
 }
@@ -95,6 +95,7 @@ fn names(workloads: &[WorkloadName]) -> String {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use kelvin_run::spec::Work;
 
     use super::*;
 
@@ -102,6 +103,11 @@ mod tests {
         let words = std::iter::once("kelvin").chain(line.split(' ')).map(OsString::from).collect();
         let Command::Run(args) = parse_words(words).unwrap().command else { panic!("{line}") };
         args.spec().unwrap()
+    }
+
+    fn pgbench(spec: &Spec) -> &kelvin_workload::pgbench::Options {
+        let Work::Pgbench(options) = &spec.work else { panic!("{spec:?}") };
+        options
     }
 
     #[test]
@@ -121,7 +127,7 @@ mod tests {
             ("30s".into(), "2s".into())
         );
         assert_eq!((spec.load.retries, spec.load.seed), (2, 7));
-        let options = &spec.pgbench;
+        let options = pgbench(&spec);
         assert_eq!((options.scale, options.fillfactor, options.vacuum), (Some(20), 90, false));
         assert!(options.per_statement && options.foreign_keys && options.unlogged_tables);
         assert_eq!(options.define.get("b").map(String::as_str), Some("x=y"));
@@ -153,7 +159,7 @@ mod tests {
         std::fs::write(&file, "select 1").unwrap();
         let file = file.display();
         let spec = spec(&format!("run pgbench -S -f {file}@3 -b tpcb@2 -N --file={file} -S"));
-        let scripts = &spec.pgbench.scripts;
+        let scripts = &pgbench(&spec).scripts;
         let names: Vec<_> = scripts.iter().map(|s| (s.text.is_some(), s.weight, s.name.clone())).collect();
         let expected = [
             (false, 1, "select-only".to_owned()),
@@ -164,7 +170,7 @@ mod tests {
             (false, 1, "select-only".to_owned()),
         ];
         assert_eq!(names, expected);
-        assert_eq!(self::spec("run pgbench").pgbench.scripts[0].name, "tpcb-like");
+        assert_eq!(pgbench(&self::spec("run pgbench")).scripts[0].name, "tpcb-like");
     }
 
     #[test]
@@ -176,8 +182,9 @@ mod tests {
         let file = file.display();
         assert_eq!(spec(&format!("run {file}")), written);
         let changed = spec(&format!("run {file} -s 4 -N -D b=2 -t 10"));
-        assert_eq!((changed.pgbench.scale, changed.pgbench.define.len()), (Some(4), 2));
-        assert_eq!(changed.pgbench.scripts[0].name, "simple-update");
+        let options = pgbench(&changed);
+        assert_eq!((options.scale, options.define.len()), (Some(4), 2));
+        assert_eq!(options.scripts[0].name, "simple-update");
         assert_eq!((changed.load.users, changed.load.transactions.is_some()), (written.load.users, true));
     }
 }

@@ -3,8 +3,8 @@
 use anyhow::{Result, anyhow, bail};
 use clap::{ArgAction, Args};
 use kelvin_run::Spec;
-use kelvin_run::spec::{LogFile, TargetName};
-use kelvin_workload::pgbench::{PartitionMethod, ScriptChoice};
+use kelvin_run::spec::{LogFile, TargetName, Work};
+use kelvin_workload::pgbench::{Options, PartitionMethod, ScriptChoice};
 
 use super::choice_parser::one_of;
 use super::language::{Choices, LanguageArgs};
@@ -265,8 +265,7 @@ impl Flags for DataArgs {
 }
 
 impl TableArgs {
-    fn apply(&self, spec: &mut Spec) {
-        let options = &mut spec.pgbench;
+    fn apply(&self, options: &mut Options) {
         options.scale = self.scale.or(options.scale);
         set(&mut options.fillfactor, self.fillfactor.as_ref());
         options.foreign_keys |= self.foreign_keys;
@@ -279,7 +278,9 @@ impl TableArgs {
 
 impl Flags for BuildArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
-        self.tables.apply(spec);
+        if let Work::Pgbench(options) = &mut spec.work {
+            self.tables.apply(options);
+        }
         self.data.apply(spec)
     }
 }
@@ -287,15 +288,15 @@ impl Flags for BuildArgs {
 impl Flags for RunArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         self.data.apply(spec)?;
-        self.tables.apply(spec);
         self.load.apply(spec);
         self.familiar.apply(spec)?;
-        let options = &mut spec.pgbench;
-        options.vacuum_all |= self.vacuum_all;
         if self.log {
             let path = format!("{}.{}", self.log_prefix, std::process::id()).into();
             spec.load.transaction_log = Some(LogFile { path, as_pgbench: true });
         }
+        let Work::Pgbench(options) = &mut spec.work else { return Ok(()) };
+        self.tables.apply(options);
+        options.vacuum_all |= self.vacuum_all;
         if let Some(steps) = &self.init_steps {
             options.vacuum &= steps.contains('v');
             options.foreign_keys |= steps.contains('f');

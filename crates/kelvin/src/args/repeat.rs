@@ -3,11 +3,10 @@
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES};
-use kelvin_lab::bench;
+use kelvin_diagnose::KEY_FIGURES;
+use kelvin_lab::bench::{self, key_figures};
 use kelvin_lab::repeat::{RepeatPlan, Until};
 use kelvin_run::Spec;
-use kelvin_run::spec::WorkloadName;
 
 /// What runs can be judged by.
 pub(super) fn measures() -> PossibleValuesParser {
@@ -16,21 +15,16 @@ pub(super) fn measures() -> PossibleValuesParser {
 
 /// Rejects the headline of another workload, which would otherwise be noticed only after the last run.
 pub(super) fn refuse_other_headline(measure: Option<&str>, spec: &Spec) -> Result<()> {
-    let headline = spec.workload.headline();
+    let headline = spec.workload().headline();
     match measure {
         Some(other @ ("nopm" | "tps" | "iops")) if other != headline => {
-            bail!("--measure {other}: the headline of {} is {headline}", spec.workload.as_str())
+            bail!("--measure {other}: the headline of {} is {headline}", spec.workload().as_str())
         }
-        Some(figure) if figure != headline && !figures(spec).contains(&figure) => {
-            bail!("--measure {figure}: {} does not report it", spec.workload.as_str())
+        Some(figure) if figure != headline && !key_figures(spec).contains(&figure) => {
+            bail!("--measure {figure}: {} does not report it", spec.workload().as_str())
         }
         _ => Ok(()),
     }
-}
-
-/// The figures of a workload besides its headline.
-fn figures(spec: &Spec) -> &'static [&'static str] {
-    if spec.workload == WorkloadName::Io { &IO_FIGURES } else { &KEY_FIGURES }
 }
 
 /// How often a run is repeated.

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::ValueHint;
 use kelvin_run::Spec;
+use kelvin_run::spec::Work;
 use kelvin_workload::pgbench::ScriptChoice;
 
 use super::Flags;
@@ -53,7 +54,7 @@ impl Flags for RunArgs {
         self.target.apply(spec);
         self.load.apply(spec);
         self.familiar.apply(spec)?;
-        let options = &mut spec.script;
+        let Work::Script(options) = &mut spec.work else { return Ok(()) };
         if !self.files.is_empty() {
             options.scripts.clone_from(&self.files);
         }

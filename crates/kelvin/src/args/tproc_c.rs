@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use kelvin_run::Spec;
+use kelvin_run::spec::Work;
 use kelvin_workload::tproc_c::{Calls, Mix, Profile};
 
 use super::choice_parser::one_of;
@@ -84,7 +85,7 @@ pub(crate) struct RunArgs {
 impl Flags for DataArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         self.target.apply(spec);
-        let options = &mut spec.tproc_c;
+        let Work::TprocC(options) = &mut spec.work else { return Ok(()) };
         options.warehouses = self.warehouses.or(options.warehouses);
         set(&mut options.profile, self.profile.as_ref());
         options.data_seed = self.data_seed.or(options.data_seed);
@@ -99,10 +100,11 @@ impl Flags for RunArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         self.data.apply(spec)?;
         self.load.apply(spec);
-        set(&mut spec.tproc_c.mix, self.mix.as_ref());
-        spec.tproc_c.calls = self.calls.or(spec.tproc_c.calls);
-        spec.tproc_c.all_warehouses |= self.all_warehouses;
-        spec.tproc_c.keying_and_thinking |= self.keying_and_thinking;
+        let Work::TprocC(options) = &mut spec.work else { return Ok(()) };
+        set(&mut options.mix, self.mix.as_ref());
+        options.calls = self.calls.or(options.calls);
+        options.all_warehouses |= self.all_warehouses;
+        options.keying_and_thinking |= self.keying_and_thinking;
         Ok(())
     }
 }

@@ -139,7 +139,7 @@ impl<T: Args + Flags, P: Args + Flags> OnTables<T, P> {
 
 /// Rejects a file that allows its scripts to run shell commands.
 pub(super) fn refuse_shell(spec: &Spec) -> Result<()> {
-    if spec.pgbench.allow_shell || spec.script.allow_shell {
+    if spec.work.allows_shell() {
         bail!(
             "the file allows its scripts to run shell commands on this machine (allow-shell = true): read \
              its scripts, and add --allow-shell to permit it"

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use kelvin_lab::open::Purpose;
 use kelvin_lab::selected_workload::SelectedWorkload;
+use kelvin_run::spec::Work;
 
 use crate::args::{DropArgs, Global};
 use crate::exit::Code;
@@ -12,7 +13,9 @@ use crate::measure::open;
 pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     let mut spec = args.spec()?;
     // What goes does not depend on the scale, which would be looked for in tables of whatever shape.
-    spec.pgbench.scale.get_or_insert(1);
+    if let Work::Pgbench(options) = &mut spec.work {
+        options.scale.get_or_insert(1);
+    }
     let opened = open(&spec.target, Purpose::Existing, &mut |_| {})?;
     let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     let workload = chosen.get();

@@ -38,8 +38,8 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
         file(&path, &name, &mut inputs, &mut notes)?;
     }
     for report in &runs {
-        let spec = Spec::parse(&report.spec_toml, "the stored specification").ok();
-        let jobs = spec.and_then(|spec| spec.io.jobs(spec.load.seed).ok()).unwrap_or_default();
+        let spec = Spec::parse(&report.recipe.spec_toml, "the stored specification").ok();
+        let jobs = spec.and_then(|spec| spec.jobs().ok()).unwrap_or_default();
         inputs.run(report, &jobs, runs.len() <= MOST_OVER_TIME);
     }
     let charts = inputs.charts();

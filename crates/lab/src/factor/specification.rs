@@ -86,7 +86,7 @@ pub fn check_factors(factors: &[Factor], spec: &Spec) -> Result<(), FactorError>
 mod tests {
     use super::*;
     use crate::factor::Side;
-    use kelvin_run::spec::WorkloadName;
+    use kelvin_run::spec::{Work, WorkloadName};
 
     fn factor(path: &str, levels: Vec<LevelValue>) -> Factor {
         let levels = levels.into_iter().map(Level::of).collect();
@@ -102,7 +102,8 @@ mod tests {
         let houses = factor("tproc-c.warehouses", vec![LevelValue::Integer(2), LevelValue::Integer(3)]);
         let changed =
             apply_level(&changed, &houses, houses.level("3").unwrap(), "tproc-c.warehouses").unwrap();
-        assert_eq!((changed.tproc_c.warehouses, changed.load.users.numbers()), (Some(3), &[16][..]));
+        let Work::TprocC(options) = &changed.work else { panic!("{changed:?}") };
+        assert_eq!((options.warehouses, changed.load.users.numbers()), (Some(3), &[16][..]));
         check_factors(&[users, houses], &spec).unwrap_err(); // Two of the same name.
         for (path, value, expected) in [
             ("load.userz", LevelValue::Integer(1), "unknown field `userz`"),

@@ -6,13 +6,13 @@ use std::time::Instant;
 use kelvin_database::{Engine, Home};
 use kelvin_measure::event::Phase;
 use kelvin_measure::{Clock, Event};
-use kelvin_run::spec::{Build, Span, WorkloadName};
+use kelvin_run::spec::{Build, Span, Work};
 use kelvin_run::{Environment, Spec};
 use kelvin_workload::{BuildProgress, Stop, Workload};
 
 use super::error::Doing;
 use super::{Result, StoreBenchError};
-use crate::live::{Live, Unkept};
+use crate::live::{Live, show_progress};
 use crate::open::Opened;
 use crate::reset::{self, OtherError, ResetContext, ResetError, Task};
 use crate::selected_workload::{SelectedWorkload, must_be_built, while_doing};
@@ -46,8 +46,8 @@ pub(super) fn prepare(
         }
     }
     notes.extend(chosen.inspect(engine)?);
-    if let SelectedWorkload::TprocC(tproc_c) = &chosen {
-        spec.tproc_c.warehouses = tproc_c.options().warehouses;
+    if let (SelectedWorkload::TprocC(tproc_c), Work::TprocC(options)) = (&chosen, &mut spec.work) {
+        options.warehouses = tproc_c.options().warehouses;
     }
     notes.extend(chosen.working_set(engine)?);
     notes.extend(cautions(spec, engine));
@@ -63,17 +63,17 @@ pub(super) fn warn_of_faults(
     notes: &mut Vec<String>,
 ) {
     let faults = environment.database.iter().flat_map(|database| &database.faults);
-    let mut told: Vec<String> = faults
+    let mut warnings: Vec<String> = faults
         .map(|fault| format!("{}: {}. {} ({})", fault.versions, fault.what, fault.effect, fault.source))
         .collect();
-    if !told.is_empty() && spec.workload == WorkloadName::TprocC && !spec.check {
+    if !warnings.is_empty() && matches!(spec.work, Work::TprocC(_)) && !spec.check {
         spec.check = true;
-        told.push(
+        warnings.push(
             "the consistency conditions are checked after the run because the server has a known fault"
                 .into(),
         );
     }
-    for text in told {
+    for text in warnings {
         live.message(&format!("warning: {text}"));
         notes.push(text);
     }
@@ -84,8 +84,8 @@ fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
     let mut cautions = Vec::new();
     cautions.extend(engine.home().and_then(Home::caution).map(str::to_owned));
     let long_enough = |span: Span| span >= Span::seconds(60);
-    if spec.workload == WorkloadName::TprocC
-        && spec.tproc_c.keying_and_thinking
+    if let Work::TprocC(options) = &spec.work
+        && options.keying_and_thinking
         && !(long_enough(spec.load.ramp_up) && long_enough(spec.load.duration))
     {
         cautions.push(
@@ -141,7 +141,7 @@ impl ResetContext for BuildEnvironment<'_> {
     }
 
     fn progress(&mut self, what: &str, done: u64, total: u64) {
-        self.live.event(&Event::Progress { what: what.into(), done, total, rows: 0 });
+        show_progress(self.live, what, done, total);
     }
 
     fn end(&mut self) {
@@ -170,15 +170,14 @@ pub fn build_data(
     let since = Instant::now();
     let (sender, receiver) = mpsc::channel();
     let progress = Sender(sender);
-    let built = std::thread::scope(|scope| {
+    let (shown, built) = std::thread::scope(|scope| {
         // The progress moves into the thread, so that the channel ends with the work.
         let work = scope.spawn(move || workload.build(engine, &progress, stop));
-        for event in receiver {
-            live.event(&event);
-        }
-        work.join()
+        let shown = receiver.iter().try_for_each(|event| live.event(&event));
+        (shown, work.join())
     });
     live.end();
+    shown.map_err(StoreBenchError::Failed)?;
     match built {
         Ok(Ok(())) => {}
         Ok(Err(_)) if stop.requested() => {
@@ -207,16 +206,9 @@ pub fn check_data(
     live: &mut dyn Live,
     stop: &Stop,
 ) -> Result<()> {
-    let mut sink = Unkept(&mut *live);
-    let lines = kelvin_run::run::check_consistency(
-        engine,
-        workload,
-        &Clock::real(),
-        stop,
-        Phase::CheckBefore,
-        &mut sink,
-    )
-    .map_err(StoreBenchError::Check)?;
+    let lines =
+        kelvin_run::run::check_consistency(engine, workload, &Clock::real(), stop, Phase::CheckBefore, live)
+            .map_err(StoreBenchError::Check)?;
     live.end();
     if stop.requested() {
         let text = "interrupted in the check after the build; the data is complete";

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{DesignKind, Study};
 use crate::conditions::DesignCell;
-use kelvin_run::spec::WorkloadName;
 
 /// Its own domain among the seeded streams: the order of the runs has nothing to do with what a run draws.
 const ORDER: u64 = 0x0073_7475_6479;
@@ -149,7 +148,7 @@ impl Estimate {
 
     /// Seconds that a run is taken to last beside its load until runs tell.
     pub fn allowance(study: &Study) -> f64 {
-        if study.run.workload == WorkloadName::Io { IO_ALLOWANCE } else { ALLOWANCE }
+        if study.run.is_io() { IO_ALLOWANCE } else { ALLOWANCE }
     }
 
     /// Seconds of so many runs.

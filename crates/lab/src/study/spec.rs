@@ -11,7 +11,7 @@ use super::{Axis, Design, Goal, Hypothesis, StudyError, metric};
 use crate::bench;
 use crate::conditions::DesignCell;
 use crate::factor::{self, Factor};
-use kelvin_run::spec::Spec;
+use kelvin_run::spec::{Spec, SpecFile};
 
 /// What is asked, what is varied, and how it is run. Nothing that decides the answer stands outside it but the machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +65,7 @@ struct Written {
 #[derive(Deserialize)]
 struct Inline {
     #[serde(rename = "run")]
-    _run: Spec,
+    _run: SpecFile,
 }
 
 /// Longer files are none; see [`Spec::read`].

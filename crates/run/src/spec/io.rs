@@ -8,6 +8,7 @@ use std::time::Duration;
 use kelvin_storage::job::Jobs;
 use serde::{Deserialize, Serialize};
 
+use super::is_false;
 use crate::io::{jobfile_text, plan};
 
 /// I/O jobs, and what is done to them before they run.
@@ -34,11 +35,6 @@ pub struct IoOptions {
     /// Refuse jobs that would write.
     #[serde(skip_serializing_if = "is_false")]
     pub read_only: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// The value of an option, as a file may write it.
@@ -85,8 +81,11 @@ impl IoOptions {
     pub fn jobs(&self, seed: u64) -> kelvin_storage::Result<Jobs> {
         let set: Vec<(&str, String)> =
             self.set.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
-        let mut jobs =
-            kelvin_storage::jobfile::parse_text(&jobfile_text::with(&self.job, &set), None, &self.sections)?;
+        let mut jobs = kelvin_storage::jobfile::parse_text(
+            &jobfile_text::with_options(&self.job, &set),
+            None,
+            &self.sections,
+        )?;
         if self.per_target {
             plan::split_targets(&mut jobs);
         }

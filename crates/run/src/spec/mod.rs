@@ -1,6 +1,7 @@
 //! What to run, as a file says it and as the command line says it: one type for both, so that neither can say
 //! what the other cannot.
 
+mod file;
 mod io;
 mod load;
 mod observe;
@@ -13,12 +14,15 @@ mod sweep;
 mod target;
 mod think_time;
 mod users;
+mod work;
 
 use std::path::Path;
 
+use kelvin_storage::job::Jobs;
 use kelvin_workload::{pgbench, tproc_c};
 use serde::{Deserialize, Serialize};
 
+pub use file::SpecFile;
 pub use io::{IoOptions, Setting};
 pub use load::{Load, LogFile};
 pub use observe::Observe;
@@ -31,57 +35,37 @@ pub use sweep::Sweep;
 pub use target::TargetName;
 pub use think_time::ThinkTime;
 pub use users::Users;
+pub use work::{Work, WorkloadName};
 
 /// A complete description of a run. Nothing that decides a figure stands outside it, and no password in it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
-    /// What the users do.
-    pub workload: WorkloadName,
+    /// The workload, and what it leaves to choose.
+    pub work: Work,
     /// The database.
-    #[serde(default)]
     pub target: TargetName,
     /// A name to find the run by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Whether missing data is made before the run.
-    #[serde(default)]
     pub build: Build,
     /// Whether the consistency conditions are checked after the run.
-    #[serde(default)]
     pub check: bool,
     /// Whether a run counts although other work on the machine may explain much of its figures: their price stands beside
     /// them.
-    #[serde(default, skip_serializing_if = "is_false")]
     pub accept_noise: bool,
     /// How the load is put on.
-    #[serde(default)]
     pub load: Load,
     /// What is watched beside the load.
-    #[serde(default)]
     pub observe: Observe,
     /// What is done to the database before the load.
-    #[serde(default)]
     pub reset: Reset,
-    /// What TPROC-C leaves to choose.
-    #[serde(default)]
-    pub tproc_c: tproc_c::Options,
-    /// What pgbench's workload leaves to choose.
-    #[serde(default)]
-    pub pgbench: pgbench::Options,
-    /// The user's own scripts.
-    #[serde(default)]
-    pub script: ScriptOptions,
-    /// I/O jobs in fio's language.
-    #[serde(default)]
-    pub io: IoOptions,
 }
 
 impl Spec {
     /// The data that each run of a series begins with.
     pub fn beginning(&self) -> StartingData {
         match self.reset.how {
-            ResetMethod::None if self.workload == WorkloadName::Io => StartingData::Files,
+            ResetMethod::None if self.is_io() => StartingData::Files,
             ResetMethod::None if self.target.is_temporary() => StartingData::Made,
             ResetMethod::None => StartingData::Left,
             how => StartingData::Reset(how),
@@ -89,100 +73,9 @@ impl Spec {
     }
 }
 
-/// A specification as a file shows it: with the table of its own workload only.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct Shown<'a> {
-    workload: WorkloadName,
-    target: &'a TargetName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'a str>,
-    build: Build,
-    check: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    accept_noise: bool,
-    load: &'a Load,
-    observe: &'a Observe,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reset: Option<&'a Reset>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tproc_c: Option<&'a tproc_c::Options>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pgbench: Option<&'a pgbench::Options>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    script: Option<&'a ScriptOptions>,
-}
-
-/// A specification of I/O jobs as a file shows it: they have no database, and their own text says how the load is put on.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct ShownIo<'a> {
-    workload: WorkloadName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_false")]
-    accept_noise: bool,
-    load: OnlySeed,
-    observe: &'a Observe,
-    io: &'a IoOptions,
-}
-
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_false(value: &bool) -> bool {
     !value
-}
-
-#[derive(Serialize)]
-struct OnlySeed {
-    #[serde(with = "kelvin_measure::seed")]
-    seed: u64,
-}
-
-/// The workloads of this build.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkloadName {
-    /// The TPC-C-like workload.
-    TprocC,
-    /// pgbench's built-in scripts and scripts on its tables.
-    Pgbench,
-    /// The user's own scripts on the user's own tables.
-    Script,
-    /// I/O jobs in fio's language, on files and block devices.
-    Io,
-}
-
-impl WorkloadName {
-    /// Every workload.
-    pub const ALL: [Self; 4] = [Self::TprocC, Self::Pgbench, Self::Script, Self::Io];
-
-    /// The id of its headline figure.
-    pub fn headline(self) -> &'static str {
-        match self {
-            Self::TprocC => "nopm",
-            Self::Pgbench | Self::Script => "tps",
-            Self::Io => "iops",
-        }
-    }
-
-    /// Its name on the command line and in a file, where its table has the same.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::TprocC => "tproc-c",
-            Self::Pgbench => "pgbench",
-            Self::Script => "script",
-            Self::Io => "io",
-        }
-    }
-
-    /// The database when nobody names one: the embedded one wherever it can carry the workload.
-    fn target(self) -> TargetName {
-        match self {
-            // I/O jobs name their own files, and have no use for it.
-            Self::TprocC | Self::Script | Self::Io => TargetName::default(),
-            Self::Pgbench => TargetName::managed_postgres(),
-        }
-    }
 }
 
 /// What to do about data that is not there.
@@ -244,7 +137,7 @@ impl Spec {
     /// A run of `workload` with every default.
     pub fn new(workload: WorkloadName) -> Self {
         Self {
-            workload,
+            work: workload.into(),
             target: workload.target(),
             label: None,
             build: Build::default(),
@@ -253,11 +146,17 @@ impl Spec {
             load: Load::default(),
             observe: Observe::default(),
             reset: Reset::default(),
-            tproc_c: tproc_c::Options::default(),
-            pgbench: pgbench::Options::default(),
-            script: ScriptOptions::default(),
-            io: IoOptions::default(),
         }
+    }
+
+    /// The name of its workload.
+    pub fn workload(&self) -> WorkloadName {
+        self.work.name()
+    }
+
+    /// Whether it runs I/O jobs, which have no database.
+    pub fn is_io(&self) -> bool {
+        matches!(self.work, Work::Io(_))
     }
 
     /// Reads a file.
@@ -280,23 +179,15 @@ impl Spec {
 
     /// The same of a file in `directory`, where files that it names are looked for.
     pub fn parse_in(text: &str, name: &str, directory: &Path) -> Result<Self, SpecError> {
-        let refused = |error: toml::de::Error| SpecError::Parse {
-            path: name.into(),
+        let refuse = |message: String| SpecError::Parse { path: name.into(), message };
+        let file: SpecFile = toml::from_str(text).map_err(|error| {
             // The message repeats the line, and the line may hold the password that it is refused for.
-            message: kelvin_measure::redact(&with_suggestion(error.to_string().trim_end())),
-        };
-        let mut spec: Self = toml::from_str(text).map_err(refused)?;
-        let keys: toml::Table = toml::from_str(text).map_err(refused)?;
-        if !keys.contains_key("target") {
-            spec.target = spec.workload.target();
+            refuse(kelvin_measure::redact(&with_suggestion(error.to_string().trim_end())))
+        })?;
+        let mut spec = file.into_spec().map_err(refuse)?;
+        if let Work::Io(io) = &mut spec.work {
+            io.resolve(directory).map_err(refuse)?;
         }
-        let others = WorkloadName::ALL.into_iter().filter(|&other| other != spec.workload);
-        if let Some(other) = others.map(WorkloadName::as_str).find(|&other| keys.contains_key(other)) {
-            let workload = spec.workload.as_str();
-            let message = format!("[{other}] does not apply to the workload \"{workload}\"");
-            return Err(SpecError::Parse { path: name.into(), message });
-        }
-        spec.io.resolve(directory).map_err(|message| SpecError::Parse { path: name.into(), message })?;
         spec.validate()?;
         Ok(spec)
     }
@@ -306,68 +197,78 @@ impl Spec {
         self.load.validate().map_err(SpecError::Contradiction)?;
         self.observe.validate().map_err(SpecError::Contradiction)?;
         self.reset.validate().map_err(SpecError::Contradiction)?;
-        if self.workload == WorkloadName::Io && self.load.transaction_log.is_some() {
-            return Err(SpecError::Contradiction(
-                "I/O jobs have no transaction log; write_lat_log=PREFIX in a job logs every I/O".into(),
-            ));
-        }
-        if self.load.is_open_loop() && self.tproc_c.keying_and_thinking {
-            return Err(SpecError::Contradiction(
-                "[tproc-c] keying and think times require a closed loop; with a rate, transactions start as \
-                 scheduled"
-                    .into(),
-            ));
-        }
-        let scripts = self.pgbench.scripts.iter().chain(&self.script.scripts);
-        if scripts.filter_map(|script| script.text.as_ref()).map(String::len).sum::<usize>() > LONGEST_SCRIPTS
-        {
+        let scripts = self.work.scripts().iter().filter_map(|script| script.text.as_ref());
+        if scripts.map(String::len).sum::<usize>() > LONGEST_SCRIPTS {
             return Err(SpecError::Contradiction(format!(
                 "more than {LONGEST_SCRIPTS} bytes of scripts are not supported"
             )));
         }
-        if self.workload == WorkloadName::Io {
-            return self.validate_io().map_err(SpecError::Contradiction);
-        }
-        let checked = match self.workload {
-            WorkloadName::TprocC => tproc_c::TprocC::new(self.tproc_c.clone()).map(|_| ()),
-            WorkloadName::Pgbench => pgbench::Pgbench::new(self.pgbench.clone()).map(|_| ()),
-            WorkloadName::Script => pgbench::Pgbench::script(self.script.clone().into()).map(|_| ()),
-            WorkloadName::Io => Ok(()),
+        let checked = match &self.work {
+            Work::TprocC(options) if options.keying_and_thinking && self.load.is_open_loop() => {
+                return Err(SpecError::Contradiction(
+                    "[tproc-c] keying and think times require a closed loop; with a rate, transactions start \
+                     as scheduled"
+                        .into(),
+                ));
+            }
+            Work::TprocC(options) => tproc_c::TprocC::new(options.clone()).map(drop),
+            Work::Pgbench(options) => pgbench::Pgbench::new(options.clone()).map(drop),
+            Work::Script(options) => pgbench::Pgbench::script(options.clone().into()).map(drop),
+            Work::Io(options) => {
+                return self
+                    .validate_io()
+                    .and_then(|()| options.validate())
+                    .map_err(SpecError::Contradiction);
+            }
         };
-        checked.map_err(|error| SpecError::Contradiction(format!("[{}] {error}", self.workload.as_str())))
+        checked.map_err(|error| SpecError::Contradiction(format!("[{}] {error}", self.workload().as_str())))
     }
 
     /// Refuses what says nothing about I/O jobs, whose own text says it.
     fn validate_io(&self) -> Result<(), String> {
-        let own =
-            Self { load: Load { seed: self.load.seed, ..Load::default() }, ..Self::new(WorkloadName::Io) };
+        if self.load.transaction_log.is_some() {
+            return Err(
+                "I/O jobs have no transaction log; write_lat_log=PREFIX in a job logs every I/O".into()
+            );
+        }
         let refused = [
             (
-                self.load != own.load,
+                self.load != Load { seed: self.load.seed, ..Load::default() },
                 "[load]",
                 "except for its seed: the job defines duration, depth and rate",
             ),
-            (self.target != own.target, "target", ": the job names its files and devices"),
-            (self.reset != own.reset, "[reset]", ": there is no database to reset"),
-            (self.build != own.build || self.check, "build or check", ": there are no tables"),
+            (self.target != WorkloadName::Io.target(), "target", ": the job names its files and devices"),
+            (self.reset != Reset::default(), "[reset]", ": there is no database to reset"),
+            (self.build != Build::default() || self.check, "build or check", ": there are no tables"),
         ];
-        if let Some((_, what, why)) = refused.iter().find(|(refused, _, _)| *refused) {
-            let space = if why.starts_with(':') { "" } else { " " };
-            return Err(format!("{what} does not apply to a run of I/O jobs{space}{why}"));
-        }
-        self.io.validate()
+        let Some((_, what, why)) = refused.iter().find(|(refused, _, _)| *refused) else { return Ok(()) };
+        let space = if why.starts_with(':') { "" } else { " " };
+        Err(format!("{what} does not apply to a run of I/O jobs{space}{why}"))
+    }
+
+    /// Its I/O jobs; none of another workload.
+    ///
+    /// # Errors
+    /// Those of [`IoOptions::jobs`].
+    pub fn jobs(&self) -> kelvin_storage::Result<Jobs> {
+        if let Work::Io(io) = &self.work { io.jobs(self.load.seed) } else { Ok(Jobs::default()) }
     }
 
     /// Whether arrivals have their own schedule.
     pub fn is_open_loop(&self) -> bool {
-        if self.workload == WorkloadName::Io { self.io.is_open_loop() } else { self.load.is_open_loop() }
+        if let Work::Io(io) = &self.work { io.is_open_loop() } else { self.load.is_open_loop() }
+    }
+
+    /// How many phases a run of one point has: those between the stonewalls of I/O jobs, else one.
+    pub fn phases(&self) -> u32 {
+        if let Work::Io(io) = &self.work { io.phases() } else { 1 }
     }
 
     /// How long the load of a run of one point takes, ramp-up included; none where a number of transactions or an amount of
     /// data decides.
     pub fn planned(&self) -> Option<std::time::Duration> {
-        if self.workload == WorkloadName::Io {
-            return self.io.planned();
+        if let Work::Io(io) = &self.work {
+            return io.planned();
         }
         let by_time = self.load.transactions.is_none();
         by_time.then(|| self.load.ramp_up.duration() + self.load.duration.duration())
@@ -375,34 +276,8 @@ impl Spec {
 
     /// The file that says the same.
     pub fn to_toml(&self) -> String {
-        if self.workload == WorkloadName::Io {
-            let shown = ShownIo {
-                workload: self.workload,
-                label: self.label.as_deref(),
-                accept_noise: self.accept_noise,
-                load: OnlySeed { seed: self.load.seed },
-                observe: &self.observe,
-                io: &self.io,
-            };
-            return toml::to_string(&shown).unwrap_or_default();
-        }
-        let of = |workload| self.workload == workload;
-        let shown = Shown {
-            workload: self.workload,
-            target: &self.target,
-            label: self.label.as_deref(),
-            build: self.build,
-            check: self.check,
-            accept_noise: self.accept_noise,
-            load: &self.load,
-            observe: &self.observe,
-            reset: Some(&self.reset).filter(|reset| **reset != Reset::default()),
-            tproc_c: of(WorkloadName::TprocC).then_some(&self.tproc_c),
-            pgbench: of(WorkloadName::Pgbench).then_some(&self.pgbench),
-            script: of(WorkloadName::Script).then_some(&self.script),
-        };
         // Every field is a number, text, list or table of those: nothing that TOML cannot say.
-        toml::to_string(&shown).unwrap_or_default()
+        toml::to_string(&SpecFile::of(self)).unwrap_or_default()
     }
 }
 
@@ -427,9 +302,13 @@ mod tests {
         spec.load.users = "1,2,4".parse().unwrap();
         spec.load.ramp_up = "1m30s".parse().unwrap();
         spec.load.transactions = std::num::NonZeroU64::new(7);
-        spec.tproc_c.warehouses = Some(10);
+        spec.work = Work::TprocC(tproc_c::Options {
+            warehouses: Some(10),
+            data_seed: Some(1 << 63),
+            ..Default::default()
+        });
         spec.label = Some("a \"quoted\" label".into());
-        (spec.load.seed, spec.tproc_c.data_seed) = (u64::MAX, Some(1 << 63));
+        spec.load.seed = u64::MAX;
         assert!(!spec.to_toml().contains("accept-noise"));
         spec.accept_noise = true;
         assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
@@ -441,15 +320,19 @@ mod tests {
         let choice =
             |name: &str| pgbench::ScriptChoice { name: name.into(), weight: 3, text: Some(text.into()) };
         let mut spec = Spec::new(WorkloadName::Script);
-        spec.script.scripts = vec![choice("a.sql"), choice("b\n.sql")];
-        spec.script.define.insert("who".into(), "O'Neil".into());
+        let define = [("who".to_owned(), "O'Neil".to_owned())].into();
+        let scripts = vec![choice("a.sql"), choice("b\n.sql")];
+        spec.work = Work::Script(ScriptOptions { scripts, define, ..Default::default() });
         let printed = spec.to_toml();
         assert_eq!(Spec::parse(&printed, "x").unwrap(), spec);
         assert!(!printed.contains("pgbench") && !printed.contains("tproc-c"), "{printed}");
         let mut spec = Spec::new(WorkloadName::Pgbench);
-        spec.pgbench.scripts = vec![pgbench::ScriptChoice::builtin("select@2").unwrap(), choice("c.sql")];
-        spec.pgbench.scale = Some(7);
-        spec.pgbench.query_mode = pgbench::QueryMode::Prepared;
+        spec.work = Work::Pgbench(pgbench::Options {
+            scripts: vec![pgbench::ScriptChoice::builtin("select@2").unwrap(), choice("c.sql")],
+            scale: Some(7),
+            query_mode: pgbench::QueryMode::Prepared,
+            ..Default::default()
+        });
         let printed = spec.to_toml();
         assert_eq!(Spec::parse(&printed, "x").unwrap(), spec);
         assert!(!printed.contains("[script]") && !printed.contains("tproc-c"), "{printed}");
@@ -485,13 +368,14 @@ mod tests {
         let table = "[io]\nfile = \"a.fio\"\n[io.set]\niodepth = 4\nbs = \"8k\"\n";
         std::fs::write(path("run.toml"), format!("workload = \"io\"\n{table}")).unwrap();
         let spec = Spec::read(&path("run.toml")).unwrap();
-        assert_eq!(spec.io.job, job);
+        let Work::Io(io) = &spec.work else { panic!("{spec:?}") };
+        assert_eq!(io.job, job);
         let printed = spec.to_toml();
         assert_eq!(Spec::parse(&printed, "x").unwrap(), spec);
         assert!(!printed.contains("target") && !printed.contains("users"), "{printed}");
-        let jobs = spec.io.jobs(1).unwrap();
+        let jobs = io.jobs(1).unwrap();
         assert_eq!((jobs.jobs[0].depth.depth, jobs.jobs[0].pattern.seed), (4, None));
-        assert_eq!(spec.io.jobs(7).unwrap().jobs[0].pattern.seed, Some(7));
+        assert_eq!(io.jobs(7).unwrap().jobs[0].pattern.seed, Some(7));
         for (more, expected) in [
             ("[load]\nusers = 2\n", "the job defines duration"),
             ("[reset]\nhow = \"auto\"\n", "no database"),
@@ -522,6 +406,13 @@ mod tests {
             ("workload = \"tproc-c\"\n[load]\nusers = 0\n", "line 3, column 9"),
             ("workload = \"tproc-c\"\n[load]\nduration = \"-5s\"\n", "line 3, column 12"),
             ("workload = \"tproc-c\"\ntarget = \"ftp://x\"\n", "line 2, column 10"),
+            ("workload = \"tproc-c\"\nbuild = \"yes\"\n", "line 2, column 9"),
+            ("workload = \"tproc-c\"\ncheck = 1\n", "line 2, column 9"),
+            ("workload = \"tproc-c\"\n[tproc-c]\nwarehouses = -1\n", "line 3, column 14"),
+            ("workload = \"pgbench\"\n[pgbench]\nscal = 1\n", "line 3, column 1"),
+            ("workload = \"io\"\n[io]\njob = \"\"\n[io.set]\nbs = [4]\n", "line 5, column 6"),
+            ("workload = \"io\"\n[script]\nallow-shell = \"yes\"\n", "line 3, column 15"),
+            ("[load]\nusers = 3\n", "missing field `workload`"),
         ] {
             let message = Spec::parse(text, "run.toml").unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
@@ -540,9 +431,9 @@ mod tests {
             // In a comment nothing is a syntax error, so that the text alone is what is tested.
             let line: String = text.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }).collect();
             let text = format!("select 1; -- {line}\n");
-            spec.script.scripts =
-                vec![pgbench::ScriptChoice { name: value.clone(), weight: 1, text: Some(text) }];
-            spec.script.define.insert(value.clone(), value);
+            let scripts = vec![pgbench::ScriptChoice { name: value.clone(), weight: 1, text: Some(text) }];
+            let define = [(value.clone(), value)].into();
+            spec.work = Work::Script(ScriptOptions { scripts, define, ..Default::default() });
             proptest::prop_assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
         }
     }

@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_measure::event::{ErrorCount, KindCounts, Phase};
-use kelvin_measure::{Clock, Event};
-use kelvin_run::spec::WorkloadName;
-use kelvin_run::{Run, RunError, RunOutcome, Sink, SinkError, Spec};
+use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
+use kelvin_run::spec::{Work, WorkloadName};
+use kelvin_run::{Run, RunError, RunOutcome, Spec};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::tproc_c::TprocC;
+use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
 
 /// Keeps the events and says when the window opens.
@@ -34,7 +34,7 @@ struct Watch {
 }
 
 impl Sink for Watch {
-    fn event_from(&mut self, _source: kelvin_measure::SourceId, event: &Event) -> Result<(), SinkError> {
+    fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
         if let Event::Phase { phase: Phase::Measure, .. } = event {
             // Nobody listens in a run without faults.
             let _ = self.opened.take().map(|opened| opened.send(()));
@@ -53,7 +53,7 @@ pub struct Ended {
 
 /// One warehouse of TPROC-C on the server that `config` leads to.
 pub fn load(config: &Config) {
-    let workload = TprocC::new(spec().tproc_c).unwrap();
+    let workload = workload(&spec());
     Workload::build(&workload, &PostgresEngine::new(config.clone()), &Quiet, &Stop::new()).unwrap();
 }
 
@@ -61,7 +61,7 @@ pub fn load(config: &Config) {
 #[track_caller]
 pub fn assert_consistent(config: &Config) {
     let engine = PostgresEngine::new(config.clone());
-    let mut workload = TprocC::new(spec().tproc_c).unwrap();
+    let mut workload = workload(&spec());
     workload.inspect(&engine).unwrap();
     let mut lines = Vec::new();
     workload.check(&engine, &Stop::new(), &mut |line| lines.push(line)).unwrap();
@@ -76,7 +76,7 @@ pub fn spec() -> Spec {
     spec.load.ramp_up = "0s".parse().unwrap();
     spec.load.duration = "1500ms".parse().unwrap();
     spec.load.timeout = "500ms".parse().unwrap();
-    spec.tproc_c.warehouses = Some(1);
+    spec.work = Work::TprocC(Options { warehouses: Some(1), ..Options::default() });
     spec
 }
 
@@ -84,8 +84,13 @@ pub fn spec() -> Spec {
 pub fn calling(calls: kelvin_workload::tproc_c::Calls) -> Spec {
     let mut spec = spec();
     spec.load.users_on = kelvin_run::spec::Threading::Loops;
-    spec.tproc_c.calls = Some(calls);
+    spec.work = Work::TprocC(Options { warehouses: Some(1), calls: Some(calls), ..Options::default() });
     spec
+}
+
+fn workload(spec: &Spec) -> TprocC {
+    let Work::TprocC(options) = &spec.work else { panic!("{spec:?}") };
+    TprocC::new(options.clone()).unwrap()
 }
 
 /// Runs `spec` on the server that `config` leads to, while `fault` happens, from the window's opening on.
@@ -95,7 +100,7 @@ pub fn run(config: &Config, spec: &Spec, fault: impl FnOnce() + Send) -> Ended {
 
 pub fn try_run(config: &Config, spec: &Spec, fault: impl FnOnce() + Send) -> Result<Ended, RunError> {
     let engine: Arc<dyn Engine> = Arc::new(PostgresEngine::new(config.clone()));
-    let mut workload = TprocC::new(spec.tproc_c.clone()).unwrap();
+    let mut workload = workload(spec);
     workload.inspect(&*engine)?;
     run_workload(engine, Arc::new(workload), spec, fault)
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kelvin_database::Engine;
 use kelvin_database::sqlite::SqliteEngine;
-use kelvin_measure::{Clock, Event};
+use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
 use kelvin_run::spec::WorkloadName;
-use kelvin_run::{Run, RunOutcome, Sink, SinkError, Spec};
+use kelvin_run::{Run, RunOutcome, Spec};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::tproc_c::TprocC;
+use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
 
 /// Keeps every event; may fail on purpose.
@@ -21,7 +21,7 @@ pub(crate) struct Kept {
 }
 
 impl Sink for Kept {
-    fn event_from(&mut self, _source: kelvin_measure::SourceId, event: &Event) -> Result<(), SinkError> {
+    fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
         if self.fail_after.is_some_and(|limit| self.events.len() >= limit) {
             return Err("no space left on device".into());
         }
@@ -45,7 +45,7 @@ pub(crate) struct Loaded {
 pub(crate) fn loaded() -> Loaded {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let engine: Arc<dyn Engine> = Arc::new(SqliteEngine::open(directory.path().join("tpcc.db")).unwrap());
-    let mut workload = TprocC::new(Spec::new(WorkloadName::TprocC).tproc_c).unwrap();
+    let mut workload = TprocC::new(Options::default()).unwrap();
     Workload::build(&workload, &*engine, &Quiet, &Stop::new()).unwrap();
     workload.inspect(&*engine).unwrap();
     Loaded { engine, workload: Arc::new(workload), _directory: directory }

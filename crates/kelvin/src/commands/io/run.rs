@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use kelvin_diagnose::{Finding, Severity, io_findings};
-use kelvin_lab::live::{Live, Unkept};
+use kelvin_lab::live::Live;
 use kelvin_lab::store_bench::io_run;
 use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, Stop};
 use kelvin_run::Spec;
 use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher, jobfile_text};
+use kelvin_run::spec::{IoOptions, Work};
 use kelvin_storage::control;
 use kelvin_storage::error::Location;
 use kelvin_storage::event::{IoEvent, IoWatcher};
@@ -40,8 +41,8 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         bail!("no job: give a job file, or --name=… --rw=… --filename=…; kelvin io --help has examples");
     }
     let parsed = jobfile::parse_arguments(&words)?;
-    if let Some(told) = only_told(&parsed)? {
-        out::write(&told)?;
+    if let Some(text) = information(&parsed)? {
+        out::write(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
     let repeated = args.flags.load.repeat.is_given();
@@ -69,9 +70,9 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
 }
 
 /// What is asked for without a run: help, the version, the jobs as they were understood.
-fn only_told(parsed: &ParsedCommandLine) -> Result<Option<String>> {
+fn information(parsed: &ParsedCommandLine) -> Result<Option<String>> {
     let run = &parsed.run;
-    let told = match &run.asked {
+    let text = match &run.asked {
         Some(InfoRequest::Help) => jobfile::flags_help(),
         Some(InfoRequest::Version) => format!("{}\n", output::VERSION),
         Some(InfoRequest::CommandHelp(option)) => jobfile::command_help(option.as_deref()),
@@ -81,7 +82,7 @@ fn only_told(parsed: &ParsedCommandLine) -> Result<Option<String>> {
         None if run.parse_only => String::new(),
         None => return Ok(None),
     };
-    Ok(Some(told))
+    Ok(Some(text))
 }
 
 /// The text of a compressed log.
@@ -99,15 +100,12 @@ fn inflated(path: &Path) -> Result<String> {
 
 /// The specification that repeats the run, with Kelvin's own flags.
 pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> {
-    let mut spec = Spec::new(WORKLOAD);
-    spec.io.sections.clone_from(&parsed.run.sections);
-    spec.io.read_only = parsed.run.read_only;
     // A file stays as its author wrote it, where it alone says everything.
     let mut texts = Vec::new();
     if let [file] = parsed.run.files.as_slice()
         && file.as_os_str() != "-"
     {
-        texts.push((jobfile_text::resolved(file).map_err(anyhow::Error::msg)?, spec.io.sections.clone()));
+        texts.push((jobfile_text::resolved(file).map_err(anyhow::Error::msg)?, parsed.run.sections.clone()));
     }
     texts.push((jobfile_text::jobs_to_text(&parsed.jobs), Vec::new()));
     let wanted = unplaced(&parsed.jobs);
@@ -120,7 +118,8 @@ pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> 
              them into one file"
         );
     };
-    (spec.io.job, spec.io.sections) = (job, sections);
+    let io = IoOptions { job, sections, read_only: parsed.run.read_only, ..IoOptions::default() };
+    let mut spec = Spec { work: Work::Io(io), ..Spec::new(WORKLOAD) };
     flags.apply(&mut spec);
     spec.validate()?;
     Ok(spec)
@@ -199,13 +198,13 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
         let options = OutputOptions { terse_version: words.terse_version, remarks, ..OutputOptions::new() };
         let mut text = output::render_formats(outcome, &formats, &options)?;
         if formats.contains(&Format::Normal) {
-            text.push_str(&marked(&voice.words(&findings, notes, id)));
+            text.push_str(&marked(&voice.remarks(&findings, notes, id)));
         }
         write(file.as_mut(), &text)?;
     }
     if voice.after {
         let id = kept.as_ref().map(|kept| kept.stored.id);
-        eprint!("{}", voice.words(&findings, notes, id));
+        eprint!("{}", voice.remarks(&findings, notes, id));
     }
     if let Some(error) = &done.error {
         out::note(&format!("kelvin: {error}"));
@@ -235,20 +234,20 @@ impl Voice {
     }
 
     /// The findings, how the jobs were read, and where the run is kept.
-    fn words(&self, findings: &[Finding], notes: &[String], id: Option<RunId>) -> String {
-        let mut told = String::new();
+    fn remarks(&self, findings: &[Finding], notes: &[String], id: Option<RunId>) -> String {
+        let mut text = String::new();
         let findings = kelvin_report::text::findings(findings);
         if !findings.is_empty() {
-            told.push_str("\nfindings\n");
-            told.push_str(&findings);
+            text.push_str("\nfindings\n");
+            text.push_str(&findings);
         }
         for note in notes.iter().filter(|_| !self.quiet) {
-            told.push_str(&format!("\nnote: {note}\n"));
+            text.push_str(&format!("\nnote: {note}\n"));
         }
         if let Some(id) = id.filter(|_| !self.quiet) {
-            told.push_str(&format!("\nstored as run {id}: kelvin show {id}\n"));
+            text.push_str(&format!("\nstored as run {id}: kelvin show {id}\n"));
         }
-        told
+        text
     }
 }
 
@@ -376,5 +375,5 @@ fn unkept(
     clock: &Clock,
     view: &mut StatusView,
 ) -> Result<IoRunOutcome> {
-    Ok(run.execute(spec, clock, stop, &mut Unkept(live), view)?)
+    Ok(run.execute(spec, clock, stop, live, view)?)
 }

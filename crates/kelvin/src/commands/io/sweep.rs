@@ -15,7 +15,7 @@ use kelvin_measure::event::SeriesRole;
 use kelvin_report::RunReport;
 use kelvin_report::figure::{bounded, significant};
 use kelvin_run::Spec;
-use kelvin_run::spec::Setting;
+use kelvin_run::spec::{Setting, Work};
 use kelvin_storage::jobfile;
 use kelvin_store::{
     GroupId, GroupKind, GroupMember, GroupSlot, NewGroup, PointStatistics, Store, StoredGroup,
@@ -68,8 +68,9 @@ struct Cell {
 impl Cell {
     fn spec(&self, base: &Spec) -> Spec {
         let mut spec = base.clone();
-        for (option, value) in &self.set {
-            spec.io.set.insert(option.clone(), Setting::Text(value.clone()));
+        if let Work::Io(io) = &mut spec.work {
+            let set = self.set.iter();
+            io.set.extend(set.map(|(option, value)| (option.clone(), Setting::Text(value.clone()))));
         }
         spec
     }
@@ -158,7 +159,7 @@ fn make(
         }
         let slot = GroupSlot { place: made as u32, block: 0, treatment: cell.name.clone() };
         let spec = cell.spec(base);
-        let told = match bench.measure(&Planned { spec: &spec, group, slot: &slot, metrics: &[] }) {
+        let result = match bench.measure(&Planned { spec: &spec, group, slot: &slot, metrics: &[] }) {
             Ok(measured) => {
                 if made == 0 && plan.curve.is_some() {
                     let cells =
@@ -177,7 +178,7 @@ fn make(
         made += 1;
         let left = began.elapsed().as_secs_f64() / made as f64 * total.saturating_sub(made) as f64;
         let left = if made < total { format!(" · about {} left", duration(left)) } else { String::new() };
-        bench.report(&format!("{told} · {made} of {total}{left}"));
+        bench.report(&format!("{result} · {made} of {total}{left}"));
     }
     Ok(failed)
 }
@@ -219,7 +220,7 @@ impl SweepPlan {
             }
         }
         if axes.iter().any(|axis| axis.option == "rwmixread") {
-            let jobs = base.io.jobs(base.load.seed)?;
+            let jobs = base.jobs()?;
             if let Some(job) = jobs.jobs.iter().find(|job| !(job.pattern.reads && job.pattern.writes)) {
                 bail!("--rwmixread: job {} does not mix reads and writes (rw=randrw or rw=rw)", job.name);
             }
@@ -264,7 +265,7 @@ impl SweepPlan {
     fn rates(&self, base: &Spec, maximum: &Measured) -> Result<Vec<Cell>> {
         let highest = maximum.value("iops").filter(|iops| *iops > 0.0);
         let highest = highest.context("the run that measures the highest rate did no I/O")?;
-        let jobs = base.io.jobs(base.load.seed)?;
+        let jobs = base.jobs()?;
         let job = jobs.jobs.first().context("there is no job")?;
         // Each worker and direction is kept to its own share.
         let share = highest / f64::from(job.clones.max(1));
@@ -292,7 +293,7 @@ const MAXIMUM: &str = "maximum";
 
 /// A rate of the whole can be shared out fairly among clones of one job only.
 fn suits_curve(base: &Spec) -> Result<()> {
-    let jobs = base.io.jobs(base.load.seed)?;
+    let jobs = base.jobs()?;
     let [job] = jobs.jobs.as_slice() else {
         bail!(
             "--rate-curve takes one job (numjobs may be larger): a rate cannot be divided among different \
@@ -403,7 +404,7 @@ fn row(text: &mut String, columns: &[(usize, String)]) {
     text.push('\n');
 }
 
-fn shown(value: Option<f64>) -> String {
+fn format_value(value: Option<f64>) -> String {
     value.map_or("–".into(), significant)
 }
 
@@ -430,7 +431,7 @@ fn cells(text: &mut String, plan: &SweepPlan, lines: &[Line]) {
             plan.axes.iter().zip(&widths).map(|(axis, width)| (*width, of(axis))).collect();
         let times = [None, Some(50.0), Some(95.0), Some(99.0)].map(|percent| line.completion(percent));
         let values = [line.value("iops"), line.value("bandwidth")].into_iter().chain(times);
-        columns.extend(values.chain([line.value("cpu")]).map(|value| (9, shown(value))));
+        columns.extend(values.chain([line.value("cpu")]).map(|value| (9, format_value(value))));
         let void = if line.member.void.is_some() { " void" } else { "" };
         columns.push((5, format!("{}{void}", line.member.run)));
         row(text, &columns);
@@ -452,8 +453,8 @@ fn by_series(text: &mut String, widths: &[usize], line: &Line) {
     for ((name, _), kind) in transactions {
         let rate = (line.sums.seconds > 0.0).then(|| kind.committed as f64 / line.sums.seconds);
         let times = [None, Some(50.0), Some(95.0), Some(99.0)].map(|percent| micros(&kind.latency, percent));
-        let mut columns = vec![(indent, name.clone()), (9, shown(rate)), (9, String::new())];
-        columns.extend(times.into_iter().map(|value| (9, shown(value))));
+        let mut columns = vec![(indent, name.clone()), (9, format_value(rate)), (9, String::new())];
+        columns.extend(times.into_iter().map(|value| (9, format_value(value))));
         row(text, &columns);
     }
 }
@@ -466,10 +467,10 @@ fn curve(text: &mut String, lines: &[Line]) {
     columns.push((5, "run".into()));
     row(text, &columns);
     for line in lines {
-        let mut columns = vec![(9, line.member.slot.treatment.clone()), (9, shown(line.asked))];
-        columns.extend([line.value("iops"), line.value("bandwidth")].map(|value| (9, shown(value))));
-        columns.extend(line.times.map(|time| (9, bounded(time, shown))));
-        columns.push((9, shown(line.value("cpu"))));
+        let mut columns = vec![(9, line.member.slot.treatment.clone()), (9, format_value(line.asked))];
+        columns.extend([line.value("iops"), line.value("bandwidth")].map(|value| (9, format_value(value))));
+        columns.extend(line.times.map(|time| (9, bounded(time, format_value))));
+        columns.push((9, format_value(line.value("cpu"))));
         let behind = if line.behind { " behind" } else { "" };
         columns.push((5, format!("{}{behind}", line.member.run)));
         row(text, &columns);

@@ -11,7 +11,6 @@ use kelvin_lab::study::{
     begin, duration, execute, facts, notebook::NotebookPart,
 };
 use kelvin_run::Spec;
-use kelvin_run::spec::WorkloadName;
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
 use kelvin_workload::Stop;
 use serde_json::json;
@@ -32,7 +31,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
     // Nobody else runs it from here on, and what the ledger says stays true.
     let (mut ledger, entries) = Ledger::open(&folder.ledger_path())?;
-    let mut situation = StudyStatus::with(folder, |plan| State::of(plan, &entries))?;
+    let mut situation = StudyStatus::with_state(folder, |plan| State::of(plan, &entries))?;
     consent(args, &situation)?;
     let budget = args.replacements.unwrap_or(situation.plan.replacements);
     registry::remember(&situation.folder);
@@ -103,7 +102,7 @@ fn consent(args: &StudyRunArgs, situation: &StudyStatus) -> Result<()> {
             situation.folder.study_path().display()
         );
     }
-    if study.run.pgbench.allow_shell || study.run.script.allow_shell {
+    if study.run.work.allows_shell() {
         bail!(
             "the study allows its scripts to run shell commands on this machine (allow-shell = true): read \
              its scripts, and add --allow-commands to permit it"
@@ -168,7 +167,7 @@ fn forsake(store: &Store, group: GroupId, situation: &StudyStatus) -> Result<()>
 /// What this session runs on.
 fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<EnvironmentFacts> {
     let mut facts = facts(env!("CARGO_PKG_VERSION"));
-    if spec.workload == WorkloadName::Io {
+    if spec.is_io() {
         return Ok(facts);
     }
     let opened = open(&spec.target, Purpose::Run, tell)?;
@@ -233,18 +232,17 @@ struct Database<'a> {
 
 impl StudyEnvironment for Database<'_> {
     fn revive(&mut self) -> Result<(), BenchError> {
+        // The jobs name their files: each run finds them again, and says what is wrong with them.
+        if self.spec.is_io() {
+            return Ok(());
+        }
         let since = Instant::now();
         loop {
             if self.stop.requested() {
                 return Err(BenchError::Interrupted);
             }
-            let there = match self.spec.workload {
-                // The jobs name their files: each run finds them again, and says what is wrong with them.
-                WorkloadName::Io => return Ok(()),
-                _ => open(&self.spec.target, Purpose::Run, &mut |_| {}).map(drop),
-            };
-            match there {
-                Ok(()) => return Ok(()),
+            match open(&self.spec.target, Purpose::Run, &mut |_| {}) {
+                Ok(_) => return Ok(()),
                 Err(error) if since.elapsed() > COMES_BACK => return Err(BenchError::Failed(error.into())),
                 Err(_) => std::thread::sleep(Duration::from_millis(500)),
             }

@@ -24,11 +24,11 @@ impl StudyStatus {
     /// Reads a folder.
     pub(crate) fn read(folder: Folder) -> Result<Self> {
         let entries = folder.ledger()?;
-        Self::with(folder, |plan| State::of(plan, &entries))
+        Self::with_state(folder, |plan| State::of(plan, &entries))
     }
 
     /// Reads a folder whose ledger was read already.
-    pub(crate) fn with(folder: Folder, state: impl FnOnce(&StudyPlan) -> State) -> Result<Self> {
+    pub(crate) fn with_state(folder: Folder, state: impl FnOnce(&StudyPlan) -> State) -> Result<Self> {
         let study = folder.study()?;
         let plan = StudyPlan::of(&study);
         let lock = folder.lock()?;

@@ -8,7 +8,7 @@ use kelvin_database::postgres::password::Password;
 use kelvin_lab::live::{Live, RunSummary};
 use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::store_bench::{RunOrigin, StoreBench};
-use kelvin_measure::{Event, SourceId};
+use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_run::spec::TargetName;
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
@@ -64,6 +64,12 @@ impl WithMetrics {
     }
 }
 
+impl Sink for WithMetrics {
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
+        (&mut *self.live, &mut self.sink).event_from(source, event)
+    }
+}
+
 impl Live for WithMetrics {
     fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec) {
         self.live.begin(id, info, spec);
@@ -75,11 +81,6 @@ impl Live for WithMetrics {
             per: info.headline_per,
             series: info.kinds.clone(),
         });
-    }
-
-    fn event_from(&mut self, source: SourceId, event: &Event) {
-        self.live.event_from(source, event);
-        self.sink.event(event);
     }
 
     fn message(&mut self, text: &str) {

@@ -1,8 +1,8 @@
 //! Who watches while runs are made: a terminal, a page, nobody.
 
 use kelvin_diagnose::KeyFigure;
-use kelvin_measure::{Event, SourceId};
-use kelvin_run::{Sink, SinkError, Spec};
+use kelvin_measure::{Event, Sink};
+use kelvin_run::Spec;
 use kelvin_store::{Judgement, NewRun, RunId};
 use serde::Serialize;
 
@@ -24,18 +24,10 @@ pub struct RunSummary<'a> {
     pub figures: Vec<KeyFigure>,
 }
 
-/// A view of what is going on.
-pub trait Live {
+/// A view of what is going on; it is shown a run's events as a [`Sink`].
+pub trait Live: Sink {
     /// The load is about to start: what is known before it, and the plan.
     fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec);
-
-    /// Something happened at a source.
-    fn event_from(&mut self, source: SourceId, event: &Event);
-
-    /// The same in this process.
-    fn event(&mut self, event: &Event) {
-        self.event_from(SourceId::LOCAL, event);
-    }
 
     /// A sentence for the person who waits.
     fn message(&mut self, text: &str);
@@ -47,12 +39,7 @@ pub trait Live {
     fn end(&mut self);
 }
 
-/// Shows events that are not kept: those of work that belongs to no run.
-pub struct Unkept<'a>(pub &'a mut dyn Live);
-
-impl Sink for Unkept<'_> {
-    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
-        self.0.event_from(source, event);
-        Ok(())
-    }
+/// Shows how far work has come that belongs to no run. A view that cannot show it does not end the work.
+pub fn show_progress(live: &mut dyn Live, what: &str, done: u64, total: u64) {
+    let _ = live.event(&Event::Progress { what: what.into(), done, total, rows: 0 });
 }

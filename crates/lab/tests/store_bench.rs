@@ -4,7 +4,7 @@
 use kelvin_lab::live::{Live, RunSummary};
 use kelvin_lab::store_bench::{HistoryKey, RunOrigin, StoreBench, StoreBenchError};
 use kelvin_measure::event::{LoadPart, Status};
-use kelvin_measure::{Event, SourceId};
+use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId, RunState, Store};
 use kelvin_workload::Stop;
@@ -18,15 +18,18 @@ struct Seen {
     judged: Vec<(i64, RunState)>,
 }
 
-impl Live for Seen {
-    fn begin(&mut self, id: RunId, _info: &NewRun, _spec: &Spec) {
-        self.begun.push(id.0);
-    }
-
-    fn event_from(&mut self, _source: SourceId, event: &Event) {
+impl Sink for Seen {
+    fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
         if let Event::Second(second) = event {
             self.measured_seconds += u32::from(second.part == LoadPart::Measured);
         }
+        Ok(())
+    }
+}
+
+impl Live for Seen {
+    fn begin(&mut self, id: RunId, _info: &NewRun, _spec: &Spec) {
+        self.begun.push(id.0);
     }
 
     fn message(&mut self, text: &str) {

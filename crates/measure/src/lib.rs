@@ -17,6 +17,7 @@ mod random;
 mod recorder;
 mod redact;
 pub mod seed;
+mod sink;
 mod source;
 mod squeeze;
 mod stop;
@@ -31,6 +32,7 @@ pub use histogram::{Exact, Histogram, HistogramError, LatencySummary, MAX_LATENC
 pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};
 pub use recorder::{Counters, Recorder, Sample, TransactionOutcome, recorder};
 pub use redact::{redact, redact_json};
+pub use sink::{Sink, SinkError};
 pub use source::{Source, SourceId, SourcedEvent};
 pub use stop::Stop;
 pub use times::{Bounded, CensoredTimes};

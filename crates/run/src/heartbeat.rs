@@ -44,7 +44,7 @@ pub(crate) enum HeldUp {
 }
 
 impl HeldUp {
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Stopped => {
                 "was stopped (SIGSTOP, a debugger, a frozen control group, or a suspended machine)"
@@ -77,7 +77,7 @@ impl Gap {
     /// As a sentence on the timeline of a point whose window opened at `open`.
     pub(crate) fn note(self, point: u32, open: Nanos) -> Event {
         let text =
-            format!("the load generator did not run for {:.2} s: it {}", self.seconds(), self.why.words());
+            format!("the load generator did not run for {:.2} s: it {}", self.seconds(), self.why.describe());
         Event::Note { point, second: second_from(open, self.from), text }
     }
 }
@@ -104,7 +104,10 @@ pub(crate) fn check_generator_ran(
             } else {
                 format!("{} times, the longest at {at:.1} s", gaps.len())
             };
-            format!("it did not run for {held_up:.2} of {elapsed:.1} s, {times}: it {}", longest.why.words())
+            format!(
+                "it did not run for {held_up:.2} of {elapsed:.1} s, {times}: it {}",
+                longest.why.describe()
+            )
         }
     };
     Invariant::new(GENERATOR_RAN, against < HELD_UP * elapsed, evidence)

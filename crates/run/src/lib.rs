@@ -17,6 +17,6 @@ mod trial;
 
 pub use environment::Environment;
 pub use nearest::nearest;
-pub use run::{Run, RunError, RunOutcome, Sink, SinkError};
+pub use run::{Run, RunError, RunOutcome};
 pub use series::series;
 pub use spec::{Spec, SpecError};

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use kelvin_database::Engine;
 use kelvin_measure::observation::{Observation, Observer, UnavailableMetrics};
-use kelvin_measure::{Clock, Event, SourceId};
+use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
 use kelvin_observe::engine;
 use kelvin_observe::sample::{Config, Process};
 use kelvin_observe::scrape::ScrapeWatcher;
 use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
 
-use crate::run::{Sink, SinkError};
 use crate::spec::Observe;
 
 /// Asks every endpoint that is to be scraped once, at the same time: one that cannot be had is better known before a load

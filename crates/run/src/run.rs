@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kelvin_database::{Engine, Error};
 use kelvin_measure::event::{CheckLine, MaximumRate, Phase, Status};
-use kelvin_measure::{Clock, Event, SourceId};
+use kelvin_measure::{Clock, Event, Sink, SinkError};
 use kelvin_workload::{Stop, Workload};
 
 use crate::driver::{Point, PointResult};
@@ -15,20 +15,6 @@ use crate::{sweep, trial};
 
 /// How many times the duration that was asked for a trial at a low rate may take.
 const LONGER: f64 = 10.0;
-
-/// Why a consumer of events could not take one: the disk under the store is full, for example.
-pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
-
-/// A consumer of a run's events: the store, the live view, `--json`.
-pub trait Sink {
-    /// Takes an event of a source. An error ends the run: figures that nobody keeps are not worth the load.
-    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError>;
-
-    /// The same of this process.
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.event_from(SourceId::LOCAL, event)
-    }
-}
 
 /// Why a run could not start or go on.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use kelvin_measure::Event;
+use kelvin_measure::{Event, Sink, SinkError, SourceId};
 
 use crate::state::{RunInfo, State};
 
@@ -23,9 +23,11 @@ impl MetricsSink {
     pub fn begin(&mut self, info: RunInfo) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).begin(info);
     }
+}
 
-    /// Something happened in the run.
-    pub fn event(&mut self, event: &Event) {
+impl Sink for MetricsSink {
+    fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).event(event, Instant::now());
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use kelvin_measure::Sink;
 use kelvin_measure::event::{Event, Phase, Status};
 use kelvin_measure::observation::{Observation, Reading};
 use kelvin_serve::MetricsEndpoint;
@@ -56,7 +57,7 @@ fn the_figures_are_those_of_the_events() {
     // The window's own count and its elapsed time take the place of whole seconds.
     run.window();
     assert!((run.value(r#"kelvin_headline_throughput{headline="NOPM"}"#) - 200.0 * 60.0 / 2.5).abs() < 1e-9);
-    run.sink.event(&Event::Finished { status: Status::Complete, error: None });
+    run.sink.event(&Event::Finished { status: Status::Complete, error: None }).unwrap();
     assert_eq!(run.value(r#"kelvin_run_status{status="complete"}"#), 1.0);
     assert_eq!(run.value(r#"kelvin_run_phase{phase="measure"}"#), 0.0);
 }
@@ -77,11 +78,9 @@ fn observers_are_told_in_base_units_and_the_unknown_is_not() {
     let unknown = f32::NAN;
     assert_eq!(observed, run.metrics);
     assert!(observed > 150, "{observed}");
-    run.sink.event(&Event::Observed(Observation::Reading(Reading {
-        at: 0,
-        first: 0,
-        values: vec![unknown; 50],
-    })));
+    run.sink
+        .event(&Event::Observed(Observation::Reading(Reading { at: 0, first: 0, values: vec![unknown; 50] })))
+        .unwrap();
     let fewer = run.scrape().lines().filter(|s| s.contains("host=\"local\"")).count();
     assert_eq!(fewer, observed - 50);
 }
@@ -199,7 +198,7 @@ mod machine {
             while !scraper.is_finished() {
                 let began = Instant::now();
                 let phase = Event::Phase { point: 0, phase: Phase::Measure, at: 0, users: 4, planned: None };
-                run.sink.event(&phase);
+                run.sink.event(&phase).unwrap();
                 longest = longest.max(began.elapsed());
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -10,13 +10,13 @@ use std::time::Duration;
 use kelvin_database::Engine;
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_measure::event::KindCounts;
-use kelvin_measure::{Clock, Event};
+use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
 use kelvin_observe::watch::Watch;
 use kelvin_run::spec::WorkloadName;
-use kelvin_run::{Run, Sink, SinkError, Spec};
+use kelvin_run::{Run, Spec};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_workload::progress::Quiet;
-use kelvin_workload::tproc_c::TprocC;
+use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
 use support::{body, get};
 
@@ -27,10 +27,10 @@ struct Both {
 }
 
 impl Sink for Both {
-    fn event_from(&mut self, _source: kelvin_measure::SourceId, event: &Event) -> Result<(), SinkError> {
-        self.sink.event(event);
+    fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
+        self.sink.event(event)?;
         for observation in self.watch.take() {
-            self.sink.event(&Event::Observed(observation));
+            self.sink.event(&Event::Observed(observation))?;
         }
         Ok(())
     }
@@ -45,7 +45,7 @@ fn a_run_is_told_as_it_was() {
     spec.load.users = "4".parse().unwrap();
     spec.load.ramp_up = "1s".parse().unwrap();
     spec.load.duration = "4s".parse().unwrap();
-    let mut workload = TprocC::new(spec.tproc_c.clone()).unwrap();
+    let mut workload = TprocC::new(Options::default()).unwrap();
     Workload::build(&workload, &*engine, &Quiet, &Stop::new()).unwrap();
     workload.inspect(&*engine).unwrap();
     let workload: Arc<dyn Workload> = Arc::new(workload);

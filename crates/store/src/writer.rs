@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use kelvin_measure::event::{Event, KindCounts};
 use kelvin_measure::observation::{Observation, Reading};
-use kelvin_measure::{SourceId, Totals};
+use kelvin_measure::{Sink, SinkError, SourceId, Totals};
 use rusqlite::Connection;
 
 use crate::committer::{Committer, KindRow, Waiting, WaitsRow, nanos};
@@ -59,23 +59,7 @@ impl RunWriter {
         self.id
     }
 
-    /// Hands an event to the thread that stores it: at the latest with the first event that comes a second later, and at
-    /// once when it is a `Phase` or a `Window`. `Finished` is stored when this returns. Of the `Progress` events within one
-    /// second the last is kept.
-    ///
-    /// # Errors
-    /// When what was handed on earlier, or the last event, cannot be written. It is kept and written with the next that
-    /// can be, up to 100,000 rows; those after them are lost. When the file was deleted or replaced: what is handed on is
-    /// then written to the copy that the error names, when this is dropped.
-    pub fn consume(&mut self, event: &Event) -> Result<()> {
-        self.consume_from(SourceId::LOCAL, event)
-    }
-
-    /// The same of an event of another source. What several sources did in one second is kept apart.
-    ///
-    /// # Errors
-    /// Those of [`RunWriter::consume`].
-    pub fn consume_from(&mut self, source: SourceId, event: &Event) -> Result<()> {
+    fn consume(&mut self, source: SourceId, event: &Event) -> Result<()> {
         if self.waiting.len() + self.committer.waiting() >= MOST_WAITING {
             self.flush()?;
         }
@@ -155,6 +139,20 @@ impl RunWriter {
     }
 }
 
+impl Sink for RunWriter {
+    /// Hands an event to the thread that stores it: at the latest with the first event that comes a second later, and at
+    /// once when it is a `Phase` or a `Window`. `Finished` is stored when this returns. Of the `Progress` events within one
+    /// second the last is kept; what several sources did in one second is kept apart.
+    ///
+    /// # Errors
+    /// When what was handed on earlier, or the last event, cannot be written. It is kept and written with the next that
+    /// can be, up to 100,000 rows; those after them are lost. When the file was deleted or replaced: what is handed on is
+    /// then written to the copy that the error names, when this is dropped.
+    fn event_from(&mut self, source: SourceId, event: &Event) -> std::result::Result<(), SinkError> {
+        Ok(self.consume(source, event)?)
+    }
+}
+
 impl Drop for RunWriter {
     fn drop(&mut self) {
         let _ = self.hand_on();
@@ -171,6 +169,7 @@ fn is_zero(counts: &KindCounts) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::Sink;
     use kelvin_measure::event::Event;
 
     use kelvin_measure::event::{RatePeriod, Series};
@@ -203,7 +202,7 @@ mod tests {
         writer.committer.limit_pages(pages);
         let note = |second| Event::Note { point: 0, second, text: "x".repeat(3000) };
         for second in 0..10 {
-            writer.consume(&note(second)).unwrap();
+            writer.event(&note(second)).unwrap();
         }
         let error = writer.flush().unwrap_err();
         assert!(matches!(error, Error::Full { .. }), "{error}");

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{new_run, whole_run};
+use kelvin_measure::Sink;
 use kelvin_measure::event::{Event, LoadPart, Status};
 use kelvin_store::{Error, Judgement, Liveness, RunId, Store};
 
@@ -17,7 +18,7 @@ fn filled(path: &Path) {
     let store = Store::open(path).unwrap();
     let mut writer = store.begin_run(&new_run(None)).unwrap();
     for event in whole_run(1, 5, 40) {
-        writer.consume(&event).unwrap();
+        writer.event(&event).unwrap();
     }
 }
 
@@ -155,8 +156,8 @@ fn no_password_reaches_the_file() {
     let store = Store::open(&path).unwrap();
     let mut writer = store.begin_run(&run).unwrap();
     let text = "x://joe:S3cr3t@h, password = \"S3cr3t\"";
-    writer.consume(&Event::Note { point: 0, second: 0, text: text.into() }).unwrap();
-    writer.consume(&Event::Finished { status: Status::Failed, error: Some(text.into()) }).unwrap();
+    writer.event(&Event::Note { point: 0, second: 0, text: text.into() }).unwrap();
+    writer.event(&Event::Finished { status: Status::Failed, error: Some(text.into()) }).unwrap();
     drop(writer);
     let back = store.load(RunId(1)).unwrap().info;
     drop(store);
@@ -187,7 +188,7 @@ fn a_deleted_run_is_not_written_on() {
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute("DELETE FROM run", []).unwrap();
     let end = Event::Finished { status: Status::Complete, error: None };
-    assert!(writer.consume(&end).unwrap_err().to_string().contains("was deleted"));
+    assert!(writer.event(&end).unwrap_err().to_string().contains("was deleted"));
     drop(writer);
     let events: i64 = conn.query_row("SELECT count(*) FROM event", [], |row| row.get(0)).unwrap();
     assert_eq!(events, 0);
@@ -241,7 +242,7 @@ fn child_writes_until_it_is_killed() {
     let start = Instant::now();
     for tenth in 0_i64.. {
         // Ten seconds of the run in each real second: many events per commit.
-        writer.consume(&noise.second(0, tenth, LoadPart::Measured, 20)).unwrap();
+        writer.event(&noise.second(0, tenth, LoadPart::Measured, 20)).unwrap();
         writeln!(mark, "{tenth} {}", start.elapsed().as_millis()).unwrap();
         std::thread::sleep((Duration::from_millis(100) * (tenth as u32 + 1)).saturating_sub(start.elapsed()));
     }
@@ -294,13 +295,13 @@ fn lost(gone: impl Fn(&Path)) -> (String, std::path::PathBuf, tempfile::TempDir)
     let store = Store::open(&path).unwrap();
     let mut writer = store.begin_run(&new_run(Some("lost"))).unwrap();
     let note = |second| Event::Note { point: 0, second, text: format!("note {second}") };
-    writer.consume(&note(0)).unwrap();
+    writer.event(&note(0)).unwrap();
     writer.flush().unwrap();
     gone(&path);
-    writer.consume(&note(1)).unwrap();
+    writer.event(&note(1)).unwrap();
     let error = writer.flush().unwrap_err().to_string();
     // What comes after the error is kept as well.
-    let _ = writer.consume(&note(2));
+    let _ = writer.event(&note(2));
     drop(writer);
     (error, dir.path().join("k.db.rescued"), dir)
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{as_json, new_run, whole_run};
-use kelvin_measure::Event;
+use kelvin_measure::{Event, Sink};
 use kelvin_store::{Follower, Liveness, Store};
 
 /// Everything but the seconds.
@@ -25,7 +25,7 @@ fn a_follower_reads_each_event_once_and_the_newest_seconds() {
     let (mut seen, mut counted) = (Vec::new(), 0);
     for part in events.chunks(5) {
         for event in part {
-            writer.consume(event).unwrap();
+            writer.event(event).unwrap();
         }
         writer.flush().unwrap();
         seen.extend(follower.advance().unwrap());
@@ -62,7 +62,7 @@ fn a_list_that_is_brought_up_to_date_is_the_list() {
         // The third run stays without its end.
         let end = if number == 2 { 6 } else { events.len() };
         for event in &events[..end] {
-            writer.consume(event).unwrap();
+            writer.event(event).unwrap();
         }
         writer.flush().unwrap();
         known = store.runs_after(&known).unwrap();

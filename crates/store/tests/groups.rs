@@ -41,9 +41,10 @@ fn a_group_keeps_its_runs_in_their_order_with_what_voids_them() {
     drop(store.begin_run(&new_run(None)).unwrap());
     let ended = {
         use kelvin_measure::Event;
+        use kelvin_measure::Sink;
         use kelvin_measure::event::Status;
         let mut writer = store.begin_run(&new_run(None)).unwrap();
-        writer.consume(&Event::Finished { status: Status::Complete, error: None }).unwrap();
+        writer.event(&Event::Finished { status: Status::Complete, error: None }).unwrap();
         writer.id()
     };
     store.enter_group(id, ended, &slot(2, 1, "A")).unwrap();

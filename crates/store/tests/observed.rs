@@ -6,8 +6,8 @@ mod common;
 
 use common::observed::{groups, observations, observer, occurrence, waits};
 use common::{Noise, as_json, merged, new_run, whole_run};
-use kelvin_measure::Event;
 use kelvin_measure::observation::{Observation, Reading};
+use kelvin_measure::{Event, Sink};
 use kelvin_store::{Error, RunId, Store};
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn write(path: &std::path::Path, events: &[Event]) -> Store {
     let store = Store::open(path).unwrap();
     let mut writer = store.begin_run(&new_run(None)).unwrap();
     for event in events {
-        writer.consume(event).unwrap();
+        writer.event(event).unwrap();
     }
     drop(writer);
     store

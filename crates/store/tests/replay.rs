@@ -5,8 +5,8 @@
 mod common;
 
 use common::{as_json, merged, new_run, open_loop, open_series, whole_run};
-use kelvin_measure::Event;
 use kelvin_measure::event::{LoadPart, RatePeriod, Status};
+use kelvin_measure::{Event, Sink};
 use kelvin_store::{Judgement, Liveness, NewRun, RunId, Store};
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn replay(events: &[Event]) -> (Vec<String>, u64) {
     let store = Store::open(&path).unwrap();
     let mut writer = store.begin_run(&new_run(None)).unwrap();
     for event in events {
-        writer.consume(event).unwrap();
+        writer.event(event).unwrap();
     }
     drop(writer);
     let run = store.load(RunId(1)).unwrap();
@@ -38,7 +38,7 @@ fn with_open_loop(path: &std::path::Path) -> (Store, Vec<Event>) {
     let mut writer = store.begin_run(&new).unwrap();
     let events = open_loop(4);
     for event in &events {
-        writer.consume(event).unwrap();
+        writer.event(event).unwrap();
     }
     (store, events)
 }
@@ -88,7 +88,7 @@ fn the_list_shows_the_rate_found_and_not_one_that_held_once() {
             let first = found.trials[0].clone();
             found.trials.push(kelvin_measure::event::RateTrial { point: 1, rate: 60.0, ..first });
         }
-        writer.consume(&event).unwrap();
+        writer.event(&event).unwrap();
     }
     drop(writer);
     assert_eq!(store.runs().unwrap()[0].held, Some(0));
@@ -113,7 +113,7 @@ fn a_lost_response_is_found_beside_correct_transactions() {
         let mut writer = store.begin_run(&new).unwrap();
         let id = writer.id();
         for event in open_loop(4) {
-            writer.consume(&event).unwrap();
+            writer.event(&event).unwrap();
         }
         let mut kinds = figures.kinds.clone();
         if let Some(kind) = lost {
@@ -168,7 +168,7 @@ fn figures_are_those_of_the_window() {
     let events = whole_run(3, 10, 50);
     let mut writer = store.begin_run(&new_run(Some("base"))).unwrap();
     for event in &events {
-        writer.consume(event).unwrap();
+        writer.event(event).unwrap();
     }
     drop(writer);
     let run = store.load(store.find("base").unwrap()).unwrap();
@@ -204,11 +204,11 @@ fn a_second_in_which_the_database_stood_still_is_a_zero_not_a_gap() {
     let mut writer = store.begin_run(&new_run(None)).unwrap();
     let mut noise = common::Noise(5);
     for second in [1, 4] {
-        writer.consume(&noise.second(0, second, LoadPart::Measured, 10)).unwrap();
+        writer.event(&noise.second(0, second, LoadPart::Measured, 10)).unwrap();
     }
-    writer.consume(&noise.second(0, 7, LoadPart::Tail, 1)).unwrap();
+    writer.event(&noise.second(0, 7, LoadPart::Tail, 1)).unwrap();
     writer
-        .consume(&Event::Window(kelvin_measure::event::Window {
+        .event(&Event::Window(kelvin_measure::event::Window {
             point: 0,
             users: 1,
             elapsed: 6_500_000_000,
@@ -246,10 +246,10 @@ fn a_store_that_cannot_be_written_for_a_while_holds_nobody_up() {
     let events = whole_run(1, 10, 50);
     for event in &events[..events.len() - 1] {
         // A wait for the store's lock would last ten seconds, and end with an error.
-        writer.consume(event).unwrap();
+        writer.event(event).unwrap();
     }
     slow.execute_batch("ROLLBACK").unwrap();
-    writer.consume(&events[events.len() - 1]).unwrap();
+    writer.event(&events[events.len() - 1]).unwrap();
     assert_eq!(store.load(RunId(1)).unwrap().status, Status::Complete);
 }
 
@@ -259,7 +259,7 @@ fn totals_that_disagree_with_the_seconds_are_found() {
     let store = Store::open(dir.path().join("k.db")).unwrap();
     let mut writer = store.begin_run(&new_run(None)).unwrap();
     let Event::Second(second) = common::Noise(1).second(0, 0, LoadPart::Measured, 10) else { unreachable!() };
-    writer.consume(&Event::Second(second.clone())).unwrap();
+    writer.event(&Event::Second(second.clone())).unwrap();
     let mut totals = kelvin_measure::Totals {
         roles: vec![kelvin_measure::event::SeriesRole::Transaction; second.kinds.len()],
         measured: second.kinds.clone(),

@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use common::{Noise, new_run, open_loop, open_series, whole_run};
-use kelvin_measure::SourceId;
 use kelvin_measure::event::{Event, Status};
+use kelvin_measure::{Sink, SourceId};
 use kelvin_store::{
     Error, Exporter, GroupId, GroupKind, GroupSlot, ImportSource, Judgement, NewGroup, NewRun, RunId, Store,
 };
@@ -41,7 +41,7 @@ fn begun(seed: u64) -> NewRun {
 fn add(store: &Store, run: &NewRun, events: &[Event]) -> RunId {
     let mut writer = store.begin_run(run).unwrap();
     for (index, event) in events.iter().enumerate() {
-        writer.consume_from(SourceId(u16::from(index % 3 == 2)), event).unwrap();
+        writer.event_from(SourceId(u16::from(index % 3 == 2)), event).unwrap();
     }
     writer.id()
 }

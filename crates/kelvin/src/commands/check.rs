@@ -1,11 +1,11 @@
 //! `kelvin check`: the consistency conditions.
 
 use anyhow::Result;
-use kelvin_lab::live::Unkept;
 use kelvin_lab::open::Purpose;
 use kelvin_lab::selected_workload::{SelectedWorkload, must_be_built};
 use kelvin_measure::Clock;
 use kelvin_measure::event::Phase;
+use kelvin_run::spec::Work;
 
 use crate::args::{CheckArgs, Global};
 use crate::exit::{Code, Stopped};
@@ -18,20 +18,21 @@ use crate::signal;
 pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
     let mut spec = args.spec()?;
     // What the data must fulfil does not depend on the scripts that a file would run on them.
-    spec.pgbench.scripts.clear();
+    if let Work::Pgbench(options) = &mut spec.work {
+        options.scripts.clear();
+    }
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let opened = open(&spec.target, Purpose::Existing, &mut |text| live.message(text))?;
     let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     must_be_built(chosen.get(), &*opened.engine)?;
-    let mut sink = Unkept(&mut *live);
     let lines = kelvin_run::run::check_consistency(
         &*opened.engine,
         chosen.get(),
         &Clock::real(),
         &stop,
         Phase::CheckAfter,
-        &mut sink,
+        &mut *live,
     )?;
     live.end();
     if stop.requested() {

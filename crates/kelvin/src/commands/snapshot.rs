@@ -3,11 +3,10 @@
 use anyhow::{Result, anyhow, bail};
 use kelvin_database::snapshot::{SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore};
 use kelvin_database::{Engine, Home};
-use kelvin_lab::live::Live;
+use kelvin_lab::live::{Live, show_progress};
 use kelvin_lab::open::{Opened, Purpose};
 use kelvin_lab::reset::{self, DataLocation};
 use kelvin_lab::selected_workload::SelectedWorkload;
-use kelvin_measure::Event;
 use kelvin_run::Spec;
 use kelvin_run::spec::{ResetMethod, WorkloadName};
 use kelvin_workload::Stop;
@@ -17,10 +16,6 @@ use crate::exit::{Code, Stopped};
 use crate::live;
 use crate::measure::open;
 use crate::{out, signal};
-
-fn show(live: &mut dyn Live, what: &str, done: u64, total: u64) {
-    live.event(&Event::Progress { what: what.into(), done, total, rows: 0 });
-}
 
 /// Saves, restores, lists or removes.
 pub(crate) fn snapshot(command: &SnapshotCommand, global: &Global) -> Result<Code> {
@@ -49,7 +44,7 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global
              {name}"
         );
     }
-    let found = found(engine);
+    let found = find_workload(engine);
     let data = found.as_ref().map(|chosen| chosen.get().data(engine)).transpose()?.flatten();
     // Nothing is built here: what cannot be kept is refused.
     let kept = data.clone().map(|data| kelvin_workload::WorkloadData { can_be_built: false, ..data });
@@ -160,7 +155,7 @@ fn named(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn Snap
 }
 
 /// The workload whose complete data the database holds, if any.
-fn found(engine: &dyn Engine) -> Option<SelectedWorkload> {
+fn find_workload(engine: &dyn Engine) -> Option<SelectedWorkload> {
     for workload in [WorkloadName::TprocC, WorkloadName::Pgbench] {
         // Not every engine carries every workload, and other people's tables may have the same names.
         let Ok(chosen) = SelectedWorkload::for_engine(engine, &mut Spec::new(workload)) else { continue };
@@ -177,7 +172,7 @@ fn with_job<T>(
     work: impl FnOnce(&mut SnapshotJob<'_>) -> kelvin_database::Result<T>,
 ) -> Result<T> {
     let outcome = work(&mut SnapshotJob {
-        progress: &mut |what, done, total| show(live, what, done, total),
+        progress: &mut |what, done, total| show_progress(live, what, done, total),
         stop: &|| stop.requested(),
     });
     live.end();

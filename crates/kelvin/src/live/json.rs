@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use kelvin_measure::{Event, SourceId};
+use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 use serde::Serialize;
@@ -38,13 +38,16 @@ fn line(what: &impl Serialize) {
 /// Writes events as they come.
 pub(super) struct Json;
 
+impl Sink for Json {
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
+        line(&Line { source_id: source, event });
+        Ok(())
+    }
+}
+
 impl Live for Json {
     fn begin(&mut self, id: RunId, _info: &NewRun, _spec: &Spec) {
         line(&serde_json::json!({ "event": "begin", "run": id }));
-    }
-
-    fn event_from(&mut self, source: SourceId, event: &Event) {
-        line(&Line { source_id: source, event });
     }
 
     fn judged(&mut self, summary: &RunSummary<'_>) {

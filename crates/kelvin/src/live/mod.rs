@@ -14,7 +14,7 @@ use kelvin_lab::live::Live;
 pub(crate) use status::grouped;
 pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
-use kelvin_measure::{Event, SourceId};
+use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
@@ -49,10 +49,14 @@ pub(crate) fn show_message(text: &str) {
 /// `--quiet`.
 struct Nothing;
 
+impl Sink for Nothing {
+    fn event_from(&mut self, _source: SourceId, _event: &Event) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
 impl Live for Nothing {
     fn begin(&mut self, _id: RunId, _info: &NewRun, _spec: &Spec) {}
-
-    fn event_from(&mut self, _source: SourceId, _event: &Event) {}
 
     fn message(&mut self, _text: &str) {}
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kelvin_lab::live::Live;
 use kelvin_measure::event::Phase;
-use kelvin_measure::{Event, SourceId};
+use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
@@ -88,13 +88,8 @@ impl Terminal {
     }
 }
 
-impl Live for Terminal {
-    fn begin(&mut self, _id: RunId, info: &NewRun, spec: &Spec) {
-        self.status = Status::new(&info.workload, &info.headline, info.headline_per, info.kinds.clone());
-        self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
-    }
-
-    fn event_from(&mut self, _source: SourceId, event: &Event) {
+impl Sink for Terminal {
+    fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
         match event {
             Event::Phase { phase, at, users, planned, .. } => {
                 self.status.phase(*phase, *at, *users, *planned);
@@ -117,6 +112,14 @@ impl Live for Terminal {
             Event::Note { text, .. } => self.message(text),
             _ => {}
         }
+        Ok(())
+    }
+}
+
+impl Live for Terminal {
+    fn begin(&mut self, _id: RunId, info: &NewRun, spec: &Spec) {
+        self.status = Status::new(&info.workload, &info.headline, info.headline_per, info.kinds.clone());
+        self.ramp_up = spec.load.ramp_up.nanos().div_ceil(1_000_000_000);
     }
 
     fn message(&mut self, text: &str) {

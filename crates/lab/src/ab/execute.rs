@@ -135,20 +135,20 @@ fn after<B: Bench>(
     // Between the pilot's end and the last block nothing changes.
     let settled = plan.effect.is_none() || before.planning.is_some() && block < before.blocks;
     let course = if settled { before.clone() } else { AbProgress::of(plan, &found) };
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     if let Some(planning) = course.planning.as_ref().filter(|_| course.planning != before.planning) {
         let left = course.blocks.saturating_sub(block) * plan.treatments().len() as u32;
-        told.push(words(&AbEvent::Planned { planning, left: attempts.pace(left) }));
+        messages.push(words(&AbEvent::Planned { planning, left: attempts.pace(left) }));
         if !course.looks.is_empty() {
-            told.push(words(&AbEvent::Looks(&course.looks)));
+            messages.push(words(&AbEvent::Looks(&course.looks)));
         }
     }
     let mut ends = false;
-    if let Some(look) = course.look(found.len() as u32).filter(|look| look.blocks < course.blocks) {
+    if let Some(look) = course.interim_look(found.len() as u32).filter(|look| look.blocks < course.blocks) {
         ends = clear(plan, &found, look.nominal);
-        told.push(words(&AbEvent::Looked { look, ends }));
+        messages.push(words(&AbEvent::Looked { look, ends }));
     }
-    for text in told {
+    for text in messages {
         attempts.bench.report(&text);
     }
     (course, ends)

@@ -67,7 +67,7 @@ impl AbProgress {
     }
 
     /// The look that stands after so many blocks.
-    pub(crate) fn look(&self, blocks: u32) -> Option<InterimLook> {
+    pub(crate) fn interim_look(&self, blocks: u32) -> Option<InterimLook> {
         self.looks.iter().find(|look| look.blocks == blocks).copied()
     }
 }

@@ -183,7 +183,7 @@ impl AbSummary {
         let course = AbProgress::of(plan, &found);
         let blocks = found.len() as u32;
         let alpha = course.alpha(plan, blocks);
-        let look = course.look(blocks).filter(|_| blocks < course.blocks);
+        let look = course.interim_look(blocks).filter(|_| blocks < course.blocks);
         let of_figure = values(&found, plan.figure.as_deref()).unwrap_or_default();
         let control = control(plan, &of_figure);
         let floor = control.map_or(plan.noise, |control| control.floor.max(plan.noise));

@@ -9,7 +9,7 @@ use super::level::numbers;
 
 /// The CPUs of a thread, as the kernel writes lists: `0-3,8`. None for this thread itself.
 pub(crate) fn allowed_cpus(thread: Option<u32>) -> Result<String, String> {
-    let set = sched_getaffinity(pid(thread)?).map_err(|error| told(thread, error))?;
+    let set = sched_getaffinity(pid(thread)?).map_err(|error| affinity_error(thread, error))?;
     Ok(list((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu))))
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn bind(thread: Option<u32>, cpus: &str) -> Result<(), String> {
     }
     sched_setaffinity(pid(thread)?, &set).map_err(|error| match error {
         rustix::io::Errno::INVAL => format!("none of the CPUs {cpus} can be used here"),
-        error => told(thread, error),
+        error => affinity_error(thread, error),
     })?;
     let got = allowed_cpus(thread)?;
     if got == list(wanted) {
@@ -126,7 +126,7 @@ fn pid(thread: Option<u32>) -> Result<Option<Pid>, String> {
     number.map(Some).ok_or_else(|| format!("{thread} is not a valid process ID"))
 }
 
-fn told(thread: Option<u32>, error: rustix::io::Errno) -> String {
+fn affinity_error(thread: Option<u32>, error: rustix::io::Errno) -> String {
     let who = thread.map_or_else(|| "this process".into(), |thread| format!("process {thread}"));
     format!("the CPUs of {who} cannot be read or set: {}", std::io::Error::from(error))
 }

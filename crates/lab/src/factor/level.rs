@@ -160,7 +160,7 @@ impl Bound {
         Self::ALL.iter().find(|(bound, ..)| *bound == self).map_or("", |(_, name, _)| name)
     }
 
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn describe(self) -> &'static str {
         Self::ALL.iter().find(|(bound, ..)| *bound == self).map_or("", |(.., words)| words)
     }
 }

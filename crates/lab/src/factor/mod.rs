@@ -121,7 +121,7 @@ impl Factor {
     pub fn applied_by(&self) -> String {
         match &self.how {
             FactorKind::Setting(name) => format!("server setting {name}"),
-            FactorKind::Bind(bound) => bound.words().into(),
+            FactorKind::Bind(bound) => bound.describe().into(),
             FactorKind::HugePages => "huge pages of the server's shared memory".into(),
             FactorKind::Kernel(key) => format!("kernel setting {key}"),
             FactorKind::Spec(path) => format!("specification {path}"),

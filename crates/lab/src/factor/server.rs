@@ -46,10 +46,10 @@ pub(super) fn differing<'a, 'b>(
     server: &Server,
     asked: &'b [RequestedSetting<'a>],
 ) -> Result<Vec<(&'b RequestedSetting<'a>, String)>, String> {
-    let told = |error: kelvin_database::Error| error.to_string();
-    let mut session = server.session().map_err(told)?;
+    let as_text = |error: kelvin_database::Error| error.to_string();
+    let mut session = server.session().map_err(as_text)?;
     let names: Vec<&str> = asked.iter().map(|one| one.name.as_str()).collect();
-    let present = settings::read(&mut *session, &names).map_err(told)?;
+    let present = settings::read(&mut *session, &names).map_err(as_text)?;
     let mut found = Vec::new();
     for one in asked {
         let Some(now) = present.iter().find(|now| now.name.eq_ignore_ascii_case(&one.name)) else { continue };
@@ -70,11 +70,11 @@ pub(super) fn differing<'a, 'b>(
 /// memory takes beside them now, and a sixteenth of the buffers for what grows with them (PostgreSQL 15 with 16 MB to 8 GB:
 /// 2.4 to 3.9 % of what is added). A server that is three pages short does not start.
 pub(super) fn pages(server: &Server, asked: &[RequestedSetting<'_>], kilobytes: u64) -> Result<u64, String> {
-    let told = |error: kelvin_database::Error| error.to_string();
-    let mut session = server.session().map_err(told)?;
+    let as_text = |error: kelvin_database::Error| error.to_string();
+    let mut session = server.session().map_err(as_text)?;
     let mut bytes = |sql: &str| -> Result<u64, String> {
-        let rows = session.query(sql).map_err(told)?;
-        rows.int(0, 0).map_err(told).map(i64::unsigned_abs)
+        let rows = session.query(sql).map_err(as_text)?;
+        rows.int(0, 0).map_err(as_text).map(i64::unsigned_abs)
     };
     let buffers = bytes("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'")?;
     // Servers before 15 do not tell; the rest of their shared memory grows with the connections.
@@ -109,8 +109,8 @@ pub(super) fn reach(
     target: &kelvin_run::spec::TargetName,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Server, String> {
-    let told = |error: kelvin_database::Error| error.to_string();
-    let server = access.server(&target.target().map_err(told)?, tell).map_err(told)?;
-    server.engine.connect().map_err(|error| error.context(&server.target)).map_err(told)?;
+    let as_text = |error: kelvin_database::Error| error.to_string();
+    let server = access.server(&target.target().map_err(as_text)?, tell).map_err(as_text)?;
+    server.engine.connect().map_err(|error| error.context(&server.target)).map_err(as_text)?;
     Ok(server)
 }

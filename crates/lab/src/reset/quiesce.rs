@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn a_rest_ends_at_its_limit_or_when_asked() {
-        let mut told = 0;
-        let rested = wait_until_quiet(Duration::from_millis(60), &|| false, &mut || told += 1);
-        assert!(rested.seconds >= 0.06 && told < 10, "{rested:?}, told {told} times");
+        let mut reports = 0;
+        let rested = wait_until_quiet(Duration::from_millis(60), &|| false, &mut || reports += 1);
+        assert!(rested.seconds >= 0.06 && reports < 10, "{rested:?}, {reports} reports");
         assert!(wait_until_quiet(Duration::from_hours(1), &|| true, &mut || ()).seconds < 60.0);
         let words = QuiesceResult { seconds: 2.0, unquiet: None }.describe();
         assert_eq!(words, "waited 2.0 s until CPUs and disks were quiet");

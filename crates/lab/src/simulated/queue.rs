@@ -8,7 +8,9 @@ use std::collections::BinaryHeap;
 use kelvin_measure::event::{
     ArrivalSchedule, Event, LoadPart, Phase, RatePeriod, SeriesRole, Status, Window,
 };
-use kelvin_measure::{Bounded, Collector, Nanos, Random, Sample, TransactionOutcome, recorder};
+use kelvin_measure::{
+    Bounded, Collector, Nanos, Random, Sample, Sink, SinkError, TransactionOutcome, recorder,
+};
 use kelvin_stats::percentile::Interval;
 use kelvin_store::{NewRun, Store};
 
@@ -82,7 +84,7 @@ impl Servers {
     ///
     /// # Errors
     /// When the store cannot be written or read.
-    pub fn run(self, seed: u64, store: &Store) -> Result<Reported, kelvin_store::Error> {
+    pub fn run(self, seed: u64, store: &Store) -> Result<Reported, SinkError> {
         let open = self.ramp_up * SECOND;
         let close = open + self.window * SECOND;
         let end = close + overrun_limit(std::time::Duration::from_secs(self.window)).as_nanos() as u64;
@@ -139,7 +141,7 @@ impl Servers {
         store: &Store,
         collector: Collector,
         schedule: ArrivalSchedule,
-    ) -> Result<(Option<Bounded>, Option<Interval>), kelvin_store::Error> {
+    ) -> Result<(Option<Bounded>, Option<Interval>), SinkError> {
         let kinds =
             kelvin_run::series(&[kelvin_workload::TransactionKind::transaction("service", true)], true);
         let mut writer = store.begin_run(&NewRun {
@@ -160,14 +162,14 @@ impl Servers {
             started: jiff::Timestamp::UNIX_EPOCH,
         })?;
         let users = self.servers;
-        writer.consume(&Event::Phase { point: 0, phase: Phase::Measure, at: 0, users, planned: None })?;
+        writer.event(&Event::Phase { point: 0, phase: Phase::Measure, at: 0, users, planned: None })?;
         let (seconds, _) = collector.finish();
         let mut headline = 0;
         for second in seconds {
             headline += if second.part == LoadPart::Measured { second.kinds[0].committed } else { 0 };
-            writer.consume(&Event::Second(second))?;
+            writer.event(&Event::Second(second))?;
         }
-        writer.consume(&Event::Window(Window {
+        writer.event(&Event::Window(Window {
             point: 0,
             users,
             elapsed: self.window * SECOND,
@@ -179,7 +181,7 @@ impl Servers {
             client_run_delay: None,
             schedule: Some(schedule),
         }))?;
-        writer.consume(&Event::Finished { status: Status::Complete, error: None })?;
+        writer.event(&Event::Finished { status: Status::Complete, error: None })?;
         let id = writer.id();
         drop(writer);
         let figures = store.load(id)?.point_statistics(0)?;

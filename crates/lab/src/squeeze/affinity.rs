@@ -53,7 +53,7 @@ impl Affinity {
                         .into(),
                 );
             }
-            Some(Guard::start(guard::AFFINITY, &[words(&all), server.to_string()])?)
+            Some(Guard::start(guard::AFFINITY, &[cpu_list(&all), server.to_string()])?)
         };
         Ok(Self { server, all, fewer, others: Mutex::default(), _guard: guard })
     }
@@ -129,7 +129,7 @@ fn cpus_of(set: &CpuSet) -> impl DoubleEndedIterator<Item = usize> {
 }
 
 /// As taskset has it: "0,1,2".
-fn words(set: &CpuSet) -> String {
+fn cpu_list(set: &CpuSet) -> String {
     cpus_of(set).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",")
 }
 
@@ -170,7 +170,8 @@ mod tests {
         assert_eq!(cpus(), [total, total]);
         // As after a kill: only the shell is left to do it.
         affinity.cut().unwrap();
-        let mut guard = Guard::start(guard::AFFINITY, &[words(&affinity.all), server.to_string()]).unwrap();
+        let mut guard =
+            Guard::start(guard::AFFINITY, &[cpu_list(&affinity.all), server.to_string()]).unwrap();
         guard.abandon();
         assert_eq!(cpus(), [total, total]);
         for child in children() {

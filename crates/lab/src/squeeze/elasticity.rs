@@ -58,11 +58,11 @@ pub(super) fn estimate_elasticity(
         low,
         high,
         throughput_ratio: found.ratio,
-        verdict: words(low, high, pairs),
+        verdict: verdict(low, high, pairs),
     })
 }
 
-fn words(low: f64, high: f64, pairs: u32) -> String {
+fn verdict(low: f64, high: f64, pairs: u32) -> String {
     if low > LIMITS {
         "limits the throughput".into()
     } else if high < DOES_NOT {

@@ -43,8 +43,8 @@ impl Guard {
 
     /// Tells it of one more.
     pub(super) fn tell(&mut self, process: u32) -> Result<(), String> {
-        let told = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{process}"));
-        told.transpose().map(drop).map_err(|e| format!("the shell that would undo it has exited: {e}"))
+        let written = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{process}"));
+        written.transpose().map(drop).map_err(|e| format!("the shell that would undo it has exited: {e}"))
     }
 }
 

@@ -27,14 +27,12 @@ use std::thread::JoinHandle;
 use kelvin_database::Engine;
 use kelvin_measure::event::{Elasticity, LoadPart, Phase, Second, Series, Squeeze as Outcome, SqueezeSlice};
 use kelvin_measure::observation::UnavailableMetrics;
-use kelvin_measure::{Clock, Event, Nanos, SourceId};
+use kelvin_measure::{Clock, Event, Nanos, Sink, SinkError, SourceId};
 use kelvin_observe::sample::{BackingDevice, Source};
 
 use control::{SqueezeRecord, SqueezedResource, Valves, work};
 use group::{Controller, Group};
 use kelvin_run::Spec;
-use kelvin_run::run::{Sink, SinkError};
-use kelvin_run::spec::WorkloadName;
 use plan::Slice;
 pub use throttle::Means;
 use throttle::Throttle;
@@ -69,7 +67,7 @@ impl Default for Options {
 
 /// Refuses a run that cannot be squeezed.
 pub fn suits(spec: &Spec) -> Result<(), String> {
-    if spec.workload == WorkloadName::Io {
+    if spec.is_io() {
         return Err("a squeeze reduces a database's resources; I/O jobs have no database".into());
     }
     let load = &spec.load;
@@ -281,7 +279,7 @@ impl Squeeze {
                     SqueezedResource::ClientCpu | SqueezedResource::DeviceIo => Means::ControlGroup,
                 };
                 let other = ((cut - self.options.cut).abs() > 0.001).then_some(cut);
-                let means = means.words().into();
+                let means = means.describe().into();
                 resources.push(Elasticity { resource, how, means, cut: other, ..found });
             } else {
                 let unknown = done.unknown.iter().find(|(refused, _)| *refused == what);

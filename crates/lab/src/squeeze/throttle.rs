@@ -21,7 +21,7 @@ pub enum Means {
 
 impl Means {
     /// As people and the flag say it.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::ControlGroup => "control group",
             Self::Affinity => "CPU affinity",

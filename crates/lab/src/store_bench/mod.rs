@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use kelvin_database::Engine;
 use kelvin_diagnose::{Evidence, RunJudgements, judge};
+use kelvin_measure::Clock;
 use kelvin_measure::event::{RatePeriod, Status};
-use kelvin_measure::{Clock, Event, SourceId};
 use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher};
-use kelvin_run::spec::WorkloadName;
-use kelvin_run::{Environment, Run, RunError, Sink, SinkError, Spec};
+use kelvin_run::spec::Work;
+use kelvin_run::{Environment, Run, RunError, Spec};
 use kelvin_storage::control::RunOptions;
 use kelvin_storage::event::{IoEvent, IoWatcher};
 use kelvin_storage::probe::StorageFacts;
@@ -99,7 +99,7 @@ impl<'a> StoreBench<'a> {
         squeeze: Option<squeeze::Options>,
         member: Option<(GroupId, &GroupSlot)>,
     ) -> Result<CompletedRun> {
-        if spec.workload == WorkloadName::Io {
+        if spec.is_io() {
             let run = io_run(spec, &self.destroys, None)?;
             return Ok(self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?.0);
         }
@@ -116,7 +116,8 @@ impl<'a> StoreBench<'a> {
         // Again: what was made meanwhile has a size.
         let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
         let info = self.new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
-        let writer = self.begin(&info, &environment, member, spec)?;
+        // The store comes first: what the live view shows is kept.
+        let mut writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
 
         let run = Run {
@@ -126,7 +127,7 @@ impl<'a> StoreBench<'a> {
             clock: Clock::real(),
             stop: self.stop.clone(),
         };
-        let mut sinks = Sinks { writer, live: &mut *self.live };
+        let mut sinks = (&mut writer, &mut *self.live);
         let outcome = match squeeze {
             Some(squeeze) => {
                 let series = kelvin_run::series(run.workload.kinds(), false);
@@ -135,8 +136,8 @@ impl<'a> StoreBench<'a> {
             None => run.execute(&mut sinks),
         };
         let mut points = (0..).zip(outcome.iter().flat_map(|outcome| &outcome.points));
-        let summed = points.try_for_each(|(point, result)| sinks.writer.set_totals(point, &result.totals));
-        drop(sinks);
+        let summed = points.try_for_each(|(point, result)| writer.set_totals(point, &result.totals));
+        drop(writer);
         self.live.end();
         let done = self.ended(id, outcome.map(drop))?;
         summed.map(|()| done).map_err(StoreBenchError::kept)
@@ -188,7 +189,7 @@ impl<'a> StoreBench<'a> {
     ) -> Result<(CompletedRun, IoRunOutcome)> {
         let environment = Environment::of_files(run.target(), run.filesystem_path().as_deref());
         let info = NewRun {
-            workload: spec.workload.as_str().into(),
+            workload: spec.workload().as_str().into(),
             target: run.target(),
             label: spec.label.clone(),
             spec_toml: spec.to_toml(),
@@ -204,13 +205,12 @@ impl<'a> StoreBench<'a> {
             environment: serde_json::to_value(&environment)?,
             started: jiff::Timestamp::now(),
         };
-        let writer = self.begin(&info, &environment, member, spec)?;
+        let mut writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
-        let mut sinks = Sinks { writer, live: &mut *self.live };
-        let done = run.execute(spec, clock, self.stop, &mut sinks, view);
+        let done = run.execute(spec, clock, self.stop, &mut (&mut writer, &mut *self.live), view);
         let mut points = done.iter().flat_map(|done| &done.totals);
-        let summed = points.try_for_each(|(point, totals)| sinks.writer.set_totals(*point, totals));
-        drop(sinks);
+        let summed = points.try_for_each(|(point, totals)| writer.set_totals(*point, totals));
+        drop(writer);
         self.live.end();
         let (done, ended) = match done {
             Ok(done) => (Some(done), Ok(())),
@@ -307,12 +307,19 @@ impl Bench for StoreBench<'_> {
 }
 
 /// The jobs of a specification with their targets found; nothing is written yet. States and dumps of `verify` go to `aux`.
+///
+/// # Errors
+/// When it is of another workload, or the jobs cannot be run.
 pub fn io_run(spec: &Spec, destroys: &[PathBuf], aux: Option<PathBuf>) -> Result<IoRun> {
-    let jobs = spec.io.jobs(spec.load.seed)?;
+    let Work::Io(io) = &spec.work else {
+        let why = format!("{} is not a workload of I/O jobs", spec.workload().as_str());
+        return Err(StoreBenchError::Refused(why));
+    };
+    let jobs = io.jobs(spec.load.seed)?;
     let options = RunOptions {
-        read_only: spec.io.read_only,
+        read_only: io.read_only,
         destroy: destroys.to_vec(),
-        prepare: spec.io.prepare,
+        prepare: io.prepare,
         aux_directory: aux,
         ..RunOptions::default()
     };
@@ -329,18 +336,4 @@ impl IoWatcher for Unseen {
 impl IoRunWatcher for Unseen {
     // The facts are kept with the run, and its findings are told with it.
     fn looked(&mut self, _facts: &StorageFacts) {}
-}
-
-/// Every consumer of a run's events. The store comes first: what the live view shows is kept.
-struct Sinks<'a> {
-    writer: RunWriter,
-    live: &'a mut dyn Live,
-}
-
-impl Sink for Sinks<'_> {
-    fn event_from(&mut self, source: SourceId, event: &Event) -> std::result::Result<(), SinkError> {
-        self.writer.consume_from(source, event)?;
-        self.live.event_from(source, event);
-        Ok(())
-    }
 }

@@ -180,8 +180,8 @@ impl Execution<'_> {
                 let mut why = measured.judgement.reasons;
                 if results.value(&self.study.goal.metric).is_none() && why.is_empty() {
                     let reason = format!("it has no value for the goal's metric, {}", self.study.goal.metric);
-                    let told = surroundings.set_void(results.run, &reason);
-                    told.map_err(|error| StudyError::Around(error.into()))?;
+                    let noted = surroundings.set_void(results.run, &reason);
+                    noted.map_err(|error| StudyError::Around(error.into()))?;
                     why.push(reason);
                 }
                 if why.is_empty() {
@@ -236,9 +236,9 @@ impl Execution<'_> {
 /// An error with its causes; a cause that is told already is left out.
 fn whole(error: &(dyn std::error::Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
-    chain.fold(String::new(), |told, cause| match told.as_str() {
+    chain.fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
-        before if before.contains(&cause) => told,
+        before if before.contains(&cause) => text,
         before => format!("{before}: {cause}"),
     })
 }

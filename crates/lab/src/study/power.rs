@@ -49,17 +49,25 @@ impl Power {
         let wanted = if same { f64::midpoint(1.0, POWER) } else { POWER };
         let floor = |blocks: u32| if study.design.control { comparison.floor(blocks) } else { 0.0 };
         let ruled_out = |blocks: u32, margin: f64| {
-            if margin < floor(blocks) { Some(0.0) } else { comparison.found(blocks, margin, 0.0) }
+            if margin < floor(blocks) { Some(0.0) } else { comparison.detectable_effect(blocks, margin, 0.0) }
         };
         let noise = least.max(floor(blocks));
         Self {
             cv,
             runs_a_level: comparison.a_block * blocks,
             resolves: power::smallest_effect(wanted, |effect| {
-                if same { ruled_out(blocks, effect) } else { comparison.found(blocks, effect, noise) }
+                if same {
+                    ruled_out(blocks, effect)
+                } else {
+                    comparison.detectable_effect(blocks, effect, noise)
+                }
             }),
             blocks_needed: power::fewest_from(1, wanted, |blocks| {
-                if same { ruled_out(blocks, least) } else { comparison.found(blocks, matters, 0.0) }
+                if same {
+                    ruled_out(blocks, least)
+                } else {
+                    comparison.detectable_effect(blocks, matters, 0.0)
+                }
             }),
         }
     }
@@ -82,7 +90,7 @@ struct Comparison {
 impl Comparison {
     /// The probability of an interval without 0 and an estimate beyond the noise; 0 where the analysis concludes nothing,
     /// for lack of runs or of degrees of freedom.
-    fn found(&self, blocks: u32, effect: f64, noise: f64) -> Option<f64> {
+    fn detectable_effect(&self, blocks: u32, effect: f64, noise: f64) -> Option<f64> {
         let runs = self.a_block.saturating_mul(blocks);
         let freedom = self.cells.saturating_sub(1).saturating_mul(blocks.saturating_sub(1));
         if runs < FEWEST as u32 || freedom < FREEDOM {

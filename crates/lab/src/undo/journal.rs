@@ -25,7 +25,7 @@ pub enum JournalError {
         source: std::io::Error,
     },
     /// A living process holds it.
-    #[error("the undo journal {path} is in use by a kelvin process that is still running{}; end it first", of(*.pid))]
+    #[error("the undo journal {path} is in use by a kelvin process that is still running{}; end it first", of_process(*.pid))]
     InUse {
         /// The file.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum JournalError {
     },
 }
 
-fn of(pid: Option<u32>) -> String {
+fn of_process(pid: Option<u32>) -> String {
     pid.map_or(String::new(), |pid| format!(" (process {pid})"))
 }
 
@@ -162,7 +162,7 @@ impl Journal {
         match rustix::fs::flock(&journal.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                let pid = journal.text().ok().and_then(|text| owner(&text));
+                let pid = journal.read_text().ok().and_then(|text| owner(&text));
                 return Err(JournalError::InUse { path: path.into(), pid });
             }
             Err(error) => return Err(failed(error.into())),
@@ -182,7 +182,7 @@ impl Journal {
         if metadata.len() > LONGEST {
             return Err(doubt(format!("{} bytes are too many", metadata.len())));
         }
-        let text = journal.text().map_err(failed)?;
+        let text = journal.read_text().map_err(failed)?;
         let inode;
         (journal.pending, journal.next, inode) = read(&text).map_err(doubt)?;
         // Its commands are run. One that came with somebody's files, by a copy or an archive, is another file than the one
@@ -197,7 +197,7 @@ impl Journal {
         Ok(journal)
     }
 
-    fn text(&mut self) -> std::io::Result<String> {
+    fn read_text(&mut self) -> std::io::Result<String> {
         let mut text = String::new();
         self.file.seek(SeekFrom::Start(0))?;
         (&self.file).take(LONGEST).read_to_string(&mut text)?;

@@ -120,23 +120,23 @@ fn put_settings_back(
     access: &Access,
     undone: &mut RestoredChanges,
 ) -> Result<Option<Waiting>, String> {
-    let told = |error: kelvin_database::Error| error.to_string();
-    let parsed = Target::parse(target).map_err(told)?;
+    let as_text = |error: kelvin_database::Error| error.to_string();
+    let parsed = Target::parse(target).map_err(as_text)?;
     if let (Target::ManagedPostgres { version: Some(version) }, Some(base)) = (&parsed, servers) {
         let manager = Manager::new(base);
         let Ok(instance) = manager.running(*version) else {
             // Stopped or crashed: its file is put right, and its next start reads that.
-            manager.put_back_stopped(*version, before).map_err(told)?;
+            manager.put_back_stopped(*version, before).map_err(as_text)?;
             return Ok(None);
         };
         let engine = kelvin_database::postgres::PostgresEngine::new(instance.config());
-        let mut session = kelvin_database::Engine::connect(&engine).map_err(told)?;
-        let waiting = settings::put_back(&mut *session, before).map_err(told)?;
+        let mut session = kelvin_database::Engine::connect(&engine).map_err(as_text)?;
+        let waiting = settings::put_back(&mut *session, before).map_err(as_text)?;
         return Ok((!waiting.is_empty()).then(|| (base.to_owned(), *version)));
     }
     let mut session =
-        access.server(&parsed, &mut |_| ()).and_then(|server| server.session()).map_err(told)?;
-    let waiting = settings::put_back(&mut *session, before).map_err(told)?;
+        access.server(&parsed, &mut |_| ()).and_then(|server| server.session()).map_err(as_text)?;
+    let waiting = settings::put_back(&mut *session, before).map_err(as_text)?;
     if !waiting.is_empty() {
         undone.left.push(format!("{target} must be restarted to restore {}", waiting.join(", ")));
     }

@@ -15,10 +15,9 @@ use std::sync::Arc;
 use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_measure::event::{KindCounts, SeriesRole};
-use kelvin_measure::{Clock, Event};
+use kelvin_measure::{Clock, Event, Sink, SinkError};
 use kelvin_run::driver::Point;
 use kelvin_run::spec::{Load, Span, Threading};
-use kelvin_run::{Sink, SinkError};
 use kelvin_workload::pgbench::{Options, Pgbench, QueryMode, ScriptChoice};
 use kelvin_workload::{Stop, Workload};
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kelvin_database::{Engine, Error, Session};
 use kelvin_measure::event::{KindCounts, SeriesRole};
 use kelvin_measure::{
-    Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, SourceId, TransactionLog,
+    Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, Sink, SourceId, TransactionLog,
     recorder, second_from,
 };
 use kelvin_workload::{UserRange, VirtualUser, Workload};
@@ -23,7 +23,7 @@ use super::user_pool::{ResolvedThreading, UserPool};
 use super::{MOST_THREADS, Point, THINKING, open_files};
 use crate::arrivals::{Arrivals, Queue};
 use crate::heartbeat::Heartbeat;
-use crate::run::{RunError, Sink};
+use crate::run::RunError;
 use crate::series::series;
 use crate::spec::Threading;
 
@@ -67,7 +67,7 @@ impl<'a> ArmedGenerator<'a> {
     ) -> Result<Self, RunError> {
         open_files::allow(range.count())?;
         let mut connected = Vec::with_capacity(range.count() as usize);
-        let mut told = point.clock.now();
+        let mut reported = point.clock.now();
         let users = workload.users(range, point.load.seed, point.clock);
         for (number, mut user) in (u64::from(range.first()) + 1..).zip(users) {
             if point.stop.requested() {
@@ -78,8 +78,8 @@ impl<'a> ArmedGenerator<'a> {
             let mut session = super::connect(&**engine, point.load.timeout.duration()).map_err(of)?;
             user.prepare(&mut *session).map_err(of)?;
             connected.push(ConnectedUser { user, session });
-            if point.clock.now() - told > 500_000_000 {
-                told = point.clock.now();
+            if point.clock.now() - reported > 500_000_000 {
+                reported = point.clock.now();
                 let total = u64::from(range.total());
                 sink.event(&Event::Progress {
                     what: "users connected".into(),
@@ -164,7 +164,7 @@ impl<'a> ArmedGenerator<'a> {
             });
         }
         let threading = threading(point, count, &*engine, &*workload);
-        let text = format!("{}{}", point.place(), threading.describe(count));
+        let text = format!("{}{}", point.label(), threading.describe(count));
         let note = Event::Note { point: point.index, second: second_from(open, begin), text };
         sink.event_from(source, &note)?;
         let users = UserPool::start(users, threading, &shared, point.stop)?;

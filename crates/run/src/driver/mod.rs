@@ -25,10 +25,10 @@ use std::time::Duration;
 use kelvin_database::{Engine, Session};
 use kelvin_measure::event::{AuditLine, KindCounts, Phase, Window};
 use kelvin_measure::invariant::Invariant;
-use kelvin_measure::{Clock, Event, Nanos, Source, SourceId, Totals, second_from};
+use kelvin_measure::{Clock, Event, Nanos, Sink, Source, SourceId, Totals, second_from};
 use kelvin_workload::{Stop, UserRange, Workload};
 
-use crate::run::{RunError, Sink};
+use crate::run::RunError;
 use crate::series::series;
 use crate::spec::Load;
 use generator::{ArmedGenerator, Generator, LoadTimes};
@@ -261,7 +261,7 @@ impl Point<'_> {
     }
 
     /// What tells the point from others of its run.
-    fn place(&self) -> String {
+    fn label(&self) -> String {
         self.rate.map_or_else(String::new, |rate| {
             format!("{} arrivals per second, ", (rate * 100.0).round() / 100.0)
         })

@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kelvin_database::sqlite::SqliteEngine;
+use kelvin_measure::SinkError;
 use kelvin_measure::event::LoadPart;
 use kelvin_workload::pgbench::{Options, Pgbench, ScriptChoice};
 
 use super::*;
-use crate::run::SinkError;
 use crate::spec::Span;
 
 /// Keeps everything.

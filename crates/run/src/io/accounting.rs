@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::Nanos;
 use kelvin_measure::event::{ArrivalSchedule, Event, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree};
 use kelvin_measure::storage::{JobLine, TargetLine};
+use kelvin_measure::{Nanos, Sink, SinkError};
 use kelvin_storage::Direction;
 use kelvin_storage::job::Job;
 use kelvin_storage::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
@@ -14,7 +14,6 @@ use kelvin_storage::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
 use super::seconds::{Seconds, Sums};
 use super::{describe, plan};
 use crate::heartbeat::{Gap, check_generator_ran};
-use crate::run::{Sink, SinkError};
 
 /// What is known at the end of a run.
 pub(super) struct IoAccounting<'a> {

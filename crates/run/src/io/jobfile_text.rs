@@ -73,7 +73,7 @@ fn expanded(line: &str, variable: impl Fn(&str) -> Option<String>) -> String {
 }
 
 /// The text with options at the end of every job, where they override what stands before.
-pub(crate) fn with(text: &str, set: &[(&str, String)]) -> String {
+pub(crate) fn with_options(text: &str, set: &[(&str, String)]) -> String {
     if set.is_empty() {
         return text.to_owned();
     }
@@ -165,9 +165,9 @@ mod tests {
     fn options_are_put_on_top_of_every_job_but_not_of_the_defaults() {
         let text = "[global]\nbs=4k\n[a]\nrw=read\n[b]\n";
         assert_eq!(
-            with(text, &[("bs", "8k".into()), ("iodepth", "4".into())]),
+            with_options(text, &[("bs", "8k".into()), ("iodepth", "4".into())]),
             "[global]\nbs=4k\n[a]\nrw=read\nbs=8k\niodepth=4\n[b]\nbs=8k\niodepth=4\n"
         );
-        assert_eq!(with(text, &[]), text);
+        assert_eq!(with_options(text, &[]), text);
     }
 }

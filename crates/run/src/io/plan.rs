@@ -119,7 +119,7 @@ pub(crate) fn is_random(jobs: &Jobs, point: u32) -> bool {
 }
 
 /// The word by which a target's series are told: its device, or the file where there is none.
-fn place(target: &Target) -> String {
+fn location(target: &Target) -> String {
     let of_path =
         || target.path.file_name().unwrap_or(target.path.as_os_str()).to_string_lossy().into_owned();
     match target.kind {
@@ -146,11 +146,11 @@ impl Layout {
     /// Of workers, each with its job and its targets.
     pub(crate) fn new(workers: &[(&Job, &[Target])]) -> Self {
         let places: BTreeSet<String> =
-            workers.iter().flat_map(|(_, targets)| targets.iter().map(place)).collect();
+            workers.iter().flat_map(|(_, targets)| targets.iter().map(location)).collect();
         let apart = (2..=MOST_PLACES).contains(&places.len());
         let name = |direction: Direction, target: &Target| {
             if apart {
-                format!("{} {}", direction.word(), place(target))
+                format!("{} {}", direction.word(), location(target))
             } else {
                 direction.word().to_owned()
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kelvin_measure::event::{Event, Phase, Series, Status};
-use kelvin_measure::{Clock, Nanos, Stop, Totals};
+use kelvin_measure::{Clock, Nanos, Sink, SinkError, Stop, Totals};
 use kelvin_storage::control::{self, Prepared, RunOptions};
 use kelvin_storage::event::{IoEvent, IoWatcher, WorkerState};
 use kelvin_storage::job::{Job, Jobs};
@@ -19,7 +19,7 @@ use super::plan::{self, Layout};
 use super::seconds::Seconds;
 use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};
-use crate::run::{RunError, Sink, SinkError};
+use crate::run::RunError;
 use crate::spec::Spec;
 
 /// I/O jobs whose targets are known and may be used; nothing is written yet.

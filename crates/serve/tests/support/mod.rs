@@ -12,11 +12,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kelvin_measure::Event;
 use kelvin_measure::event::{
     Arrivals, ErrorCount, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Window,
 };
 use kelvin_measure::observation::{Metric, Observation, Observer, Occurrence, Reading, WaitSamples};
+use kelvin_measure::{Event, Sink};
 use kelvin_observe::postgres::wait_group;
 use kelvin_observe::sample::{Config, HostSampler, Process, Source};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
@@ -69,7 +69,7 @@ impl Run {
             ],
         });
         for phase in [Phase::Connect, Phase::RampUp, Phase::Measure] {
-            sink.event(&Event::Phase { point: 0, phase, at: 0, users: 4, planned: None });
+            sink.event(&Event::Phase { point: 0, phase, at: 0, users: 4, planned: None }).unwrap();
         }
         let metrics = observed();
         let count = metrics.len();
@@ -77,7 +77,8 @@ impl Run {
             source: "host".into(),
             metrics,
             ..Observer::default()
-        })));
+        })))
+        .unwrap();
         let group = |class, event, query| wait_group("client backend", class, event, query);
         sink.event(&Event::Observed(Observation::WaitGroups {
             first: 0,
@@ -86,7 +87,8 @@ impl Run {
                 group("IO", "WALSync", Some(2)),
                 group("CPU", "", None),
             ],
-        }));
+        }))
+        .unwrap();
         let mut run = Self { endpoint, sink, metrics: count, second: 0 };
         run.occurrence(1, Some(9));
         run.occurrence(2, None);
@@ -94,14 +96,16 @@ impl Run {
     }
 
     fn occurrence(&mut self, id: u32, to: Option<u64>) {
-        self.sink.event(&Event::Observed(Observation::Occurrence(Occurrence {
-            id,
-            kind: "checkpoint".into(),
-            subject: "timed".into(),
-            from: 1,
-            to,
-            figures: std::collections::BTreeMap::new(),
-        })));
+        self.sink
+            .event(&Event::Observed(Observation::Occurrence(Occurrence {
+                id,
+                kind: "checkpoint".into(),
+                subject: "timed".into(),
+                from: 1,
+                to,
+                figures: std::collections::BTreeMap::new(),
+            })))
+            .unwrap();
     }
 
     /// One more second: 100 New-Orders of 3 ms, one of which rolled back, 50 Payments of 0.8 ms.
@@ -115,52 +119,62 @@ impl Run {
             counts
         };
         let (point, second) = (0, self.second);
-        self.sink.event(&Event::Second(Second {
-            point,
-            second,
-            part: LoadPart::Measured,
-            kinds: vec![
-                kind(99, 1, 3_000_000),
-                kind(50, 0, 800_000),
-                kind(99, 1, 5_000_000),
-                kind(100, 0, 200_000),
-                kind(100, 0, 30_000),
-            ],
-        }));
-        self.sink.event(&Event::Arrivals(Arrivals { point, second, due: 110, refused: 3, waiting: Some(7) }));
-        self.sink.event(&Event::Errors(ErrorCount {
-            point,
-            second,
-            kind: Some(0),
-            class: "deadlock".into(),
-            code: "40P01".into(),
-            message: "deadlock detected".into(),
-            retried: true,
-            count: 2,
-        }));
+        self.sink
+            .event(&Event::Second(Second {
+                point,
+                second,
+                part: LoadPart::Measured,
+                kinds: vec![
+                    kind(99, 1, 3_000_000),
+                    kind(50, 0, 800_000),
+                    kind(99, 1, 5_000_000),
+                    kind(100, 0, 200_000),
+                    kind(100, 0, 30_000),
+                ],
+            }))
+            .unwrap();
+        self.sink
+            .event(&Event::Arrivals(Arrivals { point, second, due: 110, refused: 3, waiting: Some(7) }))
+            .unwrap();
+        self.sink
+            .event(&Event::Errors(ErrorCount {
+                point,
+                second,
+                kind: Some(0),
+                class: "deadlock".into(),
+                code: "40P01".into(),
+                message: "deadlock detected".into(),
+                retried: true,
+                count: 2,
+            }))
+            .unwrap();
         let values = (0..self.metrics).map(|at| at as f32 + 0.5).collect();
-        self.sink.event(&Event::Observed(Observation::Reading(Reading { at: 0, first: 0, values })));
-        self.sink.event(&Event::Observed(Observation::Waits(WaitSamples {
-            looks: 10,
-            seen: vec![(0, 5), (1, 10), (2, 20)],
-            ..WaitSamples::default()
-        })));
+        self.sink.event(&Event::Observed(Observation::Reading(Reading { at: 0, first: 0, values }))).unwrap();
+        self.sink
+            .event(&Event::Observed(Observation::Waits(WaitSamples {
+                looks: 10,
+                seen: vec![(0, 5), (1, 10), (2, 20)],
+                ..WaitSamples::default()
+            })))
+            .unwrap();
         self.second += 1;
     }
 
     pub fn window(&mut self) {
-        self.sink.event(&Event::Window(Window {
-            point: 0,
-            users: 4,
-            elapsed: 2_500_000_000,
-            idle: 0,
-            client_headline: 200,
-            server_headline: None,
-            server_transactions: None,
-            client_cpu: 0,
-            client_run_delay: None,
-            schedule: None,
-        }));
+        self.sink
+            .event(&Event::Window(Window {
+                point: 0,
+                users: 4,
+                elapsed: 2_500_000_000,
+                idle: 0,
+                client_headline: 200,
+                server_headline: None,
+                server_transactions: None,
+                client_cpu: 0,
+                client_run_delay: None,
+                schedule: None,
+            }))
+            .unwrap();
     }
 
     pub fn address(&self) -> SocketAddr {

@@ -11,7 +11,7 @@ fn specs() -> Vec<Spec> {
     vec![Spec::new(WorkloadName::TprocC); 3]
 }
 
-fn words(progress: &AbEvent<'_>) -> String {
+fn describe(progress: &AbEvent<'_>) -> String {
     match progress {
         AbEvent::Ran { row, blocks, pilot, left } => {
             format!(
@@ -35,7 +35,7 @@ fn every_block_has_every_side_twice_with_one_seed() {
         seen.borrow_mut().push((planned.slot.block, planned.slot.treatment.clone(), planned.spec.load.seed));
         Ok(Simulation::of(100.0))
     });
-    let ran = run(&plan(), &specs(), GroupId(1), &mut bench, &words).unwrap();
+    let ran = run(&plan(), &specs(), GroupId(1), &mut bench, &describe).unwrap();
     assert!(matches!(ran.ended, RepeatEnd::Done));
     assert_eq!(bench.told.first().map(String::as_str), Some("1 of 6, 230 s"));
     drop(bench);
@@ -58,7 +58,7 @@ fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
             let run = Simulation::of(100.0 + f64::from(planned.slot.place % 3));
             Ok(if void.contains(&planned.slot.place) { run.void("steal") } else { run })
         });
-        run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap()
+        run(&plan, &specs(), GroupId(1), &mut bench, &describe).unwrap()
     };
     let ran = of(&[4]);
     assert!(matches!(ran.ended, RepeatEnd::Done));
@@ -81,7 +81,7 @@ fn a_pilot_says_how_many_blocks_there_are() {
         let noise = if (planned.slot.place * planned.slot.place) % 5 < 2 { 1.05 } else { 0.95 };
         Ok(Simulation::of(100.0 * noise))
     });
-    let ran = run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap();
+    let ran = run(&plan, &specs(), GroupId(1), &mut bench, &describe).unwrap();
     let summary = AbSummary::of(&plan, &ran.rows);
     let planning = summary.course.planning.clone().unwrap();
     assert!(planning.blocks > 12 && summary.complete == planning.blocks, "{planning:?}");
@@ -101,7 +101,7 @@ fn a_clear_difference_ends_it_at_a_look_and_no_other_does() {
             let planted = if planned.slot.treatment.starts_with('B') { 1.0 - slower } else { 1.0 };
             Ok(Simulation::of(100.0 * noise * planted))
         });
-        let ran = run(&plan, &specs(), GroupId(1), &mut bench, &words).unwrap();
+        let ran = run(&plan, &specs(), GroupId(1), &mut bench, &describe).unwrap();
         (AbSummary::of(&plan, &ran.rows), bench.told)
     };
     let (clear, told) = of(0.1);

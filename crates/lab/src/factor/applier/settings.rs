@@ -14,12 +14,12 @@ use kelvin_run::spec::TargetName;
 impl Applier {
     pub(super) fn server(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {
         let first = levels.first().copied();
-        let told = |why: String| match first {
+        let refused = |why: String| match first {
             Some((factor, level)) => not_taken(factor, level, why),
             None => FactorError::Unusable(why),
         };
         let reached =
-            self.at_home(|this| server::reach(&this.access, target, &mut *this.tell)).map_err(told)?;
+            self.at_home(|this| server::reach(&this.access, target, &mut *this.tell)).map_err(refused)?;
         if self.target.as_ref().is_some_and(|old| *old != reached.target) {
             // Another server: the one before gets back what it had.
             let of_server = |change: &ReversibleChange| {
@@ -34,7 +34,7 @@ impl Applier {
         let bound =
             levels.iter().any(|(factor, _)| factor.how == FactorKind::Bind(Bound::Cpus(Side::Server)));
         if reached.managed.is_some() && !bound {
-            self.unbind(&reached).map_err(told)?;
+            self.unbind(&reached).map_err(refused)?;
         }
         for (factor, level) in levels {
             let done = match factor.how {
@@ -54,8 +54,8 @@ impl Applier {
     fn settings(&mut self, levels: &Levels<'_>, server: &Server) -> Result<(), FactorError> {
         let asked = server::requested_settings(levels).map_err(FactorError::Unusable)?;
         let Some(first) = asked.first() else { return Ok(()) };
-        let told = |why: String| not_taken(first.factor, first.level, why);
-        let differing = server::differing(server, &asked).map_err(told)?;
+        let refused = |why: String| not_taken(first.factor, first.level, why);
+        let differing = server::differing(server, &asked).map_err(refused)?;
         if !differing.is_empty() {
             let (one, _) = &differing[0];
             if server.managed.is_none() && !self.consent.settings {
@@ -74,7 +74,7 @@ impl Applier {
                     differing.iter().find(|(one, _)| why.contains(&one.name)).unwrap_or(&differing[0]);
                 not_taken(blamed.0.factor, blamed.0.level, why)
             })?;
-            if let Some((one, why)) = server::differing(server, &asked).map_err(told)?.first() {
+            if let Some((one, why)) = server::differing(server, &asked).map_err(refused)?.first() {
                 let why = format!("{} was set to {}, but {why}", one.name, one.value);
                 return Err(not_taken(one.factor, one.level, why));
             }
@@ -96,17 +96,17 @@ impl Applier {
 
     /// Changes settings and restarts the server where that is needed and allowed.
     fn change(&mut self, server: &Server, changes: &[(&str, &str)]) -> Result<(), String> {
-        let told = |error: kelvin_database::Error| error.to_string();
-        let mut session = server.session().map_err(told)?;
+        let as_text = |error: kelvin_database::Error| error.to_string();
+        let mut session = server.session().map_err(as_text)?;
         let names: Vec<&str> = changes.iter().map(|(name, _)| *name).collect();
-        let present = settings::read(&mut *session, &names).map_err(told)?;
+        let present = settings::read(&mut *session, &names).map_err(as_text)?;
         if let (None, Some(one)) = (server.managed, present.iter().find(|one| one.needs_restart())) {
             return Err(format!(
                 "{} takes effect only after a restart, but kelvin does not manage {} and cannot restart it",
                 one.name, server.target
             ));
         }
-        let before = settings::before(&mut *session, &names).map_err(told)?;
+        let before = settings::before(&mut *session, &names).map_err(as_text)?;
         // Only what was there before the first change is put back in the end.
         let mut new = before.clone();
         new.settings.retain(|one| !self.is_recorded(&server.target, &one.name));
@@ -114,7 +114,7 @@ impl Applier {
             let servers = server.managed.map(|_| self.access.manager().base_dir().to_owned());
             self.record(ReversibleChange::Settings { target: server.target.clone(), servers, before: new })?;
         }
-        let waiting = settings::change(&mut *session, changes).map_err(told)?;
+        let waiting = settings::change(&mut *session, changes).map_err(as_text)?;
         drop(session);
         match server.managed {
             Some(version) if !waiting.is_empty() => {

@@ -16,9 +16,10 @@ use std::process::Command;
 use common::pgbench::{self, Plan};
 use common::{GOOD, Shape};
 use kelvin_diagnose::{Evidence, judge};
-use kelvin_measure::Event;
 use kelvin_measure::event::{KindCounts, LoadPart, Phase, Status, Window};
 use kelvin_measure::invariant::Invariant;
+use kelvin_measure::{Event, Sink};
+use kelvin_store::RunState::{Counted, Failed, Partial, Void};
 use kelvin_store::{GroupKind, GroupSlot, NewGroup, NewRun, RunId, RunState, Store};
 use support::{Place, text as words};
 use walk::Lists;
@@ -50,7 +51,7 @@ impl Made {
         let like = NewRun { kinds: pgbench::series(open, plan.timed), ..info };
         let mut writer = self.store.begin_run(&like).unwrap();
         for event in &events {
-            writer.consume(event).unwrap();
+            writer.event(event).unwrap();
         }
         let id = writer.id();
         drop(writer);
@@ -113,7 +114,6 @@ fn windows(events: &mut [Event]) -> impl Iterator<Item = &mut Window> {
 
 /// Some thirty runs: healthy, with planted faults, cut short, and made by the command itself.
 fn made() -> Made {
-    use RunState::{Counted, Failed, Partial, Void};
     let place = Place::new();
     let path = place.store();
     let mut made = Made { store: Store::open(&path).unwrap(), place, runs: Vec::new() };
@@ -135,80 +135,9 @@ fn made() -> Made {
     made.plan("7 of 12 s dead", Void, &long, |events| dead(events, 0, 3..10));
     made.plan("dead in an open loop", Void, &Plan::rates(8, &[900.0]), |events| dead(events, 0, 2..4));
     made.plan("every transaction fails", Counted, &Plan { failing: true, ..Plan::closed(&[8]) }, as_it_is);
-    made.plan("an invariant is broken", Void, &closed, |events| {
-        events.insert(
-            events.len() - 1,
-            Event::Invariant { point: 0, invariant: Invariant::new("counts agree", false, "1, 2") },
-        );
-    });
-    made.plan("an invariant is not judged", Counted, &closed, |events| {
-        let invariant = Invariant::not_judged("counts agree", "the window is too short");
-        events.insert(events.len() - 1, Event::Invariant { point: 0, invariant });
-    });
-    made.plan("the self-audit fails", Void, &closed, |events| {
-        for event in events {
-            if let Event::Audit { lines, .. } = event {
-                lines[0].valid = false;
-            }
-        }
-    });
-    made.plan("one point of a sweep is broken", Void, &sweep, |events| {
-        events.insert(
-            events.len() - 1,
-            Event::Invariant { point: 1, invariant: Invariant::new("counts agree", false, "1, 2") },
-        );
-    });
-    made.plan("a point of a sweep that is not the best stood still", Counted, &sweep, |events| {
-        dead(events, 0, 2..4);
-    });
-    made.plan("the window counts more than its seconds", Void, &closed, |events| {
-        windows(events).for_each(|window| window.client_headline += 5);
-    });
-    made.plan("interrupted after 1.42 s", Partial, &closed, |events| {
-        events.retain(|e| !matches!(e, Event::Second(second) if second.second > 1));
-        windows(events).for_each(|window| window.elapsed = 1_420_000_000);
-        recount(events);
-        ended(events, Status::Interrupted, None);
-    });
-    made.plan("interrupted before its window", Partial, &closed, |events| {
-        open_window(events, 0, 0);
-        events.retain(|e| !matches!(e, Event::Phase { phase: Phase::Measure, .. }));
-        events.push(Event::Finished { status: Status::Interrupted, error: Some("interrupted".into()) });
-    });
-    made.plan("an interrupted sweep", Partial, &sweep, |events| ended(events, Status::Interrupted, None));
-    made.plan("killed in its window", Partial, &long, |events| open_window(events, 0, 8));
-    made.plan("killed between two points", Partial, &sweep, |events| {
-        let second = events.iter().position(|e| matches!(e, Event::Phase { point: 1, .. })).unwrap();
-        events.truncate(second);
-    });
-    made.plan("failed in its window", Failed, &long, |events| {
-        open_window(events, 0, 5);
-        events.push(Event::Finished { status: Status::Failed, error: Some("disk <full>".into()) });
-    });
-    made.plan("failed after its window", Failed, &closed, |events| {
-        ended(events, Status::Failed, Some("every user gave up"));
-    });
-    made.plan("a broken invariant and an interruption", Partial, &closed, |events| {
-        events.insert(
-            events.len() - 1,
-            Event::Invariant { point: 0, invariant: Invariant::new("counts agree", false, "1, 2") },
-        );
-        ended(events, Status::Interrupted, None);
-    });
-    made.plan("nothing was measured", Void, &closed, |events| {
-        windows(events).for_each(|window| (window.elapsed, window.client_headline) = (0, 0));
-        events.retain(|e| !matches!(e, Event::Second(second) if second.second >= 0));
-    });
-    made.plan("left out by its study", Void, &closed, as_it_is);
-    let group = NewGroup {
-        kind: GroupKind::Study,
-        name: None,
-        created: jiff::Timestamp::UNIX_EPOCH,
-        body: serde_json::json!({}),
-    };
-    let (group, run) = (made.store.begin_group(&group).unwrap(), made.run("left out by its study"));
-    made.store.enter_group(group, run, &GroupSlot { place: 0, block: 0, treatment: String::new() }).unwrap();
-    made.store.set_void(run, "it has no value of the goal's metric").unwrap();
+    made.judged(&closed, &sweep);
+    made.cut_short(&closed, &sweep, &long);
+    made.left_out(&closed);
     for (name, shape, state) in [
         ("TPROC-C", GOOD, Counted),
         ("TPROC-C, broken", Shape { valid: false, ..GOOD }, Void),
@@ -217,16 +146,112 @@ fn made() -> Made {
         let report = common::observed(&path, shape, None);
         made.add(name, RunId(report.run), state);
     }
-    made.place.write("data", vec![7; 1 << 20]);
-    let io = ["run", "io", "--set", "filename=data", "--set", "number_ios=200", "--no-observe", "-q"];
-    let job = made.place.write("job.fio", "[reader]\nrw=randread\nbs=4k\nsize=1m\nioengine=psync\n");
-    made.place.expect(0, &[&io[..], &["--job", job.to_str().unwrap()]].concat());
-    made.place.expect(0, &["run", "tproc-c", "--transactions", "30", "--users", "2", "--no-observe", "-q"]);
-    for (index, name) in ["I/O", "SQLite"].into_iter().enumerate() {
-        let id = made.store.runs().unwrap().len() as i64 - 1 + index as i64;
-        made.add(name, RunId(id), None);
-    }
+    made.by_the_command();
     made
+}
+
+impl Made {
+    /// Runs that something judged to be wrong, or not to be judged.
+    fn judged(&mut self, closed: &Plan, sweep: &Plan) {
+        self.plan("an invariant is broken", Void, closed, |events| {
+            events.insert(
+                events.len() - 1,
+                Event::Invariant { point: 0, invariant: Invariant::new("counts agree", false, "1, 2") },
+            );
+        });
+        self.plan("an invariant is not judged", Counted, closed, |events| {
+            let invariant = Invariant::not_judged("counts agree", "the window is too short");
+            events.insert(events.len() - 1, Event::Invariant { point: 0, invariant });
+        });
+        self.plan("the self-audit fails", Void, closed, |events| {
+            for event in events {
+                if let Event::Audit { lines, .. } = event {
+                    lines[0].valid = false;
+                }
+            }
+        });
+        self.plan("one point of a sweep is broken", Void, sweep, |events| {
+            events.insert(
+                events.len() - 1,
+                Event::Invariant { point: 1, invariant: Invariant::new("counts agree", false, "1, 2") },
+            );
+        });
+        self.plan("a point of a sweep that is not the best stood still", Counted, sweep, |events| {
+            dead(events, 0, 2..4);
+        });
+        self.plan("the window counts more than its seconds", Void, closed, |events| {
+            windows(events).for_each(|window| window.client_headline += 5);
+        });
+    }
+
+    /// Runs that did not come to their end.
+    fn cut_short(&mut self, closed: &Plan, sweep: &Plan, long: &Plan) {
+        self.plan("interrupted after 1.42 s", Partial, closed, |events| {
+            events.retain(|e| !matches!(e, Event::Second(second) if second.second > 1));
+            windows(events).for_each(|window| window.elapsed = 1_420_000_000);
+            recount(events);
+            ended(events, Status::Interrupted, None);
+        });
+        self.plan("interrupted before its window", Partial, closed, |events| {
+            open_window(events, 0, 0);
+            events.retain(|e| !matches!(e, Event::Phase { phase: Phase::Measure, .. }));
+            events.push(Event::Finished { status: Status::Interrupted, error: Some("interrupted".into()) });
+        });
+        self.plan("an interrupted sweep", Partial, sweep, |events| ended(events, Status::Interrupted, None));
+        self.plan("killed in its window", Partial, long, |events| open_window(events, 0, 8));
+        self.plan("killed between two points", Partial, sweep, |events| {
+            let second = events.iter().position(|e| matches!(e, Event::Phase { point: 1, .. })).unwrap();
+            events.truncate(second);
+        });
+        self.plan("failed in its window", Failed, long, |events| {
+            open_window(events, 0, 5);
+            events.push(Event::Finished { status: Status::Failed, error: Some("disk <full>".into()) });
+        });
+        self.plan("failed after its window", Failed, closed, |events| {
+            ended(events, Status::Failed, Some("every user gave up"));
+        });
+        self.plan("a broken invariant and an interruption", Partial, closed, |events| {
+            events.insert(
+                events.len() - 1,
+                Event::Invariant { point: 0, invariant: Invariant::new("counts agree", false, "1, 2") },
+            );
+            ended(events, Status::Interrupted, None);
+        });
+        self.plan("nothing was measured", Void, closed, |events| {
+            windows(events).for_each(|window| (window.elapsed, window.client_headline) = (0, 0));
+            events.retain(|e| !matches!(e, Event::Second(second) if second.second >= 0));
+        });
+    }
+
+    /// A run of a study that the study does not count.
+    fn left_out(&mut self, closed: &Plan) {
+        self.plan("left out by its study", Void, closed, |_| {});
+        let group = NewGroup {
+            kind: GroupKind::Study,
+            name: None,
+            created: jiff::Timestamp::UNIX_EPOCH,
+            body: serde_json::json!({}),
+        };
+        let (group, run) = (self.store.begin_group(&group).unwrap(), self.run("left out by its study"));
+        self.store
+            .enter_group(group, run, &GroupSlot { place: 0, block: 0, treatment: String::new() })
+            .unwrap();
+        self.store.set_void(run, "it has no value of the goal's metric").unwrap();
+    }
+
+    /// Runs that are no plan of events.
+    fn by_the_command(&mut self) {
+        self.place.write("data", vec![7; 1 << 20]);
+        let io = ["run", "io", "--set", "filename=data", "--set", "number_ios=200", "--no-observe", "-q"];
+        let job = self.place.write("job.fio", "[reader]\nrw=randread\nbs=4k\nsize=1m\nioengine=psync\n");
+        self.place.expect(0, &[&io[..], &["--job", job.to_str().unwrap()]].concat());
+        self.place
+            .expect(0, &["run", "tproc-c", "--transactions", "30", "--users", "2", "--no-observe", "-q"]);
+        for (index, name) in ["I/O", "SQLite"].into_iter().enumerate() {
+            let id = self.store.runs().unwrap().len() as i64 - 1 + index as i64;
+            self.add(name, RunId(id), None);
+        }
+    }
 }
 
 /// The state and the headline of the list of runs, and the percentile of the key figures, are those of the reports.

@@ -37,6 +37,20 @@ pub struct Source {
     pub host: Option<String>,
 }
 
+impl Source {
+    /// In words, as far as it was declared: "shop, generator 1, db2"; else its number.
+    pub fn describe(&self, id: SourceId) -> String {
+        let generator = self.generator.map(|number| format!("generator {number}"));
+        let parts = [self.tenant.clone(), generator, self.host.clone()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match (parts.is_empty(), id.is_local()) {
+            (false, _) => parts.join(", "),
+            (true, true) => "local".into(),
+            (true, false) => format!("source {}", id.0),
+        }
+    }
+}
+
 /// An event with its source: a line of the stream as it is written and sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SourcedEvent {

@@ -134,13 +134,17 @@ pub fn summary(report: &RunReport) -> String {
                 text(point.point),
                 text(point.users),
                 format!("{:.3}", point.window_s),
-                number(point.headline_per_minute),
-                number(point.transactions_per_minute),
+                number(point.throughput.headline_per_minute),
+                number(point.throughput.transactions_per_minute),
             ];
             fields.extend(latency(row));
             fields.push(time.into());
             let schedule = point.schedule.as_ref();
-            let paces = [point.headline_per_second, point.transactions_per_second, point.asked_per_second()];
+            let paces = [
+                point.throughput.headline_per_second,
+                point.throughput.transactions_per_second,
+                point.asked_per_second(),
+            ];
             fields.extend(paces.map(number));
             let counts = [schedule.map(|s| s.due), schedule.map(|s| s.refused), schedule.map(|s| s.waiting)];
             fields.extend(counts.map(|count| count.map_or_else(String::new, text)));

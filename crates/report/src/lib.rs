@@ -29,9 +29,9 @@ pub use kelvin_diagnose::{
 pub use model::SCHEMA;
 pub use model::{
     ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, JudgedCheck, Lag, LatencyRow,
-    MetricRow, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointReport, Precision,
-    ProcessorRow, RowWaits, RunReport, ScheduleReport, SecondReport, ServerStatement, SessionsReport,
-    StatementRow, TransactionStatements, WaitRow,
+    MetricRow, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointChecks, PointReport,
+    Precision, ProcessorRow, Recipe, RowWaits, RunReport, ScheduleReport, SecondReport, ServerCounts,
+    ServerStatement, SessionsReport, SourceReport, StatementRow, Throughput, TransactionStatements, WaitRow,
 };
 
 /// Why a report cannot be made.

@@ -6,7 +6,7 @@ use kelvin_store::StoredRun;
 use serde::Serialize;
 
 use crate::html::{SecondColumns, Seconds, SeenCharts};
-use crate::{Result, SecondReport};
+use crate::{Result, SecondReport, SourceReport};
 
 /// What a page that shows a run adds to its charts.
 #[derive(Debug, Clone, Serialize)]
@@ -55,18 +55,17 @@ impl LiveRun {
         let phase = phases.last();
         let Some((point, first)) = run.first_second() else { return Ok(None) };
         let figures = run.point_statistics(point)?;
-        let mut errors = run.errors_by_second(point);
+        let errors = run.errors_by_second(point);
         let total = errors.values().sum();
-        let rows: Vec<SecondReport> = figures
-            .series
-            .iter()
-            .filter(|row| row.part != LoadPart::Tail && row.second >= first)
-            .map(|row| SecondReport::of(row, errors.remove(&row.second).unwrap_or(0), figures.open_loop))
-            .collect();
-        let rows: Vec<&SecondReport> = rows.iter().skip(rows.len().saturating_sub(most)).collect();
+        let rows = SecondReport::all(&figures, errors);
+        let rows = rows.iter().filter(|row| row.part != LoadPart::Tail && row.second >= first);
+        let rows: Vec<&SecondReport> = rows.collect();
+        let rows = rows[rows.len().saturating_sub(most)..].to_vec();
+        let sources = SourceReport::all(run, point)?;
         let seconds: Vec<i64> = rows.iter().map(|row| row.second).collect();
         let columns = Seconds {
             rows,
+            sources: &sources,
             kinds: &self.kinds,
             directions: &figures.directions,
             per: run.info.headline_per,

@@ -72,10 +72,14 @@ fn times(report: &RunReport, p: &PointReport) -> Table {
         rows("response", &p.response, all);
     }
     rows(p.words.time_short, &p.latency, &p.latency_all);
+    for source in &p.sources {
+        rows(&source.name, std::slice::from_ref(&source.latency), &source.latency);
+    }
     table
 }
 
-fn micro(value: Option<f64>) -> String {
+/// Microseconds; an I/O may take less than one.
+pub(crate) fn micro(value: Option<f64>) -> String {
     value.map_or(crate::figure::NONE.into(), significant)
 }
 

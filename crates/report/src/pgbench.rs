@@ -32,7 +32,7 @@ fn block(report: &RunReport, p: &PointReport) -> String {
     if let Some(seconds) = p.connect_s {
         let _ = writeln!(out, "initial connection time = {:.3} ms", seconds * 1e3);
     }
-    if let Some(tps) = p.transactions_per_second {
+    if let Some(tps) = p.throughput.transactions_per_second {
         let _ = writeln!(out, "tps = {tps:.6} (without initial connection time)");
     }
     out

@@ -27,6 +27,32 @@ fn text_of_a_run_that_is_not_valid() {
 }
 
 #[test]
+fn several_sources_add_rows_and_change_no_figure() {
+    let shape = Shape { seconds: 6, errors: true, ..GOOD };
+    let directory = tempfile::tempdir().unwrap();
+    let one = stored(&directory.path().join("one.db"), shape, None);
+    let two = common::of_two_sources(&directory.path().join("two.db"), shape);
+    let json = |report: &RunReport| serde_json::to_value(report).unwrap();
+    let (whole, mut apart) = (json(&one), json(&two));
+    let sources = apart["points"][0].as_object_mut().unwrap().remove("sources").unwrap();
+    assert_eq!(whole, apart, "the sum of the sources is the run");
+    let errors = one.points[0].errors.iter().map(|error| error.count).sum();
+    for (figure, of_run) in [("headline_count", one.points[0].throughput.headline_count), ("errors", errors)]
+    {
+        let each = sources.as_array().unwrap().iter().map(|source| source[figure].as_u64().unwrap());
+        assert_eq!(each.sum::<u64>(), of_run, "{figure}");
+    }
+    let text = text::render(&two, text::Options::default());
+    let table = text.split("\n\n").find(|part| part.starts_with("source ")).unwrap();
+    insta::assert_snapshot!(table);
+    assert_eq!(text.replace(&format!("\n{table}\n"), ""), text::render(&one, text::Options::default()));
+    let page = html::render(&two).unwrap();
+    assert!(page.contains("<h3>By source</h3>") && page.contains(r#""name":"shop, load2""#), "{page}");
+    let page = html::render(&one).unwrap();
+    assert!(!page.contains("<h3>By source</h3>") && !page.contains(r#""sources""#));
+}
+
+#[test]
 fn text_of_several_points() {
     let shape = Shape { users: &[1, 2, 4], seconds: 5, ..GOOD };
     insta::assert_snapshot!(text::render(&report(shape), text::Options::default()));
@@ -132,22 +158,25 @@ fn a_transaction_counts_once_whatever_else_is_kept_of_it() {
         assert!(report.valid, "{:?}", report.judgement);
         assert_eq!(p.latency.len(), 1);
         assert_eq!(report.kinds.len(), 1);
-        assert_eq!(p.latency_all.count(), p.headline_count);
-        assert_eq!(p.transactions_per_second, p.headline_per_second);
-        assert_eq!(p.headline_per_minute.unwrap(), p.headline_per_second.unwrap() * 60.0);
+        assert_eq!(p.latency_all.count(), p.throughput.headline_count);
+        assert_eq!(p.throughput.transactions_per_second, p.throughput.headline_per_second);
+        assert_eq!(
+            p.throughput.headline_per_minute.unwrap(),
+            p.throughput.headline_per_second.unwrap() * 60.0
+        );
         let counted: u64 = p
             .seconds
             .iter()
             .filter(|s| s.part == kelvin_measure::event::LoadPart::Measured)
             .map(|s| s.good[0])
             .sum();
-        assert_eq!((counted, p.seconds[0].good.len()), (p.headline_count, 1));
+        assert_eq!((counted, p.seconds[0].good.len()), (p.throughput.headline_count, 1));
     }
     assert!(closed.points[0].response.is_empty() && closed.points[0].statements.is_empty());
     let p = &open.points[0];
     let p50 = |rows: &[kelvin_report::LatencyRow]| rows[0].p50_us.unwrap().value;
     assert!(p50(&p.response) > p50(&p.latency), "a response time holds the wait");
-    assert_eq!(p.response[0].count(), p.headline_count);
+    assert_eq!(p.response[0].count(), p.throughput.headline_count);
     let group = &p.statements[0];
     assert_eq!(group.statements.len(), 5);
     let shares: f64 = group.statements.iter().map(|s| s.share_percent.unwrap()).sum();
@@ -218,7 +247,8 @@ fn the_legs_of_a_mirrored_ramp_are_compared_each_with_its_own() {
         found.points.iter().map(|p| (p.asked_per_second.0.unwrap() as u32, p.occurrence)).collect();
     assert_eq!(named, [(600, Some(1)), (600, Some(2)), (1500, Some(1)), (1500, Some(2)), (2000, None)]);
     for (compared, point) in found.points.iter().zip([0, 4, 1, 3, 2]) {
-        let (shown, own) = (compared.figures[1].a.unwrap(), a.points[point].headline_per_second.unwrap());
+        let (shown, own) =
+            (compared.figures[1].a.unwrap(), a.points[point].throughput.headline_per_second.unwrap());
         assert!((shown / own - 1.0).abs() < 1e-9, "{shown} {own}: not a mean of both legs");
     }
     let shown = compare::text(&found);
@@ -366,7 +396,7 @@ fn a_run_in_which_nothing_commits_has_its_report() {
     ];
     for plan in plans {
         let report = of(&plan);
-        assert_eq!(report.best().unwrap().headline_count, 0);
+        assert_eq!(report.best().unwrap().throughput.headline_count, 0);
         let page = html::render(&report).unwrap();
         assert!(page.contains("division by zero") && !page.contains("NaN"), "{page}");
         let shown = plain(&report);

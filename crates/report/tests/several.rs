@@ -34,7 +34,7 @@ fn key(id: &str, better: Option<Better>, value: f64) -> KeyFigure {
 fn run(report: &RunReport, number: i64, nopm: f64, p99: f64, block: Option<(i64, u32)>) -> Run {
     let mut report = report.clone();
     report.run = number;
-    report.points[0].headline_per_minute = Some(nopm);
+    report.points[0].throughput.headline_per_minute = Some(nopm);
     let figures = vec![
         key("nopm", Some(Better::Higher), nopm),
         key("p99", Some(Better::Lower), p99),
@@ -105,11 +105,11 @@ fn a_side_that_was_imported_says_where_it_comes_from() {
     let report = template();
     let mut elsewhere = report.clone();
     for (of, name) in [(&report, "db0"), (&elsewhere, "db1")] {
-        assert!(of.environment["client_host"]["name"].as_str().is_none_or(|known| known != name));
+        assert!(of.recipe.environment["client_host"]["name"].as_str().is_none_or(|known| known != name));
     }
     let mut here = report;
-    here.environment["client_host"]["name"] = "db0".into();
-    elsewhere.environment["client_host"]["name"] = "db1".into();
+    here.recipe.environment["client_host"]["name"] = "db0".into();
+    elsewhere.recipe.environment["client_host"]["name"] = "db1".into();
     let origin = |number| kelvin_store::Origin {
         host: Some("db1".into()),
         store: "kelvin.db".into(),
@@ -302,7 +302,7 @@ fn trial_a9_several_loads_share_the_error_between_them() {
         (0..6)
             .map(|i| {
                 let mut made = run(&report, from + 2 * i, 1e4 * noise.next(0.01), 5.0, None);
-                made.report.points[1].headline_per_minute = Some(1e4 * factor * noise.next(0.01));
+                made.report.points[1].throughput.headline_per_minute = Some(1e4 * factor * noise.next(0.01));
                 made
             })
             .collect()
@@ -382,7 +382,7 @@ fn what_else_differs_is_red_and_findings_of_a_side_are_told() {
     report.findings = common::observed::judged(template()).findings;
     let a = [run(&report, 1, 10_000.0, 5.0, None), run(&template(), 2, 10_010.0, 5.0, None)];
     let mut other = template();
-    other.spec_toml = other.spec_toml.replace('8', "16").replace("5 s", "60 s");
+    other.recipe.spec_toml = other.recipe.spec_toml.replace('8', "16").replace("5 s", "60 s");
     let b = [run(&other, 3, 12_000.0, 5.0, None)];
     let found = compared(&a, &b);
     let plain = compare::render(&found, Options::default());

@@ -44,7 +44,7 @@ mod writer;
 pub use baseline::StoredBaseline;
 pub use error::{Error, Result};
 pub use group::{GroupId, GroupKind, GroupMember, GroupSlot, NewGroup, StoredGroup};
-pub use point_statistics::{MOST_STRETCHES, PointStatistics, SecondRow};
+pub use point_statistics::{MOST_STRETCHES, PointStatistics, SecondRow, SourceStatistics};
 pub use points::{ErrorGroup, PhaseSpan, Point};
 pub use run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
 pub use schema::{APPLICATION_ID, VERSION};

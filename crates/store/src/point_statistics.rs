@@ -1,9 +1,11 @@
 //! The figures of a point of a stored run: the sums over its window, and its seconds. Only the series of
 //! transactions are ever added up; response times, statements and the generator's lateness stand beside them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kelvin_measure::event::{Arrivals, Event, KindCounts, LoadPart, RatePeriod, Series, SeriesRole};
 use kelvin_measure::invariant::{Invariant, counts_agree};
-use kelvin_measure::{CensoredTimes, Exact, Histogram, LatencySummary, labels};
+use kelvin_measure::{CensoredTimes, Exact, Histogram, LatencySummary, Source, SourceId, labels};
 use kelvin_stats::percentile;
 
 use crate::error::Result;
@@ -43,6 +45,17 @@ pub struct PointStatistics {
     /// Of I/O jobs the directions of their series ("read", "write", "trim"), whose times are never put together. Other
     /// workloads have none.
     pub directions: Vec<String>,
+}
+
+/// What one of several sources did in a point.
+#[derive(Debug, Clone)]
+pub struct SourceStatistics {
+    /// Its number.
+    pub id: SourceId,
+    /// What it was declared to be.
+    pub source: Source,
+    /// Its sums and series.
+    pub figures: PointStatistics,
 }
 
 /// Stretches of a window, over which the interval of a percentile is judged.
@@ -147,11 +160,38 @@ impl StoredRun {
     /// # Errors
     /// When a stored histogram is damaged.
     pub fn point_statistics(&self, point: u32) -> Result<PointStatistics> {
+        self.statistics(point, None)
+    }
+
+    /// The same of each source apart, where several put load on the point; else empty.
+    ///
+    /// # Errors
+    /// When a stored histogram is damaged.
+    pub fn source_statistics(&self, point: u32) -> Result<Vec<SourceStatistics>> {
+        let seconds = self.seconds.iter().filter(|second| second.point == point);
+        let mut ids: BTreeSet<SourceId> = seconds.flat_map(StoredSecond::sources).collect();
+        let failed = |event: &Event| matches!(event, Event::Errors(errors) if errors.point == point);
+        let failed = self.events.iter().filter(|(_, event)| failed(event));
+        ids.extend(failed.map(|(seq, _)| self.source_of(*seq)));
+        if ids.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let declared: BTreeMap<SourceId, &Source> = self.sources().collect();
+        let each = ids.into_iter().map(|id| {
+            let source = declared.get(&id).copied().cloned().unwrap_or_default();
+            Ok(SourceStatistics { id, source, figures: self.statistics(point, Some(id))? })
+        });
+        each.collect()
+    }
+
+    fn statistics(&self, point: u32, only: Option<SourceId>) -> Result<PointStatistics> {
         let elapsed = self.events.iter().find_map(|(_, e)| match e {
             Event::Window(w) if w.point == point => Some(w.elapsed as f64 / 1e9),
             _ => None,
         });
-        let mut stored: Vec<&StoredSecond> = self.seconds.iter().filter(|s| s.point == point).collect();
+        let of_source = |second: &&StoredSecond| only.is_none_or(|id| second.sources().any(|of| of == id));
+        let stored = self.seconds.iter().filter(|s| s.point == point).filter(of_source);
+        let mut stored: Vec<&StoredSecond> = stored.collect();
         stored.sort_by_key(|s| (part_order(s.part), s.second));
         let last = stored.iter().filter(|s| s.part == LoadPart::Measured).map(|s| s.second + 1).max();
         let seconds = elapsed.unwrap_or(last.unwrap_or(0) as f64);
@@ -179,7 +219,7 @@ impl StoredRun {
         let mut sums =
             Sums { directions: vec![Default::default(); figures.directions.len()], ..Sums::default() };
         for second in stored {
-            let decoded = self.decode(second)?;
+            let decoded = self.decode(second, only)?;
             sums.take(series, &decoded.kinds);
             sums.take_directions(&figures.directions, series, &decoded.kinds);
             if second.part == LoadPart::Measured {
@@ -226,9 +266,9 @@ impl StoredRun {
             });
         }
         figures.fill_end(types);
-        self.add_arrivals(point, &mut figures);
+        self.add_arrivals(point, only, &mut figures);
         figures.open_loop = self.is_open_loop(point, &figures);
-        figures.never_begun = self.never_begun(point, &figures);
+        figures.never_begun = self.never_begun(point, only, &figures);
         if responds != figures.open_loop {
             // Some of it had a rate and some had not.
             figures.stretches.clear();
@@ -264,10 +304,10 @@ impl StoredRun {
         scheduled || answered > 0 && answered >= figures.all.good()
     }
 
-    /// As the window's end tells it; of a run without its end as far as its seconds do.
-    fn never_begun(&self, point: u32, figures: &PointStatistics) -> u64 {
+    /// As the window's end tells it; of one of its sources, and of a run without its end, as far as its seconds do.
+    fn never_begun(&self, point: u32, only: Option<SourceId>, figures: &PointStatistics) -> u64 {
         let schedule = self.events.iter().find_map(|(_, event)| match event {
-            Event::Window(window) if window.point == point => window.schedule,
+            Event::Window(window) if window.point == point && only.is_none() => window.schedule,
             _ => None,
         });
         let sofar = || figures.arrivals.map_or(0, |a| a.refused.saturating_add(a.waiting.unwrap_or(0)));
@@ -275,21 +315,28 @@ impl StoredRun {
     }
 
     /// Puts the arrivals into their seconds. The last second of a window that cuts it holds all its arrivals.
-    fn add_arrivals(&self, point: u32, figures: &mut PointStatistics) {
+    fn add_arrivals(&self, point: u32, only: Option<SourceId>, figures: &mut PointStatistics) {
         let rows = figures.series.iter().enumerate().filter(|(_, r)| r.part != LoadPart::Tail);
-        let places: std::collections::BTreeMap<i64, usize> = rows.map(|(i, r)| (r.second, i)).collect();
-        for (_, event) in &self.events {
-            let Event::Arrivals(new) = event else { continue };
-            if new.point != point {
+        let places: BTreeMap<i64, usize> = rows.map(|(i, r)| (r.second, i)).collect();
+        let mut seconds: BTreeMap<(usize, SourceId), Option<Arrivals>> = BTreeMap::new();
+        let mut window: BTreeMap<SourceId, Option<Arrivals>> = BTreeMap::new();
+        for (seq, event) in &self.events {
+            let (Event::Arrivals(new), source) = (event, self.source_of(*seq)) else { continue };
+            if new.point != point || only.is_some_and(|id| id != source) {
                 continue;
             }
             let Some(&place) = places.get(&new.second) else { continue };
-            let row = &mut figures.series[place];
-            add(&mut row.arrivals, new);
-            if row.part == LoadPart::Measured {
-                add(&mut figures.arrivals, new);
+            // Of those who wait, a source's last event tells; those of several sources all wait.
+            add(seconds.entry((place, source)).or_default(), new, |_, last| last);
+            if figures.series[place].part == LoadPart::Measured {
+                add(window.entry(source).or_default(), new, |_, last| last);
             }
         }
+        for ((place, _), sum) in &seconds {
+            let all = &mut figures.series[*place].arrivals;
+            sum.iter().for_each(|sum| add(all, sum, u64::saturating_add));
+        }
+        window.values().flatten().for_each(|sum| add(&mut figures.arrivals, sum, u64::saturating_add));
     }
 
     /// The stored seconds must add up to what the window and the collector counted; empty when neither said.
@@ -423,13 +470,16 @@ fn transactions<'a>(
     series.iter().zip(kinds).filter(|(series, _)| series.is_transaction()).map(|(_, kind)| kind)
 }
 
-/// Of those who wait, the last event tells.
-fn add(sum: &mut Option<Arrivals>, new: &Arrivals) {
-    let sum =
-        sum.get_or_insert_with(|| Arrivals { point: new.point, second: new.second, ..Arrivals::default() });
-    sum.due = sum.due.saturating_add(new.due);
-    sum.refused = sum.refused.saturating_add(new.refused);
-    sum.waiting = new.waiting.or(sum.waiting);
+/// The sums of arrivals; of those who wait `waiting` makes one number.
+fn add(sum: &mut Option<Arrivals>, new: &Arrivals, waiting: fn(u64, u64) -> u64) {
+    let before = sum.unwrap_or(Arrivals { point: new.point, second: new.second, ..Arrivals::default() });
+    let both = before.waiting.zip(new.waiting).map(|(before, new)| waiting(before, new));
+    *sum = Some(Arrivals {
+        due: before.due.saturating_add(new.due),
+        refused: before.refused.saturating_add(new.refused),
+        waiting: both.or(new.waiting).or(before.waiting),
+        ..before
+    });
 }
 
 impl PointStatistics {

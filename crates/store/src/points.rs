@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::Nanos;
 use kelvin_measure::event::{AuditLine, CheckLine, Event, MaximumRate, Phase, Scalability, Squeeze, Window};
 use kelvin_measure::invariant::Invariant;
+use kelvin_measure::{Nanos, SourceId};
 
 use crate::stored::StoredRun;
 
@@ -77,7 +77,7 @@ impl StoredRun {
             if !matches!(span.phase, Phase::Connect | Phase::RampUp | Phase::Measure | Phase::Stop) {
                 continue;
             }
-            let point = at(&mut points, span.point);
+            let point = point_entry(&mut points, span.point);
             point.users = point.users.max(span.users);
             if let (Phase::RampUp, Some(end)) = (span.phase, span.end) {
                 point.ramp_up = end.saturating_sub(span.start) as f64 / 1e9;
@@ -87,27 +87,29 @@ impl StoredRun {
         for (_, event) in &self.events {
             match event {
                 Event::Window(window) => {
-                    let point = at(&mut points, window.point);
+                    let point = point_entry(&mut points, window.point);
                     point.users = window.users;
                     point.window = Some(window.clone());
                 }
                 Event::Audit { point, lines } => {
-                    let point = at(&mut points, *point);
+                    let point = point_entry(&mut points, *point);
                     point.audit.clone_from(lines);
                     point.audited = true;
                 }
                 Event::Invariant { point, invariant } => {
-                    at(&mut points, *point).invariants.push(invariant.clone());
+                    point_entry(&mut points, *point).invariants.push(invariant.clone());
                 }
                 Event::Note { point, second, text } => {
-                    at(&mut points, *point).notes.push((*second, text.clone()));
+                    point_entry(&mut points, *point).notes.push((*second, text.clone()));
                 }
-                Event::Counters { point, values } => at(&mut points, *point).counters.clone_from(values),
+                Event::Counters { point, values } => {
+                    point_entry(&mut points, *point).counters.clone_from(values)
+                }
                 _ => {}
             }
         }
         for second in &self.seconds {
-            at(&mut points, second.point);
+            point_entry(&mut points, second.point);
         }
         points.into_values().collect()
     }
@@ -164,10 +166,20 @@ impl StoredRun {
 
     /// Errors of a point by second: seconds since its window opened, and how many.
     pub fn errors_by_second(&self, point: u32) -> BTreeMap<i64, u64> {
+        self.count_errors(point, None)
+    }
+
+    /// The same of one source.
+    pub fn source_errors_by_second(&self, point: u32, source: SourceId) -> BTreeMap<i64, u64> {
+        self.count_errors(point, Some(source))
+    }
+
+    fn count_errors(&self, point: u32, only: Option<SourceId>) -> BTreeMap<i64, u64> {
         let mut seconds = BTreeMap::new();
-        for (_, event) in &self.events {
+        for (seq, event) in &self.events {
             if let Event::Errors(e) = event
                 && e.point == point
+                && only.is_none_or(|source| source == self.source_of(*seq))
             {
                 let sum: &mut u64 = seconds.entry(e.second).or_default();
                 *sum = sum.saturating_add(e.count);
@@ -209,7 +221,7 @@ impl StoredRun {
     }
 }
 
-fn at(points: &mut BTreeMap<u32, Point>, point: u32) -> &mut Point {
+fn point_entry(points: &mut BTreeMap<u32, Point>, point: u32) -> &mut Point {
     points.entry(point).or_insert_with(|| Point {
         point,
         users: 0,

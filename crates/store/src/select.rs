@@ -31,7 +31,7 @@ pub struct Selection {
     /// Each once, in the order of the name; of a branch, a label or a range the oldest first.
     pub runs: Vec<RunId>,
     /// What whoever named them has to know, in sentences: which were left out and why.
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// One part of a name.
@@ -170,7 +170,7 @@ impl Store {
         };
         let mut selection = Selection::default();
         for term in &terms {
-            let before = selection.runs.len() + selection.told.len();
+            let before = selection.runs.len() + selection.notes.len();
             match term {
                 Term::One(name) => selection.runs.push(self.find(name)?),
                 Term::Range(from, to) => {
@@ -195,14 +195,14 @@ impl Store {
                     }
                 }
             }
-            if before == selection.runs.len() + selection.told.len() {
+            if before == selection.runs.len() + selection.notes.len() {
                 return Err(refused(format!("{term} matches no run; `kelvin runs` lists the runs")));
             }
         }
         let mut seen = BTreeSet::new();
         selection.runs.retain(|run| seen.insert(*run));
         if selection.runs.is_empty() {
-            let why = selection.told.join("; ");
+            let why = selection.notes.join("; ");
             return Err(refused(if why.is_empty() { "it matches no run".into() } else { why }));
         }
         Ok(selection)
@@ -300,7 +300,7 @@ fn take(
     newest: Option<usize>,
     selection: &mut Selection,
 ) -> Vec<RunId> {
-    let (mut taken, mut told, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut taken, mut notes, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for run in runs.into_iter().rev() {
         if newest.is_some_and(|newest| taken.len() >= newest) {
             break;
@@ -312,21 +312,21 @@ fn take(
             .and_then(|summary| summary.judgement.as_ref())
             .filter(|judged| !judged.counts())
         {
-            told.push(format!("run {run} is left out, {}", judged.describe()));
+            notes.push(format!("run {run} is left out, {}", judged.describe()));
         } else {
             taken.push(run);
         }
     }
     taken.reverse();
     selection.runs.extend(&taken);
-    selection.told.extend(told.into_iter().rev());
+    selection.notes.extend(notes.into_iter().rev());
     others.reverse();
     match others.as_slice() {
         [] => {}
-        [one] => selection.told.push(format!("run {one} is left out: it is on the other side")),
+        [one] => selection.notes.push(format!("run {one} is left out: it is on the other side")),
         several => {
             let several = several.join(", ");
-            selection.told.push(format!("runs {several} are left out: they are on the other side"));
+            selection.notes.push(format!("runs {several} are left out: they are on the other side"));
         }
     }
     taken

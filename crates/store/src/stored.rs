@@ -62,6 +62,13 @@ pub(crate) struct StoredSecond {
     sources: BTreeMap<SourceId, SourceSecond>,
 }
 
+impl StoredSecond {
+    /// Whose it is.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = SourceId> {
+        self.sources.keys().copied()
+    }
+}
+
 /// What one source did in a second.
 #[derive(Debug)]
 struct SourceSecond {
@@ -130,20 +137,19 @@ impl StoredRun {
         let mut seconds = seconds.into_iter().peekable();
         let mut observed = self.observed.iter().peekable();
         let mut values = Unpacker::default();
-        let of = |seq: i64| self.sources.get(&seq).copied().unwrap_or_default();
         std::iter::from_fn(move || {
             let event = events.peek().map_or(i64::MAX, |(seq, _)| *seq);
             let second = seconds.peek().map_or(i64::MAX, |(seq, ..)| *seq);
             let observation = observed.peek().map_or(i64::MAX, |(seq, _)| *seq);
             let (source_id, event) = if observation < event.min(second) {
                 let (seq, seen) = observed.next()?;
-                (of(*seq), unpack(&self.path, self.id, seen, &mut values))
+                (self.source_of(*seq), unpack(&self.path, self.id, seen, &mut values))
             } else if second < event {
                 let (_, source, second) = seconds.next()?;
-                (source.unwrap_or_default(), self.decode_source(second, source).map(Event::Second))
+                (source.unwrap_or_default(), self.decode(second, source).map(Event::Second))
             } else {
                 let (seq, event) = events.next()?;
-                (of(*seq), Ok(event.clone()))
+                (self.source_of(*seq), Ok(event.clone()))
             };
             Some(event.map(|event| SourcedEvent { source_id, event }))
         })
@@ -193,13 +199,13 @@ impl StoredRun {
         Error::damaged(&self.path, detail)
     }
 
-    /// A second of all its sources.
-    pub(crate) fn decode(&self, second: &StoredSecond) -> Result<Second> {
-        self.decode_source(second, None)
+    /// The source of an event that is not a second, by its place.
+    pub(crate) fn source_of(&self, seq: i64) -> SourceId {
+        self.sources.get(&seq).copied().unwrap_or_default()
     }
 
-    /// The same of one source, or of all.
-    fn decode_source(&self, second: &StoredSecond, source: Option<SourceId>) -> Result<Second> {
+    /// A second of one source, or of all together.
+    pub(crate) fn decode(&self, second: &StoredSecond, source: Option<SourceId>) -> Result<Second> {
         let mut kinds: Vec<KindCounts> = Vec::new();
         for (_, of) in second.sources.iter().filter(|(id, _)| source.is_none_or(|wanted| wanted == **id)) {
             let decoded = of.kinds.iter().map(|kind| self.decode_kind(second, kind));

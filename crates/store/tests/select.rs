@@ -5,9 +5,9 @@
 mod common;
 
 use common::new_run;
-use kelvin_measure::Event;
 use kelvin_measure::event::{Phase, Status};
 use kelvin_measure::invariant::Invariant;
+use kelvin_measure::{Event, Sink};
 use kelvin_store::{GroupId, GroupKind, GroupSlot, NewGroup, RunId, Store};
 
 struct Place {
@@ -23,7 +23,7 @@ impl Place {
 
     fn run(&self, label: Option<&str>, status: Status) -> RunId {
         let mut writer = self.store.begin_run(&new_run(label)).unwrap();
-        writer.consume(&Event::Finished { status, error: None }).unwrap();
+        writer.event(&Event::Finished { status, error: None }).unwrap();
         writer.id()
     }
 
@@ -35,10 +35,10 @@ impl Place {
         let mut writer = self.store.begin_run(&new_run(None)).unwrap();
         let invariant = Invariant::new("counts", false, "1 and 2");
         writer
-            .consume(&Event::Phase { point: 0, phase: Phase::Measure, at: 1, users: 1, planned: None })
+            .event(&Event::Phase { point: 0, phase: Phase::Measure, at: 1, users: 1, planned: None })
             .unwrap();
-        writer.consume(&Event::Invariant { point: 0, invariant }).unwrap();
-        writer.consume(&Event::Finished { status: Status::Complete, error: None }).unwrap();
+        writer.event(&Event::Invariant { point: 0, invariant }).unwrap();
+        writer.event(&Event::Finished { status: Status::Complete, error: None }).unwrap();
         writer.id()
     }
 
@@ -84,14 +84,18 @@ fn one_run_is_taken_as_it_is_and_several_without_those_that_do_not_count() {
     assert_eq!(place.runs("3,1, 3"), [3, 1]);
     let label = place.store.select("label:base").unwrap();
     assert_eq!(label.runs, [RunId(1), RunId(3)]);
-    assert_eq!(label.told.len(), 1);
-    assert!(label.told[0].starts_with("run 4 is left out, partial: it was interrupted"), "{:?}", label.told);
+    assert_eq!(label.notes.len(), 1);
+    assert!(
+        label.notes[0].starts_with("run 4 is left out, partial: it was interrupted"),
+        "{:?}",
+        label.notes
+    );
     let range = place.store.select("2..17").unwrap();
     assert_eq!(range.runs, [RunId(2), RunId(3)]);
     assert!(
-        range.told[1].contains("run 5 is left out, void: check failed: counts (1 and 2)"),
+        range.notes[1].contains("run 5 is left out, void: check failed: counts (1 and 2)"),
         "{:?}",
-        range.told
+        range.notes
     );
     assert_eq!(place.store.select_without("1..3", &[RunId(2)]).unwrap().runs, [RunId(1), RunId(3)]);
     // Nothing that counts is an error that says why.
@@ -107,12 +111,12 @@ fn a_group_is_its_members_that_count() {
     assert_eq!(place.runs("group:1/A"), [2, 3]);
     let selection = place.store.select("group:1/B").unwrap();
     assert_eq!(
-        (selection.runs, selection.told),
+        (selection.runs, selection.notes),
         (vec![runs[0]], vec!["run 4 is left out, void: steal of 12 %".into()])
     );
     let single = place.store.select("4").unwrap();
     assert_eq!(
-        (single.runs, single.told),
+        (single.runs, single.notes),
         (vec![runs[3]], Vec::new()),
         "it is taken, and shown with its state"
     );

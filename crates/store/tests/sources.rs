@@ -6,7 +6,7 @@ mod common;
 
 use common::{as_json, merged, new_run, observed, open_loop, whole_run};
 use kelvin_measure::event::LoadPart;
-use kelvin_measure::{Event, Source, SourceId, SourcedEvent};
+use kelvin_measure::{Event, Sink, Source, SourceId, SourcedEvent};
 use kelvin_store::{Follower, RunId, Store};
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn written(path: &std::path::Path, events: &[SourcedEvent]) -> Store {
     let store = Store::open(path).unwrap();
     let mut writer = store.begin_run(&new_run(None)).unwrap();
     for SourcedEvent { source_id, event } in events {
-        writer.consume_from(*source_id, event).unwrap();
+        writer.event_from(*source_id, event).unwrap();
     }
     drop(writer);
     store
@@ -79,6 +79,16 @@ fn two_generators_are_read_apart_and_merged() {
         .unwrap();
     let headline = |source| common::headline(&of(&events, source), 0);
     assert_eq!(grouped, [(0, "local".into(), headline(0)), (1, "shop".into(), headline(1))]);
+
+    let each = run.source_statistics(0).unwrap();
+    let ids: Vec<_> = each.iter().map(|one| (one.id.0, one.source.tenant.clone())).collect();
+    assert_eq!(ids, [(0, None), (1, Some("shop".into()))]);
+    for one in &each {
+        assert_eq!(one.figures.headline, headline(one.id.0));
+        assert_eq!((one.figures.series.len(), one.figures.seconds), (5, 5.0));
+    }
+    let sum: u64 = each.iter().map(|one| one.figures.all.latency.count()).sum();
+    assert_eq!(run.point_statistics(0).unwrap().all.latency.count(), sum);
 
     let mut follower = Follower::new(store, RunId(1)).unwrap();
     follower.advance().unwrap();

@@ -1,8 +1,8 @@
 //! Percentiles that are known from below only, and transactions that failed, wherever runs are set against each other; and
 //! what the events of a run end with.
 
-use kelvin_measure::Event;
 use kelvin_measure::event::{ErrorCount, Window};
+use kelvin_measure::{Event, Sink};
 use kelvin_store::{GroupId, GroupKind, GroupSlot, NewGroup, NewRun, RunId, Store};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ impl Runs {
         let like = RunId(if plan.points[0].1.is_some() { 2 } else { 1 });
         let mut writer = self.store.begin_run(&self.store.load(like).unwrap().info).unwrap();
         for event in pgbench::events(plan).into_iter().flat_map(change) {
-            writer.consume(&event).unwrap();
+            writer.event(&event).unwrap();
         }
         writer.id()
     }
@@ -239,7 +239,7 @@ fn trial_d9_second_runs_of_a_side_tell_what_differs_too() {
         let like = NewRun { spec_toml: format!("[load]\nusers = {users}\n"), ..info };
         let mut writer = runs.store.begin_run(&like).unwrap();
         for event in pgbench::events(&Plan::closed(&[8])) {
-            writer.consume(&event).unwrap();
+            writer.event(&event).unwrap();
         }
         writer.id()
     };

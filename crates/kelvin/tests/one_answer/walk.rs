@@ -52,7 +52,7 @@ fn key_figures(name: &str, loaded: &Run, line: &Value) {
     // That its two counts differ is what makes this one void.
     if name != "the window counts more than its seconds" {
         // One of the two was written as text and read again: the last bit may differ.
-        let (listed, shown) = (point["per_second"].as_f64(), best.headline_per_second);
+        let (listed, shown) = (point["per_second"].as_f64(), best.throughput.headline_per_second);
         let same = match (listed, shown) {
             (Some(listed), Some(shown)) => (listed - shown).abs() <= shown * 1e-12,
             (listed, shown) => listed == shown,

@@ -73,7 +73,7 @@ pub(super) fn noise(side: &str, runs: &[&RunReport]) -> Option<String> {
 pub(super) fn machines(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
     let names = |runs: &[&RunReport]| {
         let name = |report: &&RunReport| {
-            report.environment.pointer("/client_host/name")?.as_str().map(str::to_owned)
+            report.recipe.environment.pointer("/client_host/name")?.as_str().map(str::to_owned)
         };
         runs.iter().filter_map(name).collect::<BTreeSet<String>>()
     };

@@ -39,7 +39,7 @@ impl ComparedFigure {
 
 impl Dependence {
     /// "lag-1 correlation 0.12 in A (p = 0.41), -0.30 in B (p = 0.90); allowed for: 0.35".
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let side = |name: &str, lag1: Option<f64>, p: Option<f64>| match lag1.zip(p) {
             Some((lag1, p)) => format!("{lag1:.2} in {name} ({})", chance(p)),
             None => format!("unknown in {name} (all runs are equal)"),
@@ -100,7 +100,7 @@ mod tests {
         assert!(found.p.0.unwrap() < 0.05 && found.p.1.unwrap() > 0.5, "{found:?}");
         assert!(found.phi > 0.0 && (1.0..6.0).contains(&found.worth.0), "{found:?}");
         assert!(
-            found.words().contains("in A (p = 0.0194)") && found.words().contains("allowed for: 0."),
+            found.describe().contains("in A (p = 0.0194)") && found.describe().contains("allowed for: 0."),
             "{found:?}"
         );
         assert!(found.worth_words((6, 6)).starts_with("6 and 6 runs are equivalent to "), "{found:?}");
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(figure(false, &climbs, &jumps).dependence(0.95), None, "measured in turn");
         assert_eq!(figure(true, &climbs[..3], &jumps).dependence(0.95), None, "too few");
         let equal = figure(true, &[100.0; 6], &jumps).dependence(0.95).unwrap();
-        assert!(equal.lag1.0.is_none() && equal.words().contains("unknown in A"), "{equal:?}");
+        assert!(equal.lag1.0.is_none() && equal.describe().contains("unknown in A"), "{equal:?}");
         assert!(equal.test_words().unwrap().contains("unknown (all runs are equal), and -0."), "{equal:?}");
     }
 }

@@ -55,12 +55,12 @@ pub(crate) type FactMap = BTreeMap<String, String>;
 pub(super) fn of_report(r: &RunReport) -> FactMap {
     let others = [
         ("target", r.target.clone()),
-        ("seed", r.seed.clone()),
-        ("kelvin version", r.kelvin_version.clone()),
-        ("random algorithm", r.random_algorithm.clone()),
+        ("seed", r.recipe.seed.clone()),
+        ("kelvin version", r.recipe.kelvin_version.clone()),
+        ("random algorithm", r.recipe.random_algorithm.clone()),
         ("notes", r.notes.join("; ")),
     ];
-    facts(&r.spec_toml, &r.environment, others)
+    facts(&r.recipe.spec_toml, &r.recipe.environment, others)
 }
 
 /// The facts of a specification and its surroundings, and those beside them.

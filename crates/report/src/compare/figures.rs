@@ -124,7 +124,7 @@ pub(super) struct Matched<'a> {
     /// Whether the runs of a side follow each other.
     pub(super) consecutive: bool,
     /// What was left out for it.
-    pub(super) told: Option<String>,
+    pub(super) note: Option<String>,
 }
 
 /// A point with its run's key figures and block.
@@ -149,7 +149,7 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
         a.sort_by_key(|point| point.run);
         b.sort_by_key(|point| point.run);
         let consecutive = consecutive(&a, &b);
-        Matched { a, b, paired: false, consecutive, told: None }
+        Matched { a, b, paired: false, consecutive, note: None }
     };
     let (Some(of_a), Some(of_b)) = (blocks(&a), blocks(&b)) else { return independent(a, b) };
     let common: BTreeSet<(i64, u32)> =
@@ -164,7 +164,7 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
         .filter(|(block, _)| !common.contains(block))
         .map(|(_, point)| point.run)
         .collect();
-    let told = match alone.as_slice() {
+    let note = match alone.as_slice() {
         [] => None,
         [one] => Some(format!("run {one} is left out: its block has no run of the other side")),
         several => Some(format!(
@@ -173,7 +173,7 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
         )),
     };
     let pick = |side: &BTreeMap<_, Point<'a>>| common.iter().filter_map(|b| side.get(b).copied()).collect();
-    Matched { a: pick(&of_a), b: pick(&of_b), paired: true, consecutive: false, told }
+    Matched { a: pick(&of_a), b: pick(&of_b), paired: true, consecutive: false, note }
 }
 
 /// Whether sides were measured in one go each, or nearly: in time, there are fewer changes from one to the other than a

@@ -168,7 +168,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     let (reports_a, reports_b) = (a.reports(), b.reports());
     let first = comparable(&reports_a, &reports_b)?;
     let pairs = loads::pairs(&reports_a, &reports_b);
-    let mut warnings: Vec<String> = a.told.iter().chain(&b.told).cloned().collect();
+    let mut warnings: Vec<String> = a.notes.iter().chain(&b.notes).cloned().collect();
     warnings.extend(caveats::machines(&reports_a, &reports_b));
     warnings.extend(caveats::imported("A", &a.runs).into_iter().chain(caveats::imported("B", &b.runs)));
     warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| caveats::warnings(report)));
@@ -186,9 +186,9 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
             continue;
         }
         let matched = figures::matched(of_a, of_b);
-        let (point, told) = compared(first, (a, b), &pairs, *pair, matched, confidence);
+        let (point, note) = compared(first, (a, b), &pairs, *pair, matched, confidence);
         points.push(point);
-        warnings.extend(told.filter(|told| !warnings.contains(told)));
+        warnings.extend(note.filter(|note| !warnings.contains(note)));
     }
     let common = !points.is_empty();
     points.retain(|p| p.figures.iter().any(|f| f.name == first.headline && f.ratio.is_some()));
@@ -329,7 +329,7 @@ fn compared(
         verdict: ComparisonVerdict::NotTestable,
         words: String::new(),
     };
-    (compared, points.told)
+    (compared, points.note)
 }
 
 /// The points of a side that were put under this load.

@@ -53,15 +53,15 @@ pub struct Side<'a> {
     /// Its runs, each once.
     pub runs: Vec<&'a Run>,
     /// What the reader has to know about how they were chosen.
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl<'a> Side<'a> {
     /// A side of these runs; one that is named twice is no second observation.
-    pub fn new(name: impl Into<String>, runs: impl IntoIterator<Item = &'a Run>, told: Vec<String>) -> Self {
+    pub fn new(name: impl Into<String>, runs: impl IntoIterator<Item = &'a Run>, notes: Vec<String>) -> Self {
         let mut seen = BTreeSet::new();
         let runs = runs.into_iter().filter(|run| seen.insert(run.report.run)).collect();
-        Self { name: name.into(), runs, told }
+        Self { name: name.into(), runs, notes }
     }
 
     pub(super) fn reports(&self) -> Vec<&'a RunReport> {

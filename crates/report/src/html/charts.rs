@@ -1,12 +1,14 @@
 //! What the page's script draws of one point.
 
+use std::collections::BTreeMap;
+
 use kelvin_measure::event::{LoadPart, RatePeriod, Series};
 use serde::Serialize;
 
 use super::TimeUnit;
 use super::observed::{self, SeenCharts};
 use crate::model::kinds_of_direction;
-use crate::{OpenSecond, PointReport, RunReport, SecondReport};
+use crate::{OpenSecond, PointReport, RunReport, SecondReport, SourceReport};
 
 /// The columns of one point, one value a second; columns, since they compress and parse better than rows.
 #[derive(Serialize)]
@@ -38,6 +40,16 @@ pub struct SecondColumns {
     max: Column,
     /// Of I/O jobs each direction alone: a mean of reads and writes is of nothing.
     pub(super) directions: Option<Vec<DirectionCharts>>,
+    /// The throughput of each of several sources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sources: Vec<SourceCharts>,
+}
+
+/// The column of a source.
+#[derive(Debug, Clone, Serialize)]
+struct SourceCharts {
+    name: String,
+    headline: Column,
 }
 
 /// The columns of a direction.
@@ -74,6 +86,8 @@ fn throughput(rows: &[&SecondReport], pick: &dyn Fn(&SecondReport) -> Option<f64
 pub(crate) struct Seconds<'a> {
     /// The rows that are drawn.
     pub(crate) rows: Vec<&'a SecondReport>,
+    /// What each of several sources did in them.
+    pub(crate) sources: &'a [SourceReport],
     /// The run's transaction types.
     pub(crate) kinds: &'a [Series],
     /// Directions of I/O.
@@ -110,7 +124,16 @@ impl Seconds<'_> {
             p99: latency(|s| s.p99_us, |o| o.response_p99_us),
             max: latency(|s| s.max_us, |o| o.response_max_us),
             directions: self.io.then(|| self.each_direction(unit)),
+            sources: self.sources.iter().map(|source| self.of_source(source)).collect(),
         }
+    }
+
+    /// What a source did in the seconds that are drawn.
+    fn of_source(&self, source: &SourceReport) -> SourceCharts {
+        let own = source.seconds.iter().filter(|s| s.part != LoadPart::Tail);
+        let own: BTreeMap<i64, f64> = own.map(|s| (s.second, s.headline(self.per))).collect();
+        let headline = throughput(&self.rows, &|s| own.get(&s.second).copied());
+        SourceCharts { name: source.name.clone(), headline }
     }
 
     /// The directions of I/O that there is anything of.
@@ -150,8 +173,9 @@ impl Charts {
         });
         let seconds = Seconds {
             rows,
+            sources: &point.sources,
             kinds: &report.kinds,
-            directions: &point.directions,
+            directions: &point.io.directions,
             per: report.headline_per,
             open_loop: point.open_loop,
             io: report.is_io(),

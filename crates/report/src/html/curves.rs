@@ -11,7 +11,7 @@ pub(super) fn throughput(report: &RunReport) -> String {
     let name = if report.open_loop { "achieved transactions per second" } else { &report.headline };
     let place = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
     let value = |p: &PointReport| {
-        if report.open_loop { p.transactions_per_second } else { p.headline(report.headline_per) }
+        if report.open_loop { p.throughput.transactions_per_second } else { p.headline(report.headline_per) }
     };
     let mut lines = lines(report, name, &|p| {
         let value = value(p)?;
@@ -32,7 +32,7 @@ pub(super) fn response(report: &RunReport) -> String {
         return String::new();
     }
     let lines = lines(report, "response p99", &|p| {
-        let (x, p99) = (p.transactions_per_second?, p.client_latency().p99_us?);
+        let (x, p99) = (p.throughput.transactions_per_second?, p.client_latency().p99_us?);
         let text = format!("{}: {}/s achieved, p99 {} ms", p.name(), rate(Some(x)), bounded(Some(p99), ms));
         Some((x, p99.value / 1e3, text))
     });

@@ -80,7 +80,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         .partition(|(finding, ..)| is_minor(finding));
     let notes = counted(minor.iter().map(|(finding, ..)| *finding));
     let mut facts = BTreeMap::new();
-    crate::model::flatten("", &report.environment, &mut facts);
+    crate::model::flatten("", &report.recipe.environment, &mut facts);
     let per = report.headline_per;
     let words = report.vocabulary();
     let data = serde_json::json!({

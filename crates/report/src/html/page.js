@@ -101,6 +101,7 @@
     const colours = { read: "--c0", write: "--c1", trim: "--c2" };
     const paces = () => (point.directions ? point.directions.map((one) => line(one.name, colours[one.name] || "--c3", {})) : [line(data.headline, "--c0", {})]);
     const rates = () => (point.directions ? point.directions.map((one) => one.rate) : [point.headline]);
+    const sources = () => point.sources || [];
     const rated = (name) => (narrow ? "per " : name + " per ") + data.per;
     const left = (label) => axis(label, { size: 64, values: (u, v) => v.map(short) });
     // Where most seconds have too few transactions for a p99, the p95 says more.
@@ -119,10 +120,10 @@
     plot("throughput-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
       axes: [bare, left("")],
-      series: [{ label: "second" }].concat(paces(),
+      series: [{ label: "second" }].concat(paces(), sources().map((one, k) => line(one.name, "--c" + ((k + 3) % 9), {})),
         point.all ? [line(data.total, "--c2", {})] : [],
         due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : []),
-    }, () => [point.t].concat(rates(), point.all ? [point.all] : [], due ? [point.open.due] : []));
+    }, () => [point.t].concat(rates(), sources().map((one) => one.headline), point.all ? [point.all] : [], due ? [point.open.due] : []));
     const latency = (id, times, service, late) => plot(id, {
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
       axes: [bare, axis("log scale", { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],

@@ -95,7 +95,7 @@ impl<'a> PointView<'a> {
         let words = report.vocabulary();
         let has = |kind: &str| charts.seen.as_ref().is_some_and(|seen| seen.has(kind));
         let judged: Vec<bool> =
-            point.invariants.iter().filter(|i| i.not_judged.is_none()).map(|i| i.holds).collect();
+            point.checks.invariants.iter().filter(|i| i.not_judged.is_none()).map(|i| i.holds).collect();
         let occurrences = point.observed.iter().flat_map(|o| &o.occurrences);
         Self {
             figures: point,
@@ -113,8 +113,13 @@ impl<'a> PointView<'a> {
             occurrences: occurrences
                 .map(|o| OccurrenceView { words: o.label(), when: when(o), figures: &o.figures })
                 .collect(),
-            audits: point.audit.iter().map(|a| (a.valid, a.name.as_str(), bounds(a), a.samples)).collect(),
-            audits_holding: point.audit.iter().filter(|a| a.valid).count(),
+            audits: point
+                .checks
+                .audit
+                .iter()
+                .map(|a| (a.valid, a.name.as_str(), bounds(a), a.samples))
+                .collect(),
+            audits_holding: point.checks.audit.iter().filter(|a| a.valid).count(),
             invariants_judged: (judged.len(), judged.iter().filter(|holds| **holds).count()),
             generator_words: generator(&point.generator, words).join("; "),
             response_notes: footnotes(point.response.iter().chain(&point.response_all), words),

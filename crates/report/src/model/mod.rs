@@ -9,6 +9,7 @@ mod observed;
 mod open_loop;
 mod point;
 mod second;
+mod source;
 mod statements;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use kelvin_measure::event::{MaximumRate, Phase, RatePeriod, Scalability, Series,
 use kelvin_measure::labels::{self, WorkloadLabels};
 use kelvin_measure::observation::UnavailableMetrics;
 use kelvin_measure::storage::JobLine;
-use kelvin_store::{Judgement, Liveness, RunId, Store, StoredRun};
+use kelvin_store::{Judgement, Liveness, NewRun, RunId, Store, StoredRun};
 use serde::Serialize;
 
 use crate::Result;
@@ -32,8 +33,9 @@ pub use observed::{
     ServerStatement, SessionsReport, WaitRow,
 };
 pub use open_loop::ScheduleReport;
-pub use point::{PercentileInterval, PointReport, Precision};
+pub use point::{PercentileInterval, PointChecks, PointReport, Precision, ServerCounts, Throughput};
 pub use second::{OpenSecond, SecondReport};
+pub use source::SourceReport;
 pub use statements::{StatementRow, TransactionStatements};
 
 /// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
@@ -97,6 +99,20 @@ pub struct RunReport {
     pub checks: Vec<JudgedCheck>,
     /// Sentences that belong to the result.
     pub notes: Vec<String>,
+    /// What repeats the run.
+    #[serde(flatten)]
+    pub recipe: Recipe,
+    /// What was observed; none where nothing was.
+    #[serde(skip)]
+    pub(crate) evidence: Option<Arc<Evidence>>,
+    /// The point by which it is known; none while no window has closed.
+    #[serde(skip)]
+    known_by: Option<u32>,
+}
+
+/// What has to be the same for the run to be repeated.
+#[derive(Debug, Clone, Serialize)]
+pub struct Recipe {
     /// The command line that repeats the run.
     pub command: String,
     /// The complete spec.
@@ -109,12 +125,19 @@ pub struct RunReport {
     pub kelvin_version: String,
     /// Hardware, kernel, database and settings.
     pub environment: serde_json::Value,
-    /// What was observed; none where nothing was.
-    #[serde(skip)]
-    pub(crate) evidence: Option<Arc<Evidence>>,
-    /// The point by which it is known; none while no window has closed.
-    #[serde(skip)]
-    known_by: Option<u32>,
+}
+
+impl Recipe {
+    fn of(info: &NewRun) -> Self {
+        Self {
+            command: info.command.clone(),
+            spec_toml: info.spec_toml.clone(),
+            seed: info.seed.to_string(),
+            random_algorithm: info.random_algorithm.clone(),
+            kelvin_version: info.kelvin_version.clone(),
+            environment: info.environment.clone(),
+        }
+    }
 }
 
 /// One consistency condition.
@@ -263,12 +286,7 @@ impl RunReport {
             notes: notes.chain(accepted).collect(),
             jobs,
             checks,
-            command: info.command.clone(),
-            spec_toml: info.spec_toml.clone(),
-            seed: info.seed.to_string(),
-            random_algorithm: info.random_algorithm.clone(),
-            kelvin_version: info.kelvin_version.clone(),
-            environment: info.environment.clone(),
+            recipe: Recipe::of(info),
             evidence: looked,
         })
     }
@@ -276,7 +294,7 @@ impl RunReport {
     /// The point by which the run is known ([`StoredRun::best_point`]); while no window has closed the one with the highest
     /// headline figure so far.
     pub fn best(&self) -> Option<&PointReport> {
-        let value = |p: &PointReport| p.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
+        let value = |p: &PointReport| p.throughput.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
         let known_by = self.known_by.and_then(|known| self.points.iter().find(|p| p.point == known));
         known_by.or_else(|| self.points.iter().max_by(|a, b| value(a).total_cmp(&value(b))))
     }
@@ -329,7 +347,8 @@ impl RunReport {
         if self.is_io() {
             return crate::text::cut(&self.target, 60);
         }
-        let version = self.environment.pointer("/database/version").and_then(serde_json::Value::as_str);
+        let version =
+            self.recipe.environment.pointer("/database/version").and_then(serde_json::Value::as_str);
         let words = || version.unwrap_or_default().split_whitespace();
         let product = words().find(|word| word.starts_with(char::is_alphabetic));
         let number = words().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));

@@ -15,6 +15,7 @@ use super::latency::{Distribution, LatencyRow, curve, row};
 use super::observed::ObservationReport;
 use super::open_loop::ScheduleReport;
 use super::second::SecondReport;
+use super::source::SourceReport;
 use super::statements::{TransactionStatements, statements};
 use crate::Result;
 use crate::figure::{rate, whole};
@@ -43,20 +44,12 @@ pub struct PointReport {
     pub ramp_up_s: f64,
     /// How long the users took to connect, one after another, in seconds; none where that is not known.
     pub connect_s: Option<f64>,
-    /// Headline transactions committed in the window, by the client.
-    pub headline_count: u64,
-    /// Headline transactions per elapsed minute.
-    pub headline_per_minute: Option<f64>,
-    /// Headline transactions per elapsed second.
-    pub headline_per_second: Option<f64>,
-    /// Commits and rollbacks per elapsed minute, by the client.
-    pub transactions_per_minute: Option<f64>,
-    /// Commits and rollbacks per elapsed second, by the client.
-    pub transactions_per_second: Option<f64>,
-    /// Headline transactions by the server's own count.
-    pub server_headline_count: Option<u64>,
-    /// Commits and rollbacks per minute by the server's own statistics, all its work included.
-    pub server_transactions_per_minute: Option<f64>,
+    /// What the clients count.
+    #[serde(flatten)]
+    pub throughput: Throughput,
+    /// What the server counts.
+    #[serde(flatten)]
+    pub server: ServerCounts,
     /// CPU time of the client's process per transaction of the window. With an engine that runs inside the
     /// process, such as SQLite, it contains the database's own.
     pub client_cpu_us_per_transaction: Option<f64>,
@@ -87,21 +80,84 @@ pub struct PointReport {
     pub distributions: Vec<Distribution>,
     /// Errors by class and code, over the whole point: ramp-up and stop included, unlike the other figures.
     pub errors: Vec<ErrorRow>,
+    /// What decides whether the figures can be true.
+    #[serde(flatten)]
+    pub checks: PointChecks,
+    /// The timeline's sentences: seconds since the window opened, and the text.
+    pub timeline: Vec<(i64, String)>,
+    /// One row a second.
+    pub seconds: Vec<SecondReport>,
+    /// What each of several sources of load did; empty with one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceReport>,
+    /// What only I/O jobs have.
+    #[serde(skip)]
+    pub(crate) io: IoSeries,
+}
+
+/// What the clients count within the window.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Throughput {
+    /// Headline transactions committed.
+    pub headline_count: u64,
+    /// Headline transactions per elapsed minute.
+    pub headline_per_minute: Option<f64>,
+    /// Headline transactions per elapsed second.
+    pub headline_per_second: Option<f64>,
+    /// Commits and rollbacks per elapsed minute.
+    pub transactions_per_minute: Option<f64>,
+    /// Commits and rollbacks per elapsed second.
+    pub transactions_per_second: Option<f64>,
+}
+
+impl Throughput {
+    pub(super) fn of(figures: &PointStatistics) -> Self {
+        Self {
+            headline_count: figures.headline,
+            headline_per_minute: figures.headline_per(RatePeriod::Minute),
+            headline_per_second: figures.headline_per(RatePeriod::Second),
+            transactions_per_minute: figures.transactions_per(RatePeriod::Minute),
+            transactions_per_second: figures.transactions_per(RatePeriod::Second),
+        }
+    }
+
+    /// Headline transactions per elapsed minute or second.
+    pub fn headline(&self, per: RatePeriod) -> Option<f64> {
+        match per {
+            RatePeriod::Minute => self.headline_per_minute,
+            RatePeriod::Second => self.headline_per_second,
+        }
+    }
+}
+
+/// What the server counts within the window; none where it does not.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ServerCounts {
+    /// Headline transactions.
+    #[serde(rename = "server_headline_count")]
+    pub headline: Option<u64>,
+    /// Commits and rollbacks per minute by its own statistics, all its work included.
+    #[serde(rename = "server_transactions_per_minute")]
+    pub transactions_per_minute: Option<f64>,
+}
+
+/// What decides whether the figures can be true.
+#[derive(Debug, Clone, Serialize)]
+pub struct PointChecks {
     /// The self-audit.
     pub audit: Vec<AuditLine>,
     /// Whether the self-audit was made; a workload that has no rules of its own leaves it empty.
     pub audited: bool,
     /// What must hold in every run, with the store's own cross-checks.
     pub invariants: Vec<Invariant>,
-    /// The timeline's sentences: seconds since the window opened, and the text.
-    pub timeline: Vec<(i64, String)>,
-    /// One row a second.
-    pub seconds: Vec<SecondReport>,
-    /// Of I/O jobs the directions of [`SecondReport::directions`].
-    #[serde(skip)]
+}
+
+/// The series of I/O jobs; empty of a run on a database.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IoSeries {
+    /// The directions of [`SecondReport::directions`].
     pub(crate) directions: Vec<String>,
-    /// Of I/O jobs the completion times of each series that has any: nanoseconds and how many took at most so long.
-    #[serde(skip)]
+    /// The completion times of each series that has any: nanoseconds and how many took at most so long.
     pub(crate) bins: Vec<(String, Vec<(u64, u64)>)>,
 }
 
@@ -149,23 +205,20 @@ impl PercentileInterval {
 impl PointReport {
     /// Headline transactions per elapsed minute or second.
     pub fn headline(&self, per: RatePeriod) -> Option<f64> {
-        match per {
-            RatePeriod::Minute => self.headline_per_minute,
-            RatePeriod::Second => self.headline_per_second,
-        }
+        self.throughput.headline(per)
     }
 
     /// Commits and rollbacks per elapsed minute or second.
     pub fn transactions(&self, per: RatePeriod) -> Option<f64> {
         match per {
-            RatePeriod::Minute => self.transactions_per_minute,
-            RatePeriod::Second => self.transactions_per_second,
+            RatePeriod::Minute => self.throughput.transactions_per_minute,
+            RatePeriod::Second => self.throughput.transactions_per_second,
         }
     }
 
     /// Commits and rollbacks per minute or second by the server's own statistics.
     pub(crate) fn server_transactions(&self, per: RatePeriod) -> Option<f64> {
-        self.server_transactions_per_minute.map(|each| each * per.seconds() / 60.0)
+        self.server.transactions_per_minute.map(|each| each * per.seconds() / 60.0)
     }
 
     /// Transactions per second that an open loop asked for.
@@ -228,7 +281,6 @@ impl PointReport {
         let open_loop = figures.open_loop;
         let words = WorkloadLabels::for_workload(&run.info.workload);
         let schedule = open_loop.then(|| ScheduleReport::of(&point, &figures, words));
-        let mut errors_by_second = run.errors_by_second(point.point);
         let mut invariants = point.invariants;
         invariants.extend(run.cross_checks(point.point, &figures));
         let window = point.window.as_ref();
@@ -252,16 +304,14 @@ impl PointReport {
             window_s: figures.seconds,
             ramp_up_s: point.ramp_up,
             connect_s: connecting(&point.phases),
-            headline_count: figures.headline,
-            headline_per_minute: figures.headline_per(RatePeriod::Minute),
-            headline_per_second: figures.headline_per(RatePeriod::Second),
-            transactions_per_minute: figures.transactions_per(RatePeriod::Minute),
-            transactions_per_second: figures.transactions_per(RatePeriod::Second),
-            server_headline_count: window.and_then(|w| w.server_headline),
-            server_transactions_per_minute: window
-                .and_then(|w| w.server_transactions)
-                .filter(|_| minutes > 0.0)
-                .map(|n| n as f64 / minutes),
+            throughput: Throughput::of(&figures),
+            server: ServerCounts {
+                headline: window.and_then(|w| w.server_headline),
+                transactions_per_minute: window
+                    .and_then(|w| w.server_transactions)
+                    .filter(|_| minutes > 0.0)
+                    .map(|n| n as f64 / minutes),
+            },
             client_cpu_us_per_transaction: generator.cpu_us_per_transaction,
             generator,
             schedule,
@@ -279,18 +329,14 @@ impl PointReport {
             verdict: evidence.and_then(|e| kelvin_diagnose::verdict(e, point.point, found)),
             observed: evidence.and_then(|e| ObservationReport::of(e, point.point)),
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series, words)).collect(),
-            audit: point.audit,
-            audited: point.audited,
-            bins: if one_load { Vec::new() } else { bins(series, &figures.kinds) },
-            directions: figures.directions,
-            invariants,
+            checks: PointChecks { audit: point.audit, audited: point.audited, invariants },
             timeline: point.notes,
-            seconds: figures
-                .series
-                .iter()
-                // The window's last second and the tail's first may have one number: counted once.
-                .map(|r| SecondReport::of(r, errors_by_second.remove(&r.second).unwrap_or(0), open_loop))
-                .collect(),
+            seconds: SecondReport::all(&figures, run.errors_by_second(point.point)),
+            sources: SourceReport::all(run, point.point)?,
+            io: IoSeries {
+                bins: if one_load { Vec::new() } else { bins(series, &figures.kinds) },
+                directions: figures.directions,
+            },
         })
     }
 }

@@ -1,7 +1,9 @@
 //! The figures of one second.
 
+use std::collections::BTreeMap;
+
 use kelvin_measure::event::{LoadPart, RatePeriod};
-use kelvin_store::SecondRow;
+use kelvin_store::{PointStatistics, SecondRow};
 use serde::Serialize;
 
 use super::latency::us;
@@ -73,8 +75,15 @@ pub struct OpenSecond {
 }
 
 impl SecondReport {
+    /// Of each of the stored seconds, with the errors that were counted in them.
+    pub(crate) fn all(figures: &PointStatistics, mut errors: BTreeMap<i64, u64>) -> Vec<Self> {
+        let each = figures.series.iter();
+        // The window's last second and the tail's first may have one number: counted once.
+        each.map(|row| Self::of(row, errors.remove(&row.second).unwrap_or(0), figures.open_loop)).collect()
+    }
+
     /// Of a stored second in which `errors` were counted.
-    pub(crate) fn of(row: &SecondRow, errors: u64, open_loop: bool) -> Self {
+    fn of(row: &SecondRow, errors: u64, open_loop: bool) -> Self {
         let max = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
         Self {
             second: row.second,

@@ -214,7 +214,7 @@ impl JobMeasurement {
             Self {
                 source: source.clone(),
                 job: line.job.clone(),
-                version: format!("kelvin {}", report.kelvin_version),
+                version: format!("kelvin {}", report.recipe.kelvin_version),
                 block_size: option(&line.job, &["bs", "blocksize"]),
                 depth,
                 jobs: job.map(|job| job.clones.into()),

@@ -181,7 +181,7 @@ fn named(report: &RunReport, point: &PointReport, kind: &str) -> String {
 
 /// Completion times of each series of a point.
 fn times_of(report: &RunReport, point: &PointReport) -> Vec<(Direction, CompletionTimes)> {
-    let each = point.bins.iter().filter_map(|(kind, bins)| {
+    let each = point.io.bins.iter().filter_map(|(kind, bins)| {
         let count = latency::count(bins.iter().map(|bin| &bin.1));
         let name = named(report, point, kind);
         Some((direction(kind)?, CompletionTimes { name, count, bins: bins.clone(), percentiles: Vec::new() }))

@@ -17,7 +17,7 @@ fn is_rate(quantity: LogKind) -> bool {
 }
 
 /// What is over time, in words.
-pub(super) fn words(quantity: LogKind) -> &'static str {
+pub(super) fn quantity_name(quantity: LogKind) -> &'static str {
     match quantity {
         LogKind::Bandwidth => "bandwidth",
         LogKind::Iops => "I/Os per second",

@@ -7,7 +7,7 @@ use kelvin_storage::log::LogKind;
 
 use super::Chart;
 use super::draw::{Axis, COLOURS, INK, Line, Lines, Stroke};
-use super::series::{LogSeries, unit, words};
+use super::series::{LogSeries, quantity_name, unit};
 use crate::figure::{coefficient, significant};
 
 /// More than these in one panel cannot be told apart.
@@ -109,10 +109,10 @@ fn one(
     }
     let directions: Vec<&str> = series.iter().map(|one| one.direction.word()).collect();
     let picture = Lines {
-        title: format!("{name}: {}, {}", words(quantity), directions.join(" and ")),
+        title: format!("{name}: {}, {}", quantity_name(quantity), directions.join(" and ")),
         about: explained,
         x: Axis::linear(format!("time, {seconds}")).ending_with_data(),
-        y: Axis::linear(format!("{}, {unit}", words(quantity))),
+        y: Axis::linear(format!("{}, {unit}", quantity_name(quantity))),
         panels: vec![(String::new(), lines)],
     };
     // A log's name says what is in it, a run's does not.
@@ -164,10 +164,10 @@ fn comparison((quantity, direction): (LogKind, Direction), series: &[&LogSeries]
         series.iter().map(|one| (one.name.clone(), vec![line(0, one), level()])).collect()
     };
     let picture = Lines {
-        title: format!("{} compared: {direction}, {} logs or runs", words(quantity), series.len()),
+        title: format!("{} compared: {direction}, {} logs or runs", quantity_name(quantity), series.len()),
         about: Vec::new(),
         x: Axis::linear(format!("time, {seconds}")).ending_with_data(),
-        y: Axis::linear(format!("{} of {direction}s, {unit}", words(quantity))),
+        y: Axis::linear(format!("{} of {direction}s, {unit}", quantity_name(quantity))),
         panels,
     };
     Chart::new(&format!("compared-{}-{direction}", quantity.word()), &picture.title, picture.svg())

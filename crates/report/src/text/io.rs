@@ -63,6 +63,7 @@ impl Page {
             }
         }
         self.precision(report, p);
+        self.sources(report, p);
         for job in report.jobs_of(p) {
             self.io_job(job);
         }

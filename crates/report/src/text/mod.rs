@@ -50,7 +50,7 @@ pub fn render(report: &RunReport, options: Options) -> String {
     let mut page = Page { out: String::new(), colour: options.colour, all: options.all };
     page.title(report);
     page.first_answer(report);
-    page.findings(report, &shown(report));
+    page.findings(report, &detailed_points(report));
     page.maximum_rate(report);
     page.scalability(report);
     page.squeeze(report);
@@ -63,7 +63,7 @@ pub fn render(report: &RunReport, options: Options) -> String {
             page.curve(report);
         }
     }
-    let points = if options.all { report.points.iter().collect() } else { shown(report) };
+    let points = if options.all { report.points.iter().collect() } else { detailed_points(report) };
     for (index, point) in points.into_iter().enumerate() {
         page.point(report, point, index == 0);
     }
@@ -73,12 +73,12 @@ pub fn render(report: &RunReport, options: Options) -> String {
         page.wrapped("note: ", note);
     }
     // Never broken: it is there to be copied.
-    page.line(&format!("repeat: {}", printable(&report.command)));
+    page.line(&format!("repeat: {}", printable(&report.recipe.command)));
     page.out
 }
 
 /// The points that stand in full: of a series only the best.
-fn shown(report: &RunReport) -> Vec<&PointReport> {
+fn detailed_points(report: &RunReport) -> Vec<&PointReport> {
     // Phases of I/O jobs are different jobs and no series.
     if report.points.len() > SERIES && !report.is_io() {
         report.best().into_iter().collect()
@@ -174,18 +174,18 @@ impl Page {
     }
 
     pub(super) fn judgements(&mut self, p: &PointReport) {
-        if !p.audit.is_empty() {
+        if !p.checks.audit.is_empty() {
             self.line("");
             self.line("self-audit");
         }
-        for a in &p.audit {
+        for a in &p.checks.audit {
             let samples = if a.samples == 1 { "sample" } else { "samples" };
             let text = format!("{}: {} ({} {samples})", a.name, bounds(a), whole(a.samples));
             self.judged(a.valid, &text);
         }
         // Those that hold are a number here and stand in full on the page.
-        let judged: Vec<_> = p.invariants.iter().filter(|i| i.not_judged.is_none()).collect();
-        if !p.invariants.is_empty() {
+        let judged: Vec<_> = p.checks.invariants.iter().filter(|i| i.not_judged.is_none()).collect();
+        if !p.checks.invariants.is_empty() {
             self.line("");
             let held = judged.iter().filter(|i| i.holds).count();
             self.line(&format!("counts that must agree: {held} of {} do", judged.len()));
@@ -193,7 +193,7 @@ impl Page {
         for i in judged.iter().filter(|i| !i.holds) {
             self.judged(false, &format!("{}: {}", i.name, i.evidence));
         }
-        for i in &p.invariants {
+        for i in &p.checks.invariants {
             if let Some(why) = &i.not_judged {
                 self.wrapped("  not judged: ", &format!("{}: {why}", i.name));
             }
@@ -236,7 +236,7 @@ impl Page {
     fn verdict(&mut self, report: &RunReport) {
         self.line("");
         if report.valid {
-            let audited = report.points.iter().any(|point| !point.audit.is_empty());
+            let audited = report.points.iter().any(|point| !point.checks.audit.is_empty());
             let rules = if audited { "all rules of the self-audit hold, and " } else { "" };
             self.wrapped_in(GREEN, "", &format!("counted: {rules}all counts that must agree do"));
             return;

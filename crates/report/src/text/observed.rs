@@ -49,9 +49,9 @@ impl Page {
                 (row.steal_percent, "steal"),
                 (row.idle_percent, "idle"),
             ];
-            let told = |(share, name): &&(f64, &str)| *name != "interrupts" || *share >= 0.05;
+            let is_shown = |(share, name): &&(f64, &str)| *name != "interrupts" || *share >= 0.05;
             let shares: Vec<String> =
-                shares.iter().filter(told).map(|(share, name)| format!("{name} {share:.1} %")).collect();
+                shares.iter().filter(is_shown).map(|(share, name)| format!("{name} {share:.1} %")).collect();
             self.wrapped("processors   ", &format!("{host}{}", shares.join(", ")));
         }
     }

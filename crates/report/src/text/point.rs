@@ -2,8 +2,9 @@
 
 use kelvin_measure::labels::WorkloadLabels;
 
-use super::{BOLD, Page, RED, SERIES};
-use crate::figure::{decimal, ms, rate, seconds, significant, whole};
+use super::{BOLD, Page, RED, SERIES, cut};
+use crate::figure::{bounded, decimal, ms, percent, rate, seconds, significant, whole};
+use crate::markdown::micro;
 use crate::{GeneratorReport, PercentileInterval, PointReport, RunReport};
 
 /// What stands for the precision of a short window.
@@ -74,12 +75,37 @@ impl Page {
         for line in generator(&p.generator, p.words) {
             self.wrapped("", &line);
         }
+        self.sources(report, p);
         self.latency(report, p, first);
         self.statements(p);
         self.observed(p);
         self.errors(p);
         self.timeline(p);
         self.judgements(p);
+    }
+
+    /// What each of several sources did.
+    pub(super) fn sources(&mut self, report: &RunReport, p: &PointReport) {
+        if p.sources.is_empty() {
+            return;
+        }
+        let row = |name: &str, rest: [String; 6]| {
+            let [headline, share, p50, p95, p99, errors] = rest;
+            format!("{:<24}{headline:>12}{share:>8}{p50:>9}{p95:>9}{p99:>9}{errors:>8}", cut(name, 23))
+        };
+        self.line("");
+        let (unit, time): (_, fn(Option<f64>) -> String) =
+            if report.is_io() { ("µs", micro) } else { ("ms", ms) };
+        let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| format!("{name} {unit}"));
+        let (headline, share, errors) = (report.headline.clone(), "share".into(), "errors".into());
+        self.line(&row("source", [headline, share, p50, p95, p99, errors]));
+        for source in &p.sources {
+            let [p50, p95, p99] = [source.latency.p50_us, source.latency.p95_us, source.latency.p99_us];
+            let [p50, p95, p99] = [p50, p95, p99].map(|value| bounded(value, time));
+            let headline = rate(source.throughput.headline(report.headline_per));
+            let (share, errors) = (percent(source.share_percent), whole(source.errors));
+            self.line(&row(&source.name, [headline, share, p50, p95, p99, errors]));
+        }
     }
 
     /// How steady the headline was within the run.
@@ -139,10 +165,10 @@ impl Page {
     }
 
     fn counts(&mut self, report: &RunReport, p: &PointReport) {
-        if let Some(server) = p.server_headline_count {
+        if let Some(server) = p.server.headline {
             let text = format!(
                 "{} counted for {} by the client, {} by the server",
-                whole(p.headline_count),
+                whole(p.throughput.headline_count),
                 report.headline,
                 whole(server)
             );

@@ -46,7 +46,11 @@ impl Page {
     /// The throughput as bars.
     pub(super) fn curve(&mut self, report: &RunReport) {
         let value = |p: &PointReport| {
-            if report.open_loop { p.transactions_per_second } else { p.headline(report.headline_per) }
+            if report.open_loop {
+                p.throughput.transactions_per_second
+            } else {
+                p.headline(report.headline_per)
+            }
         };
         let most = report.points.iter().filter_map(value).fold(0.0, f64::max);
         if most <= 0.0 {
@@ -110,7 +114,7 @@ fn open_line(p: &PointReport) -> String {
         "{:>6}{:>9}{:>11}{:>8}{:>8}{:>8}{:>7}{:>9}{:>8}{:>6}",
         whole(u64::from(p.users)),
         rate(p.asked_per_second()),
-        rate(p.transactions_per_second),
+        rate(p.throughput.transactions_per_second),
         bounded(times.p50_us, ms),
         bounded(times.p95_us, ms),
         bounded(times.p99_us, ms),

@@ -13,6 +13,7 @@ use kelvin_measure::event::{
     AuditLine, CheckLine, ErrorCount, Event, KindCounts, LoadPart, Phase, Second, Status, Window,
 };
 use kelvin_measure::invariant::littles_law;
+use kelvin_measure::{Sink, Source, SourceId};
 use kelvin_report::RunReport;
 use kelvin_store::{NewRun, Store};
 
@@ -57,15 +58,37 @@ impl Noise {
 }
 
 pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
-    stored_with(path, shape, label, false)
+    stored_with(path, shape, label, false, false)
+}
+
+/// The same from two sources: of each second one has every other type, the other the rest.
+pub fn of_two_sources(path: &Path, shape: Shape) -> RunReport {
+    stored_with(path, shape, None, false, true)
 }
 
 /// The same with what observers saw beside it.
 pub fn observed(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
-    stored_with(path, shape, label, true)
+    stored_with(path, shape, label, true, false)
 }
 
-fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -> RunReport {
+/// The event of one source, or parted between two.
+fn parted(event: Event, apart: bool) -> Vec<(SourceId, Event)> {
+    let second = match event {
+        Event::Errors(_) if apart => return vec![(SourceId(1), event)],
+        Event::Second(second) if apart => second,
+        _ => return vec![(SourceId::LOCAL, event)],
+    };
+    let part = |source: u16| {
+        let mut part = second.clone();
+        let others = part.kinds.iter_mut().zip(second.second..);
+        let others = others.filter(|(_, place)| place.rem_euclid(2) + 1 != i64::from(source));
+        others.for_each(|(counts, _)| *counts = KindCounts::default());
+        (SourceId(source), Event::Second(part))
+    };
+    vec![part(1), part(2)]
+}
+
+fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool, apart: bool) -> RunReport {
     let store = Store::open(path).unwrap();
     let kinds = ["New-Order", "Payment", "Order-Status", "Delivery", "Stock-Level"];
     let mut writer = store
@@ -95,19 +118,25 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -
             started: "2026-11-21T10:00:00Z".parse().unwrap(),
         })
         .unwrap();
+    for (id, tenant) in [(1, "shop"), (2, "bank")].into_iter().filter(|_| apart) {
+        let source = Source { tenant: Some(tenant.into()), host: Some("load2".into()), ..Source::default() };
+        writer.event(&Event::Source { id: SourceId(id), source }).unwrap();
+    }
     let mut noise = Noise(shape.seed);
     let mut clock = 0;
     for (point, users) in shape.users.iter().enumerate() {
         let scale = f64::from(*users) / (f64::from(*users) + 4.0) * 1.5;
         let new_orders = (shape.new_orders as f64 * scale) as u64;
         for event in point_events(point as u32, *users, new_orders, shape, &mut noise, &mut clock) {
-            writer.consume(&event).unwrap();
+            for (source, event) in parted(event, apart) {
+                writer.event_from(source, &event).unwrap();
+            }
         }
     }
     if observed {
         let mut noise = Noise(shape.seed);
         for event in observed::observations(&mut noise, 1 + shape.ramp_up as u64, clock) {
-            writer.consume(&event).unwrap();
+            writer.event(&event).unwrap();
         }
     }
     if shape.finished {
@@ -124,9 +153,9 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool) -
                 },
                 exempt: None,
             };
-            writer.consume(&Event::Check { phase: Phase::CheckAfter, line }).unwrap();
+            writer.event(&Event::Check { phase: Phase::CheckAfter, line }).unwrap();
         }
-        writer.consume(&Event::Finished { status: Status::Complete, error: None }).unwrap();
+        writer.event(&Event::Finished { status: Status::Complete, error: None }).unwrap();
     }
     let id = writer.id();
     drop(writer);
@@ -161,67 +190,63 @@ fn point_events(
             if second < 0 { (shape.ramp_up + second + 1) as f64 / (shape.ramp_up + 1) as f64 } else { 1.0 };
         let stalled = shape.errors && (shape.seconds / 2..shape.seconds / 2 + 3).contains(&second);
         let pace = if part == LoadPart::Tail || stalled { 3 } else { (new_orders as f64 * warm) as u64 };
-        let mut kinds = Vec::new();
-        for (kind, (share, typical)) in
-            [(10, 9_000), (10, 3_500), (1, 1_800), (1, 21_000), (1, 6_000)].into_iter().enumerate()
-        {
-            let mut counts = KindCounts::default();
-            for _ in 0..pace * share / 10 + noise.below(pace * share / 60 + 1) {
-                if kind == 0 && noise.below(100) == 0 {
-                    counts.rolled_back += 1;
-                } else {
-                    counts.committed += 1;
-                }
-                let latency =
-                    noise.latency(typical) * u64::from(users).max(4) / 8 * if stalled { 30 } else { 1 };
-                counts.latency.record(latency);
-            }
-            if stalled {
-                counts.failed = 1;
-                counts.retries = 2;
-            }
-            if part == LoadPart::Measured {
-                sums[0] += if kind == 0 { counts.committed } else { 0 };
-                sums[1] += counts.good();
-                sums[2] += counts.latency.sum() as u64;
-            }
-            kinds.push(counts);
+        let kinds = counts(pace, users, stalled, noise);
+        if part == LoadPart::Measured {
+            sums[0] += kinds[0].committed;
+            sums[1] += kinds.iter().map(KindCounts::good).sum::<u64>();
+            sums[2] += kinds.iter().map(|counts| counts.latency.sum() as u64).sum::<u64>();
         }
         events.push(Event::Second(Second { point, second, part, kinds }));
         if stalled {
-            let error = |kind, class: &str, code: &str, message: &str, retried, count| {
-                Event::Errors(ErrorCount {
-                    point,
-                    second,
-                    kind,
-                    class: class.into(),
-                    code: code.into(),
-                    message: message.into(),
-                    retried,
-                    count,
-                })
-            };
-            events.push(error(Some(1), "deadlock", "40P01", "deadlock detected", true, 7));
-            events.push(error(
-                None,
-                "connection",
-                "08006",
-                "server closed the connection <b>unexpectedly</b>",
-                false,
-                2,
-            ));
-            events.push(Event::Note {
-                point,
-                second,
-                text: "user 3 lost its connection </script><script>alert(1)".into(),
-            });
+            events.extend(stall(point, second));
         }
     }
     *clock = opens + shape.seconds as u64 + 1;
-    if !shape.finished {
-        return events;
+    if shape.finished {
+        events.extend(end(point, users, shape, sums));
     }
-    events.push(Event::Window(Window {
+    events
+}
+
+/// What a second comes to by transaction type.
+fn counts(pace: u64, users: u32, stalled: bool, noise: &mut Noise) -> Vec<KindCounts> {
+    let types = [(10, 9_000), (10, 3_500), (1, 1_800), (1, 21_000), (1, 6_000)].into_iter().enumerate();
+    let each = types.map(|(kind, (share, typical))| {
+        let mut counts = KindCounts::default();
+        for _ in 0..pace * share / 10 + noise.below(pace * share / 60 + 1) {
+            if kind == 0 && noise.below(100) == 0 {
+                counts.rolled_back += 1;
+            } else {
+                counts.committed += 1;
+            }
+            let latency = noise.latency(typical) * u64::from(users).max(4) / 8 * if stalled { 30 } else { 1 };
+            counts.latency.record(latency);
+        }
+        if stalled {
+            counts.failed = 1;
+            counts.retries = 2;
+        }
+        counts
+    });
+    each.collect()
+}
+
+/// What goes wrong in a second that stalls.
+fn stall(point: u32, second: i64) -> [Event; 3] {
+    let error = |kind, class: &str, code: &str, message: &str, retried, count| {
+        let (class, code, message) = (class.into(), code.into(), message.into());
+        Event::Errors(ErrorCount { point, second, kind, class, code, message, retried, count })
+    };
+    [
+        error(Some(1), "deadlock", "40P01", "deadlock detected", true, 7),
+        error(None, "connection", "08006", "server closed the connection <b>unexpectedly</b>", false, 2),
+        Event::Note { point, second, text: "user 3 lost its connection </script><script>alert(1)".into() },
+    ]
+}
+
+/// The window and what is judged of it, by New-Orders, transactions and nanoseconds in it.
+fn end(point: u32, users: u32, shape: Shape, sums: [u64; 3]) -> [Event; 3] {
+    let window = Window {
         point,
         users,
         elapsed: shape.seconds as u64 * 1_000_000_000,
@@ -232,36 +257,20 @@ fn point_events(
         client_cpu: sums[1] * 55_000,
         client_run_delay: None,
         schedule: None,
-    }));
-    let audit = |name: &str, value, low, high, unit: &str, samples, valid| AuditLine {
-        name: name.into(),
-        value,
-        low,
-        high,
-        unit: unit.into(),
-        samples,
-        valid,
     };
-    events.push(Event::Audit {
-        point,
-        lines: vec![
-            audit("New-Order share of the mix", 43.6, 42.1, 44.8, "%", sums[1], true),
-            audit(
-                "New-Orders rolled back",
-                if shape.valid { 1.02 } else { 0.0 },
-                0.9,
-                1.1,
-                "%",
-                sums[0],
-                shape.valid,
-            ),
-            audit("lines per order", 10.01, 9.5, 10.5, "", sums[0], true),
-            audit("deliveries skipped", 0.0, f64::NEG_INFINITY, 1.0, "%", 400, true),
-        ],
-    });
+    let audit = |name: &str, value, low, high, unit: &str, samples, valid| {
+        let (name, unit) = (name.into(), unit.into());
+        AuditLine { name, value, low, high, unit, samples, valid }
+    };
+    let rolled_back = if shape.valid { 1.02 } else { 0.0 };
+    let lines = vec![
+        audit("New-Order share of the mix", 43.6, 42.1, 44.8, "%", sums[1], true),
+        audit("New-Orders rolled back", rolled_back, 0.9, 1.1, "%", sums[0], shape.valid),
+        audit("lines per order", 10.01, 9.5, 10.5, "", sums[0], true),
+        audit("deliveries skipped", 0.0, f64::NEG_INFINITY, 1.0, "%", 400, true),
+    ];
     let in_system = sums[2] as f64 / 1e9;
     let busy = in_system / shape.seconds as f64 / f64::from(users);
     let invariant = littles_law(users, busy, in_system, shape.seconds as f64);
-    events.push(Event::Invariant { point, invariant });
-    events
+    [Event::Window(window), Event::Audit { point, lines }, Event::Invariant { point, invariant }]
 }

@@ -76,62 +76,19 @@ fn reading(noise: &mut Noise, burst: f64) -> Vec<f32> {
 
 /// What is seen from the start of the clock to `end`, of a window from `open` on, all in seconds.
 pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
-    let seen = Event::Observed;
     let window = end - open;
     let (from, to) = (open + window * 2 / 5, open + window * 13 / 20);
-    let metric = |(name, unit): (String, &str)| Metric { name, unit: unit.into(), help: "what it is".into() };
-    let place = |role: &str, device: &str| DatabaseDirectory {
-        role: role.into(),
-        path: format!("/var/lib/postgresql/{role}"),
-        device: Some(device.into()),
-        mount: "/".into(),
-        filesystem: "ext4".into(),
-    };
-    let absent = |what: &str, why: &str| UnavailableMetrics { what: what.into(), why: why.into() };
-    let host = metrics();
-    let first = host.len() as u32;
-    let mut events = vec![
-        seen(Observation::Observer(Observer {
-            source: "host".into(),
-            first: 0,
-            metrics: host.into_iter().map(metric).collect(),
-            absent: vec![absent(
-                "host.hardware",
-                "the kernel has no such counters; a virtual machine hides them",
-            )],
-            places: vec![place("data", "vda"), place("wal", "vdb")],
-        })),
-        seen(Observation::Observer(Observer {
-            source: "postgres".into(),
-            first,
-            metrics: [("postgres.wal.bytes", "B/s"), ("postgres.wal.full_page_images", "1/s")]
-                .map(|(name, unit)| metric((name.into(), unit)))
-                .to_vec(),
-            absent: vec![absent("postgres.io", "pg_stat_io came with PostgreSQL 16")],
-            places: Vec::new(),
-        })),
-        seen(Observation::WaitGroups {
-            first: 0,
-            groups: vec![
-                group("client backend", "CPU", "", Some(-77)),
-                group("client backend", "IO", "WALSync", None),
-                group("client backend", "LWLock", "WALWrite", None),
-                group("client backend", "Lock", "transactionid", Some(-77)),
-                group("client backend", "Client", "ClientRead", None),
-                group("client backend", "IO", "DataFileRead", Some(8)),
-                group("checkpointer", "IO", "DataFileWrite", None),
-            ],
-        }),
-    ];
+    let first = metrics().len() as u32;
+    let mut found = declarations();
     for second in 0..=end {
         let at = second * SECOND + noise.below(3_000_000);
         let burst = if (from..to).contains(&second) { 1.0 } else { 0.0 };
-        events.push(seen(Observation::Reading(Reading { at, first: 0, values: reading(noise, burst) })));
+        found.push(Observation::Reading(Reading { at, first: 0, values: reading(noise, burst) }));
         let wal = 7.5e6 * (0.9 + noise.below(200) as f64 / 1000.0) * (1.0 + burst);
         let values = vec![wal as f32, (20.0 + 900.0 * burst) as f32];
-        events.push(seen(Observation::Reading(Reading { at: at + 1000, first, values })));
+        found.push(Observation::Reading(Reading { at: at + 1000, first, values }));
         let mut count = |most: u64| noise.below(most) as u32;
-        events.push(seen(Observation::Waits(WaitSamples {
+        found.push(Observation::Waits(WaitSamples {
             at: at + 2000,
             looks: 10,
             seen: vec![
@@ -145,22 +102,75 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
             ],
             rows: vec![("public.district".into(), 2 + count(3))],
             lock_looks: 10,
-        })));
+        }));
     }
     let occurrence = |id, kind: &str, subject: &str, from: u64, to: Option<u64>| {
-        seen(Observation::Occurrence(Occurrence {
+        Observation::Occurrence(Occurrence {
             id,
             kind: kind.into(),
             subject: subject.into(),
             from: from * SECOND,
             to: to.map(|to| to * SECOND),
             figures: [("buffers".to_owned(), 14_211.0), ("write_ms".to_owned(), 4998.0)].into(),
-        }))
+        })
     };
-    events.push(occurrence(1, "checkpoint", "requested", from, None));
-    events.push(occurrence(1, "checkpoint", "requested", from, Some(to)));
+    found.push(occurrence(1, "checkpoint", "requested", from, None));
+    found.push(occurrence(1, "checkpoint", "requested", from, Some(to)));
     let vacuum = open + window * 3 / 4;
-    events.push(occurrence(2, "autovacuum", "public.new_order", vacuum, Some(vacuum + window / 10)));
+    found.push(occurrence(2, "autovacuum", "public.new_order", vacuum, Some(vacuum + window / 10)));
+    found.push(top_statements());
+    found.into_iter().map(Event::Observed).collect()
+}
+
+/// What is observed, and what is not.
+fn declarations() -> Vec<Observation> {
+    let metric = |(name, unit): (String, &str)| Metric { name, unit: unit.into(), help: "what it is".into() };
+    let place = |role: &str, device: &str| DatabaseDirectory {
+        role: role.into(),
+        path: format!("/var/lib/postgresql/{role}"),
+        device: Some(device.into()),
+        mount: "/".into(),
+        filesystem: "ext4".into(),
+    };
+    let absent = |what: &str, why: &str| UnavailableMetrics { what: what.into(), why: why.into() };
+    let host = metrics();
+    let first = host.len() as u32;
+    vec![
+        Observation::Observer(Observer {
+            source: "host".into(),
+            first: 0,
+            metrics: host.into_iter().map(metric).collect(),
+            absent: vec![absent(
+                "host.hardware",
+                "the kernel has no such counters; a virtual machine hides them",
+            )],
+            places: vec![place("data", "vda"), place("wal", "vdb")],
+        }),
+        Observation::Observer(Observer {
+            source: "postgres".into(),
+            first,
+            metrics: [("postgres.wal.bytes", "B/s"), ("postgres.wal.full_page_images", "1/s")]
+                .map(|(name, unit)| metric((name.into(), unit)))
+                .to_vec(),
+            absent: vec![absent("postgres.io", "pg_stat_io came with PostgreSQL 16")],
+            places: Vec::new(),
+        }),
+        Observation::WaitGroups {
+            first: 0,
+            groups: vec![
+                group("client backend", "CPU", "", Some(-77)),
+                group("client backend", "IO", "WALSync", None),
+                group("client backend", "LWLock", "WALWrite", None),
+                group("client backend", "Lock", "transactionid", Some(-77)),
+                group("client backend", "Client", "ClientRead", None),
+                group("client backend", "IO", "DataFileRead", Some(8)),
+                group("checkpointer", "IO", "DataFileWrite", None),
+            ],
+        },
+    ]
+}
+
+fn top_statements() -> Observation {
     let statement = |query, text: &str, calls, total_ms, plan| StatementTotals {
         query,
         text: text.into(),
@@ -183,7 +193,7 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
             index: Some("stock_pkey".into()),
         }],
     };
-    events.push(seen(Observation::Statements {
+    Observation::Statements {
         point: 0,
         statements: vec![
             statement(
@@ -197,8 +207,7 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
             statement(9, "COMMIT", 9_815, 3_300.0, None),
         ],
         total_ms: 44_000.0,
-    }));
-    events
+    }
 }
 
 /// Findings and a verdict as the diagnosis would give them.

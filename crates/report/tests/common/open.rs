@@ -1,5 +1,6 @@
 //! Open loops of which every arrival is known.
 
+use kelvin_measure::Sink;
 use kelvin_measure::event::{
     ArrivalSchedule, Event, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Status,
     Window,
@@ -59,7 +60,7 @@ pub fn stored(store: &Store, arrivals: &Arrivals) -> RunId {
         .unwrap();
     let mut good = 0;
     writer
-        .consume(&Event::Phase { point: 0, phase: Phase::Measure, at: SECOND, users: 4, planned: None })
+        .event(&Event::Phase { point: 0, phase: Phase::Measure, at: SECOND, users: 4, planned: None })
         .unwrap();
     for second in 0..10 {
         let mut kinds = vec![KindCounts::default(); 2 * types];
@@ -83,7 +84,7 @@ pub fn stored(store: &Store, arrivals: &Arrivals) -> RunId {
             }
         }
         let second = second as i64;
-        writer.consume(&Event::Second(Second { point: 0, second, part: LoadPart::Measured, kinds })).unwrap();
+        writer.event(&Event::Second(Second { point: 0, second, part: LoadPart::Measured, kinds })).unwrap();
     }
     let ended: u64 = arrivals.ended.iter().map(|(_, times, failed)| times.len() as u64 + failed).sum();
     let Arrivals { refused, waiting, cut_off, .. } = *arrivals;
@@ -109,8 +110,8 @@ pub fn stored(store: &Store, arrivals: &Arrivals) -> RunId {
         client_run_delay: None,
         schedule: Some(schedule),
     };
-    writer.consume(&Event::Window(window)).unwrap();
-    writer.consume(&Event::Finished { status: Status::Complete, error: None }).unwrap();
+    writer.event(&Event::Window(window)).unwrap();
+    writer.event(&Event::Finished { status: Status::Complete, error: None }).unwrap();
     let id = writer.id();
     drop(writer);
     id

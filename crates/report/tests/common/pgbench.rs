@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use kelvin_measure::Sink;
 use kelvin_measure::event::{
     ArrivalSchedule, Arrivals, AuditLine, ErrorCount, Estimate, Event, KindCounts, LoadPart, MaximumRate,
     Phase, RatePeriod, RateTrial, Scalability, ScalabilityPoint, Second, Series, SeriesRole, Status, Window,
@@ -137,7 +138,7 @@ pub fn stored(path: &Path, plan: &Plan) -> RunReport {
         })
         .unwrap();
     for event in events(plan) {
-        writer.consume(&event).unwrap();
+        writer.event(&event).unwrap();
     }
     let id = writer.id();
     drop(writer);
@@ -217,25 +218,12 @@ fn one_point(
                 count: failed,
             }));
         }
+        let typical = if rate.is_some() { 1600 } else { (f64::from(users) * 1e6 / capacity) as u64 };
+        let crowd = (1600.0 * busy / (1.0 - busy) / f64::from(users)) as u64;
         for _ in 0..served {
-            let service =
-                noise.latency(if rate.is_some() { 1600 } else { (f64::from(users) * 1e6 / capacity) as u64 });
-            let crowd = (1600.0 * busy / (1.0 - busy) / f64::from(users)) as u64;
+            let service = noise.latency(typical);
             let wait = noise.latency(crowd.max(1)) + waited.max(queue) * SECOND / capacity as u64;
-            for (series, counts) in kinds.iter().zip(&mut counts) {
-                let took = match series.role {
-                    SeriesRole::Transaction => service,
-                    SeriesRole::Response { .. } => service + wait,
-                    SeriesRole::Lag if noise.below(3) > 0 => 20_000 + noise.below(60_000) * noise.below(4),
-                    SeriesRole::Lag => continue,
-                    SeriesRole::Statement { .. } => {
-                        let typical = STATEMENTS.iter().find(|(name, _)| *name == series.name).unwrap().1;
-                        service * typical / 1400
-                    }
-                };
-                counts.committed += 1;
-                counts.latency.record(took);
-            }
+            record(&kinds, &mut counts, service, wait, noise);
         }
         let part = if measured { LoadPart::Measured } else { LoadPart::RampUp };
         events.push(Event::Second(Second { point, second, part, kinds: counts }));
@@ -271,6 +259,29 @@ fn one_point(
         client_run_delay: Some(good * 4_000),
         schedule,
     }));
+    events.extend(judgements(point, good, due_sum));
+    events
+}
+
+/// A transaction that took `service` after it had waited.
+fn record(kinds: &[Series], counts: &mut [KindCounts], service: u64, wait: u64, noise: &mut Noise) {
+    for (series, counts) in kinds.iter().zip(counts) {
+        let took = match series.role {
+            SeriesRole::Transaction => service,
+            SeriesRole::Response { .. } => service + wait,
+            SeriesRole::Lag if noise.below(3) > 0 => 20_000 + noise.below(60_000) * noise.below(4),
+            SeriesRole::Lag => continue,
+            SeriesRole::Statement { .. } => {
+                let typical = STATEMENTS.iter().find(|(name, _)| *name == series.name).unwrap().1;
+                service * typical / 1400
+            }
+        };
+        counts.committed += 1;
+        counts.latency.record(took);
+    }
+}
+
+fn judgements(point: u32, good: u64, due: u64) -> [Event; 2] {
     let line = AuditLine {
         name: "accounts touched per transaction".into(),
         value: 1.0,
@@ -280,12 +291,10 @@ fn one_point(
         samples: good,
         valid: true,
     };
-    events.push(Event::Audit { point, lines: vec![line] });
     let invariant = Invariant::new(
         "every transaction that was due was served, refused, or waited at the end",
         true,
-        format!("{due_sum} due"),
+        format!("{due} due"),
     );
-    events.push(Event::Invariant { point, invariant });
-    events
+    [Event::Audit { point, lines: vec![line] }, Event::Invariant { point, invariant }]
 }

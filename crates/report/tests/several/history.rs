@@ -80,7 +80,7 @@ fn trial_a2_a_change_of_the_level_is_found_with_what_changed_at_it() {
     }
     let newest = branch.load(&history::HistoryQuery { newest: 5, ..Default::default() }).unwrap();
     assert_eq!((newest.entries.len(), newest.changes.len()), (5, 0));
-    assert!(newest.told[0].starts_with("15 older runs"), "{:?}", newest.told);
+    assert!(newest.notes[0].starts_with("15 older runs"), "{:?}", newest.notes);
     assert!(history::text(&newest, Options::default()).contains("too few to find a change"));
 }
 
@@ -101,7 +101,9 @@ fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
         let run = branch.run(shape, None);
         let slot = GroupSlot { place, block: place, treatment: String::new() };
         branch.store.enter_group(group, run, &slot).unwrap();
-        values.push(RunReport::load(&branch.store, run).unwrap().points[0].headline_per_minute.unwrap());
+        values.push(
+            RunReport::load(&branch.store, run).unwrap().points[0].throughput.headline_per_minute.unwrap(),
+        );
     }
     branch.store.set_void(RunId(5), "steal of 12 %").unwrap();
     // Killed in the middle.
@@ -111,8 +113,8 @@ fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
     assert_eq!(runs, [&[single.0][..], &[2, 3, 4]]);
     assert_eq!(found.entries[1].group, Some(1));
     assert_eq!((found.entries[1].value, found.entries[1].range), (values[1], (values[0], values[2])));
-    assert_eq!(found.told[0], "run 5 is left out, void: steal of 12 %");
-    assert!(found.told[1].starts_with("run 6 is left out, partial: it was killed"), "{:?}", found.told);
+    assert_eq!(found.notes[0], "run 5 is left out, void: steal of 12 %");
+    assert!(found.notes[1].starts_with("run 6 is left out, partial: it was killed"), "{:?}", found.notes);
 }
 
 #[test]

@@ -40,12 +40,12 @@ pub(super) fn environment() -> std::result::Result<Environment<'static>, Box<dyn
 struct LoadedSide {
     name: String,
     runs: Vec<Run>,
-    told: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl LoadedSide {
     fn side(&self) -> Side<'_> {
-        Side::new(self.name.clone(), &self.runs, self.told.clone())
+        Side::new(self.name.clone(), &self.runs, self.notes.clone())
     }
 }
 
@@ -167,7 +167,7 @@ impl Shared {
         let selection = store.select(name).map_err(|error| Failure::Asked(error.to_string()))?;
         let runs = selection.runs.iter().map(|run| Run::load(&store, *run, &[]));
         let runs = runs.collect::<kelvin_report::Result<Vec<_>>>()?;
-        Ok(LoadedSide { name: name.to_owned(), runs, told: selection.told })
+        Ok(LoadedSide { name: name.to_owned(), runs, notes: selection.notes })
     }
 
     /// The groups of all stores.

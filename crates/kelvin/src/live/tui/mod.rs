@@ -17,9 +17,9 @@ use std::thread::JoinHandle;
 use anyhow::{Result, bail};
 use kelvin_diagnose::Context;
 use kelvin_lab::live::Live;
-use kelvin_measure::{Event, SourceId};
+use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
-use kelvin_run::spec::WorkloadName;
+use kelvin_run::spec::Work;
 use kelvin_store::{NewRun, RunId};
 use kelvin_workload::Stop;
 
@@ -74,7 +74,7 @@ impl Tui {
 
     fn over(spec: &Spec, stop: &Stop) -> Self {
         let target = kelvin_measure::redact(spec.target.as_str());
-        let about = ViewHeader { workload: spec.workload.as_str().into(), target, ..ViewHeader::default() };
+        let about = ViewHeader { workload: spec.workload().as_str().into(), target, ..ViewHeader::default() };
         Self {
             about,
             stop: stop.clone(),
@@ -145,28 +145,31 @@ impl Tui {
     }
 }
 
+impl Sink for Tui {
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
+        if !self.is_up() {
+            return self.plain.event_from(source, event);
+        }
+        if let Event::Note { text, .. } = event {
+            self.remember(text);
+        }
+        self.send(Message::Event(source, Box::new(event.clone())));
+        Ok(())
+    }
+}
+
 impl Live for Tui {
     fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec) {
         self.begun = true;
         self.plain.begin(id, info, spec);
         let context = Context::from_stored_run(id, info);
-        let points = match spec.workload {
-            WorkloadName::Io => Some(spec.io.phases() as usize),
+        let points = match &spec.work {
+            Work::Io(io) => Some(io.phases() as usize),
             _ => (!spec.load.find_max).then(|| spec.load.points().len()),
         };
         if self.is_up() {
             self.send(Message::Begin(Box::new(context), points));
         }
-    }
-
-    fn event_from(&mut self, _source: SourceId, event: &Event) {
-        if !self.is_up() {
-            return self.plain.event(event);
-        }
-        if let Event::Note { text, .. } = event {
-            self.remember(text);
-        }
-        self.send(Message::Event(Box::new(event.clone())));
     }
 
     fn message(&mut self, text: &str) {

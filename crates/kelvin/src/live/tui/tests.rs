@@ -10,6 +10,7 @@ use kelvin_measure::observation::{
     DatabaseDirectory, Metric, Observation, Observer, Occurrence, Reading, StatementTotals,
     UnavailableMetrics, WaitSamples,
 };
+use kelvin_measure::{Source, SourceId};
 use kelvin_observe::postgres::wait_group;
 use ratatui::backend::TestBackend;
 use ratatui::terminal::Terminal;
@@ -64,6 +65,19 @@ fn counts(committed: u64, micros: u64) -> KindCounts {
 
 fn second(point: u32, at: i64, part: LoadPart, kinds: Vec<KindCounts>) -> Event {
     Event::Second(Second { point, second: at, part, kinds })
+}
+
+fn deadlocks(point: u32, second: i64, count: u64) -> Event {
+    Event::Errors(ErrorCount {
+        point,
+        second,
+        kind: Some(0),
+        class: "deadlock".into(),
+        code: "40P01".into(),
+        message: "deadlock detected".into(),
+        retried: true,
+        count,
+    })
 }
 
 const METRICS: [&str; 23] = [
@@ -127,58 +141,48 @@ fn busy() -> Model {
     let mut model = begun(series(), Some(4));
     model.say("postgres: the server of kelvin's own was started");
     for seen in observers() {
-        model.event(&Event::Observed(seen));
+        model.event(SourceId::LOCAL, &Event::Observed(seen));
     }
-    model.event(&phase(Phase::Connect, 1, 0, None));
+    model.event(SourceId::LOCAL, &phase(Phase::Connect, 1, 0, None));
     model.tick(Duration::from_secs(1));
-    model.event(&phase(Phase::RampUp, 1, 1, Some(5)));
+    model.event(SourceId::LOCAL, &phase(Phase::RampUp, 1, 1, Some(5)));
     for at in -5i64..40 {
         let now = (6 + at) as u64;
         if at == 0 {
             model.tick(Duration::from_secs(now));
-            model.event(&phase(Phase::Measure, 1, 6, Some(60)));
+            model.event(SourceId::LOCAL, &phase(Phase::Measure, 1, 6, Some(60)));
         }
         let part = if at < 0 { LoadPart::RampUp } else { LoadPart::Measured };
         let slow = if (20..26).contains(&at) { 3 } else { 1 };
-        model.event(&second(
-            1,
-            at,
-            part,
-            vec![counts(900 / slow, 1500 * slow), counts(850 / slow, 700 * slow)],
-        ));
+        model.event(
+            SourceId::LOCAL,
+            &second(1, at, part, vec![counts(900 / slow, 1500 * slow), counts(850 / slow, 700 * slow)]),
+        );
         let at = (now + 1) * SECOND;
         let log = if slow > 1 { 50 } else { 12 };
         let seen = vec![(0, 24), (1, log), (2, 9), (3, 8), (4, 5)];
         let rows = vec![("public.warehouse".into(), 3)];
-        model.event(&Event::Observed(Observation::Waits(WaitSamples {
-            at,
-            looks: 10,
-            seen,
-            rows,
-            lock_looks: 1,
-        })));
+        model.event(
+            SourceId::LOCAL,
+            &Event::Observed(Observation::Waits(WaitSamples { at, looks: 10, seen, rows, lock_looks: 1 })),
+        );
         let mut values = vec![0.42, 0.01, 0.2, 0.08, 0.01, 0.02, 0.03, 0.31, 0.12, 0.0];
         values.extend([310.0, 1204.0, 0.84, 1.3, 0.41, 0.0, 820.0, 0.3, f32::NAN, 0.2, 0.05, 1.1, 0.3]);
-        model.event(&Event::Observed(Observation::Reading(Reading { at, first: 0, values })));
+        model
+            .event(SourceId::LOCAL, &Event::Observed(Observation::Reading(Reading { at, first: 0, values })));
     }
-    model.event(&Event::Observed(Observation::Occurrence(Occurrence {
-        id: 0,
-        kind: "checkpoint".into(),
-        subject: "timed".into(),
-        from: 26 * SECOND,
-        to: Some(32 * SECOND),
-        figures: std::collections::BTreeMap::new(),
-    })));
-    model.event(&Event::Errors(ErrorCount {
-        point: 1,
-        second: 12,
-        kind: Some(0),
-        class: "deadlock".into(),
-        code: "40P01".into(),
-        message: "deadlock detected".into(),
-        retried: true,
-        count: 3,
-    }));
+    model.event(
+        SourceId::LOCAL,
+        &Event::Observed(Observation::Occurrence(Occurrence {
+            id: 0,
+            kind: "checkpoint".into(),
+            subject: "timed".into(),
+            from: 26 * SECOND,
+            to: Some(32 * SECOND),
+            figures: std::collections::BTreeMap::new(),
+        })),
+    );
+    model.event(SourceId::LOCAL, &deadlocks(1, 12, 3));
     let statement = |query, text: &str| StatementTotals {
         query,
         text: text.into(),
@@ -192,12 +196,14 @@ fn busy() -> Model {
     };
     let statements =
         vec![statement(11, "SELECT s_quantity\n  FROM stock\tWHERE s_w_id = $1"), statement(12, "COMMIT")];
-    model.event(&Event::Observed(Observation::Statements { point: 0, statements, total_ms: 1.0 }));
-    model.event(&Event::Note {
-        point: 1,
-        second: 12,
-        text: "user 3 lost its connection and has a new one".into(),
-    });
+    model.event(
+        SourceId::LOCAL,
+        &Event::Observed(Observation::Statements { point: 0, statements, total_ms: 1.0 }),
+    );
+    model.event(
+        SourceId::LOCAL,
+        &Event::Note { point: 1, second: 12, text: "user 3 lost its connection and has a new one".into() },
+    );
     model.findings = vec![
         finding(Severity::Red, "a checkpoint ran for 6 s within the window and cost 64 % of the throughput"),
         finding(Severity::Amber, "max_wal_size forces a checkpoint every 94 s; 4.2 GB would not"),
@@ -232,6 +238,34 @@ fn a_busy_run_at_200_by_60() {
     insta::assert_snapshot!(picture(&busy(), 200, 60, ViewOptions::default()));
 }
 
+#[test]
+fn each_of_several_sources_has_a_lane() {
+    let mut model = begun(series(), Some(1));
+    let tenant = |id, name: &str| {
+        let source = Source { tenant: Some(name.into()), host: Some("load2".into()), ..Source::default() };
+        Event::Source { id: SourceId(id), source }
+    };
+    model.event(SourceId::LOCAL, &tenant(1, "shop"));
+    model.event(SourceId::LOCAL, &tenant(2, "a warehouse with a long name"));
+    model.event(SourceId::LOCAL, &phase(Phase::Connect, 0, 0, None));
+    model.event(SourceId::LOCAL, &phase(Phase::Measure, 0, 0, Some(20)));
+    for at in 0..10 {
+        let part = LoadPart::Measured;
+        model.event(
+            SourceId(1),
+            &second(0, at, part, vec![counts(300 + 60 * at as u64, 900), counts(9, 900)]),
+        );
+        // The other falls silent.
+        if at < 8 {
+            model.event(SourceId(2), &second(0, at, part, vec![counts(100, 4000), counts(9, 900)]));
+        }
+    }
+    model.event(SourceId(2), &deadlocks(0, 3, 2));
+    model.tick(Duration::from_secs(10));
+    assert_eq!(model.load.headline, (0..10).map(|at| 300 + 60 * at).sum::<u64>() + 800);
+    insta::assert_snapshot!(picture(&model, 80, 24, ViewOptions::default()));
+}
+
 /// An open loop on SQLite: no sessions, nothing seen of the host but why not.
 #[test]
 fn a_search_on_sqlite_at_80_by_24() {
@@ -244,13 +278,16 @@ fn a_search_on_sqlite_at_80_by_24() {
         why: "cannot read /proc/stat: permission denied".into(),
     };
     let observer = Observer { source: "host".into(), absent: vec![absent], ..Observer::default() };
-    model.event(&Event::Observed(Observation::Observer(observer)));
-    model.event(&phase(Phase::Connect, 2, 0, None));
-    model.event(&phase(Phase::Measure, 2, 0, Some(10)));
+    model.event(SourceId::LOCAL, &Event::Observed(Observation::Observer(observer)));
+    model.event(SourceId::LOCAL, &phase(Phase::Connect, 2, 0, None));
+    model.event(SourceId::LOCAL, &phase(Phase::Measure, 2, 0, Some(10)));
     for at in 0..4 {
-        model.event(&second(2, at, LoadPart::Measured, vec![counts(400, 900), counts(400, 4000)]));
+        model.event(
+            SourceId::LOCAL,
+            &second(2, at, LoadPart::Measured, vec![counts(400, 900), counts(400, 4000)]),
+        );
         let arrivals = Arrivals { point: 2, second: at, due: 410, refused: 2, waiting: Some(7) };
-        model.event(&Event::Arrivals(arrivals));
+        model.event(SourceId::LOCAL, &Event::Arrivals(arrivals));
     }
     model.tick(Duration::from_secs(4));
     model.stopping = true;
@@ -262,9 +299,9 @@ fn making_the_data_and_a_terminal_that_is_too_small() {
     let mut model = Model::new(about());
     let progress =
         |done| Event::Progress { what: "warehouses loaded".into(), done, total: 10, rows: 1_000_000 * done };
-    model.event(&progress(0));
+    model.event(SourceId::LOCAL, &progress(0));
     model.tick(Duration::from_secs(8));
-    model.event(&progress(2));
+    model.event(SourceId::LOCAL, &progress(2));
     insta::assert_snapshot!(picture(&model, 60, 10, ViewOptions::default()));
 }
 
@@ -311,19 +348,19 @@ fn without_colours_nothing_is_lost() {
 #[test]
 fn late_samples_count_and_a_new_point_begins_at_nothing() {
     let mut model = begun(series(), Some(2));
-    model.event(&phase(Phase::Connect, 0, 0, None));
-    model.event(&phase(Phase::Measure, 0, 0, Some(10)));
-    model.event(&second(0, 0, LoadPart::Measured, vec![counts(100, 900), counts(10, 900)]));
-    model.event(&second(0, 1, LoadPart::Measured, vec![counts(50, 900), counts(10, 900)]));
-    model.event(&second(0, 0, LoadPart::Measured, vec![counts(3, 900), counts(0, 900)]));
-    model.event(&second(0, 10, LoadPart::Tail, vec![counts(7, 900), counts(0, 900)]));
+    model.event(SourceId::LOCAL, &phase(Phase::Connect, 0, 0, None));
+    model.event(SourceId::LOCAL, &phase(Phase::Measure, 0, 0, Some(10)));
+    model.event(SourceId::LOCAL, &second(0, 0, LoadPart::Measured, vec![counts(100, 900), counts(10, 900)]));
+    model.event(SourceId::LOCAL, &second(0, 1, LoadPart::Measured, vec![counts(50, 900), counts(10, 900)]));
+    model.event(SourceId::LOCAL, &second(0, 0, LoadPart::Measured, vec![counts(3, 900), counts(0, 900)]));
+    model.event(SourceId::LOCAL, &second(0, 10, LoadPart::Tail, vec![counts(7, 900), counts(0, 900)]));
     assert_eq!((model.load.headline, model.load.now, model.load.seconds), (153, 50, 2.0));
     assert_eq!(model.pace(model.load.headline, 2.0), Some(4590.0));
     assert_eq!(model.load.kinds[1].good, 20);
     let columns: Vec<u64> =
         model.timeline.last(3).map(|(_, column)| column.map_or(0, |column| column.headline)).collect();
     assert_eq!(columns, [103, 50, 0]);
-    model.event(&phase(Phase::Connect, 1, 11, None));
+    model.event(SourceId::LOCAL, &phase(Phase::Connect, 1, 11, None));
     assert_eq!((model.load.headline, model.load.seconds, model.load.latency), (0, 0.0, [[None; 4]; 2]));
 }
 
@@ -339,19 +376,31 @@ fn a_run_of_io_jobs_has_workers_and_devices() {
     context.series =
         vec![Series::transaction("read sda", true), Series::transaction("write sdb", true), response];
     model.begin(&context, Some(2));
-    model.event(&phase(Phase::Connect, 0, 0, None));
-    model.event(&phase(Phase::Measure, 0, 0, Some(2)));
+    model.event(SourceId::LOCAL, &phase(Phase::Connect, 0, 0, None));
+    model.event(SourceId::LOCAL, &phase(Phase::Measure, 0, 0, Some(2)));
     let none = KindCounts::default;
-    model.event(&second(0, 0, LoadPart::Measured, vec![counts(400, 100), none(), counts(400, 5_000)]));
+    model.event(
+        SourceId::LOCAL,
+        &second(0, 0, LoadPart::Measured, vec![counts(400, 100), none(), counts(400, 5_000)]),
+    );
     assert!(model.load.is_open(), "everything had a rate");
     assert!(picture(&model, 80, 24, ViewOptions::default()).contains("response time"));
-    model.event(&phase(Phase::Connect, 1, 2, None));
-    model.event(&phase(Phase::Measure, 1, 2, Some(2)));
+    model.event(SourceId::LOCAL, &phase(Phase::Connect, 1, 2, None));
+    model.event(SourceId::LOCAL, &phase(Phase::Measure, 1, 2, Some(2)));
     for at in 0..2 {
-        model.event(&second(1, at, LoadPart::Measured, vec![counts(300, 90), counts(200, 900), none()]));
+        model.event(
+            SourceId::LOCAL,
+            &second(1, at, LoadPart::Measured, vec![counts(300, 90), counts(200, 900), none()]),
+        );
     }
-    model.event(&Event::Phase { point: 1, phase: Phase::Stop, at: 4_100_000_000, users: 8, planned: None });
-    model.event(&second(1, 2, LoadPart::Measured, vec![counts(25, 90), counts(25, 900), none()]));
+    model.event(
+        SourceId::LOCAL,
+        &Event::Phase { point: 1, phase: Phase::Stop, at: 4_100_000_000, users: 8, planned: None },
+    );
+    model.event(
+        SourceId::LOCAL,
+        &second(1, 2, LoadPart::Measured, vec![counts(25, 90), counts(25, 900), none()]),
+    );
     assert!(!model.load.is_open() && (model.load.seconds - 2.1).abs() < 1e-9);
     insta::assert_snapshot!("an_io_run_at_80_by_24", picture(&model, 80, 24, ViewOptions::default()));
     let help = picture(&model, 80, 24, ViewOptions { help: true, ..ViewOptions::default() });

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use kelvin_diagnose::{Context, Evidence};
-use kelvin_measure::Event;
 use kelvin_measure::observation::Observation;
+use kelvin_measure::{Event, SourceId};
 use kelvin_workload::Stop;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -40,7 +40,7 @@ pub(in super::super) enum Message {
     /// The load is about to start: what is known of it, and the number of points where that is planned.
     Begin(Box<Context>, Option<usize>),
     /// Something happened.
-    Event(Box<Event>),
+    Event(SourceId, Box<Event>),
     /// A sentence.
     Say(String),
     /// So many events were lost before this moment.
@@ -106,7 +106,7 @@ impl View {
                     Err(TryRecvError::Empty) => break,
                 }
             }
-            self.look();
+            self.diagnose();
             self.model.stopping = self.stop.requested();
             // A clock that counts down changes the picture too.
             let since = self.drawn.map_or(Duration::MAX, |drawn| drawn.elapsed());
@@ -129,8 +129,8 @@ impl View {
                 self.evidence = Some(Evidence::new(*context));
                 self.looked = Instant::now();
             }
-            Message::Event(event) => {
-                self.model.event(&event);
+            Message::Event(source, event) => {
+                self.model.event(source, &event);
                 self.keep(&event);
             }
             Message::Say(text) => self.model.say(&text),
@@ -159,7 +159,7 @@ impl View {
     }
 
     /// Looks for findings when it is time to.
-    fn look(&mut self) {
+    fn diagnose(&mut self) {
         let Some(evidence) = &self.evidence else { return };
         let rest = LOOK.max(self.look_cost * LOOK_COST);
         if self.looked.elapsed() < rest || evidence.points().next().is_none() {

@@ -100,7 +100,7 @@ impl ObservationReport {
     /// Of a point; none when its window never opened.
     pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
         let window = evidence.window(point)?;
-        let (server_statements, total_ms) = statements::of(evidence, point);
+        let (server_statements, total_ms) = statements::server_statements(evidence, point);
         // SQLite's log has no pages of its own kind, and bytes under another name.
         let wal =
             evidence.first_known_metric(names::LOG_BYTES).and_then(|name| evidence.mean_over(name, window));

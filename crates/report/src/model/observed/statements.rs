@@ -33,7 +33,7 @@ pub struct ServerStatement {
 }
 
 /// The statements that took the most time, and the time of all.
-pub(super) fn of(evidence: &Evidence, point: u32) -> (Vec<ServerStatement>, Option<f64>) {
+pub(super) fn server_statements(evidence: &Evidence, point: u32) -> (Vec<ServerStatement>, Option<f64>) {
     let Some((statements, total_ms)) = evidence.statements(point) else { return (Vec::new(), None) };
     let row = |s: &kelvin_measure::observation::StatementTotals| ServerStatement {
         query: s.query.to_string(),

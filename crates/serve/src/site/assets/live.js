@@ -15,8 +15,8 @@ function merge(point, message) {
   const joined = (own, fresh) => own.slice(0, keep).concat(fresh || missing);
   for (const name of ["t", "headline", "all", "p50", "p95", "p99", "max"]) if (point[name]) point[name] = joined(point[name], seconds[name]);
   for (const name of Object.keys(point.open || {})) point.open[name] = joined(point.open[name], seconds.open && seconds.open[name]);
-  for (const own of point.directions || []) {
-    const fresh = (seconds.directions || []).find((one) => one.name === own.name) || {};
+  for (const of of ["directions", "sources"]) for (const own of point[of] || []) {
+    const fresh = (seconds[of] || []).find((one) => one.name === own.name) || {};
     for (const name of Object.keys(own)) if (name !== "name") own[name] = joined(own[name], fresh[name]);
   }
   for (const own of point.seen ? point.seen.charts : []) {

@@ -50,6 +50,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOp
 }
 
 fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
+    let body = panels::sources(buffer, body, model, ink);
     let wide = body.width >= WIDE;
     // Shares of the width in per cent, and panels.
     let load: &[(u16, Panel)] = if wide {
@@ -108,9 +109,9 @@ fn title_of(title: &str, model: &Model, wide: bool) -> String {
     match title {
         "throughput" => format!("throughput: {} by second", model.about.headline),
         "latency" if model.load.is_open() => "response time".into(),
-        "latency" => model.words().time.into(),
+        "latency" => model.labels().time.into(),
         "latency over time" if model.load.is_open() => "response time by second".into(),
-        "latency over time" => format!("{} by second", model.words().time),
+        "latency over time" => format!("{} by second", model.labels().time),
         "waits" if model.is_io() => format!("by direction and device, last {RECENT} s"),
         "waits" => match model.sessions.hottest() {
             Some(relation) => format!("waits: sessions by class; rows of {relation}"),
@@ -142,11 +143,11 @@ fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
     let mut first = vec!["kelvin".to_owned(), stage(model)];
     if model.stage.users > 0 {
         let users = grouped(u64::from(model.stage.users));
-        first.push(format!("{users} {}", model.words().who.form_for(model.stage.users.into())));
+        first.push(format!("{users} {}", model.labels().who.form_for(model.stage.users.into())));
     }
     match about.points {
         Some(points) if points > 1 && model.stage.users > 0 => {
-            first.push(format!("{} {} of {points}", model.words().point.one, model.stage.point + 1));
+            first.push(format!("{} {} of {points}", model.labels().point.one, model.stage.point + 1));
         }
         None if model.stage.users > 0 => first.push(format!("trial {}", model.stage.point + 1)),
         _ => {}
@@ -251,7 +252,8 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
             NAMES[range].iter().map(|(letter, name, _)| format!("{letter} {name}")).collect();
         format!("  {}", classes.join("   "))
     });
-    let stop = format!("  q, Ctrl-C   stop after the {} in flight; again: stop now", model.words().unit.many);
+    let stop =
+        format!("  q, Ctrl-C   stop after the {} in flight; again: stop now", model.labels().unit.many);
     // What I/O jobs have in the place of sessions.
     let devices = [
         "by direction and device",
@@ -301,7 +303,7 @@ fn footer(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOptions, in
     let right = if asked.paused {
         "PAUSED: the run continues".to_owned()
     } else if model.stopping {
-        format!("stopping after the {} in flight", model.words().unit.many)
+        format!("stopping after the {} in flight", model.labels().unit.many)
     } else {
         let conditions = model.sessions.any().then(|| {
             let sessions: f64 = model.sessions.average().iter().sum();

@@ -6,10 +6,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::super::model::{CLASSES, Column, Model, NAMES, RECENT};
+use super::super::model::{CLASSES, Column, Model, NAMES, RECENT, Timeline};
 use super::charts::{self, round_up};
 use super::formatting::{self, figure, latency, line, short};
 use super::ink::Ink;
+use super::titled;
 
 /// Cells before a chart for the labels of its axis.
 const LABELS: u16 = 7;
@@ -43,6 +44,42 @@ pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
         }
     }
     line(buffer, Rect { width: LABELS - 1, ..area }, area.height - 1, " marks", ink.faint());
+}
+
+/// A lane for each of several sources of load. Returns what is left of the area: all of it with one source.
+pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
+    let mut lanes = model.lanes.loaded();
+    let rows = lanes.len().min(usize::from(area.height / 4));
+    if rows == 0 {
+        return area;
+    }
+    // A terminal with too few rows shows those that do most.
+    lanes.sort_by_key(|(_, lane, _)| std::cmp::Reverse(lane.headline));
+    let hidden = lanes.len() - rows;
+    let more = if hidden > 0 { format!(", {hidden} more not shown") } else { String::new() };
+    let own = Rect { height: rows as u16 + 2, ..area };
+    titled(buffer, own, &format!("sources: {} by second{more}", model.about.headline), ink);
+    let head = format!("{:<22}{:>9}{:>9}{:>11}{:>8}", "source", "now", "mean", "p95", "errors");
+    line(buffer, own, 1, &head, ink.faint());
+    let plot = charts::plot(own, head.len() as u16 + 2);
+    let seconds: Vec<u64> = model.timeline.last(usize::from(plot.width)).map(|(second, _)| second).collect();
+    let count = |timeline: &Timeline, second| timeline.get(second).map_or(0, |column| column.headline);
+    let each =
+        lanes.iter().flat_map(|(_, _, timeline)| seconds.iter().map(|second| count(timeline, *second)));
+    let most = each.max().unwrap_or(0).max(1);
+    for (row, (name, lane, timeline)) in (2..).zip(lanes.iter().take(rows)) {
+        let pace = |count, seconds| model.pace(count, seconds).map_or("–".into(), short);
+        let (now, mean) = (pace(lane.now, 1.0), pace(lane.headline, model.load.seconds));
+        let shown: String = name.chars().take(21).collect();
+        let p95 = latency(lane.p95());
+        let text = format!("{shown:<22}{now:>9}{mean:>9}{p95:>11}{:>8}", short(lane.errors as f64));
+        line(buffer, own, row, &text, Style::new());
+        let strip = Rect { y: own.y + row, height: 1, ..plot };
+        for (x, second) in (0..).zip(&seconds) {
+            charts::bar(buffer, strip, x, count(timeline, *second) as f64 / most as f64, ink.load());
+        }
+    }
+    Rect { y: own.bottom(), height: area.height - own.height, ..area }
 }
 
 /// The percentiles of the last seconds and of the window.

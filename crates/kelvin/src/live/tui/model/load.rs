@@ -94,6 +94,15 @@ pub(crate) struct Load {
     pub(crate) arrivals: Option<Arrivals>,
 }
 
+/// Whether the latencies of a role are shown: of an `open` loop the response times, else the service times.
+fn shows(role: SeriesRole, open: bool) -> bool {
+    match role {
+        SeriesRole::Transaction => !open,
+        SeriesRole::Response { .. } => open,
+        SeriesRole::Statement { .. } | SeriesRole::Lag => false,
+    }
+}
+
 /// What one second came to, for the timeline.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Came {
@@ -117,6 +126,16 @@ impl Load {
     /// Whether latencies are response times, from the intended start.
     pub(crate) fn is_open(&self) -> bool {
         self.open
+    }
+
+    /// Whether the latencies of a role are those that are shown.
+    pub(super) fn shows(&self, role: SeriesRole) -> bool {
+        shows(role, self.open)
+    }
+
+    /// The newest second of the load.
+    pub(super) fn newest(&self) -> Option<i64> {
+        self.newest
     }
 
     /// Whether everything of a second has a response time.
@@ -155,15 +174,10 @@ impl Load {
             if width >= SLIVER {
                 sum.newest(second.second, counts.good(), &counts.latency);
             }
-            let shown = match series.role {
-                SeriesRole::Transaction => {
-                    headline += if series.headline { counts.committed } else { 0 };
-                    !open
-                }
-                SeriesRole::Response { .. } => open,
-                SeriesRole::Statement { .. } | SeriesRole::Lag => false,
-            };
-            if shown {
+            if series.role == SeriesRole::Transaction && series.headline {
+                headline += counts.committed;
+            }
+            if shows(series.role, open) {
                 latency.add(&counts.latency);
                 // As the report has it: responses also count when they end after the window.
                 if series.role.counts_in(second.part) {
@@ -217,8 +231,15 @@ impl Load {
 
     pub(super) fn arrivals(&mut self, new: &Arrivals) {
         let last = self.arrivals.unwrap_or_default();
-        // An event without those who wait adds to a second of before.
-        let newest = if new.waiting.is_some() { *new } else { last };
+        let newest = match (new.waiting, last.waiting) {
+            // An event without those who wait adds to a second of before.
+            (None, _) => last,
+            // Another source tells of the same second.
+            (Some(more), Some(before)) if (new.point, new.second) == (last.point, last.second) => {
+                Arrivals { due: last.due + new.due, waiting: Some(before + more), ..*new }
+            }
+            (Some(_), _) => *new,
+        };
         self.arrivals = Some(Arrivals { refused: last.refused + new.refused, ..newest });
     }
 

@@ -1,6 +1,7 @@
 //! What the view knows, from the events alone. Nothing here draws, and nothing reads a clock.
 
 mod host;
+mod lanes;
 mod load;
 mod sessions;
 mod timeline;
@@ -12,9 +13,10 @@ use kelvin_diagnose::{Context, Finding};
 use kelvin_measure::event::{Event, Phase, RatePeriod, Status};
 use kelvin_measure::labels::{self, WorkloadLabels};
 use kelvin_measure::observation::{Observation, Occurrence};
-use kelvin_measure::{Nanos, event::LoadPart};
+use kelvin_measure::{Nanos, SourceId, event::LoadPart};
 
 pub(super) use host::Host;
+pub(super) use lanes::Lanes;
 pub(super) use load::{Load, RECENT};
 pub(super) use sessions::{CLASSES, NAMES, Sessions};
 pub(super) use timeline::{Column, MODES, Timeline};
@@ -78,6 +80,7 @@ pub(super) struct Model {
     /// Consistency conditions checked, and those of them that do not hold.
     pub(super) checked: (u32, u32),
     pub(super) load: Load,
+    pub(super) lanes: Lanes,
     pub(super) timeline: Timeline,
     pub(super) sessions: Sessions,
     pub(super) host: Host,
@@ -100,7 +103,7 @@ impl Model {
     }
 
     /// What its users and their work are called.
-    pub(super) fn words(&self) -> &'static WorkloadLabels {
+    pub(super) fn labels(&self) -> &'static WorkloadLabels {
         WorkloadLabels::for_workload(&self.about.workload)
     }
 
@@ -137,8 +140,8 @@ impl Model {
         }
     }
 
-    /// Something happened.
-    pub(super) fn event(&mut self, event: &Event) {
+    /// Something happened at a source.
+    pub(super) fn event(&mut self, source: SourceId, event: &Event) {
         match event {
             Event::Phase { point, phase, at, users, planned } => {
                 self.phase(*phase, *point, *at, *users, *planned);
@@ -156,6 +159,8 @@ impl Model {
             }
             Event::Second(second) => {
                 let came = self.load.second(second);
+                let at = self.moment(second.second);
+                self.lanes.second(source, second, &self.load, at);
                 if second.part != LoadPart::Tail
                     && let Some(column) = self.column(second.second)
                 {
@@ -167,10 +172,12 @@ impl Model {
             Event::Arrivals(arrivals) => self.load.arrivals(arrivals),
             Event::Errors(errors) => {
                 self.load.error(errors);
+                self.lanes.errors(source, errors.count);
                 if let Some(column) = self.column(errors.second) {
                     column.errors += errors.count;
                 }
             }
+            Event::Source { id, source } => self.lanes.declare(*id, source),
             Event::Note { text, .. } => self.say(text),
             Event::Check { line, .. } => {
                 self.checked.0 += 1;
@@ -199,6 +206,7 @@ impl Model {
             Phase::CheckBefore | Phase::CheckAfter => self.checked = (0, 0),
             Phase::Connect => {
                 self.load = Load::new(std::mem::take(&mut self.load.series), self.is_io());
+                self.lanes.restart();
                 self.sessions.restart();
                 self.opens = None;
                 self.timeline.column_at(at).begins = Some(point);
@@ -218,10 +226,14 @@ impl Model {
         self.stage = Stage { phase: Some(phase), since: self.now, planned, point, users };
     }
 
-    /// The column of a second that is counted from the window's opening.
+    /// When a second that is counted from the window's opening began, on the run's clock.
+    fn moment(&self, second: i64) -> Option<Nanos> {
+        self.opens?.checked_add_signed(second.checked_mul(1_000_000_000)?)
+    }
+
+    /// The column of such a second.
     fn column(&mut self, second: i64) -> Option<&mut Column> {
-        let at = self.opens?.checked_add_signed(second.checked_mul(1_000_000_000)?)?;
-        Some(self.timeline.column_at(at))
+        Some(self.timeline.column_at(self.moment(second)?))
     }
 
     fn observed(&mut self, observation: &Observation) {

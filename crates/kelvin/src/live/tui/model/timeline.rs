@@ -72,6 +72,16 @@ impl Timeline {
         self.columns.entry(second).or_default()
     }
 
+    /// What a second of the run's clock came to.
+    pub(crate) fn get(&self, second: u64) -> Option<&Column> {
+        self.columns.get(&second)
+    }
+
+    /// Whether there is no second yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
     /// The newest `width` seconds, the oldest first, each with its second on the run's clock.
     pub(crate) fn last(&self, width: usize) -> impl Iterator<Item = (u64, Option<&Column>)> {
         let end = self.columns.last_key_value().map_or(0, |(second, _)| second + 1);

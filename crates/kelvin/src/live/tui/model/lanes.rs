@@ -1,0 +1,91 @@
+//! What each of several sources puts on the database: generators, tenants, hosts.
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::event::{LoadPart, Second, SeriesRole};
+use kelvin_measure::{Histogram, Nanos, Source, SourceId};
+
+use super::{Load, Timeline};
+
+/// One source in the point so far.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    /// Headline transactions of the newest second, and of the window.
+    pub(crate) now: u64,
+    pub(crate) headline: u64,
+    /// Errors of any kind.
+    pub(crate) errors: u64,
+    latency: Histogram,
+    newest: Option<i64>,
+}
+
+impl Lane {
+    /// The 95th percentile over the window.
+    pub(crate) fn p95(&self) -> Option<Nanos> {
+        self.latency.percentile(95.0)
+    }
+}
+
+/// The sources of load, each in a lane of its own, once one beside this process was declared.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    declared: BTreeMap<SourceId, Source>,
+    lanes: BTreeMap<SourceId, (Lane, Timeline)>,
+}
+
+impl Lanes {
+    pub(super) fn declare(&mut self, id: SourceId, source: &Source) {
+        self.declared.insert(id, source.clone());
+    }
+
+    /// A point begins.
+    pub(super) fn restart(&mut self) {
+        self.lanes.values_mut().for_each(|(lane, _)| *lane = Lane::default());
+    }
+
+    fn of(&mut self, source: SourceId) -> Option<&mut (Lane, Timeline)> {
+        (!self.declared.is_empty()).then(|| self.lanes.entry(source).or_default())
+    }
+
+    /// A second of a source, which the sum of all has already, at its place on the run's clock.
+    pub(super) fn second(&mut self, source: SourceId, second: &Second, sum: &Load, at: Option<Nanos>) {
+        let Some((lane, timeline)) = self.of(source) else { return };
+        let mut headline = 0;
+        for (series, counts) in sum.series.iter().zip(&second.kinds) {
+            let counted = series.role == SeriesRole::Transaction && series.headline;
+            headline += if counted { counts.committed } else { 0 };
+            if sum.shows(series.role) && series.role.counts_in(second.part) {
+                lane.latency.add(&counts.latency);
+            }
+        }
+        if second.part == LoadPart::Measured {
+            lane.headline += headline;
+        }
+        if second.part != LoadPart::Tail {
+            if sum.newest() == Some(second.second) {
+                let before = if lane.newest == sum.newest() { lane.now } else { 0 };
+                (lane.newest, lane.now) = (sum.newest(), before + headline);
+            }
+            if let Some(at) = at {
+                let column = timeline.column_at(at);
+                column.part = Some(second.part);
+                column.headline += headline;
+            }
+        }
+    }
+
+    pub(super) fn errors(&mut self, source: SourceId, count: u64) {
+        if let Some((lane, _)) = self.of(source) {
+            lane.errors += count;
+        }
+    }
+
+    /// The lanes with their names; none where there is one.
+    pub(crate) fn loaded(&self) -> Vec<(String, &Lane, &Timeline)> {
+        let name = |id: SourceId| self.declared.get(&id).cloned().unwrap_or_default().describe(id);
+        let loaded =
+            self.lanes.iter().filter(|(_, (lane, timeline))| !timeline.is_empty() || lane.errors > 0);
+        let lanes: Vec<_> = loaded.map(|(id, (lane, timeline))| (name(*id), lane, timeline)).collect();
+        if lanes.len() > 1 { lanes } else { Vec::new() }
+    }
+}

@@ -1,0 +1,56 @@
+//! What each of several sources put on the database: generators, tenants, hosts.
+
+use kelvin_measure::{Source, SourceId};
+use kelvin_store::StoredRun;
+use serde::Serialize;
+
+use super::latency::{LatencyRow, row};
+use super::point::Throughput;
+use super::second::SecondReport;
+use crate::Result;
+
+/// What one source did in a point.
+#[derive(Debug, Clone, Serialize)]
+pub struct SourceReport {
+    /// Its number among those of the run.
+    pub source_id: SourceId,
+    /// What it was declared to be.
+    #[serde(flatten)]
+    pub source: Source,
+    /// The same in words.
+    pub name: String,
+    /// What it counts.
+    #[serde(flatten)]
+    pub throughput: Throughput,
+    /// Its part of the headline transactions, in per cent.
+    pub share_percent: Option<f64>,
+    /// Errors of any sort, over the whole point.
+    pub errors: u64,
+    /// The times of all its transactions that its clients see: response times in an open loop, else service times.
+    pub latency: LatencyRow,
+    /// One row a second.
+    pub seconds: Vec<SecondReport>,
+}
+
+impl SourceReport {
+    /// Those of a point, by their numbers; none where there is one.
+    pub(crate) fn all(run: &StoredRun, point: u32) -> Result<Vec<Self>> {
+        let found = run.source_statistics(point)?;
+        let all: u64 = found.iter().map(|one| one.figures.headline).sum();
+        let each = found.into_iter().map(|one| {
+            let (figures, errors) = (one.figures, run.source_errors_by_second(point, one.id));
+            let counts = if figures.open_loop { &figures.response } else { &figures.all };
+            Self {
+                source_id: one.id,
+                name: one.source.describe(one.id),
+                source: one.source,
+                throughput: Throughput::of(&figures),
+                share_percent: (all > 0).then(|| 100.0 * figures.headline as f64 / all as f64),
+                errors: errors.values().sum(),
+                latency: row("all", counts, figures.times()),
+                seconds: SecondReport::all(&figures, errors),
+            }
+        });
+        Ok(each.collect())
+    }
+}

@@ -52,118 +52,145 @@ pub struct Question {
 
 /// Every question that the analysis leaves open, the most pressing first.
 pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
-    let goal = &input.goal.metric;
-    let name = input.figure_name(goal);
-    let mut found = Vec::new();
-    let mut ask = |open, question: String, why: String, factors: &[usize], metric: &str, blocks| {
-        let factors = factors.iter().map(|f| input.factors[*f].name.clone()).collect();
-        found.push(Question { open, question, why, factors, metric: Some(metric.to_owned()), blocks });
-    };
-    let claimed: Vec<usize> = input
-        .claim
-        .as_ref()
-        .map(|claim| {
-            let mut all: Vec<usize> = claim.from.iter().chain(&claim.to).map(|(f, _)| *f).collect();
-            all.sort_unstable();
-            all.dedup();
-            all
-        })
-        .unwrap_or_default();
+    let claim = input.claim.iter().flat_map(|claim| claim.from.iter().chain(&claim.to));
+    let mut claimed: Vec<usize> = claim.map(|(factor, _)| *factor).collect();
+    claimed.sort_unstable();
+    claimed.dedup();
+    let name = input.figure_name(&input.goal.metric);
+    let mut questions = Questions { input, of, name, claimed, found: Vec::new() };
+    questions.of_the_hypothesis();
+    questions.of_effects();
+    questions.of_the_course();
+    questions.found
+}
 
-    if let (HypothesisAnswer::Inconclusive, Some(claim)) = (of.verdict.answer, &of.verdict.claim) {
-        let have = of.primary.blocks as u32;
-        let blocks = of.verdict.more_blocks.map(|more| have + more);
-        let question = match of.verdict.more_blocks {
-            Some(more) => {
-                format!("Is it true that {claim}? {} would decide", count(more as usize, "more block"))
-            }
-            None => format!("Is it true that {claim}?"),
-        };
-        ask(Open::Inconclusive, question, of.verdict.sentence.clone(), &claimed, goal, blocks);
+/// What is asked of a study.
+struct Questions<'a> {
+    input: &'a StudyInput,
+    of: &'a Analysis,
+    /// The name of the goal's figure.
+    name: &'a str,
+    /// The factors that the hypothesis is about.
+    claimed: Vec<usize>,
+    found: Vec<Question>,
+}
+
+impl Questions<'_> {
+    /// A question about the goal and these factors.
+    fn ask(
+        &mut self,
+        open: Open,
+        question: String,
+        why: impl Into<String>,
+        factors: &[usize],
+    ) -> &mut Question {
+        let factors = factors.iter().map(|f| self.input.factors[*f].name.clone()).collect();
+        let metric = Some(self.input.goal.metric.clone());
+        self.found.push(Question { open, question, why: why.into(), factors, metric, blocks: None });
+        let last = self.found.len() - 1;
+        &mut self.found[last]
     }
-    if of.sensitivity.depends {
-        let question = "What made runs void? The answer depends on whether they count".to_owned();
-        let with = of.sensitivity.with.as_ref().map_or_else(String::new, |with| with.sentence.clone());
-        let why = format!("without void runs: {}; with them: {with}", of.verdict.sentence);
-        ask(Open::Void, question, why, &claimed, goal, None);
+
+    /// The same about the factors of the hypothesis.
+    fn ask_of_claim(&mut self, open: Open, question: String, why: impl Into<String>) -> &mut Question {
+        let claimed = self.claimed.clone();
+        self.ask(open, question, why, &claimed)
     }
-    for line in of
-        .signature
-        .iter()
-        .filter(|line| matches!(line.matched, PredictionResult::NotMatched | PredictionResult::NotShown))
-    {
-        let shown = line.found.map_or_else(|| "nothing".into(), |e| format_effect(&e, input.confidence));
-        let question = if of.verdict.answer == HypothesisAnswer::Supported {
-            format!(
-                "What changes {name}, if not the predicted mechanism? {} does not match the prediction",
-                line.name
-            )
-        } else {
-            format!("Is the predicted mechanism at work? {} does not match the prediction", line.name)
-        };
-        let why = format!("predicted {}, found {shown}: {}", line.predicted, line.matched.describe());
-        ask(Open::Signature, question, why, &claimed, &line.metric, None);
-    }
-    let alpha = 1.0 - input.confidence;
-    let sure = |e: &&Effect| e.adjusted.is_some_and(|p| p < alpha) && largest(e) >= input.goal.smallest;
-    let effects = of.primary.allocation.as_ref().map_or(&[][..], |a| &a.effects);
-    for e in effects.iter().filter(sure).filter(|e| e.factors.len() > 1).take(MOST) {
-        let names: Vec<&str> = e.factors.iter().map(|f| input.factors[*f].name.as_str()).collect();
-        let (last, rest) = names.split_last().map_or(("", String::new()), |(l, r)| (*l, r.join(" and ")));
-        let question = format!("Why does {rest} change the effect of {last} on {name}?");
-        let why = format!(
-            "the interaction {} explains {} of the variation and was not predicted; {}",
-            e.name,
-            plain_percent(e.share),
-            alias_words(e)
-        );
-        ask(Open::Interaction, question, trimmed(&why), &e.factors, goal, None);
-    }
-    for e in effects.iter().filter(sure).filter(|e| e.factors.len() == 1 && e.factors != claimed).take(MOST) {
-        let shown: Vec<String> = e
-            .contrasts
+
+    fn of_the_hypothesis(&mut self) {
+        let (input, of, name) = (self.input, self.of, self.name);
+        if let (HypothesisAnswer::Inconclusive, Some(claim)) = (of.verdict.answer, &of.verdict.claim) {
+            let have = of.primary.blocks as u32;
+            let question = match of.verdict.more_blocks {
+                Some(more) => {
+                    format!("Is it true that {claim}? {} would decide", count(more as usize, "more block"))
+                }
+                None => format!("Is it true that {claim}?"),
+            };
+            let blocks = of.verdict.more_blocks.map(|more| have + more);
+            self.ask_of_claim(Open::Inconclusive, question, of.verdict.sentence.clone()).blocks = blocks;
+        }
+        if of.sensitivity.depends {
+            let question = "What made runs void? The answer depends on whether they count".to_owned();
+            let with = of.sensitivity.with.as_ref().map_or_else(String::new, |with| with.sentence.clone());
+            let why = format!("without void runs: {}; with them: {with}", of.verdict.sentence);
+            self.ask_of_claim(Open::Void, question, why);
+        }
+        for line in of
+            .signature
             .iter()
-            .map(|c| format!("{} {}", c.name, format_effect(&c.estimate, input.confidence)))
-            .collect();
-        let question =
-            format!("Does {} move {name} in a study that predicts it, and by what mechanism?", e.name);
-        ask(
-            Open::Effect,
-            question,
-            format!("found but not predicted: {}", shown.join("; ")),
-            &e.factors,
-            goal,
-            None,
-        );
+            .filter(|line| matches!(line.matched, PredictionResult::NotMatched | PredictionResult::NotShown))
+        {
+            let shown = line.found.map_or_else(|| "nothing".into(), |e| format_effect(&e, input.confidence));
+            let question = if of.verdict.answer == HypothesisAnswer::Supported {
+                format!(
+                    "What changes {name}, if not the predicted mechanism? {} does not match the prediction",
+                    line.name
+                )
+            } else {
+                format!("Is the predicted mechanism at work? {} does not match the prediction", line.name)
+            };
+            let why = format!("predicted {}, found {shown}: {}", line.predicted, line.matched.describe());
+            self.ask_of_claim(Open::Signature, question, why).metric = Some(line.metric.clone());
+        }
     }
-    for e in effects.iter().filter(sure).filter(|e| !e.aliases.is_empty()).take(1) {
-        let question = format!("Is it the effect of {}, or of {}?", e.name, e.aliases.join(", or of "));
-        let why =
-            "the fractional design cannot distinguish them; a full factorial of the factors that matter can"
-                .to_owned();
-        ask(Open::Alias, question, why, &e.factors, goal, None);
+
+    fn of_effects(&mut self) {
+        let (input, name) = (self.input, self.name);
+        let alpha = 1.0 - input.confidence;
+        let sure = |e: &&Effect| e.adjusted.is_some_and(|p| p < alpha) && largest(e) >= input.goal.smallest;
+        let effects = self.of.primary.allocation.as_ref().map_or(&[][..], |a| &a.effects);
+        for e in effects.iter().filter(sure).filter(|e| e.factors.len() > 1).take(MOST) {
+            let names: Vec<&str> = e.factors.iter().map(|f| input.factors[*f].name.as_str()).collect();
+            let (last, rest) = names.split_last().map_or(("", String::new()), |(l, r)| (*l, r.join(" and ")));
+            let question = format!("Why does {rest} change the effect of {last} on {name}?");
+            let why = format!(
+                "the interaction {} explains {} of the variation and was not predicted; {}",
+                e.name,
+                plain_percent(e.share),
+                alias_words(e)
+            );
+            self.ask(Open::Interaction, question, trimmed(&why), &e.factors);
+        }
+        let claimed = self.claimed.clone();
+        let mains = effects.iter().filter(sure).filter(|e| e.factors.len() == 1 && e.factors != claimed);
+        for e in mains.take(MOST) {
+            let contrasts = e.contrasts.iter();
+            let shown: Vec<String> = contrasts
+                .map(|c| format!("{} {}", c.name, format_effect(&c.estimate, input.confidence)))
+                .collect();
+            let question =
+                format!("Does {} move {name} in a study that predicts it, and by what mechanism?", e.name);
+            let why = format!("found but not predicted: {}", shown.join("; "));
+            self.ask(Open::Effect, question, why, &e.factors);
+        }
+        for e in effects.iter().filter(sure).filter(|e| !e.aliases.is_empty()).take(1) {
+            let question = format!("Is it the effect of {}, or of {}?", e.name, e.aliases.join(", or of "));
+            let why = "the fractional design cannot distinguish them; a full factorial of the factors that matter can";
+            self.ask(Open::Alias, question, why, &e.factors);
+        }
     }
-    if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {
-        let at = sweep.best.first().map_or("", |level| &input.factors[0].levels[*level].name);
-        let question = format!("Is {name} even better beyond {}={at}?", input.factors[0].name);
-        ask(Open::Edge, question, "the best level is at the edge of the range".into(), &[0], goal, None);
+
+    /// What the range, the time and the limit of the best cell leave open.
+    fn of_the_course(&mut self) {
+        let (input, of, name) = (self.input, self.of, self.name);
+        if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {
+            let at = sweep.best.first().map_or("", |level| &input.factors[0].levels[*level].name);
+            let question = format!("Is {name} even better beyond {}={at}?", input.factors[0].name);
+            self.ask(Open::Edge, question, "the best level is at the edge of the range", &[0]);
+        }
+        let alpha = 1.0 - input.confidence;
+        let moved = |p: f64, change: f64| p < alpha && change.abs() >= input.goal.smallest;
+        if let Some(drift) = of.drift.as_ref().filter(|d| moved(d.p, d.change)) {
+            let question = format!("What moved {name} by {} during the study?", signed_percent(drift.change));
+            let why = "the run order was randomized, so it adds noise but no bias";
+            self.ask(Open::Drift, question, why, &[]);
+        }
+        if let Some((cell, limit)) = &of.limit {
+            let question = format!("What raises {name} beyond that of {}?", input.cell_name(cell));
+            self.ask(Open::Limit, question, format!("what limits the best cell: {limit}"), &[]);
+        }
     }
-    if let Some(drift) = of.drift.as_ref().filter(|d| d.p < alpha && d.change.abs() >= input.goal.smallest) {
-        let question = format!("What moved {name} by {} during the study?", signed_percent(drift.change));
-        ask(
-            Open::Drift,
-            question,
-            "the run order was randomized, so it adds noise but no bias".into(),
-            &[],
-            goal,
-            None,
-        );
-    }
-    if let Some((cell, limit)) = &of.limit {
-        let question = format!("What raises {name} beyond that of {}?", input.cell_name(cell));
-        ask(Open::Limit, question, format!("what limits the best cell: {limit}"), &[], goal, None);
-    }
-    found
 }
 
 /// The largest contrast of an effect.

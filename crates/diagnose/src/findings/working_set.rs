@@ -9,7 +9,7 @@ use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "working-set", question: "Does the load's working set fit in memory?", look };
+    FindingDefinition { id: "working-set", question: "Does the load's working set fit in memory?", find };
 
 /// Share of the pages that come from the storage from which the figure is the storage's too: at 100 µs a read against
 /// some µs of work on a page, one in a hundred is a tenth of the time or more.
@@ -19,8 +19,8 @@ const FEW: f64 = 100.0;
 /// Share of the bytes that the device must have delivered to have answered (as in data-in-page-cache).
 const ANSWERED: f64 = 0.5;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// Bytes of memory that the database may use, and of what: the host's, or less where kelvin's own control group has less, which
@@ -36,110 +36,15 @@ fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
     })
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let (memory, whose) = memory(evidence)?;
-    let database = buffers_too_small::database(evidence)?;
-    let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS)?;
-    let reads = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
-    let pool = buffer_pool::configured_pool(evidence);
-    let missed = reads / (hits + reads);
-    if missed.is_nan() {
-        return None;
-    }
-    let asked = reads * pool.page;
-    let device = evidence.file_location("data").and_then(|place| place.device.as_ref());
-    let delivered = device
-        .and_then(|device| evidence.mean(point, &format!("host.disk.{device}.rkb_s")))
-        .map(|kb| kb * 1024.0);
-    let stored = delivered.map_or(0.0, |delivered| (delivered / asked).min(1.0));
-    let from_storage = reads >= FEW && missed * stored >= MISSED && stored >= ANSWERED;
-    let fits = database <= memory;
-    if fits && !from_storage {
-        return None;
-    }
-    let mut facts = vec![
-        EvidenceLine::new("database", formatting::size(database)),
-        EvidenceLine::new(whose, formatting::size(memory)),
-        EvidenceLine::new("database / memory", format!("{} ×", formatting::number(database / memory))),
-        EvidenceLine::new(format!("pages found in {}", pool.name), formatting::percent(1.0 - missed)),
-    ];
-    facts.extend(pool.bytes.map(|size| EvidenceLine::new(pool.setting, formatting::size(size))));
-    facts.push(EvidenceLine::new(
-        "pages requested from the kernel",
-        format!("{} per second", formatting::grouped(reads)),
-    ));
-    facts.extend(delivered.zip(device).map(|(bytes, device)| {
-        EvidenceLine::new(format!("read from the data device {device}"), formatting::rate(bytes))
-    }));
-    facts.extend(
-        evidence
-            .newest("host.memory.cached")
-            .map(|bytes| EvidenceLine::new("page cache", formatting::size(bytes))),
-    );
-    let (severity, title, next) = match (fits, from_storage) {
-        (false, true) => (
-            Severity::Amber,
-            format!(
-                "The working set does not fit in memory: {} of the pages came from storage (a database of {} \
-                in {})",
-                formatting::percent(missed * stored),
-                formatting::size(database),
-                formatting::size(memory)
-            ),
-            "State that the result also measures the storage, and compare it only with runs of the same \
-            sizes; to make the CPU the limit, use a database of at most half the memory, so that it fits in \
-            the buffers and in the page cache.",
-        ),
-        (true, true) => (
-            Severity::Amber,
-            format!(
-                "Storage served {} of the pages although the database ({}) fits in memory ({}): it was not \
-                cached yet",
-                formatting::percent(missed * stored),
-                formatting::size(database),
-                formatting::size(memory)
-            ),
-            "Use a longer ramp-up, or load the tables into memory before the window (pg_prewarm), unless a \
-            cold start is intended.",
-        ),
-        // Enough pages were missed to matter, and it is not known what served them, or the device served fewer than half.
-        (false, false)
-            if reads >= FEW && missed >= MISSED && delivered.is_none_or(|_| missed * stored >= MISSED) =>
-        {
-            (
-                Severity::Note,
-                format!(
-                    "The database ({}) is larger than the memory ({}), and {} of the pages were requested \
-                    from the kernel: {}",
-                    formatting::size(database),
-                    formatting::size(memory),
-                    formatting::percent(missed),
-                    delivered.map_or_else(
-                        || "whether the page cache or the storage served them is not known".to_owned(),
-                        |_| format!("the storage served {} of these", formatting::percent(stored))
-                    )
-                ),
-                "State the sizes with the result: it may also measure the storage, and is valid only for the \
-                part of the data that the load uses.",
-            )
-        }
-        (false, false) => (
-            Severity::Note,
-            format!(
-                "The database ({}) is larger than the memory ({}), but the working set fits",
-                formatting::size(database),
-                formatting::size(memory)
-            ),
-            "State how much of the data the load touches: the result is valid only for that part.",
-        ),
-        (true, false) => return None,
-    };
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let misses = Misses::of(evidence, point)?;
+    let (severity, title, next) = misses.judge()?;
     Some(Finding {
         id: ABOUT.id,
         severity,
         point: Some(point),
         title,
-        evidence: facts,
+        evidence: misses.facts(evidence),
         effect: Effect::up_to_or(
             buffers_too_small::waiting(evidence, point),
             EffectBasis::TransactionTime,
@@ -152,6 +57,123 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 .into(),
         next: next.into(),
     })
+}
+
+/// The pages that were not found in the buffers, and what served them.
+struct Misses {
+    /// Bytes of the database, and of the memory with its name.
+    database: f64,
+    memory: (f64, &'static str),
+    pool: buffer_pool::Pool,
+    /// Pages requested from the kernel per second, and their part of all.
+    reads: f64,
+    missed: f64,
+    /// The device of the data, and the bytes per second that it delivered.
+    delivered: Option<(String, f64)>,
+}
+
+impl Misses {
+    fn of(evidence: &Evidence, point: u32) -> Option<Self> {
+        let memory = memory(evidence)?;
+        let database = buffers_too_small::database(evidence)?;
+        let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS)?;
+        let reads = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
+        let missed = reads / (hits + reads);
+        let device = evidence.file_location("data").and_then(|place| place.device.clone());
+        let delivered = device.and_then(|device| {
+            let kb = evidence.mean(point, &format!("host.disk.{device}.rkb_s"))?;
+            Some((device, kb * 1024.0))
+        });
+        let pool = buffer_pool::configured_pool(evidence);
+        (!missed.is_nan()).then_some(Self { database, memory, pool, reads, missed, delivered })
+    }
+
+    /// The part of the requested pages that storage served.
+    fn stored(&self) -> f64 {
+        let asked = self.reads * self.pool.page;
+        self.delivered.as_ref().map_or(0.0, |(_, delivered)| (delivered / asked).min(1.0))
+    }
+
+    fn facts(&self, evidence: &Evidence) -> Vec<EvidenceLine> {
+        let (memory, whose) = self.memory;
+        let times = format!("{} ×", formatting::number(self.database / memory));
+        let found = formatting::percent(1.0 - self.missed);
+        let mut facts = vec![
+            EvidenceLine::new("database", formatting::size(self.database)),
+            EvidenceLine::new(whose, formatting::size(memory)),
+            EvidenceLine::new("database / memory", times),
+            EvidenceLine::new(format!("pages found in {}", self.pool.name), found),
+        ];
+        facts
+            .extend(self.pool.bytes.map(|size| EvidenceLine::new(self.pool.setting, formatting::size(size))));
+        let requested = format!("{} per second", formatting::grouped(self.reads));
+        facts.push(EvidenceLine::new("pages requested from the kernel", requested));
+        facts.extend(self.delivered.iter().map(|(device, bytes)| {
+            EvidenceLine::new(format!("read from the data device {device}"), formatting::rate(*bytes))
+        }));
+        let cached = evidence.newest("host.memory.cached");
+        facts.extend(cached.map(|bytes| EvidenceLine::new("page cache", formatting::size(bytes))));
+        facts
+    }
+
+    /// How severe it is, what it is, and what to do; none where the database fits and was in memory.
+    fn judge(&self) -> Option<(Severity, String, &'static str)> {
+        let (missed, stored) = (self.missed, self.stored());
+        let (database, memory) = (formatting::size(self.database), formatting::size(self.memory.0));
+        let from_storage = self.reads >= FEW && missed * stored >= MISSED && stored >= ANSWERED;
+        Some(match (self.database <= self.memory.0, from_storage) {
+            (false, true) => (
+                Severity::Amber,
+                format!(
+                    "The working set does not fit in memory: {} of the pages came from storage (a database \
+                    of {database} in {memory})",
+                    formatting::percent(missed * stored)
+                ),
+                "State that the result also measures the storage, and compare it only with runs of the same \
+                sizes; to make the CPU the limit, use a database of at most half the memory, so that it fits \
+                in the buffers and in the page cache.",
+            ),
+            (true, true) => (
+                Severity::Amber,
+                format!(
+                    "Storage served {} of the pages although the database ({database}) fits in memory \
+                    ({memory}): it was not cached yet",
+                    formatting::percent(missed * stored)
+                ),
+                "Use a longer ramp-up, or load the tables into memory before the window (pg_prewarm), unless \
+                a cold start is intended.",
+            ),
+            // Enough pages were missed to matter, and it is not known what served them, or the device served fewer than half.
+            (false, false)
+                if self.reads >= FEW
+                    && missed >= MISSED
+                    && self.delivered.as_ref().is_none_or(|_| missed * stored >= MISSED) =>
+            {
+                let served = match &self.delivered {
+                    None => "whether the page cache or the storage served them is not known".to_owned(),
+                    Some(_) => format!("the storage served {} of these", formatting::percent(stored)),
+                };
+                (
+                    Severity::Note,
+                    format!(
+                        "The database ({database}) is larger than the memory ({memory}), and {} of the pages \
+                        were requested from the kernel: {served}",
+                        formatting::percent(missed)
+                    ),
+                    "State the sizes with the result: it may also measure the storage, and is valid only for \
+                    the part of the data that the load uses.",
+                )
+            }
+            (false, false) => (
+                Severity::Note,
+                format!(
+                    "The database ({database}) is larger than the memory ({memory}), but the working set fits"
+                ),
+                "State how much of the data the load touches: the result is valid only for that part.",
+            ),
+            (true, false) => return None,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -175,7 +197,7 @@ mod tests {
     }
 
     fn found(staged: Staged) -> Option<(Severity, String)> {
-        look(&staged.done()).first().map(|finding| (finding.severity, finding.title.clone()))
+        find(&staged.done()).first().map(|finding| (finding.severity, finding.title.clone()))
     }
 
     #[test]

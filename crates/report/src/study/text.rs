@@ -11,69 +11,30 @@ const WIDTH: usize = 100;
 /// Everything that the analysis found.
 pub fn render(of: &Analysis) -> String {
     let mut page = Page(String::new());
-    page.words("", &format!("study {}: {}", of.name, of.design.words()));
-    page.words("verdict: ", &of.verdict.sentence);
+    page.paragraph("", &format!("study {}: {}", of.name, of.design.describe()));
+    page.paragraph("verdict: ", &of.verdict.sentence);
     if let Some(claim) = &of.verdict.claim {
-        page.words("claim:   ", claim);
+        page.paragraph("claim:   ", claim);
     }
-    page.words("statistically correct? ", &sentences::correct(of));
-    page.words("", &sentences::precision(of));
+    page.paragraph("statistically correct? ", &sentences::correct(of));
+    page.paragraph("", &sentences::precision(of));
     for note in &of.notes {
-        page.words("note: ", note);
+        page.paragraph("note: ", note);
     }
     if let Some(words) = sentences::signature(of) {
         page.heading("predicted signature");
-        page.words("  ", &words);
+        page.paragraph("  ", &words);
         page.grid(&grid::signature(of));
     }
     page.heading(&format!("{} by cell", of.primary.name));
     if of.table.rows.is_empty() {
-        page.words("  ", "no run");
+        page.paragraph("  ", "no run");
     } else {
         page.grid(&grid::cells(of));
-        page.words("  ", &grid::cells_caption(of));
+        page.paragraph("  ", &grid::cells_caption(of));
     }
-    if let Some(sweep) = &of.sweep {
-        page.heading("curve");
-        if let Some(table) = grid::sweep(of) {
-            page.grid(&table);
-        }
-        if let (Some(table), Some(law)) = (grid::scaling_model(of), &sweep.law) {
-            page.words(
-                "  ",
-                &format!(
-                    "Universal Scalability Law, R² {:.4}; highest at {} users",
-                    law.r_squared, law.peak_words
-                ),
-            );
-            page.grid(&table);
-        }
-        if let Some(why) = &sweep.no_law {
-            page.words("  no scalability law: ", why);
-        }
-    }
-    page.heading(&format!("effects on {}", of.primary.name));
-    match grid::effects(of, &of.primary) {
-        Some(mut table) => {
-            // What a column has no room for stands in lines of its own.
-            let aliases = grid::aliases(&of.primary);
-            if !aliases.is_empty() {
-                table.head.pop();
-                for row in &mut table.rows {
-                    row.pop();
-                }
-            }
-            page.grid(&table);
-            page.words("  ", grid::scale_words(&of.primary));
-            for line in aliases {
-                page.words("  indistinguishable: ", &line);
-            }
-        }
-        None => page.words("  none: ", of.primary.no_effects.as_deref().unwrap_or("no effects")),
-    }
-    for note in of.primary.allocation.iter().flat_map(|allocation| &allocation.notes) {
-        page.words("  note: ", note);
-    }
+    page.curve(of);
+    page.effects(of);
     let pairs = grid::pairs(of);
     if !pairs.rows.is_empty() {
         page.heading("variants, paired by block");
@@ -83,40 +44,25 @@ pub fn render(of: &Analysis) -> String {
         page.heading("one factor at a time");
         page.list(&lines);
     }
-    let (table, looked) = grid::secondary(of);
-    if looked > 0 {
-        page.heading("other figures (exploratory)");
-        if table.rows.is_empty() {
-            page.words("  ", &format!("none of {looked} effects remains after Holm's correction"));
-        } else {
-            page.grid(&table);
-            page.words(
-                "  ",
-                &format!(
-                    "of {looked} effects, those that remain after Holm's correction; none \
-                                       was predicted as decisive"
-                ),
-            );
-        }
-    }
+    page.other_figures(of);
     page.heading("quality of the measurement");
     if let Some(words) = sentences::control(of) {
-        page.words("  ", &words);
+        page.paragraph("  ", &words);
     }
     for line in sentences::sensitivity(of) {
-        page.words("  ", &line);
+        page.paragraph("  ", &line);
     }
-    page.words("  ", &sentences::drift(of));
+    page.paragraph("  ", &sentences::drift(of));
     page.grid(&grid::blocks(of));
     if let Some(keep) = sentences::keep(of) {
         page.heading("configuration to keep");
-        page.words("  ", &keep);
+        page.paragraph("  ", &keep);
     }
     if !of.next.is_empty() {
         page.heading("next");
         for (at, question) in of.next.iter().enumerate() {
-            page.words(&format!("  {}. ", at + 1), &question.question);
-            page.words("     ", &question.why);
+            page.paragraph(&format!("  {}. ", at + 1), &question.question);
+            page.paragraph("     ", &question.why);
         }
     }
     page.0
@@ -127,20 +73,79 @@ struct Page(String);
 impl Page {
     fn heading(&mut self, text: &str) {
         self.0.push('\n');
-        self.words("", text);
+        self.paragraph("", text);
     }
 
     /// Words broken at the page's width, the following lines indented under the first.
-    fn words(&mut self, lead: &str, text: &str) {
+    fn paragraph(&mut self, lead: &str, text: &str) {
         for line in crate::text::broken_at(WIDTH, lead, text) {
             self.0.push_str(line.trim_end());
             self.0.push('\n');
         }
     }
 
+    /// The figure over the levels of a sweep, and its law.
+    fn curve(&mut self, of: &Analysis) {
+        let Some(sweep) = &of.sweep else { return };
+        self.heading("curve");
+        if let Some(table) = grid::sweep(of) {
+            self.grid(&table);
+        }
+        if let (Some(table), Some(law)) = (grid::scaling_model(of), &sweep.law) {
+            let (r, peak) = (law.r_squared, &law.peak_words);
+            self.paragraph("  ", &format!("Universal Scalability Law, R² {r:.4}; highest at {peak} users"));
+            self.grid(&table);
+        }
+        if let Some(why) = &sweep.no_law {
+            self.paragraph("  no scalability law: ", why);
+        }
+    }
+
+    fn effects(&mut self, of: &Analysis) {
+        self.heading(&format!("effects on {}", of.primary.name));
+        match grid::effects(of, &of.primary) {
+            Some(mut table) => {
+                // What a column has no room for stands in lines of its own.
+                let aliases = grid::aliases(&of.primary);
+                if !aliases.is_empty() {
+                    table.head.pop();
+                    for row in &mut table.rows {
+                        row.pop();
+                    }
+                }
+                self.grid(&table);
+                self.paragraph("  ", grid::scale_words(&of.primary));
+                for line in aliases {
+                    self.paragraph("  indistinguishable: ", &line);
+                }
+            }
+            None => self.paragraph("  none: ", of.primary.no_effects.as_deref().unwrap_or("no effects")),
+        }
+        for note in of.primary.allocation.iter().flat_map(|allocation| &allocation.notes) {
+            self.paragraph("  note: ", note);
+        }
+    }
+
+    fn other_figures(&mut self, of: &Analysis) {
+        let (table, looked) = grid::secondary(of);
+        if looked == 0 {
+            return;
+        }
+        self.heading("other figures (exploratory)");
+        if table.rows.is_empty() {
+            return self
+                .paragraph("  ", &format!("none of {looked} effects remains after Holm's correction"));
+        }
+        self.grid(&table);
+        let words = format!(
+            "of {looked} effects, those that remain after Holm's correction; none was predicted as decisive"
+        );
+        self.paragraph("  ", &words);
+    }
+
     fn list(&mut self, lines: &[String]) {
         for (at, line) in lines.iter().enumerate() {
-            self.words(if at == 0 { "  " } else { "  - " }, line);
+            self.paragraph(if at == 0 { "  " } else { "  - " }, line);
         }
     }
 

@@ -50,7 +50,7 @@ pub enum StudyDesign {
 
 impl StudyDesign {
     /// In words.
-    pub fn words(&self) -> &'static str {
+    pub fn describe(&self) -> &'static str {
         match self {
             Self::Ab => "comparison of variants",
             Self::Factorial => "full factorial",
@@ -223,7 +223,7 @@ impl StudyInput {
         let count = self.factors.len();
         match self.design {
             StudyDesign::Ab | StudyDesign::Sweep if count != 1 => {
-                return Err(InputError::NotOneFactor(self.design.words(), count));
+                return Err(InputError::NotOneFactor(self.design.describe(), count));
             }
             _ => {}
         }

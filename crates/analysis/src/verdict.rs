@@ -109,7 +109,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
     let smallest = input.goal.smallest;
     let none = |answer, sentence: String| HypothesisVerdict {
         answer,
-        claim: input.claim.as_ref().map(|claim| words(input, claim)),
+        claim: input.claim.as_ref().map(|claim| describe_claim(input, claim)),
         effect: None,
         least: smallest,
         equivalent: false,
@@ -197,7 +197,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
         found.low.is_some_and(|low| low > -margin) && found.high.is_some_and(|high| high < margin);
     HypothesisVerdict {
         answer,
-        claim: Some(words(input, claim)),
+        claim: Some(describe_claim(input, claim)),
         effect: Some(found),
         least,
         equivalent: equivalent && testable && floor <= margin,
@@ -367,7 +367,7 @@ fn predicted(prediction: &Prediction, smallest: f64) -> String {
 }
 
 /// The claim in words: "huge-pages=off → huge-pages=on raises NOPM by 1 % or more".
-fn words(input: &StudyInput, claim: &Claim) -> String {
+fn describe_claim(input: &StudyInput, claim: &Claim) -> String {
     let least = plain_percent(claim.least.unwrap_or(input.goal.smallest));
     let name = input.figure_name(&input.goal.metric);
     let what = match claim.direction {

@@ -64,20 +64,20 @@ pub fn judge(run: &StoredRun, evidence: &Evidence) -> Result<RunJudgements> {
         }
         own.extend(doubts);
         let cut_short = end.as_ref().filter(|_| Some(number) == last && run.status != Status::Partial);
-        points.insert(number, with(cut_short, own));
+        points.insert(number, judgement_with(cut_short, own));
     }
     if best.is_none() && end.is_none() {
         reasons.extend(nothing(RunState::Void).reasons);
     }
     Ok(RunJudgements {
-        run: with(end.as_ref(), reasons).with_void(run.void.as_deref()),
+        run: judgement_with(end.as_ref(), reasons).with_void(run.void.as_deref()),
         points,
         findings: found,
     })
 }
 
 /// As it ended, or by what there is against it.
-fn with(end: Option<&Judgement>, reasons: Vec<String>) -> Judgement {
+fn judgement_with(end: Option<&Judgement>, reasons: Vec<String>) -> Judgement {
     match end {
         None => Judgement::from_reasons(reasons),
         Some(end) => {

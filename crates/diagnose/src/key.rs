@@ -123,9 +123,9 @@ pub fn key_figures(
     let server = process_cores(evidence, point, "server");
     let both = if embedded { client } else { client.zip(server).map(|(client, server)| client + server) };
     let micros = |cores: Option<f64>| cores.and_then(|cores| a_transaction(cores * 1e6));
-    let told = !embedded;
-    add("client-cpu", "client CPU/transaction", "µs", lower, micros(client.filter(|_| told)));
-    add("server-cpu", "server CPU/transaction", "µs", lower, micros(server.filter(|_| told)));
+    let separate = !embedded;
+    add("client-cpu", "client CPU/transaction", "µs", lower, micros(client.filter(|_| separate)));
+    add("server-cpu", "server CPU/transaction", "µs", lower, micros(server.filter(|_| separate)));
     add("cpu", "CPU/transaction", "µs", lower, micros(both));
     let instructions =
         evidence.mean(point, "host.process.server.hardware.instructions").and_then(a_transaction);

@@ -7,12 +7,13 @@ use crate::{Evidence, PointEvidence};
 
 /// Hardware threads of the client's host.
 pub fn cpus(evidence: &Evidence) -> Option<f64> {
-    let told = evidence.context.environment("/client_host/cpu/threads").and_then(serde_json::Value::as_f64);
+    let recorded =
+        evidence.context.environment("/client_host/cpu/threads").and_then(serde_json::Value::as_f64);
     let counted = || {
         let each = evidence.names("host.cpu.", ".busy").filter(|name| *name != "host.cpu.total.busy").count();
         (each > 0).then_some(each as f64)
     };
-    told.filter(|threads| *threads > 0.0).or_else(counted)
+    recorded.filter(|threads| *threads > 0.0).or_else(counted)
 }
 
 /// Whether the database's processes are seen on this host.

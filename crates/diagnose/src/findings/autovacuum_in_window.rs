@@ -9,7 +9,7 @@ use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "autovacuum-in-window",
     question: "Did autovacuum run during the measured window, and what did it cost?",
-    look,
+    find,
 };
 
 /// Share of the window from which vacuums are part of the measured state, or rounds per minute in which the same table was
@@ -27,8 +27,8 @@ const IN_PASSING: f64 = 0.02;
 /// A minute: rounds are only counted in windows that short, or a long one had them by nature.
 const MINUTE: f64 = 60.0;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// Whether it is PostgreSQL's own table and not one of the load's.
@@ -39,7 +39,7 @@ fn of_the_catalog(relation: &str) -> bool {
         || relation.contains("pg_toast")
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let window = evidence.window(point)?;
     let all =
         || ["autovacuum", "autoanalyze"].into_iter().flat_map(|kind| evidence.occurrences(kind, window));
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     fn severity(staged: Staged) -> Option<Severity> {
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     fn workers(staged: Staged, at_work: f64, asleep: f64) -> Staged {

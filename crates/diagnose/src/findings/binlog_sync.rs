@@ -9,15 +9,15 @@ use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severit
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "binlog-sync",
     question: "Did commits wait for the binary log to reach its device?",
-    look,
+    find,
 };
 
 /// Share of the time from which a class limits (the verdict's bound): one session at a time syncs the log, so that it is the
 /// share of the window in which one does.
 const SHARE: f64 = 0.4;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// Parts of the window in which the binary log and the redo log were being synced: by the server's clock, else by the sessions
@@ -36,7 +36,7 @@ fn syncing(evidence: &Evidence, point: u32) -> Option<(f64, f64, &'static str)> 
     (binlog + redo > 0.0).then_some((binlog, redo, "from sampled sessions"))
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let (binlog, redo, how) = syncing(evidence, point)?;
     if binlog < SHARE || binlog <= redo {
         return None;
@@ -103,15 +103,15 @@ mod tests {
 
     #[test]
     fn the_binary_log_is_named_when_it_is_the_one() {
-        let found = look(&scene(600.0, 200.0));
+        let found = find(&scene(600.0, 200.0));
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
         assert!(found[0].title.contains("60 %") && found[0].title.contains("20 %"), "{}", found[0].title);
     }
 
     #[test]
     fn the_redo_log_and_little_of_either_are_nothing() {
-        assert_eq!(look(&scene(300.0, 200.0)), []);
-        assert_eq!(look(&scene(500.0, 600.0)), []);
-        assert_eq!(look(&Scene::healthy().evidence()), []);
+        assert_eq!(find(&scene(300.0, 200.0)), []);
+        assert_eq!(find(&scene(500.0, 600.0)), []);
+        assert_eq!(find(&Scene::healthy().evidence()), []);
     }
 }

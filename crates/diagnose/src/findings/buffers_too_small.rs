@@ -15,7 +15,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_c
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "buffers-too-small",
     question: "Do the database's own buffers hold the load's working set?",
-    look,
+    find,
 };
 
 /// Share of the pages that should be found in the buffers.
@@ -28,13 +28,13 @@ const EXCHANGE: f64 = 10e-6;
 /// The default of PostgreSQL, MySQL and MariaDB, used if the memory size is not known.
 const DEFAULT: f64 = 134_217_728.0;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// Whether the point has this finding as red.
 pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
-    at(evidence, point).is_some_and(|finding| finding.severity == Severity::Red)
+    of_point(evidence, point).is_some_and(|finding| finding.severity == Severity::Red)
 }
 
 /// Bytes of memory of the database's host, if that is this host.
@@ -65,7 +65,7 @@ pub(super) fn waiting(evidence: &Evidence, point: u32) -> Option<f64> {
     (active.sessions() > 0.0).then(|| waiting / active.sessions())
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let pool = buffer_pool::configured_pool(evidence);
     let buffers = pool.bytes?;
     let database = database(evidence)?;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn severity(staged: Staged) -> Option<Severity> {
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
                 .metric("mysql.buffer.reads", 35_000.0)
                 .metric("mysql.buffer.hits", 97_000.0)
         };
-        let found = look(&pool("33554432").done());
+        let found = find(&pool("33554432").done());
         assert_eq!(found[0].severity, Severity::Red);
         assert!(found[0].title.contains("not in the buffer pool (32 MB"), "{}", found[0].title);
         assert!(

@@ -10,7 +10,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "changed-plan",
     question: "Does a statement run with a different plan than in the previous run?",
-    look,
+    find,
 };
 
 /// Share of the statements' time below which a change is not reported.
@@ -45,11 +45,11 @@ impl Change<'_> {
     }
 }
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let earlier = evidence.earlier.as_ref()?;
     let (statements, total) = evidence.statements(point)?;
     // The same point of the earlier run, or its first: another number of users runs the same statements.
@@ -143,7 +143,7 @@ mod tests {
 
     fn severity(before: Vec<StatementTotals>, now: Vec<StatementTotals>) -> Option<Severity> {
         let earlier = Staged::new().statements(before).done();
-        look(&Staged::new().statements(now).earlier(earlier).done()).first().map(|finding| finding.severity)
+        find(&Staged::new().statements(now).earlier(earlier).done()).first().map(|finding| finding.severity)
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let earlier = Staged::new().statements(before()).done();
         let queued = vec![statement(1, 4000.0, 1000, "c", &[]), statement(2, 300.0, 1000, "b", &[])];
         let queue = [("client backend", "Lock", "transactionid", 9.0), ("client backend", "CPU", "", 1.0)];
-        let found = look(&Staged::new().statements(queued).sessions(&queue, &[]).earlier(earlier).done());
+        let found = find(&Staged::new().statements(queued).sessions(&queue, &[]).earlier(earlier).done());
         assert_eq!(found[0].severity, Severity::Amber);
         let shown = |fact: &&EvidenceLine| fact.what == "lock waits" && fact.found.starts_with("90 %");
         assert!(found[0].evidence.iter().any(|fact| shown(&fact)), "{:?}", found[0].evidence);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn without_an_earlier_run_there_is_nothing() {
-        assert!(look(&Staged::new().statements(vec![statement(1, 1.0, 1, "a", &[])]).done()).is_empty());
+        assert!(find(&Staged::new().statements(vec![statement(1, 1.0, 1, "a", &[])]).done()).is_empty());
         assert_eq!(
             severity(vec![statement(5, 1.0, 1, "a", &[])], vec![statement(1, 1.0, 1, "b", &[])]),
             None

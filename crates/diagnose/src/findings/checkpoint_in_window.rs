@@ -9,7 +9,7 @@ use crate::{Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "checkpoint-in-window",
     question: "Did a checkpoint fall within the measured window, and what did it cost?",
-    look,
+    find,
 };
 
 /// This many in one window are not timed: the shortest `checkpoint_timeout` is 30 s, so something must have requested
@@ -21,11 +21,11 @@ const SHORTEST: f64 = 30.0;
 /// Name of SQLite's checkpoints.
 const SQLITE: &str = "wal";
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let window = evidence.window(point)?;
     let checkpoints: Vec<_> = evidence.occurrences("checkpoint", window).collect();
     let spans = effect::spans(checkpoints.iter().copied(), window);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn severity(staged: Staged) -> Option<Severity> {
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         assert!(found.len() < 2);
         found.first().map(|finding| finding.severity)
     }
@@ -169,7 +169,7 @@ mod tests {
             .metric("host.disk.vdb.w_s", 100.0)
             .metric_by("host.disk.vdb.w_await", |t| if (13..18).contains(&t) { 9.0 } else { 1.0 })
             .occurrence("checkpoint", "timed", 12.0, 17.0);
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         let fact = found[0].evidence.iter().find(|fact| fact.what.contains("vdb")).unwrap();
         assert_eq!(fact.found, "9 ms against 1 ms");
     }

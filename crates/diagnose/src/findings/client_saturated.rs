@@ -8,14 +8,14 @@ use crate::noise::{WANTED, client_share, is_accepted, noise, of_processes};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, NoisePrice, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "client-saturated", question: "Was the load generator itself the limit?", look };
+    FindingDefinition { id: "client-saturated", question: "Was the load generator itself the limit?", find };
 
 /// Share of its host's CPUs (the validity gate of the verdict).
 const MOST: f64 = 0.80;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let each = |point| {
-        let own = of(evidence, point);
+        let own = of_point(evidence, point);
         let limited = client_throttled::finding_for_point(evidence, point);
         // One sentence is enough: the more severe, and of two alike the one that names the cause.
         [limited, own].into_iter().flatten().min_by_key(|finding| finding.severity)
@@ -117,7 +117,7 @@ fn starved(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     of_processes(evidence, point).filter(NoisePrice::is_too_dear).map(|price| share.min(price.high))
 }
 
-fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let signs = Signs::of(evidence, point);
     if signs.none() {
         return None;
@@ -184,16 +184,16 @@ mod tests {
     #[test]
     fn a_generator_that_takes_the_host_is_red() {
         let mut scene = Scene::healthy();
-        assert_eq!(look(&scene.evidence()), []);
+        assert_eq!(find(&scene.evidence()), []);
         scene.client_cpu = 1.7;
-        assert_eq!(severities(&look(&scene.evidence())), [Severity::Red]);
+        assert_eq!(severities(&find(&scene.evidence())), [Severity::Red]);
         scene.client_cpu = 1.3;
-        assert_eq!(severities(&look(&scene.evidence())), [Severity::Amber], "more than the server's 1.15");
+        assert_eq!(severities(&find(&scene.evidence())), [Severity::Amber], "more than the server's 1.15");
         scene.client_cpu = 0.0;
-        assert_eq!(look(&scene.without("host.").evidence()), []);
+        assert_eq!(find(&scene.without("host.").evidence()), []);
         let mut throttled = Scene::healthy().metric("host.cpu.total.busy", 0.3);
         (throttled.client_cpu, throttled.client_delay) = (0.2, 2.0);
-        assert_eq!(severities(&look(&throttled.evidence())), [Severity::Red]);
+        assert_eq!(severities(&find(&throttled.evidence())), [Severity::Red]);
     }
 
     #[test]
@@ -201,15 +201,15 @@ mod tests {
         let mut scene = Scene::healthy();
         let invariant = |holds| Invariant::new(LOAD_GENERATOR, holds, "loops");
         scene.more = vec![Event::Invariant { point: 0, invariant: invariant(true) }];
-        assert_eq!(look(&scene.evidence()), []);
+        assert_eq!(find(&scene.evidence()), []);
         scene.more = vec![Event::Invariant { point: 0, invariant: invariant(false) }];
-        assert_eq!(severities(&look(&scene.evidence())), [Severity::Red]);
+        assert_eq!(severities(&find(&scene.evidence())), [Severity::Red]);
         let mut hog =
             Scene::healthy().metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 1.0);
         hog.more.clone_from(&scene.more);
-        assert_eq!(severities(&look(&hog.evidence())), [Severity::Amber], "a neighbour made it late");
+        assert_eq!(severities(&find(&hog.evidence())), [Severity::Amber], "a neighbour made it late");
         scene.environment["embedded"] = true.into();
-        assert_eq!(look(&scene.evidence()), [], "its CPU time is the database's");
+        assert_eq!(find(&scene.evidence()), [], "its CPU time is the database's");
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
             let invariant = Invariant::new(GENERATOR_RAN, false, evidence);
             scene.more = vec![Event::Invariant { point: 0, invariant }];
             let evidence = scene.evidence();
-            let found = look(&evidence);
+            let found = find(&evidence);
             assert_eq!(severities(&found), [Severity::Red]);
             assert!(found[0].title.contains("was held up: it did not run for 2.00 of 8.0 s"), "{found:?}");
             assert!(
@@ -243,7 +243,7 @@ mod tests {
         starved =
             starved.metric("host.process.client.cpu.user", 0.2).metric("host.process.client.cpu.system", 0.1);
         let evidence = starved.evidence();
-        let found = look(&evidence);
+        let found = find(&evidence);
         assert!(found[0].title.contains("starved of CPUs, which explains up to"), "{found:?}");
         let reasons = crate::verdict::void_reasons(
             evidence.point(0).unwrap(),
@@ -252,13 +252,13 @@ mod tests {
         assert!(reasons.iter().any(|why| why.starts_with("Foreign CPU explains up to")), "{reasons:?}");
         // If the server is on another host, some other process uses the CPUs.
         let remote = starved.without("host.process.server");
-        assert_eq!(severities(&look(&remote.evidence())), [Severity::Red]);
+        assert_eq!(severities(&find(&remote.evidence())), [Severity::Red]);
     }
 
     #[test]
     fn trial_d3_a_generator_beside_its_busy_server_alone_is_not_starved() {
         let mut busy = Scene::healthy();
         (busy.client_cpu, busy.client_delay) = (0.6, 0.9);
-        assert_eq!(look(&busy.evidence()), [], "both have one host, which is the machine under test");
+        assert_eq!(find(&busy.evidence()), [], "both have one host, which is the machine under test");
     }
 }

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::scene::{Scene, severities};
 
-    fn look(evidence: &Evidence) -> Vec<Finding> {
+    fn find(evidence: &Evidence) -> Vec<Finding> {
         evidence.points().filter_map(|point| finding_for_point(evidence, point)).collect()
     }
 
@@ -136,14 +136,14 @@ mod tests {
 
     #[test]
     fn its_control_group_is_believed() {
-        assert_eq!(severities(&look(&group(8.0, 0.6).evidence())), [Severity::Red]);
-        assert_eq!(severities(&look(&group(0.5, 0.6).evidence())), [Severity::Amber], "a twentieth");
+        assert_eq!(severities(&find(&group(8.0, 0.6).evidence())), [Severity::Red]);
+        assert_eq!(severities(&find(&group(0.5, 0.6).evidence())), [Severity::Amber], "a twentieth");
         assert_eq!(
-            severities(&look(&group(8.0, 2.0).evidence())),
+            severities(&find(&group(8.0, 2.0).evidence())),
             [Severity::Amber],
             "the database is in it, too"
         );
-        assert_eq!(look(&group(0.0, 2.0).evidence()), []);
+        assert_eq!(find(&group(0.0, 2.0).evidence()), []);
     }
 
     #[test]
@@ -162,30 +162,30 @@ mod tests {
             let scene = group(0.3, 0.2).metric("host.cgroup.own.cpu.throttled", 0.015);
             scene.metric("host.cgroup.own.cpu.usage", usage)
         };
-        assert_eq!(severities(&look(&group(0.6).evidence())), [Severity::Amber], "a closed loop loses 1.5 %");
+        assert_eq!(severities(&find(&group(0.6).evidence())), [Severity::Amber], "a closed loop loses 1.5 %");
         let open = |usage| Scene { schedule: Some(schedule), ..group(usage) };
-        assert_eq!(severities(&look(&open(0.6).evidence())), [Severity::Red]);
-        assert_eq!(severities(&look(&open(1.8).evidence())), [Severity::Amber], "the database is in it, too");
+        assert_eq!(severities(&find(&open(0.6).evidence())), [Severity::Red]);
+        assert_eq!(severities(&find(&open(1.8).evidence())), [Severity::Amber], "the database is in it, too");
     }
 
     #[test]
     fn waiting_beside_idle_cpus_is_a_limit_and_beside_busy_ones_is_not() {
         let mut scene = Scene::healthy().metric("host.cpu.total.busy", 0.4);
-        assert_eq!(look(&scene.evidence()), []);
+        assert_eq!(find(&scene.evidence()), []);
         (scene.client_cpu, scene.client_delay) = (0.2, 2.4);
-        assert_eq!(severities(&look(&scene.evidence())), [Severity::Red]);
-        assert_eq!(look(&scene.without("host.cpu").evidence()), []);
+        assert_eq!(severities(&find(&scene.evidence())), [Severity::Red]);
+        assert_eq!(find(&scene.without("host.cpu").evidence()), []);
         let mut weak = Scene::healthy().metric("host.cpu.total.busy", 0.45);
         (weak.client_cpu, weak.client_delay) = (0.2, 0.33);
         assert_eq!(
-            severities(&look(&weak.evidence())),
+            severities(&find(&weak.evidence())),
             [Severity::Red],
             "a quota used up in two thirds of its period"
         );
         weak.environment["client_host"]["cpu"]["threads"] = 1.into();
-        assert_eq!(look(&weak.evidence()), [], "one CPU: a queue explains it");
+        assert_eq!(find(&weak.evidence()), [], "one CPU: a queue explains it");
         let mut busy = Scene::healthy();
         busy.client_delay = 3.0;
-        assert_eq!(look(&busy.evidence()), []);
+        assert_eq!(find(&busy.evidence()), []);
     }
 }

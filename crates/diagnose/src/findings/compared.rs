@@ -28,7 +28,7 @@ const NAMED: usize = 5;
 
 /// Where a difference lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ComparedPart {
     Run,
     Database,
     Host,
@@ -45,7 +45,7 @@ const FIRST: [&str; 3] = ["/load/users", "/load/duration", "/load/ramp-up"];
 /// Differences between two sides of runs, if there is more than one. An item differs if its values on one side are not its
 /// values on the other.
 pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
-    let mut differences: Vec<(Part, String, Vec<Value>, Vec<Value>)> = Vec::new();
+    let mut differences: Vec<(ComparedPart, String, Vec<Value>, Vec<Value>)> = Vec::new();
     let mut add = |part, a: &[Option<&Value>], b: &[Option<&Value>]| {
         let leaves = |side: &[Option<&Value>]| side.iter().map(|value| leaves(*value)).collect::<Vec<_>>();
         let (a, b) = (leaves(a), leaves(b));
@@ -54,7 +54,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
             let (one, other) = (values(&a, name), values(&b, name));
             let same = one.len() == other.len() && one.iter().all(|value| other.contains(value));
             if !same {
-                let part = if name.starts_with("/database/") { Part::Database } else { part };
+                let part = if name.starts_with("/database/") { ComparedPart::Database } else { part };
                 differences.push((part, name.clone(), one, other));
             }
         }
@@ -63,17 +63,20 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     let surroundings =
         |side: &[&Evidence]| side.iter().map(|e| e.context.environment("").cloned()).collect::<Vec<_>>();
     let (a, b) = (specs(first), specs(second));
-    add(Part::Run, &refs(&a), &refs(&b));
+    add(ComparedPart::Run, &refs(&a), &refs(&b));
     let (a, b) = (surroundings(first), surroundings(second));
-    add(Part::Host, &refs(&a), &refs(&b));
+    add(ComparedPart::Host, &refs(&a), &refs(&b));
     if differences.len() < 2 {
         return Vec::new();
     }
     differences.sort_by_key(|(_, name, ..)| FIRST.iter().position(|of| of == name).unwrap_or(FIRST.len()));
     let parts = |part| differences.iter().filter(|(of, ..)| *of == part).count();
-    let kinds = [Part::Run, Part::Database, Part::Host].into_iter().filter(|part| parts(*part) > 0).count();
+    let kinds = [ComparedPart::Run, ComparedPart::Database, ComparedPart::Host]
+        .into_iter()
+        .filter(|part| parts(*part) > 0)
+        .count();
     // Several settings of one database may belong together; several values of a specification do not.
-    let red = kinds > 1 || parts(Part::Run) > 1;
+    let red = kinds > 1 || parts(ComparedPart::Run) > 1;
     let names: Vec<&str> = differences.iter().map(|(_, name, ..)| short(name)).collect();
     let more = names.len().saturating_sub(NAMED);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -10,7 +10,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "data-in-page-cache",
     question: "Did the storage serve the reads, or the kernel's page cache?",
-    look,
+    find,
 };
 
 /// Pages per second below which reads do not matter.
@@ -22,11 +22,11 @@ const ANSWERED: f64 = 0.5;
 /// Share of the sessions' time from which reads are the limit (METHOD B6).
 const LIMIT: f64 = 0.4;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let device = evidence.file_location("data")?.device.as_ref()?;
     let pages = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
     let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS).unwrap_or(0.0);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn severity(staged: Staged) -> Option<Severity> {
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{FindingDefinition, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "data-write-burst", question: "Did the data device write in bursts?", look };
+    FindingDefinition { id: "data-write-burst", question: "Did the data device write in bursts?", find };
 
 /// The busiest second against the mean: 10 × was seen when checkpoints stalled the log (FIELD 3); half of that is reported.
 const BURST: f64 = 5.0;
@@ -13,11 +13,11 @@ const LITTLE: f64 = 16e6;
 /// Seconds of a window below which a mean is not meaningful.
 const SHORTEST: usize = 10;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let device = evidence.file_location("data")?.device.as_ref()?;
     let name = |column: &str| format!("host.disk.{device}.{column}");
     let window = evidence.window(point)?;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn found(of: impl Fn(u64) -> f64) -> Vec<Finding> {
-        look(&Staged::new().place("data", "vdb").metric_by("host.disk.vdb.wkb_s", of).done())
+        find(&Staged::new().place("data", "vdb").metric_by("host.disk.vdb.wkb_s", of).done())
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
     fn steady_little_or_unknown_writes_are_nothing() {
         assert!(found(|t| 50_000.0 + (t % 3) as f64 * 9_000.0).is_empty());
         assert!(found(|t| if t == 15 { 9_000.0 } else { 10.0 }).is_empty());
-        assert!(look(&Staged::new().metric("host.disk.vdb.wkb_s", 1e6).done()).is_empty());
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().metric("host.disk.vdb.wkb_s", 1e6).done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 }

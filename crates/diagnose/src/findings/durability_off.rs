@@ -6,7 +6,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "durability-off",
     question: "Does InnoDB flush each commit to disk and protect pages from torn writes?",
-    look,
+    find,
 };
 
 /// What a setting puts at risk.
@@ -18,7 +18,7 @@ struct Given {
     mended: &'static str,
 }
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let given = given(evidence);
     let Some(first) = given.iter().min_by_key(|one| one.severity) else { return Vec::new() };
     let fact = |one: &Given| EvidenceLine::new(one.name, format!("{}: {}", one.value, one.what));
@@ -95,7 +95,7 @@ mod tests {
 
     fn severity(settings: &[(&str, &str)]) -> Option<Severity> {
         let staged = settings.iter().fold(Staged::new(), |staged, (name, value)| staged.setting(name, value));
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         assert!(found.len() < 2);
         found.first().map(|finding| finding.severity)
     }
@@ -127,7 +127,7 @@ mod tests {
             .setting("innodb_doublewrite", "OFF")
             .setting("innodb_flush_log_at_trx_commit", "2")
             .done();
-        let found = look(&both);
+        let found = find(&both);
         assert_eq!((found[0].severity, found[0].evidence.len()), (Severity::Red, 2));
         assert!(found[0].title.contains("innodb_flush_log_at_trx_commit is 2"), "{}", found[0].title);
     }

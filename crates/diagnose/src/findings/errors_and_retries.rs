@@ -11,18 +11,18 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "errors-and-retries",
     question: "Did more than 1 % of the transactions fail or have to be retried?",
-    look,
+    find,
 };
 
 const BOUND: f64 = 0.01;
 /// Share of retried transactions from which the finding is red: retried work does not count in the figure.
 const RETRIES: f64 = 0.10;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(of).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(of_point).collect()
 }
 
-fn of(point: &PointEvidence) -> Option<Finding> {
+fn of_point(point: &PointEvidence) -> Option<Finding> {
     let sums = point.transactions();
     let all = sums.good() + sums.failed;
     if all == 0 {
@@ -85,7 +85,7 @@ mod tests {
     fn failures_are_red_and_repetitions_only_when_many() {
         let found = |failed, retries| {
             let scene = Scene { failed, retries, ..Scene::healthy() };
-            severities(&look(&scene.evidence()))
+            severities(&find(&scene.evidence()))
         };
         assert_eq!(found(0, 5), []);
         assert_eq!(found(30, 0), [Severity::Red]);
@@ -96,6 +96,6 @@ mod tests {
     #[test]
     fn nothing_done_is_no_share() {
         let scene = Scene { window: vec![0; 20], ..Scene::healthy() };
-        assert_eq!(look(&Scene { retries: 0, ..scene }.evidence()), []);
+        assert_eq!(find(&Scene { retries: 0, ..scene }.evidence()), []);
     }
 }

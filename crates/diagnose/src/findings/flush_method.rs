@@ -6,10 +6,10 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "flush-method",
     question: "Does InnoDB bypass the kernel's page cache (innodb_flush_method)?",
-    look,
+    find,
 };
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let word = |name| setting::setting_value(evidence, name).map(str::to_uppercase);
     // Since MariaDB 11.0 the buffering of data files has a setting of its own.
     let (name, value) = match (word("innodb_data_file_buffering"), word("innodb_flush_method")) {
@@ -62,7 +62,7 @@ mod tests {
             database,
         );
         let staged = settings.iter().fold(staged, |staged, (name, value)| staged.setting(name, value));
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "foreign-sessions",
     question: "Were sessions active that do not belong to the load?",
-    look,
+    find,
 };
 
 /// Average number of active sessions: one session that is active for 0.5 of 10 seconds.
@@ -27,11 +27,11 @@ fn is_other_kelvin(group: &WaitGroup) -> bool {
     group.backend.starts_with(OTHER_KELVIN)
 }
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let active = evidence.active(point, is_foreign);
     let sessions = active.sessions();
     if sessions < LEAST {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_load_alone_is_no_finding() {
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
         let own = WaitGroup { backend: "client backend".into(), ..WaitGroup::default() };
         let other = WaitGroup { backend: "client backend (psql)".into(), ..WaitGroup::default() };
         assert!(!is_foreign(&own) && is_foreign(&other));
@@ -117,7 +117,7 @@ mod tests {
             let spec = serde_json::json!({ "accept-noise": accept });
             evidence.context =
                 std::mem::take(&mut evidence.context).with_environment(spec, serde_json::json!({}));
-            let found = look(&evidence);
+            let found = find(&evidence);
             let voids = crate::verdict::voiding_findings(evidence.point(0).unwrap(), &found).count() > 0;
             (found[0].severity, voids)
         };

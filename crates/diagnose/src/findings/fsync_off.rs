@@ -5,9 +5,9 @@ use super::{FindingDefinition, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "fsync-off", question: "Does the server wait for the disk (fsync)?", look };
+    FindingDefinition { id: "fsync-off", question: "Does the server wait for the disk (fsync)?", find };
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     // The second is SQLite's; PostgreSQL has no setting of that name.
     let is_off = |name: &&str| {
         setting::setting_value(evidence, name).is_some_and(|word| word.eq_ignore_ascii_case("off"))
@@ -45,11 +45,11 @@ mod tests {
 
     #[test]
     fn off_is_red_and_on_or_unknown_is_nothing() {
-        let found = look(&Staged::new().setting("fsync", "off").done());
+        let found = find(&Staged::new().setting("fsync", "off").done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
-        assert_eq!(look(&Staged::new().setting("synchronous", "off").done()).len(), 1);
-        assert!(look(&Staged::new().setting("synchronous", "normal").done()).is_empty());
-        assert!(look(&Staged::new().setting("fsync", "on").done()).is_empty());
-        assert!(look(&Staged::new().done()).is_empty());
+        assert_eq!(find(&Staged::new().setting("synchronous", "off").done()).len(), 1);
+        assert!(find(&Staged::new().setting("synchronous", "normal").done()).is_empty());
+        assert!(find(&Staged::new().setting("fsync", "on").done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 }

@@ -8,7 +8,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "history-list",
     question: "Did purge keep up, or did the history list grow?",
-    look,
+    find,
 };
 
 /// Transactions by which the history list must have grown to be reported.
@@ -19,11 +19,11 @@ const LEFT: f64 = 0.2;
 /// for a problematic load.
 const MANY: f64 = 1_000_000.0;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let window = evidence.window(point)?;
     let seen = evidence.values_within(metric::HISTORY_LENGTH, window);
     let (first, last) = (seen.first()?.value, seen.last()?.value);
@@ -87,7 +87,7 @@ mod tests {
         let staged = Staged::new()
             .metric_by("mysql.undo.history", move |second| from + each * second as f64)
             .metric("mysql.transactions.commit", 3000.0);
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     #[test]
@@ -97,6 +97,6 @@ mod tests {
         assert_eq!(severity(9000.0, -10.0), None);
         assert_eq!(severity(2e6, 0.0), Some(Severity::Amber));
         assert_eq!(severity(2e6, 2000.0), Some(Severity::Red));
-        assert_eq!(look(&Staged::new().done()), []);
+        assert_eq!(find(&Staged::new().done()), []);
     }
 }

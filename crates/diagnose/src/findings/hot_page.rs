@@ -8,22 +8,22 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_c
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "hot-page",
     question: "Did sessions queue for the same page of a table or index?",
-    look,
+    find,
 };
 
 /// Share of the active sessions from which a class is the limit (METHOD B6), and from which it should be known.
 const LIMIT: f64 = 0.4;
 const KNOWN: f64 = 0.1;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 fn waits_for_a_page(group: &WaitGroup) -> bool {
     group.kind == WaitKind::Page
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let active = evidence.active(point, is_client);
     let waiting: f64 =
         active.groups.iter().filter(|(group, _)| waits_for_a_page(group)).map(|(_, s)| s).sum();
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn severity(staged: Staged) -> Option<Severity> {
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     fn waits(page: f64, row: f64, cpu: f64) -> [(&'static str, &'static str, &'static str, f64); 3] {

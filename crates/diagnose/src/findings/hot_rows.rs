@@ -11,7 +11,7 @@ use super::{FindingDefinition, formatting, scan_without_index};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "hot-rows", question: "Did users queue for the same rows?", look };
+    FindingDefinition { id: "hot-rows", question: "Did users queue for the same rows?", find };
 
 /// Share of the active sessions from which a class is the limit, and how far it must be ahead of others (METHOD B6).
 const LIMIT: f64 = 0.4;
@@ -22,13 +22,13 @@ const KNOWN: f64 = 0.25;
 /// specification has ten terminals a warehouse, with waits that leave the row alone (TPC-C 5.2.5).
 const USERS_A_WAREHOUSE: f64 = 2.0;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// Whether the point has this finding as red.
 pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
-    at(evidence, point).is_some_and(|finding| finding.severity == Severity::Red)
+    of_point(evidence, point).is_some_and(|finding| finding.severity == Severity::Red)
 }
 
 fn waits_for_a_row(group: &WaitGroup) -> bool {
@@ -39,7 +39,7 @@ fn waits_for_the_log(group: &WaitGroup) -> bool {
     matches!(group.kind, WaitKind::Log | WaitKind::LogFlush | WaitKind::Replication)
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let active = evidence.active(point, is_client);
     let sum = |of: &dyn Fn(&WaitGroup) -> bool| -> f64 {
         active.groups.iter().filter(|(group, _)| of(group)).map(|(_, sessions)| sessions).sum()
@@ -264,12 +264,12 @@ mod tests {
     ];
 
     fn severity(staged: Staged) -> Option<Severity> {
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     #[test]
     fn sixteen_users_on_one_warehouse_are_red() {
-        let found = look(
+        let found = find(
             &Staged::sized(16, 1)
                 .sessions(ONE, &[("public.warehouse", 11.0), ("public.district", 1.0)])
                 .done(),
@@ -300,7 +300,7 @@ mod tests {
             )
             .blocking(9, vec![blocker(11, 4.0, "LWLock WALWrite", &[12, 13])])
             .blocking(30, vec![blocker(99, 1.0, "CPU", &[1])]);
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         let facts: Vec<String> =
             found[0].evidence.iter().map(|fact| format!("{}: {}", fact.what, fact.found)).collect();
         for fact in [
@@ -370,7 +370,7 @@ mod tests {
             let relations = vec![table("public.pgbench_branches", rows, 0)];
             Staged::of("pgbench", 8, 1).sessions(ONE, &[]).relations(CaptureTime::Before, relations, 1)
         };
-        let found = look(&branches(1).done());
+        let found = find(&branches(1).done());
         assert_eq!(found[0].severity, Severity::Red);
         assert!(found[0].next.starts_with("Use a scale of at least 8, not 1"), "{}", found[0].next);
         assert_eq!(severity(branches(50)), Some(Severity::Amber));

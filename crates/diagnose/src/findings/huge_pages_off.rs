@@ -4,7 +4,7 @@ use super::{FindingDefinition, formatting, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "huge-pages-off", question: "Do large shared buffers use huge pages?", look };
+    FindingDefinition { id: "huge-pages-off", question: "Do large shared buffers use huge pages?", find };
 
 /// Buffers from which it matters.
 const LARGE: f64 = 8.0 * 1_073_741_824.0;
@@ -32,18 +32,18 @@ fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
     }
 }
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    find(evidence).into_iter().collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    of_server(evidence).into_iter().collect()
 }
 
-fn find(evidence: &Evidence) -> Option<Finding> {
+fn of_server(evidence: &Evidence) -> Option<Finding> {
     let buffers = evidence.setting_number("shared_buffers").filter(|buffers| *buffers >= LARGE)?;
     let here = evidence.file_location("data").is_some();
     let page =
         evidence.newest("host.memory.huge_pages.size").filter(|size| here && *size > 0.0).unwrap_or(PAGE);
     // The server's own reckoning (15 and later) is exact.
-    let told = evidence.setting_number("shared_memory_size_in_huge_pages").filter(|pages| *pages > 0.0);
-    let pages = told.unwrap_or((buffers * BESIDE / page).ceil());
+    let stated = evidence.setting_number("shared_memory_size_in_huge_pages").filter(|pages| *pages > 0.0);
+    let pages = stated.unwrap_or((buffers * BESIDE / page).ceil());
     if in_use(evidence, pages)? {
         return None;
     }
@@ -60,7 +60,7 @@ fn find(evidence: &Evidence) -> Option<Finding> {
     if here && let Some(tables) = evidence.newest("host.memory.page_tables") {
         facts.push(EvidenceLine::new("page tables", formatting::size(tables)));
     }
-    let from = if told.is_some() { "shared_memory_size_in_huge_pages" } else { "shared_buffers × 1.03" };
+    let from = if stated.is_some() { "shared_memory_size_in_huge_pages" } else { "shared_buffers × 1.03" };
     facts.push(EvidenceLine::new("huge pages needed", format!("{} ({from})", formatting::grouped(pages))));
     Some(Finding {
         id: ABOUT.id,
@@ -90,7 +90,7 @@ mod tests {
     const GB16: &str = "17179869184";
 
     fn found(staged: Staged) -> Option<Finding> {
-        find(&staged.done())
+        of_server(&staged.done())
     }
 
     #[test]
@@ -98,11 +98,11 @@ mod tests {
         let one = found(Staged::new().setting("shared_buffers", GB16).setting("huge_pages", "off")).unwrap();
         assert_eq!(one.severity, Severity::Amber);
         assert!(one.next.contains("vm.nr_hugepages=8438"), "{}", one.next);
-        let told = Staged::new()
+        let stated = Staged::new()
             .setting("shared_buffers", GB16)
             .setting("huge_pages", "off")
             .setting("shared_memory_size_in_huge_pages", "8401");
-        assert!(found(told).unwrap().next.contains("nr_hugepages=8401"));
+        assert!(found(stated).unwrap().next.contains("nr_hugepages=8401"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEv
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "log-write-latency",
     question: "Did commits wait for the log to reach its device?",
-    look,
+    find,
 };
 
 /// The share from which on a class limits.
@@ -22,11 +22,11 @@ const SLOW_MS: f64 = 3.0;
 /// With users in a transaction for less of their time than this, their own pace decides, and not what they wait for.
 const PACED: f64 = 0.5;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of(evidence, point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
-fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let model = model(evidence, point)?;
     let share = model.share(Class::Log).filter(|share| share.share >= SHARE)?;
     let sync = flush(evidence, point.point);
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn slow_flushes_are_red_and_fast_ones_are_told() {
-        assert_eq!(look(&Scene::healthy().evidence()), []);
-        assert_eq!(severities(&look(&scene(900.0).evidence())), [Severity::Amber], "1 ms");
-        let found = look(&scene(90.0).evidence());
+        assert_eq!(find(&Scene::healthy().evidence()), []);
+        assert_eq!(severities(&find(&scene(900.0).evidence())), [Severity::Amber], "1 ms");
+        let found = find(&scene(90.0).evidence());
         assert_eq!(severities(&found), [Severity::Red], "10 ms");
         assert!(
             found[0].evidence[1].found.starts_with("10.0") || found[0].evidence[1].found.starts_with("9.9"),
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_database_clock_comes_first() {
         let timed = scene(90.0).metric("postgres.wal.sync_ms", 90.0);
-        assert_eq!(severities(&look(&timed.evidence())), [Severity::Amber]);
+        assert_eq!(severities(&find(&timed.evidence())), [Severity::Amber]);
     }
 
     #[test]
@@ -183,11 +183,11 @@ mod tests {
             .metric("host.disk.vdb.f_await", 0.1)
             .metric("host.disk.vdb.f_s", 9000.0);
         uncounted.log_device = Some("vdb");
-        let found = look(&uncounted.evidence());
+        let found = find(&uncounted.evidence());
         assert_eq!(severities(&found), [Severity::Amber], "nothing says how slow");
         assert!(!found[0].title.contains("per flush"), "{}", found[0].title);
         // 0.9 sessions in a flush, 360 commits per second: 2.5 ms when each had a flush of its own, more when they shared.
-        let found = look(&uncounted.metric("postgres.transactions.commit", 360.0).evidence());
+        let found = find(&uncounted.metric("postgres.transactions.commit", 360.0).evidence());
         assert!(found[0].title.contains("at least 2.5 ms per flush"), "{}", found[0].title);
     }
 }

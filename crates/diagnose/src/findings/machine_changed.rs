@@ -9,7 +9,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "machine-changed",
     question: "Has the machine changed since the last run?",
-    look,
+    find,
 };
 
 /// What decides a figure, and its name.
@@ -35,7 +35,7 @@ const FREQUENCY: f64 = 0.05;
 /// The kernel keeps a little more or less of the memory for itself from boot to boot.
 const MEMORY: f64 = 0.01;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let Some(earlier) = evidence.earlier.as_deref() else { return Vec::new() };
     let name = |of: &Evidence| of.context.environment("/client_host/name").cloned();
     if name(evidence).is_none() || name(evidence) != name(earlier) {
@@ -120,17 +120,17 @@ mod tests {
         scene.environment["client_host"]["cpu"]["governors"] = json!(["performance"]);
         let earlier = |scene: &Scene| Some(Box::new(scene.evidence()));
         let mut evidence = scene.evidence();
-        assert_eq!(look(&evidence), [], "nothing to compare with");
+        assert_eq!(find(&evidence), [], "nothing to compare with");
         evidence.earlier = earlier(&scene);
-        assert_eq!(look(&evidence), []);
+        assert_eq!(find(&evidence), []);
         scene = scene.metric("host.cpu.total.frequency", 2400.0);
         scene.environment["client_host"]["cpu"]["governors"] = json!(["powersave"]);
         evidence.earlier = earlier(&scene);
-        let found = look(&evidence);
+        let found = find(&evidence);
         assert_eq!(found[0].evidence[0].found, "performance, previously powersave");
         assert_eq!((found[0].severity, found[0].evidence.len()), (Severity::Amber, 2), "{found:?}");
         scene.environment["client_host"]["name"] = json!("another");
         evidence.earlier = earlier(&scene);
-        assert_eq!(look(&evidence), []);
+        assert_eq!(find(&evidence), []);
     }
 }

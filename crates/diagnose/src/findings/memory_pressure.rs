@@ -6,25 +6,25 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "memory-pressure",
     question: "Did tasks wait for memory during the window?",
-    look,
+    find,
 };
 
 /// Share of the time in which all tasks stalled for lack of memory, and in which at least one did.
 const ALL: f64 = 0.05;
 const SOME: f64 = 0.02;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let some = evidence.mean(point, "host.pressure.memory.some")?;
     let all = evidence.mean(point, "host.pressure.memory.full").unwrap_or(0.0);
     if some < SOME && all < ALL {
         return None;
     }
     // Swapping is the closer word for the same want.
-    let swaps = (swapping::ABOUT.look)(evidence)
+    let swaps = (swapping::ABOUT.find)(evidence)
         .iter()
         .any(|f| f.severity == Severity::Red && f.point == Some(point));
     let mut facts = vec![
@@ -66,7 +66,7 @@ mod tests {
     fn severity(some: f64, all: f64) -> Option<Severity> {
         let staged =
             Staged::new().metric("host.pressure.memory.some", some).metric("host.pressure.memory.full", all);
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     #[test]
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(severity(0.2, 0.1), Some(Severity::Red));
         assert_eq!(severity(0.04, 0.01), Some(Severity::Amber));
         assert_eq!(severity(0.005, 0.001), None);
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 
     #[test]
@@ -83,6 +83,6 @@ mod tests {
             .metric("host.pressure.memory.some", 0.2)
             .metric("host.pressure.memory.full", 0.1)
             .metric("host.pages.swap_in", 900.0);
-        assert_eq!(look(&staged.done())[0].severity, Severity::Amber);
+        assert_eq!(find(&staged.done())[0].severity, Severity::Amber);
     }
 }

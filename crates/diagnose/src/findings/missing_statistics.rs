@@ -8,13 +8,13 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "missing-statistics",
     question: "Does the planner have statistics for every table?",
-    look,
+    find,
 };
 
 /// Rows from which a guess matters: smaller tables are a page or few, whatever the plan.
 const ROWS: u64 = 1000;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let Some((relations, _)) = evidence.relations(CaptureTime::Before) else { return Vec::new() };
     let unknown = |r: &&kelvin_measure::observation::Relation| {
         r.kind == "table" && r.analyzed == Some(false) && r.rows.is_some_and(|rows| rows >= ROWS)
@@ -59,7 +59,7 @@ mod tests {
 
     fn found(analyzed: Option<bool>, rows: u64) -> Vec<Finding> {
         let stock = Relation { analyzed, ..table("public.stock", rows, 0) };
-        look(
+        find(
             &Staged::new()
                 .relations(CaptureTime::Before, vec![stock, table("public.item", 100_000, 0)], 1)
                 .done(),
@@ -80,6 +80,6 @@ mod tests {
                 && found(Some(true), 100_000).is_empty()
                 && found(None, 100_000).is_empty()
         );
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 }

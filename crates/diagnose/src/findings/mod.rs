@@ -65,7 +65,7 @@ pub struct FindingDefinition {
     /// The question that it answers.
     pub question: &'static str,
     /// Looks at the evidence. Whatever the evidence lacks is no finding.
-    pub look: fn(&Evidence) -> Vec<Finding>,
+    pub find: fn(&Evidence) -> Vec<Finding>,
 }
 
 /// Every finding that is known, in the order of a reader's questions.
@@ -125,7 +125,7 @@ pub fn known_findings() -> &'static [FindingDefinition] {
 /// What the evidence shows, the most severe first, otherwise in the order of [`all`].
 pub fn findings_for(evidence: &Evidence) -> Vec<Finding> {
     let asked = KNOWN.iter().filter(|about| !evidence.is_io() || OF_ANY_LOAD.contains(&about.id));
-    let mut found: Vec<Finding> = asked.flat_map(|about| (about.look)(evidence)).collect();
+    let mut found: Vec<Finding> = asked.flat_map(|about| (about.find)(evidence)).collect();
     causes::settle(&mut found, evidence);
     crate::effect::mark(&mut found, evidence);
     found.extend(evidence.storage().map(crate::io_findings).unwrap_or_default());
@@ -153,7 +153,7 @@ pub fn is_incidental(path: &str) -> bool {
 pub(crate) fn check_words(evidence: &Evidence) {
     let small =
         |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_lowercase() || first == '`');
-    for finding in KNOWN.iter().flat_map(|about| (about.look)(evidence)) {
+    for finding in KNOWN.iter().flat_map(|about| (about.find)(evidence)) {
         assert!(
             !small(&finding.title) && !finding.title.ends_with('.'),
             "title of {}: {}",

@@ -8,7 +8,7 @@ use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEv
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "network-round-trips",
     question: "Did the transactions spend their time between client and server?",
-    look,
+    find,
 };
 
 const AMBER: f64 = 0.30;
@@ -22,11 +22,11 @@ const LOCAL_MS: f64 = 0.2;
 /// With users in a transaction for less of their time than this, their own pace decides, and not what they wait for.
 const PACED: f64 = 0.5;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of(evidence, point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
-fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let model = model(evidence, point)?;
     let share = model.share(Class::Network).filter(|share| share.share >= AMBER)?;
     let seconds = evidence.window(point.point)?.seconds();
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn time_that_nobody_has_is_the_networks() {
-        assert_eq!(look(&Scene::healthy().evidence()), []);
-        let found = look(&far().evidence());
+        assert_eq!(find(&Scene::healthy().evidence()), []);
+        let found = find(&far().evidence());
         assert_eq!(severities(&found), [Severity::Red]);
         assert!(found[0].evidence[0].found.contains("ms per transaction"), "{found:?}");
     }
@@ -156,7 +156,7 @@ mod tests {
         let of = |target: &str| {
             let mut evidence = far().evidence();
             evidence.context.target = target.into();
-            look(&evidence)
+            find(&evidence)
         };
         let socket = of("postgres://joe@/tpcc?host=/run/postgresql&port=5432");
         assert_eq!(severities(&socket), [Severity::Amber]);
@@ -179,28 +179,28 @@ mod tests {
         let model = model(&evidence, evidence.point(0).unwrap()).unwrap();
         let share = |class| model.share(class).map_or(0.0, |share| share.share);
         assert!(share(Class::Other) > 0.5 && share(Class::Network) < 0.4, "{model:?}");
-        let found = look(&evidence);
+        let found = find(&evidence);
         assert!(found.iter().all(|finding| finding.severity != Severity::Red), "{found:?}");
     }
 
     #[test]
     fn it_is_not_red_on_a_full_host_nor_for_a_local_round_trip() {
         assert_eq!(
-            severities(&look(&far().metric("host.cpu.total.busy", 0.9).evidence())),
+            severities(&find(&far().metric("host.cpu.total.busy", 0.9).evidence())),
             [Severity::Amber]
         );
         let mut local = far();
         local.window.iter_mut().for_each(|count| *count *= 20);
-        assert_eq!(severities(&look(&local.evidence())), [Severity::Amber]);
+        assert_eq!(severities(&find(&local.evidence())), [Severity::Amber]);
         let mut paced = far();
         paced.users = 12;
         assert_eq!(
-            severities(&look(&paced.evidence())),
+            severities(&find(&paced.evidence())),
             [Severity::Amber],
             "they think for two thirds of their time"
         );
         let mut unseen = far();
         unseen.sessions.clear();
-        assert_eq!(look(&unseen.evidence()), []);
+        assert_eq!(find(&unseen.evidence()), []);
     }
 }

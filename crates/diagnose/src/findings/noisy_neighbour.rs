@@ -6,17 +6,17 @@ use crate::noise::{WANTED, foreign_cpus, of_processes};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", look };
+    FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", find };
 
 /// Share of the host's CPUs. Kernel threads, the sampler's own reading and the ticks by which CPU time is counted stay
 /// below.
 const AMBER: f64 = 0.08;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of(evidence, point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
-fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     // A database within the client is the client; of one on another host nothing is known here.
     let price = of_processes(evidence, point)?;
     let (used, cpus) = (foreign_cpus(evidence, point)?, cpus(evidence)?);
@@ -79,11 +79,11 @@ mod tests {
     #[test]
     fn what_nobody_of_ours_used_is_a_neighbours() {
         // Busy 1.86 − 0.024 of 2, of which 0.6 and 1.15 are ours: 0.09 are the kernel's.
-        assert_eq!(look(&Scene::healthy().evidence()), []);
+        assert_eq!(find(&Scene::healthy().evidence()), []);
         let hog = |user| {
             Scene::healthy().metric("host.process.server.cpu.user", user).metric("host.cpu.total.busy", 1.0)
         };
-        let whole = look(&hog(0.15).evidence());
+        let whole = find(&hog(0.15).evidence());
         assert_eq!(severities(&whole), [Severity::Red], "a whole CPU");
         // 0.976 CPUs of others, 1.0 of ours, and 43 % of the transactions' time in run queues.
         assert!(
@@ -91,7 +91,7 @@ mod tests {
             "{}",
             whole[0].title
         );
-        assert_eq!(severities(&look(&hog(0.95).evidence())), [Severity::Amber], "a tenth of a CPU: 9.7 %");
+        assert_eq!(severities(&find(&hog(0.95).evidence())), [Severity::Amber], "a tenth of a CPU: 9.7 %");
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
             scene.client_delay = f64::from(delay);
             scene.metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 0.7)
         };
-        assert_eq!(severities(&look(&proxy(0.1).evidence())), [Severity::Amber]);
+        assert_eq!(severities(&find(&proxy(0.1).evidence())), [Severity::Amber]);
         // Nobody waited: 0.7 %, less than the run knows itself to.
         let found = crate::findings_for(&proxy(0.01).evidence());
         let small = found.iter().find(|finding| finding.id == ABOUT.id).unwrap();
@@ -109,11 +109,11 @@ mod tests {
         let hog = || {
             Scene::healthy().metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 1.0)
         };
-        assert_eq!(look(&hog().without("host.process.server").evidence()), []);
+        assert_eq!(find(&hog().without("host.process.server").evidence()), []);
         let mut embedded = hog().without("host.process.server");
         embedded.environment["embedded"] = true.into();
-        assert_eq!(severities(&look(&embedded.evidence())), [Severity::Red]);
-        assert_eq!(look(&hog().without("host.process.client").evidence()), []);
-        assert_eq!(look(&hog().without("host.cpu").evidence()), []);
+        assert_eq!(severities(&find(&embedded.evidence())), [Severity::Red]);
+        assert_eq!(find(&hog().without("host.process.client").evidence()), []);
+        assert_eq!(find(&hog().without("host.cpu").evidence()), []);
     }
 }

@@ -7,12 +7,12 @@ use crate::load::percent;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "not-reset", question: "Had an earlier run already changed the database?", look };
+    FindingDefinition { id: "not-reset", question: "Had an earlier run already changed the database?", find };
 
 /// Below this, what an earlier run left behind is less than what runs differ by anyway.
 const GROWTH: f64 = 0.02;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     // What differs after a reset differs because the earlier run had other data, not because it had changed these.
     if evidence.built() || was_reset(evidence) {
         return Vec::new();
@@ -77,8 +77,9 @@ fn was_reset(evidence: &Evidence) -> bool {
 }
 
 fn size(of: &Evidence) -> Option<f64> {
-    let told = of.context.environment("/database_bytes").and_then(serde_json::Value::as_f64);
-    told.or_else(|| of.relations(CaptureTime::Before).map(|(_, bytes)| bytes as f64))
+    let recorded = of.context.environment("/database_bytes").and_then(serde_json::Value::as_f64);
+    recorded
+        .or_else(|| of.relations(CaptureTime::Before).map(|(_, bytes)| bytes as f64))
         .filter(|bytes| *bytes > 0.0)
 }
 
@@ -100,7 +101,7 @@ mod tests {
         let found = |scene: Scene, earlier: Option<Scene>| {
             let mut evidence = scene.evidence();
             evidence.earlier = earlier.map(|scene| Box::new(scene.evidence()));
-            look(&evidence).len()
+            find(&evidence).len()
         };
         assert_eq!(found(sized(110_000_000), None), 0);
         assert_eq!(found(sized(110_000_000), Some(sized(100_000_000))), 1);

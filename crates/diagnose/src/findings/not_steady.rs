@@ -10,7 +10,7 @@ use crate::load::percent;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "not-steady", question: "Was throughput steady when it was measured?", look };
+    FindingDefinition { id: "not-steady", question: "Was throughput steady when it was measured?", find };
 
 /// Seconds that five rounds need to be worth the name.
 pub(super) const FEWEST: usize = 10;
@@ -19,11 +19,11 @@ pub(super) const FEWEST: usize = 10;
 /// seconds, it takes twice the bounds to call it red.
 const LONG_ROUND: f64 = 12.0;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(of).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(of_point).collect()
 }
 
-fn of(point: &PointEvidence) -> Option<Finding> {
+fn of_point(point: &PointEvidence) -> Option<Finding> {
     let values = point.throughput();
     if values.len() < FEWEST {
         return point.window.as_ref().map(|_| too_short(point.point, values.len()));
@@ -178,7 +178,7 @@ mod tests {
 
     fn found(window: &[u64]) -> Vec<Severity> {
         let scene = Scene { window: window.to_vec(), ..Scene::healthy() };
-        severities(&look(&scene.evidence()))
+        severities(&find(&scene.evidence()))
     }
 
     #[test]

@@ -6,15 +6,15 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "numa-remote",
     question: "Is memory local to the CPUs that use it, and evenly spread?",
-    look,
+    find,
 };
 
 /// Share of remote allocations, and the fullest node against the mean (METHOD B6).
 const REMOTE: f64 = 0.2;
 pub(super) const SKEW: f64 = 1.3;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// The nodes with their share of the server's memory.
@@ -24,7 +24,7 @@ fn placement(evidence: &Evidence) -> Vec<(String, f64)> {
     evidence.names(PREFIX, "").filter_map(node).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let remote = evidence.mean(point, "host.numa.total.remote_ratio");
     let nodes = placement(evidence);
     let mean = nodes.iter().map(|(_, share)| share).sum::<f64>() / nodes.len().max(1) as f64;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn title(staged: Staged) -> Option<String> {
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         assert!(found.iter().all(|finding| finding.severity == Severity::Amber));
         found.first().map(|finding| finding.title.clone())
     }

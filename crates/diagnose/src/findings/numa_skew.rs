@@ -8,16 +8,16 @@ use super::{FindingDefinition, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "numa-skew", question: "Is the work spread evenly over the NUMA nodes?", look };
+    FindingDefinition { id: "numa-skew", question: "Is the work spread evenly over the NUMA nodes?", find };
 
 /// With less to do on the busiest node there is nothing to spread: a few users fit on one.
 const BUSY: f64 = 0.6;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let name = crate::load::server_metric_name(evidence, "host.numa.")?;
     let mut nodes: Vec<(&str, f64)> = evidence
         .names(&name, ".busy")
@@ -84,7 +84,7 @@ mod tests {
     }
 
     fn title(staged: Staged) -> Option<String> {
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         assert!(found.iter().all(|finding| finding.severity == Severity::Amber));
         found.first().map(|finding| finding.title.clone())
     }

@@ -4,16 +4,16 @@ use super::{FindingDefinition, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, Span};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "outage", question: "Were there seconds without a single transaction?", look };
+    FindingDefinition { id: "outage", question: "Were there seconds without a single transaction?", find };
 
 /// At this many transactions per second, an empty second is not chance: e⁻²⁰ for Poisson arrivals.
 const USUAL: f64 = 20.0;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
-fn at(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let pace = point.throughput();
     let working: Vec<f64> = pace.iter().copied().filter(|pace| *pace > 0.0).collect();
     let usual = working.iter().sum::<f64>() / working.len().max(1) as f64;
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn seconds_without_work_are_told_with_the_restart_beside_them() {
         let stopped = Staged::new().throughput(|second| if (4..7).contains(&second) { 0 } else { 500 });
-        let found = look(&stopped.occurrence("restart", "server", 3.8, 6.5).done());
+        let found = find(&stopped.occurrence("restart", "server", 3.8, 6.5).done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("in 3 of"), "{found:?}");
         assert!(found[0].evidence.iter().any(|fact| fact.what == "the server restarted"), "{found:?}");
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_steady_load_and_a_slow_one_have_none() {
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
         let slow = Staged::new().throughput(|second| u64::from(second % 3 == 0));
-        assert!(look(&slow.done()).is_empty());
+        assert!(find(&slow.done()).is_empty());
     }
 }

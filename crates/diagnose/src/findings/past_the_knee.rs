@@ -5,12 +5,12 @@ use crate::load::percent;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "past-the-knee", question: "Did too many users lower the throughput?", look };
+    FindingDefinition { id: "past-the-knee", question: "Did too many users lower the throughput?", find };
 
 /// Below the highest throughput of the sweep by so much, the loss is more than scatter.
 const LOSS: f64 = 0.10;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let Some(found) = evidence.scalability() else { return Vec::new() };
     let Some(best) = found.points.iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput)) else {
         return Vec::new();
@@ -74,9 +74,9 @@ mod tests {
                 r_squared: None,
                 points: points.map(|(users, throughput)| ScalabilityPoint { users, throughput }).to_vec(),
             };
-            look(&Scene { more: vec![Event::Scalability(found)], ..Scene::healthy() }.evidence()).len()
+            find(&Scene { more: vec![Event::Scalability(found)], ..Scene::healthy() }.evidence()).len()
         };
         assert_eq!((with(150.0, Some(2.4)), with(170.0, Some(2.4)), with(150.0, None)), (1, 0, 0));
-        assert_eq!(look(&Scene::healthy().evidence()), []);
+        assert_eq!(find(&Scene::healthy().evidence()), []);
     }
 }

@@ -6,10 +6,10 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "performance-schema-off",
     question: "Does the server record statement and file times (performance_schema)?",
-    look,
+    find,
 };
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     if !setting::setting_value(evidence, "performance_schema")
         .is_some_and(|word| matches!(word.to_lowercase().as_str(), "off" | "0"))
     {
@@ -38,9 +38,9 @@ mod tests {
 
     #[test]
     fn off_is_a_note_and_never_more() {
-        let found = look(&Staged::new().setting("performance_schema", "off").done());
+        let found = find(&Staged::new().setting("performance_schema", "off").done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Note));
-        assert!(look(&Staged::new().setting("performance_schema", "on").done()).is_empty());
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().setting("performance_schema", "on").done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 }

@@ -11,7 +11,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "ramp-up-too-short",
     question: "Was throughput still rising when the window opened?",
-    look,
+    find,
 };
 
 /// What the slow beginning takes from the window's mean.
@@ -20,11 +20,11 @@ const RED: f64 = 0.01;
 /// A rise over the whole window that never comes to rest: twice SNIA's bound.
 const RISE: f64 = 0.20;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of(evidence, point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
-fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let values = point.headline();
     // Scheduled arrivals do not show what the database could do.
     if values.len() < 10 || !point.arrivals.is_empty() {
@@ -155,13 +155,13 @@ mod tests {
         for (count, begin) in scene.window.iter_mut().zip(begin) {
             *count = *begin;
         }
-        severities(&look(&scene.evidence()))
+        severities(&find(&scene.evidence()))
     }
 
     #[test]
     fn a_slow_beginning_is_seen_unless_the_ramp_up_had_arrived() {
         let healthy = Scene::healthy();
-        assert_eq!(look(&healthy.evidence()), []);
+        assert_eq!(find(&healthy.evidence()), []);
         assert_eq!(scene(&[], &[500, 800, 900]), [Severity::Red]);
         assert_eq!(scene(&[100, 300], &[500, 800, 900]), [Severity::Red]);
         assert_eq!(scene(&[400, 1000, 1010, 1005], &[500, 800, 900]), [], "held up, and not cold");
@@ -172,14 +172,14 @@ mod tests {
     fn a_rise_without_end_is_red() {
         let window: Vec<u64> = (0..20).map(|i| 500 + 40 * i + i * 37 % 11).collect();
         let scene = Scene { window, ..Scene::healthy() };
-        assert_eq!(severities(&look(&scene.evidence())), [Severity::Red]);
+        assert_eq!(severities(&find(&scene.evidence())), [Severity::Red]);
     }
 
     #[test]
     fn a_window_that_opens_before_the_first_transaction_is_red() {
         let scene = |late: usize, ramp: Vec<u64>| {
             let window = (0..60).map(|i| u64::from(i >= late && i % 2 == 0)).collect();
-            look(&Scene { ramp, window, ..Scene::healthy() }.evidence())
+            find(&Scene { ramp, window, ..Scene::healthy() }.evidence())
         };
         assert_eq!(severities(&scene(18, Vec::new())), [Severity::Red]);
         assert_eq!(scene(8, Vec::new()), [], "by chance");
@@ -193,7 +193,7 @@ mod tests {
         for _ in 0..200 {
             let window: Vec<u64> = (0..20).map(|_| (1000.0 + 100.0 * random.normal()) as u64).collect();
             let scene = Scene { window, ramp: Vec::new(), ..Scene::healthy() };
-            found += look(&scene.evidence()).len();
+            found += find(&scene.evidence()).len();
         }
         assert!(found <= 4, "{found} of 200");
     }

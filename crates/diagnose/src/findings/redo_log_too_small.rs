@@ -11,7 +11,7 @@ use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "redo-log-too-small",
     question: "Did the redo log fill up and force InnoDB into furious flushing?",
-    look,
+    find,
 };
 
 /// Part of the window from which it is the level that was measured.
@@ -19,8 +19,8 @@ const PART: f64 = 0.1;
 /// On top of the size computed, because the log's rate varies.
 const MARGIN: f64 = 1.2;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// The setting of the log's size, and its value in bytes.
@@ -33,7 +33,7 @@ fn size(evidence: &Evidence) -> Option<(&'static str, f64)> {
     })
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let window = evidence.window(point)?;
     let flushes: Vec<_> = evidence.occurrences("furious flush", window).collect();
     let spans = effect::spans(flushes.iter().copied(), window);
@@ -116,7 +116,7 @@ mod tests {
     const LIMIT: f64 = 3_000_000.0;
 
     fn severity(staged: Staged) -> Option<Severity> {
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     fn flush(staged: Staged, from: f64, to: f64) -> Staged {
@@ -134,7 +134,7 @@ mod tests {
         let staged = flush(Staged::new(), 10.0, 20.0)
             .setting("innodb_log_file_size", "4194304")
             .metric("mysql.redo.bytes", 5e6);
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         // 5 MB/s × 25 s × 1.2 / 0.715 = 210 MB
         assert!(found[0].next.contains("innodb_log_file_size to 200 MB"), "{}", found[0].next);

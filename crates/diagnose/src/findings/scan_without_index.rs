@@ -16,7 +16,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "scan-without-index",
     question: "Is a large table scanned because an index is missing?",
-    look,
+    find,
 };
 
 /// Rows from which a scan is never the best way to few of them: some hundred pages.
@@ -38,7 +38,7 @@ struct Scanned<'a> {
     scans: u64,
 }
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     if let Some(scanned) = scanned(evidence) {
         return vec![finding(evidence, &scanned)];
     }
@@ -50,7 +50,7 @@ fn look(evidence: &Evidence) -> Vec<Finding> {
 
 /// Whether this finding is there and red.
 pub(super) fn is_red(evidence: &Evidence) -> bool {
-    look(evidence).iter().any(|finding| finding.severity == Severity::Red)
+    find(evidence).iter().any(|finding| finding.severity == Severity::Red)
 }
 
 /// Rows that the transactions of TPROC-C read through indexes, at most, by name: what each looks up and what it updates, with
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_dropped_index_is_red_by_the_counters_alone() {
-        let found = look(&run("tproc-c", 2000).done());
+        let found = find(&run("tproc-c", 2000).done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("public.customer"), "{}", found[0].title);
     }
@@ -398,7 +398,7 @@ mod tests {
                 statement(2, 9.0, 300, "b", &[("Index Scan", "stock")]),
             ])
             .earlier(earlier);
-        let found = look(&now.done());
+        let found = find(&now.done());
         assert_eq!(found[0].severity, Severity::Red);
         assert!(found[0].next.contains("public.customer_name"), "{}", found[0].next);
         let statements: Vec<_> =
@@ -408,13 +408,13 @@ mod tests {
 
     #[test]
     fn a_script_of_the_users_own_may_scan() {
-        assert_eq!(look(&run("script", 2000).done())[0].severity, Severity::Amber);
+        assert_eq!(find(&run("script", 2000).done())[0].severity, Severity::Amber);
         assert_eq!(
-            look(&run("script", 2000).earlier(run("script", 3).done()).done())[0].severity,
+            find(&run("script", 2000).earlier(run("script", 3).done()).done())[0].severity,
             Severity::Red
         );
         assert_eq!(
-            look(&run("script", 2000).earlier(run("script", 1900).done()).done())[0].severity,
+            find(&run("script", 2000).earlier(run("script", 1900).done()).done())[0].severity,
             Severity::Amber
         );
     }
@@ -435,31 +435,31 @@ mod tests {
                 .done()
         };
         let now = |with| Staged::new().relations(CaptureTime::Before, schema(9, with), 1);
-        let found = look(&now(false).earlier(earlier(700)).done());
+        let found = find(&now(false).earlier(earlier(700)).done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("public.customer_name"), "{}", found[0].title);
-        assert!(look(&now(true).earlier(earlier(700)).done()).is_empty());
-        assert!(look(&now(false).earlier(earlier(5)).done()).is_empty());
+        assert!(find(&now(true).earlier(earlier(700)).done()).is_empty());
+        assert!(find(&now(false).earlier(earlier(5)).done()).is_empty());
     }
 
     /// As seen of PostgreSQL 15: 38 rows a transaction, and 890 without the index of the customers' names.
     #[test]
     fn rows_read_wholesale_are_red() {
-        let run = |rows: f64| look(&Staged::new().metric("postgres.tuples.returned", rows * 1000.0).done());
+        let run = |rows: f64| find(&Staged::new().metric("postgres.tuples.returned", rows * 1000.0).done());
         assert_eq!(run(890.0)[0].severity, Severity::Red);
         assert!(run(38.0).is_empty());
         assert!(
-            look(&Staged::of("script", 8, 4).metric("postgres.tuples.returned", 890_000.0).done()).is_empty()
+            find(&Staged::of("script", 8, 4).metric("postgres.tuples.returned", 890_000.0).done()).is_empty()
         );
     }
 
     #[test]
     fn small_tables_and_a_checks_scans_are_healthy() {
-        assert!(look(&run("tproc-c", 0).done()).is_empty());
-        assert!(look(&run("tproc-c", 25).done()).is_empty());
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&run("tproc-c", 0).done()).is_empty());
+        assert!(find(&run("tproc-c", 25).done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
         let only_before =
             Staged::new().relations(CaptureTime::Before, vec![table("public.customer", 60_000, 9)], 1);
-        assert!(look(&only_before.done()).is_empty());
+        assert!(find(&only_before.done()).is_empty());
     }
 }

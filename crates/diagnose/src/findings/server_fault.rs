@@ -7,10 +7,10 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "server-fault",
     question: "Does the server's version have a known fault that affects the workload?",
-    look,
+    find,
 };
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let faults = evidence.context.environment("/database/faults").and_then(|faults| faults.as_array());
     let word = |fault: &serde_json::Value, key: &str| fault[key].as_str().unwrap_or_default().to_owned();
     let findings = faults.into_iter().flatten().map(|fault| Finding {
@@ -44,7 +44,7 @@ mod tests {
     fn trial_b2_a_known_fault_of_the_server_is_a_finding_of_the_run() {
         let fault = json!({ "id": "f", "versions": "Server 1.0", "what": "rows are lost", "effect": "e", "source": "s" });
         let seen =
-            |environment| look(&Evidence::new(Context::default().with_environment(json!({}), environment)));
+            |environment| find(&Evidence::new(Context::default().with_environment(json!({}), environment)));
         let found = seen(json!({ "database": { "version": "Server 1.0", "faults": [fault] } }));
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
         assert!(found[0].title.contains("rows are lost"), "{}", found[0].title);

@@ -6,16 +6,16 @@ use crate::noise::{WANTED, is_accepted, stolen_share};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "steal", question: "Did the hypervisor give CPU time to other VMs?", look };
+    FindingDefinition { id: "steal", question: "Did the hypervisor give CPU time to other VMs?", find };
 
 /// Share of the CPU time from which steal is reported.
 const BOUND: f64 = 0.02;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of(evidence, point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
-fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let here = "host.cpu.total.steal".to_owned();
     let mut names = vec![(here, if server_is_here(evidence) { "this host" } else { "the client's host" })];
     if !server_is_here(evidence) {
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn stolen_time_is_told_by_its_size() {
         let scene = |steal| Scene::healthy().metric("host.cpu.total.steal", steal).evidence();
-        assert_eq!(look(&scene(0.01)), []);
-        assert_eq!(severities(&look(&scene(0.03))), [Severity::Amber]);
-        assert_eq!(severities(&look(&scene(0.12))), [Severity::Red], "0.12 of 0.93");
-        assert_eq!(look(&Scene::healthy().without("host.cpu").evidence()), []);
+        assert_eq!(find(&scene(0.01)), []);
+        assert_eq!(severities(&find(&scene(0.03))), [Severity::Amber]);
+        assert_eq!(severities(&find(&scene(0.12))), [Severity::Red], "0.12 of 0.93");
+        assert_eq!(find(&Scene::healthy().without("host.cpu").evidence()), []);
     }
 }

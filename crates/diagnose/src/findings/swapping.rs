@@ -4,17 +4,17 @@ use super::{FindingDefinition, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "swapping", question: "Did the host swap during the window?", look };
+    FindingDefinition { id: "swapping", question: "Did the host swap during the window?", find };
 
 /// Pages per second read from swap, on average over the window. The figures of a host that swaps are not valid (METHOD B6);
 /// fewer pages may come from processes that were swapped out before the run.
 const WAITED: f64 = 10.0;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let read = evidence.mean(point, "host.pages.swap_in")?;
     let written = evidence.mean(point, "host.pages.swap_out").unwrap_or(0.0);
     let severity = match (read, written) {
@@ -64,7 +64,7 @@ mod tests {
 
     fn severity(read: f64, written: f64) -> Option<Severity> {
         let staged = Staged::new().metric("host.pages.swap_in", read).metric("host.pages.swap_out", written);
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     #[test]
@@ -73,6 +73,6 @@ mod tests {
         assert_eq!(severity(1.0, 500.0), Some(Severity::Amber));
         assert_eq!(severity(0.5, 0.0), Some(Severity::Note));
         assert_eq!(severity(0.0, 0.0), None);
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 }

@@ -6,10 +6,10 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "synchronous-commit-off",
     question: "Does a commit wait until its WAL is flushed (synchronous_commit)?",
-    look,
+    find,
 };
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     if setting::setting_value(evidence, "synchronous_commit") != Some("off") {
         return Vec::new();
     }
@@ -55,16 +55,16 @@ mod tests {
     #[test]
     fn off_is_red_unless_fsync_is() {
         let off = || Staged::new().setting("synchronous_commit", "off");
-        let found = look(&off().done());
+        let found = find(&off().done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
-        assert_eq!(look(&off().setting("fsync", "off").done())[0].severity, Severity::Amber);
+        assert_eq!(find(&off().setting("fsync", "off").done())[0].severity, Severity::Amber);
     }
 
     #[test]
     fn on_local_or_unknown_is_nothing() {
         for value in ["on", "local", "remote_apply"] {
-            assert!(look(&Staged::new().setting("synchronous_commit", value).done()).is_empty());
+            assert!(find(&Staged::new().setting("synchronous_commit", value).done()).is_empty());
         }
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 }

@@ -8,7 +8,7 @@ use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "too-few-users", question: "Would more users have increased throughput?", look };
+    FindingDefinition { id: "too-few-users", question: "Would more users have increased throughput?", find };
 
 /// The database's host has this much left.
 const BUSY: f64 = 0.60;
@@ -17,11 +17,11 @@ const SERIAL: f64 = 0.20;
 /// With more users for each CPU, what idles waits for something else than one more of them.
 const USERS_PER_CPU: f64 = 4.0;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     if let Some(found) = evidence.scalability() {
         return rising(evidence, found).into_iter().collect();
     }
-    evidence.points().filter_map(|point| of(evidence, point)).collect()
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
 /// A sweep whose best throughput is its last.
@@ -49,7 +49,7 @@ fn rising(evidence: &Evidence, found: &kelvin_measure::event::Scalability) -> Op
     (gain > 0.1).then(|| finding(Some(point), title, effect, facts))
 }
 
-fn of(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if !point.arrivals.is_empty() {
         return None;
     }
@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn idle_cpus_without_a_queue_elsewhere_ask_for_users() {
-        assert_eq!(look(&Scene::healthy().evidence()), []);
+        assert_eq!(find(&Scene::healthy().evidence()), []);
         let mut idle = Scene::healthy().metric("host.cpu.total.busy", 0.4);
         idle.client_delay = 0.0;
-        assert_eq!(look(&idle.evidence()).len(), 1);
+        assert_eq!(find(&idle.evidence()).len(), 1);
         idle.sessions = vec![("Lock", "tuple", 2.0), ("CPU", "", 1.0)];
-        assert_eq!(look(&idle.evidence()), [], "users queue for a row");
+        assert_eq!(find(&idle.evidence()), [], "users queue for a row");
         idle.sessions.clear();
-        assert_eq!(look(&idle.evidence()), []);
+        assert_eq!(find(&idle.evidence()), []);
     }
 
     #[test]
@@ -142,8 +142,8 @@ mod tests {
                 .collect(),
         };
         let with = |sweep| Scene { more: vec![Event::Scalability(sweep)], ..Scene::healthy() }.evidence();
-        assert_eq!(look(&with(sweep([100.0, 190.0, 350.0], None))).len(), 1);
-        assert_eq!(look(&with(sweep([100.0, 190.0, 200.0], None))), []);
-        assert_eq!(look(&with(sweep([100.0, 190.0, 350.0], Some(3.0)))), []);
+        assert_eq!(find(&with(sweep([100.0, 190.0, 350.0], None))).len(), 1);
+        assert_eq!(find(&with(sweep([100.0, 190.0, 200.0], None))), []);
+        assert_eq!(find(&with(sweep([100.0, 190.0, 350.0], Some(3.0)))), []);
     }
 }

@@ -6,7 +6,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "top-statement-dominates",
     question: "Does one statement take nearly all of the time?",
-    look,
+    find,
 };
 
 /// Share of the statements' time from which looking at one statement is looking at the load. TPROC-C's New-Order has about
@@ -18,11 +18,11 @@ const SHOWN: f64 = 0.05;
 /// A statement that is called this many times less often than the top one is no part of the load.
 const SELDOM: u64 = 200;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let (statements, total) = evidence.statements(point)?;
     let top = statements.first()?;
     let share = top.total_ms / total;
@@ -93,7 +93,7 @@ mod tests {
 
     fn severity(times: &[f64]) -> Option<Severity> {
         let statements = times.iter().zip(1..).map(|(ms, id)| statement(id, *ms, 100, "a", &[])).collect();
-        look(&Staged::new().statements(statements).done()).first().map(|finding| finding.severity)
+        find(&Staged::new().statements(statements).done()).first().map(|finding| finding.severity)
     }
 
     #[test]
@@ -108,13 +108,13 @@ mod tests {
         let statements = || vec![statement(1, 900.0, 100, "a", &[]), statement(2, 100.0, 100, "b", &[])];
         let next = |sessions: &[(&str, &str, &str, f64)]| {
             let staged = Staged::new().statements(statements()).sessions(sessions, &[]);
-            look(&staged.done()).remove(0).next
+            find(&staged.done()).remove(0).next
         };
         assert!(next(&[("client backend", "CPU", "", 3.0)]).contains("plan and its rows"));
         let queue = [("client backend", "Lock", "tuple", 3.0), ("client backend", "CPU", "", 1.0)];
         assert!(next(&queue).contains("no plan can shorten"));
         assert_eq!(severity(&[]), None);
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 
     /// "One statement took 100 %" is no information if the load has only one; statements of observers do not count.
@@ -122,7 +122,7 @@ mod tests {
     fn trial_d8_a_load_of_one_statement_has_no_dominating_one() {
         assert_eq!(severity(&[900.0]), None);
         let watched = vec![statement(1, 990.0, 10_000, "a", &[]), statement(2, 10.0, 20, "b", &[])];
-        assert_eq!(look(&Staged::new().statements(watched).done()), []);
+        assert_eq!(find(&Staged::new().statements(watched).done()), []);
         assert_eq!(severity(&[900.0, 50.0, 50.0]), Some(Severity::Amber));
     }
 }

@@ -8,7 +8,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "unseen",
     question: "What could not be observed, and what stopped reporting during the run?",
-    look,
+    find,
 };
 
 /// What is not known without a source, by the prefix of its name.
@@ -51,7 +51,7 @@ const OPEN: &[(&str, &str)] = &[
     ("settings", "some of the settings"),
 ];
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let mut found = Vec::new();
     if !evidence.lost().is_empty() {
         let names: Vec<&str> = evidence.lost().iter().take(3).map(|lost| lost.what.as_str()).collect();
@@ -114,7 +114,7 @@ mod tests {
     fn what_is_absent_is_a_note_and_what_was_lost_is_amber() {
         let evidence =
             Staged::new().absent("host.hardware").absent("host.hardware").lost("postgres sessions").done();
-        let found = look(&evidence);
+        let found = find(&evidence);
         let severities: Vec<_> = found.iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, [Severity::Amber, Severity::Note]);
         assert_eq!(found[1].evidence.len(), 1);
@@ -134,13 +134,13 @@ mod tests {
             ("postgres.blocks.read_ms, .write_ms", "how long reads took"),
             ("postgres.wal, except .bytes", "how long WAL writes took"),
         ] {
-            let found = look(&Staged::new().absent(what).done());
+            let found = find(&Staged::new().absent(what).done());
             assert!(found[0].evidence[0].found.contains(open), "{what}: {found:?}");
         }
     }
 
     #[test]
     fn where_all_was_seen_there_is_nothing() {
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
     }
 }

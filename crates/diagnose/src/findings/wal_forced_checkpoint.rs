@@ -15,7 +15,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity, Span};
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "wal-forced-checkpoint",
     question: "Did the WAL fill max_wal_size and force checkpoints during the load?",
-    look,
+    find,
 };
 
 /// Checkpoints that the log forces closer together than this are too many: PostgreSQL's own bound, the default of
@@ -42,8 +42,8 @@ struct Forced {
     window: Vec<Span>,
 }
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// The checkpoints that were requested and not timed, if the WAL written explains them.
@@ -55,17 +55,17 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     let target = evidence.setting_number("checkpoint_completion_target").unwrap_or(0.9);
     let segment = evidence.setting_number("wal_segment_size").unwrap_or(SEGMENT);
     let rate = evidence.mean_over(metric::WAL_BYTES, load)?;
-    let told = evidence.occurrences("checkpoint", load).any(is_told);
+    let recorded = evidence.occurrences("checkpoint", load).any(is_recorded);
     // What the log's word clears was asked for by somebody; one still under way has no word yet.
     let requested = || {
         evidence
             .occurrences("checkpoint", load)
-            .filter(|o| o.subject == "requested" && o.from >= load.from && (is_forced(o) || !is_told(o)))
+            .filter(|o| o.subject == "requested" && o.from >= load.from && (is_forced(o) || !is_recorded(o)))
     };
     let seen: f64 = requested().map(effect::checkpoints).sum();
     // Fast ones are more than the looks that find them: the server's own count tells. The log has each by itself.
     let counted = || effect::total(evidence, metric::REQUESTED_CHECKPOINTS, load).unwrap_or(0.0).round();
-    let number = if told { seen } else { counted().max(seen) };
+    let number = if recorded { seen } else { counted().max(seen) };
     let trigger = ((limit / segment / (1.0 + target)).floor() - 1.0).max(1.0) * segment;
     let before =
         |to: u64| evidence.occurrences("checkpoint", Span { from: 0, to }).map(|o| o.from).max().unwrap_or(0);
@@ -80,7 +80,7 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     let certain = requested().any(is_forced);
     let in_window = effect::total(evidence, metric::REQUESTED_CHECKPOINTS, window).unwrap_or(0.0);
     let spans = effect::spans(requested(), window);
-    let within = !spans.is_empty() || (!told && in_window >= 0.5);
+    let within = !spans.is_empty() || (!recorded && in_window >= 0.5);
     (within && number >= 1.0 && (certain || written >= NEAR * trigger)).then_some(Forced {
         load,
         number,
@@ -98,16 +98,16 @@ fn is_forced(checkpoint: &Occurrence) -> bool {
 }
 
 /// … or said anything of why.
-fn is_told(checkpoint: &Occurrence) -> bool {
+fn is_recorded(checkpoint: &Occurrence) -> bool {
     is_forced(checkpoint) || checkpoint.figures.contains_key("log_bytes")
 }
 
 /// Whether a point has this finding, and how severe.
 pub(super) fn severity(evidence: &Evidence, point: u32) -> Option<Severity> {
-    at(evidence, point).map(|finding| finding.severity)
+    of_point(evidence, point).map(|finding| finding.severity)
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let forced = forced(evidence, point)?;
     let window = evidence.window(point)?;
     let warning = evidence.setting_number("checkpoint_warning").map(|ms| ms / 1e3).filter(|s| *s > 0.0);
@@ -218,7 +218,7 @@ mod tests {
             staged =
                 staged.occurrence("checkpoint", "requested", f64::from(start) + 0.1, f64::from(start) + 0.7);
         }
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].severity, Severity::Red);
         // 61 MB/s × 25 s × 1.9 × 1.2 = 3.48 GB = 3316 MiB
@@ -230,7 +230,7 @@ mod tests {
     fn one_that_cost_nothing_is_amber_and_one_that_cost_is_red() {
         // 4 GB force one at 133 segments, 2231 MB: 150 MB/s for 15 s come to that.
         let staged = || server("4294967296", 150e6).occurrence("checkpoint", "requested", 16.0, 22.0);
-        let found = look(&staged().done());
+        let found = find(&staged().done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
         let slow = |second: i64| {
             if (10..16).contains(&second) {
@@ -239,17 +239,17 @@ mod tests {
                 1000 + second.unsigned_abs()
             }
         };
-        assert_eq!(look(&staged().throughput(slow).done())[0].severity, Severity::Red);
+        assert_eq!(find(&staged().throughput(slow).done())[0].severity, Severity::Red);
     }
 
     #[test]
     fn a_checkpoint_that_somebody_asked_for_is_none_of_it() {
         let staged = server("4294967296", 13e6).occurrence("checkpoint", "requested", 10.0, 12.0);
-        assert!(look(&staged.done()).is_empty());
+        assert!(find(&staged.done()).is_empty());
         let timed = server("67108864", 61e6).occurrence("checkpoint", "timed", 10.0, 12.0);
-        assert!(look(&timed.done()).is_empty());
+        assert!(find(&timed.done()).is_empty());
         let in_ramp_up = server("67108864", 61e6).occurrence("checkpoint", "requested", 4.0, 5.0);
-        assert!(look(&in_ramp_up.done()).is_empty());
+        assert!(find(&in_ramp_up.done()).is_empty());
     }
 
     #[test]
@@ -258,22 +258,22 @@ mod tests {
         let forced = [("log_bytes", 5e7), ("forced_by_log_size", 1.0)];
         let by_hand = &forced[..1];
         let one = |wal, figures| server("67108864", wal).told("checkpoint", "requested", 10.0, 12.0, figures);
-        assert_eq!(look(&one(1e5, &forced).done()).len(), 1);
+        assert_eq!(find(&one(1e5, &forced).done()).len(), 1);
         let many = || one(61e6, by_hand).metric("postgres.checkpoints.requested", 1.7);
-        assert_eq!(look(&many().done()), [], "a command asked for it");
-        assert_eq!(look(&many().told("checkpoint", "requested", 14.0, 15.0, &forced).done()).len(), 1);
+        assert_eq!(find(&many().done()), [], "a command asked for it");
+        assert_eq!(find(&many().told("checkpoint", "requested", 14.0, 15.0, &forced).done()).len(), 1);
         let storm = (1..26).fold(server("67108864", 61e6), |staged, second| {
             let at = f64::from(second);
             staged.told("checkpoint", "requested", at + 0.1, at + 0.7, &forced)
         });
-        assert_eq!(look(&storm.done())[0].severity, Severity::Red);
+        assert_eq!(find(&storm.done())[0].severity, Severity::Red);
     }
 
     #[test]
     fn without_evidence_there_is_nothing() {
-        assert!(look(&Staged::new().done()).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
         let no_log =
             Staged::new().setting("max_wal_size", "67108864").occurrence("checkpoint", "requested", 8.0, 9.0);
-        assert!(look(&no_log.done()).is_empty());
+        assert!(find(&no_log.done()).is_empty());
     }
 }

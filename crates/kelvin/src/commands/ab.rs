@@ -52,7 +52,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
         String::new()
     };
     live.message(&format!("group {group}: {pilot}{} blocks, {runs} runs; {load}{reset}", plan.blocks));
-    let words = |progress: &AbEvent<'_>| told(progress, &plan);
+    let words = |progress: &AbEvent<'_>| describe_progress(progress, &plan);
     let mut bench = bench(&store, &mut *live, &stop).destroying(&args.i_know_it_destroys);
     let ran = ab::run(&plan, &specs, group, &mut bench, &words);
     drop(bench);
@@ -69,7 +69,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
 }
 
 /// What is said while it goes on.
-fn told(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
+fn describe_progress(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
     match progress {
         AbEvent::Ran { row, blocks, pilot, left } => {
             let pilot = if *pilot { " of the pilot" } else { "" };
@@ -148,7 +148,7 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
 }
 
 /// The summary of a stored group.
-pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
+pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     let (store, group) = (shown.store, shown.stored);
     let plan: AbPlan = groups::plan(group)?;
     let summary = AbSummary::of(&plan, shown.rows()?);

@@ -83,8 +83,8 @@ impl<'a> Group<'a> {
 impl Document for Group<'_> {
     fn text(&self) -> Result<String> {
         match self.stored.info.kind {
-            GroupKind::Repeat => super::repeat::text(self),
-            GroupKind::Ab => super::ab::text(self),
+            GroupKind::Repeat => super::repeat::render_text(self),
+            GroupKind::Ab => super::ab::render_text(self),
             GroupKind::Sweep => super::io::sweep_text(self.store, self.stored),
             GroupKind::Study => bail!("a study has its own commands: kelvin study show"),
         }

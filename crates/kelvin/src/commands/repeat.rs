@@ -60,7 +60,7 @@ pub(super) fn repeat(
         body: serde_json::to_value(plan)?,
     })?;
     live.message(&planned(plan, spec, group.0));
-    let words = |progress: &RepeatEvent<'_>| told(progress, plan);
+    let words = |progress: &RepeatEvent<'_>| describe_progress(progress, plan);
     let mut bench = bench(&store, &mut *live, &stop).in_history(often.history).destroying(often.destroys);
     let ran = repeat::run(plan, spec, group, &mut bench, &words);
     drop(bench);
@@ -135,7 +135,7 @@ pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
 }
 
 /// What is said while it goes on.
-fn told(progress: &RepeatEvent<'_>, plan: &RepeatPlan) -> String {
+fn describe_progress(progress: &RepeatEvent<'_>, plan: &RepeatPlan) -> String {
     match progress {
         RepeatEvent::Ran { row, counted, of, left } => {
             let place =
@@ -149,13 +149,13 @@ fn told(progress: &RepeatEvent<'_>, plan: &RepeatPlan) -> String {
 /// "run 12: 45,210 NOPM", and whether it is void.
 pub(super) fn of_run(row: &GroupRun, figure: Option<&str>) -> String {
     let figure = row.figure(figure);
-    let value = bounded(figure.and_then(kelvin_diagnose::KeyFigure::bounded), shown);
+    let value = bounded(figure.and_then(kelvin_diagnose::KeyFigure::bounded), format_value);
     let name = figure.map_or("", |figure| figure.name.as_str());
     let void = row.void.as_ref().map_or(String::new(), |why| format!(", {why}"));
     format!("run {}: {value} {name}{void}", row.run)
 }
 
-fn shown(value: Option<f64>) -> String {
+fn format_value(value: Option<f64>) -> String {
     value.map_or("–".into(), significant)
 }
 
@@ -195,7 +195,7 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
 }
 
 /// The summary of a stored group.
-pub(super) fn text(shown: &groups::Group<'_>) -> Result<String> {
+pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     let (store, group) = (shown.store, shown.stored);
     let plan: RepeatPlan = groups::plan(group)?;
     let summary = RepeatSummary::of(&plan, shown.rows()?);
@@ -318,7 +318,7 @@ fn table(text: &mut String, summary: &RepeatSummary) {
         let judged = run.value.map(|value| Bounded { value, at_least: run.at_least });
         let beside = run.beside.iter().map(|value| value.map(Bounded::exactly));
         for (value, width) in std::iter::once(judged).chain(beside).zip(&widths) {
-            let _ = write!(text, "  {:>width$}", bounded(value, shown));
+            let _ = write!(text, "  {:>width$}", bounded(value, format_value));
         }
         text.push('\n');
         if let Some(why) = &run.void {

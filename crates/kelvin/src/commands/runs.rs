@@ -41,7 +41,7 @@ pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
     for (place, index) in wanted.into_iter().enumerate() {
         let mut run = all[index].clone();
         if place >= first {
-            let found = look(&store, &mut run, &all[..index]);
+            let found = most_severe(&store, &mut run, &all[..index]);
             listed.red.extend(found.map(|found| (run.id, found)));
         }
         if args.state.is_none_or(|state| state.is_of(&run)) {
@@ -131,7 +131,7 @@ struct Line<'a> {
 
 /// Looks at a run and at the one before it as the report does, and judges it; none of a run that was not observed, is still
 /// written, or cannot be read, of which `kelvin show` says why.
-fn look(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Red> {
+fn most_severe(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Red> {
     if run.liveness == Liveness::Running {
         return None;
     }

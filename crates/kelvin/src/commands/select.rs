@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Runs with the name that they were asked for by.
 pub(super) struct SelectedRuns {
     name: String,
-    told: Vec<String>,
+    notes: Vec<String>,
     pub(super) runs: Vec<Run>,
 }
 
@@ -32,15 +32,19 @@ impl SelectedRuns {
             progress.show_progress(name, index, selection.runs.len());
             runs.push(Run::load(store, *run, metrics)?);
         }
-        Ok(Self { name: name.to_owned(), told: selection.told, runs })
+        Ok(Self { name: name.to_owned(), notes: selection.notes, runs })
     }
 
     /// Leaves out the runs that do not count, and tells which.
     pub(super) fn drop_uncounted(mut self) -> Self {
-        let told = &mut self.told;
+        let notes = &mut self.notes;
         self.runs.retain(|run| {
             if !run.report.valid {
-                told.push(format!("run {} is left out, {}", run.report.run, run.report.judgement.describe()));
+                notes.push(format!(
+                    "run {} is left out, {}",
+                    run.report.run,
+                    run.report.judgement.describe()
+                ));
             }
             run.report.valid
         });
@@ -49,7 +53,7 @@ impl SelectedRuns {
 
     /// As a side of a comparison.
     pub(super) fn side(&self) -> Side<'_> {
-        Side::new(self.name.clone(), &self.runs, self.told.clone())
+        Side::new(self.name.clone(), &self.runs, self.notes.clone())
     }
 
     /// The numbers of the runs.

@@ -115,17 +115,17 @@ pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Code> {
     let incoming = ImportSource::open(&args.file)?;
     let mut store = Store::open(paths::store(global.store.as_deref())?)?;
     let imported = store.import(&incoming)?;
-    document::print(&Done { file: &args.file, imported }, args.format.format())?;
+    document::print(&ImportReport { file: &args.file, imported }, args.format.format())?;
     Ok(Code::Success)
 }
 
 /// What an import did.
-struct Done<'a> {
+struct ImportReport<'a> {
     file: &'a Path,
     imported: ImportSummary,
 }
 
-impl Document for Done<'_> {
+impl Document for ImportReport<'_> {
     fn text(&self) -> Result<String> {
         let (there, new): (Vec<ImportedRun>, Vec<ImportedRun>) =
             self.imported.runs.iter().partition(|run| run.was_there);

@@ -49,11 +49,11 @@ pub fn render(gate: &Gate) -> String {
         }
         out.push_str("</testcase>\n");
     }
-    let told: Vec<&String> = gate.warnings.iter().chain(&gate.differences).collect();
-    if !told.is_empty() {
+    let lines: Vec<&String> = gate.warnings.iter().chain(&gate.differences).collect();
+    if !lines.is_empty() {
         out.push_str("    <system-out>");
-        for told in told {
-            let _ = writeln!(out, "{}", escaped(told));
+        for line in lines {
+            let _ = writeln!(out, "{}", escaped(line));
         }
         out.push_str("</system-out>\n");
     }

@@ -182,7 +182,7 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
     let empty =
         [("base", base), ("candidate", candidate)].into_iter().filter(|(_, side)| side.runs.is_empty());
     let why = |(which, side): (&str, &Side<'_>)| {
-        format!("no counted run in the {which} {}: {}", side.name, side.told.join("; "))
+        format!("no counted run in the {which} {}: {}", side.name, side.notes.join("; "))
     };
     let words = empty.map(why).collect::<Vec<_>>().join("; ");
     let row = |limit: &Limit| {
@@ -212,7 +212,7 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
         strict,
         rows: limits.iter().map(row).collect(),
         differences: Vec::new(),
-        warnings: base.told.iter().chain(&candidate.told).cloned().collect(),
+        warnings: base.notes.iter().chain(&candidate.notes).cloned().collect(),
         outcome: GateResult::Void,
     }
 }

@@ -37,8 +37,8 @@ struct Bundle {
 /// When there is no such branch, testbed, workload or measure, or a run is damaged.
 pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize, usize)) -> Result<History> {
     let all = store.history()?;
-    let (branch, testbed, mut told) = place(&all, asked)?;
-    let (workload, runs) = runs_of_workload(store, asked, &all, (&branch, &testbed), &mut told)?;
+    let (branch, testbed, mut notes) = branch_and_testbed(&all, asked)?;
+    let (workload, runs) = runs_of_workload(store, asked, &all, (&branch, &testbed), &mut notes)?;
     let measure = match (&asked.measure, runs.last()) {
         (None, Some(newest)) => default_measure(&store.load(*newest)?)?,
         _ => asked.measure.clone(),
@@ -55,7 +55,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
         changes: Vec::new(),
         noise_phi: None,
         noise_lag1: None,
-        told,
+        notes,
     };
     let (mut read, total) = (0, runs.len());
     let mut no_such: Option<Vec<String>> = None;
@@ -70,12 +70,12 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
             progress(read, total);
             let judged = judge(&stored, &evidence)?.run;
             if !judged.counts() {
-                history.told.push(format!("run {run} is left out, {}", judged.describe()));
+                history.notes.push(format!("run {run} is left out, {}", judged.describe()));
                 continue;
             }
             let failed = stored.failed();
             if failed > 0 {
-                history.told.push(format!(
+                history.notes.push(format!(
                     "run {run} counts, but {failed} of its transactions failed permanently: these are not \
                      part of any figure"
                 ));
@@ -87,7 +87,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
                 continue;
             };
             let Some(value) = figure.value.filter(|value| value.is_finite()) else {
-                history.told.push(format!("run {run} is left out: its {} is not known", figure.name));
+                history.notes.push(format!("run {run} is left out: its {} is not known", figure.name));
                 continue;
             };
             (history.measure, history.name) = (figure.id.clone(), figure.name.clone());
@@ -117,12 +117,12 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
                 measure.as_deref().unwrap_or_default(),
                 known.join(", ")
             ),
-            None => format!("no counted run on branch {}: {}", history.branch, history.told.join("; ")),
+            None => format!("no counted run on branch {}: {}", history.branch, history.notes.join("; ")),
         }));
     }
-    history.told.extend(accepted_noise(&accepted));
-    history.told.extend(unlike(&history.entries));
-    history.told.extend(bounds_words(&history));
+    history.notes.extend(accepted_noise(&accepted));
+    history.notes.extend(unlike(&history.entries));
+    history.notes.extend(bounds_words(&history));
     history.find_changes();
     Ok(history)
 }
@@ -133,7 +133,7 @@ fn runs_of_workload(
     asked: &HistoryQuery,
     all: &[(RunId, String, String)],
     (branch, testbed): (&str, &str),
-    told: &mut Vec<String>,
+    notes: &mut Vec<String>,
 ) -> Result<(String, Vec<RunId>)> {
     let here = all.iter().filter(|(_, b, t)| b == branch && t == testbed);
     let workloads: BTreeMap<RunId, String> =
@@ -152,11 +152,11 @@ fn runs_of_workload(
         )));
     }
     if !others.is_empty() {
-        told.push(format!("the branch also has runs of {}: --workload shows them", names(others)));
+        notes.push(format!("the branch also has runs of {}: --workload shows them", names(others)));
     }
     if let Some(older) = runs.len().checked_sub(asked.newest).filter(|older| *older > 0) {
         runs.drain(..older);
-        told.push(format!("{older} older runs are not shown: --last shows more"));
+        notes.push(format!("{older} older runs are not shown: --last shows more"));
     }
     Ok((workload, runs))
 }
@@ -203,7 +203,10 @@ fn unlike(entries: &[HistoryEntry]) -> Option<String> {
 }
 
 /// Branch and testbed.
-fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(String, String, Vec<String>)> {
+fn branch_and_testbed(
+    all: &[(RunId, String, String)],
+    asked: &HistoryQuery,
+) -> Result<(String, String, Vec<String>)> {
     let refused = |why: String| Error::Compare(why);
     let branches: BTreeSet<&String> = all.iter().map(|(_, branch, _)| branch).collect();
     let Some((_, newest, _)) = all.last() else {
@@ -211,7 +214,7 @@ fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(Strin
         return Err(refused(why.into()));
     };
     let branch = asked.branch.as_ref().unwrap_or(newest);
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if !branches.contains(branch) {
         return Err(refused(format!(
             "there is no branch {branch:?}; existing branches: {}",
@@ -220,7 +223,7 @@ fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(Strin
     }
     if asked.branch.is_none() && branches.len() > 1 {
         let others = branches.into_iter().filter(|other| *other != branch);
-        told.push(format!("other branches: {}", names(others)));
+        notes.push(format!("other branches: {}", names(others)));
     }
     let testbeds: BTreeSet<&String> = all.iter().filter(|(_, b, _)| b == branch).map(|(.., on)| on).collect();
     let newest = all.iter().rev().find(|(_, b, _)| b == branch).map(|(.., on)| on);
@@ -235,9 +238,9 @@ fn place(all: &[(RunId, String, String)], asked: &HistoryQuery) -> Result<(Strin
     }
     if asked.testbed.is_none() && testbeds.len() > 1 {
         let others = testbeds.into_iter().filter(|other| *other != testbed);
-        told.push(format!("the branch has runs on other testbeds: {}; --testbed shows them", names(others)));
+        notes.push(format!("the branch has runs on other testbeds: {}; --testbed shows them", names(others)));
     }
-    Ok((branch.clone(), testbed.clone(), told))
+    Ok((branch.clone(), testbed.clone(), notes))
 }
 
 fn names<'a>(all: impl IntoIterator<Item = &'a String>) -> String {

@@ -25,8 +25,8 @@ pub fn render(history: &History, options: Options) -> String {
     );
     lines(BOLD, wrap_lines("", &title));
     lines(BOLD, wrap_lines("", &verdict(history)));
-    for told in &history.told {
-        lines(AMBER, wrap_lines("note: ", told));
+    for note in &history.notes {
+        lines(AMBER, wrap_lines("note: ", note));
     }
     let (low, high) = bounds(history);
     lines("", vec![String::new()]);

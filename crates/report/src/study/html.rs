@@ -20,7 +20,7 @@ const OWN_STYLE: &str = include_str!("page.css");
 
 /// A table with what the template asks of each column.
 #[derive(Serialize)]
-struct Shown {
+struct TableView {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
     /// Whether the column holds words.
@@ -29,7 +29,7 @@ struct Shown {
     best: Option<usize>,
 }
 
-impl Shown {
+impl TableView {
     fn of(grid: Grid) -> Self {
         let last = grid.head.len().saturating_sub(1);
         let last_words = is_words(&grid);
@@ -50,8 +50,8 @@ pub fn render(of: &Dossier) -> Result<String> {
     environment.add_template("study.html", TEMPLATE)?;
     let found = &of.analysis;
     let safe = Value::from_safe_string;
-    let shown = |grid: Grid| (!grid.rows.is_empty()).then(|| Value::from(Serde(Shown::of(grid))));
-    let mut cells = Shown::of(grid::cells(found));
+    let shown = |grid: Grid| (!grid.rows.is_empty()).then(|| Value::from(Serde(TableView::of(grid))));
+    let mut cells = TableView::of(grid::cells(found));
     cells.best = found.table.best;
     let (secondary, looked) = grid::secondary(found);
     let interactions: Vec<(String, Value)> =

@@ -9,10 +9,10 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-alignment",
     question: "Do offsets and lengths meet the alignment rules of filesystem and device?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let jobs = facts.jobs.iter().filter(|job| job.direct && !is_null(job) && job.aligned > 0);
     jobs.filter_map(|job| refused(facts, job).or_else(|| rewritten(facts, job))).collect()
 }

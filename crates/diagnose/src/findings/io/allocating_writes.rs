@@ -9,13 +9,13 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-allocating-writes",
     question: "Did writes only overwrite, or did the filesystem have to allocate space?",
-    look,
+    find,
 };
 
 /// Share of the region.
 const AMBER: f64 = 0.05;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     if doing(facts, Direction::Write).next().is_none() {
         return Vec::new();
     }
@@ -24,7 +24,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
     for target in
         facts.targets.iter().filter(|target| target.written && target.kind == ProbedTargetKind::File)
     {
-        let (part, facts) = of(target);
+        let (part, facts) = of_target(target);
         if part >= AMBER {
             (least, most) = (if least == 0.0 { part } else { least.min(part) }, most.max(part));
             evidence.extend(facts);
@@ -62,7 +62,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
     }]
 }
 
-fn of(target: &TargetFacts) -> (f64, Vec<EvidenceLine>) {
+fn of_target(target: &TargetFacts) -> (f64, Vec<EvidenceLine>) {
     let span = target.span();
     let path = target.path.display();
     let mut facts = Vec::new();

@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-behind-schedule",
     question: "With a rate, did the I/Os start on schedule?",
-    look,
+    find,
 };
 
 /// The rate is missed by so much.
@@ -18,9 +18,9 @@ const TIMES: f64 = 2.0;
 /// Waits below this are the timer's.
 const SHORTEST: f64 = 100_000.0;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
-    facts.jobs.iter().zip(&run.jobs).flat_map(|(job, run)| of(job, run)).collect()
+    facts.jobs.iter().zip(&run.jobs).flat_map(|(job, run)| of_job(job, run)).collect()
 }
 
 /// What is missing of the rate; else what the mean time from the real start leaves out, by the two means.
@@ -32,7 +32,7 @@ fn effect(missed: f64, means: Option<(f64, f64)>) -> Effect {
     Effect::up_to_or(left_out, EffectBasis::IoTime, "the times from the intended start are not known")
 }
 
-fn of(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
+fn of_job(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
     let mut found = Vec::new();
     for (direction, asked) in job.rate.iter() {
         let Some(asked) = asked.map(|rate| rate as f64 * f64::from(run.workers)).filter(|rate| *rate > 0.0)

@@ -9,7 +9,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-compressible",
     question: "Can the storage compress or deduplicate the data?",
-    look,
+    find,
 };
 
 /// What is left by compression, and the share of blocks that are different, below which data is not incompressible.
@@ -18,7 +18,7 @@ const DISTINCT: f64 = 0.9;
 /// Blocks that say something.
 const FEWEST: u32 = 8;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let read = facts
         .targets
         .iter()

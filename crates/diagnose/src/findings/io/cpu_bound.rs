@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-cpu-bound",
     question: "Was a worker's CPU the limit, not the storage?",
-    look,
+    find,
 };
 
 /// Share of the time that the busiest worker had a CPU.
@@ -17,12 +17,12 @@ const AMBER: f64 = 0.7;
 /// Seconds that say something.
 const SHORTEST: f64 = 0.5;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
-    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
+    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of_job(job, run)).collect()
 }
 
-fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
+fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     // Whoever asks for polling asks for a full CPU.
     if is_null(job) || job.polls || run.seconds < SHORTEST || run.cpu < AMBER {
         return None;

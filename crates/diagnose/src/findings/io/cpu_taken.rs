@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-cpu-taken",
     question: "Did the workers have a CPU when they needed one?",
-    look,
+    find,
 };
 
 /// Shares of the time: waiting for a CPU, stolen by the hypervisor, kept from running by the control group.
@@ -16,11 +16,11 @@ const WAITED: (f64, f64) = (0.05, 0.20);
 const STOLEN: (f64, f64) = (0.02, 0.05);
 const THROTTLED: (f64, f64) = (0.01, 0.10);
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
+fn find(facts: &StorageFacts) -> Vec<Finding> {
+    of_run(facts).into_iter().collect()
 }
 
-fn of(facts: &StorageFacts) -> Option<Finding> {
+fn of_run(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     let waited = run.jobs.iter().filter_map(|job| job.run_delay).reduce(f64::max);
     let throttled = run.cpu.throttled.filter(|_| run.seconds > 0.0).map(|seconds| seconds / run.seconds);

@@ -9,7 +9,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-depth-not-reached",
     question: "Were as many I/Os in flight as requested?",
-    look,
+    find,
 };
 
 /// Share of the depth. Filling and emptying the queue in batches keeps it three quarters full.
@@ -17,7 +17,7 @@ const REACHED: f64 = 0.5;
 /// I/Os that say something.
 const FEWEST: u64 = 100;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (place, job) in facts.jobs.iter().enumerate().filter(|(_, job)| !is_null(job)) {
         let run = facts.run.as_ref().and_then(|run| run.jobs.get(place));
@@ -165,7 +165,7 @@ mod tests {
         let mut threads = after();
         run(&mut threads).io_workers = 4;
         assert_eq!(severities(&ABOUT, &threads), [Severity::Amber]);
-        assert_eq!(look(&threads)[0].title, "The kernel ran io_uring I/O in 4 threads of its own");
+        assert_eq!(find(&threads)[0].title, "The kernel ran io_uring I/O in 4 threads of its own");
         assert_eq!(severities(&ABOUT, &buffered(threads)), [Severity::Note]);
     }
 }

@@ -8,13 +8,13 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-device-cache",
     question: "Is the region too large for the device's own caches?",
-    look,
+    find,
 };
 
 /// Share of the device. Caches of drives, controllers and hypervisors are a few thousandths to a few hundredths.
 const SMALL: f64 = 0.1;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for device in &facts.devices {
         let memory =

@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-direct-fell-back",
     question: "Did O_DIRECT bypass the page cache, or did the filesystem fall back to it?",
-    look,
+    find,
 };
 
 /// Share of what was moved, or of the region where that is smaller, which is in the cache afterwards and was not before.
@@ -16,14 +16,14 @@ const SHARE: f64 = 0.05;
 /// Fewer bytes may be another's.
 const FEWEST: u64 = 1 << 20;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     if facts.run.is_none() {
         return Vec::new();
     }
-    facts.targets.iter().filter_map(of).collect()
+    facts.targets.iter().filter_map(of_target).collect()
 }
 
-fn of(target: &TargetFacts) -> Option<Finding> {
+fn of_target(target: &TargetFacts) -> Option<Finding> {
     if target.kind != ProbedTargetKind::File || !target.direct || target.buffered {
         return None;
     }

@@ -9,14 +9,14 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-discard",
     question: "Were blocks discarded while the device was measured?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
+fn find(facts: &StorageFacts) -> Vec<Finding> {
+    of_run(facts).into_iter().collect()
 }
 
-fn of(facts: &StorageFacts) -> Option<Finding> {
+fn of_run(facts: &StorageFacts) -> Option<Finding> {
     // Whoever trims knows of it.
     if facts.jobs.iter().any(|job| job.does[Direction::Trim]) {
         return None;

@@ -8,15 +8,15 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-few-samples",
     question: "Are there enough I/Os for the percentiles shown?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
-    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
+    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of_job(job, run)).collect()
 }
 
-fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
+fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     let counted = run.completion.iter().filter_map(|(direction, times)| Some((direction, (*times)?.count)));
     // The direction with the fewest I/Os has the least certain tail.
     let (direction, count) = counted.filter(|(_, count)| *count > 0).min_by_key(|(_, count)| *count)?;
@@ -66,7 +66,7 @@ mod tests {
         };
         assert_eq!(severities(&ABOUT, &with(10_001)), []);
         assert_eq!(severities(&ABOUT, &with(9_000)), [Severity::Note]);
-        let found = look(&with(500)).remove(0);
+        let found = find(&with(500)).remove(0);
         assert_eq!(
             found.title,
             "Percentiles of job mixed from 99 up are based on fewer than ten of its 500 reads"

@@ -9,7 +9,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-foreign-traffic",
     question: "Did other processes read from the devices or write to them?",
-    look,
+    find,
 };
 
 /// Share of the devices' bytes that were not ours.
@@ -18,11 +18,11 @@ const AMBER: f64 = 0.05;
 /// Fewer bytes are a log's.
 const FEWEST: u64 = 1 << 20;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
+fn find(facts: &StorageFacts) -> Vec<Finding> {
+    of_run(facts).into_iter().collect()
 }
 
-fn of(facts: &StorageFacts) -> Option<Finding> {
+fn of_run(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     // Jobs without a device have no neighbours on it.
     doing(facts, Direction::Read).chain(doing(facts, Direction::Write)).next()?;

@@ -8,14 +8,14 @@ use crate::{Effect, EffectBasis, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-holes",
     question: "Are the files that the jobs read fully allocated, or sparse?",
-    look,
+    find,
 };
 
 /// Share of what is read from which the figure is that of zeros, and from which it is worth a word.
 pub(super) const RED: f64 = 0.05;
 pub(super) const AMBER: f64 = 0.001;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let (part, evidence) = stored(facts, |coverage| coverage.hole, "holes:");
     if part < AMBER {
         return Vec::new();

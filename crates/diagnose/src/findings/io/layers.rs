@@ -8,10 +8,10 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-layers",
     question: "Is there a storage device behind the target, and what lies in between?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut of_filesystem = |test: &dyn Fn(&str) -> bool, severity, title: &str, next: &str| {
         let its = facts.targets.iter().filter_map(|target| {

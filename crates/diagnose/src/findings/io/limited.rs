@@ -10,7 +10,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-limited",
     question: "Did a system limit, not the device, set the rate?",
-    look,
+    find,
 };
 
 /// Share of a limit from which the figure is that of the limit.
@@ -19,8 +19,8 @@ const REACHED: f64 = 0.9;
 const EVEN: f64 = 0.005;
 const SECONDS: usize = 20;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
-    let mut found: Vec<Finding> = facts.limits.iter().filter_map(|limit| of(facts, limit)).collect();
+fn find(facts: &StorageFacts) -> Vec<Finding> {
+    let mut found: Vec<Finding> = facts.limits.iter().filter_map(|limit| of_limit(facts, limit)).collect();
     found.extend(write_back(facts));
     if let Some(run) = &facts.run {
         found.extend(facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| even(facts, job, run)));
@@ -28,7 +28,7 @@ fn look(facts: &StorageFacts) -> Vec<Finding> {
     found
 }
 
-fn of(facts: &StorageFacts, limit: &Limit) -> Option<Finding> {
+fn of_limit(facts: &StorageFacts, limit: &Limit) -> Option<Finding> {
     // A limit is of the disk, whatever partition or volume the targets are on.
     let concerns = facts.devices.iter().any(|device| match &limit.device {
         Some(name) => device.name == *name || device.disk == *name || device.leaves.contains(name),

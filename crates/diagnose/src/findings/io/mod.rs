@@ -50,7 +50,7 @@ pub struct IoFindingDefinition {
     /// The question that it answers.
     pub question: &'static str,
     /// Looks at the facts. Whatever they lack is no finding.
-    pub look: fn(&StorageFacts) -> Vec<Finding>,
+    pub find: fn(&StorageFacts) -> Vec<Finding>,
 }
 
 /// Every finding that is known, in the order of a reader's questions.
@@ -93,7 +93,7 @@ pub fn all() -> &'static [IoFindingDefinition] {
 
 /// What the facts show, the most severe first, otherwise in the order of [`all`]. Before the run, what can be known then.
 pub fn find(facts: &StorageFacts) -> Vec<Finding> {
-    let mut found: Vec<Finding> = KNOWN.iter().flat_map(|about| (about.look)(facts)).collect();
+    let mut found: Vec<Finding> = KNOWN.iter().flat_map(|about| (about.find)(facts)).collect();
     let series = facts.run.iter().flat_map(|run| &run.jobs).map(|job| job.series.as_slice());
     let series: Vec<&[f64]> = series.filter(|series| !series.is_empty()).collect();
     mark_io(&mut found, &series);

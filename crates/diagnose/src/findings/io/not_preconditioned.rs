@@ -9,10 +9,10 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-not-preconditioned",
     question: "Was the SSD preconditioned enough for a sustained figure?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for job in doing(facts, Direction::Write).filter(|job| job.direct && job.random) {
         for device in devices_of(facts, job) {

@@ -10,18 +10,18 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-not-steady",
     question: "Was bandwidth steady, or did it fall off a cliff?",
-    look,
+    find,
 };
 
 /// A level that is lower by so much than the one before is a cliff: a cache that is full, cells that have to be erased.
 const CLIFF: f64 = 0.3;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let Some(run) = &facts.run else { return Vec::new() };
-    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of(job, run)).collect()
+    facts.jobs.iter().zip(&run.jobs).filter_map(|(job, run)| of_job(job, run)).collect()
 }
 
-fn of(job: &JobFacts, run: &JobRun) -> Option<Finding> {
+fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     if is_null(job) || run.ios.0 == [0; 3] {
         return None;
     }
@@ -125,11 +125,11 @@ mod tests {
     fn a_cliff_is_told_with_the_bytes_before_it() {
         let fallen = with(scattered(|i| if i < 50 { 400e6 } else { 100e6 }));
         assert_eq!(severities(&ABOUT, &fallen), [Severity::Red]);
-        let title = look(&fallen).remove(0).title;
+        let title = find(&fallen).remove(0).title;
         assert_eq!(title, "Job mixed fell from 400 MB/s to 100 MB/s after 19 GiB");
         let mut read = fallen;
         read.jobs[0].does.0[1] = false;
-        let title = look(&read).remove(0).title;
+        let title = find(&read).remove(0).title;
         assert!(title.starts_with("Bandwidth of job mixed was not steady"), "{title}");
     }
 }

@@ -8,18 +8,18 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-numa",
     question: "Do the workers run on the NUMA node that the device is attached to?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     if facts.host.nodes < 2 {
         return Vec::new();
     }
     let jobs = facts.jobs.iter().filter(|job| !is_null(job));
-    jobs.filter_map(|job| devices_of(facts, job).find_map(|device| of(facts, job, device))).collect()
+    jobs.filter_map(|job| devices_of(facts, job).find_map(|device| of_device(facts, job, device))).collect()
 }
 
-fn of(facts: &StorageFacts, job: &JobFacts, device: &DeviceFacts) -> Option<Finding> {
+fn of_device(facts: &StorageFacts, job: &JobFacts, device: &DeviceFacts) -> Option<Finding> {
     let node = device.node?;
     let (severity, title) = if job.nodes.is_empty() {
         (

@@ -9,7 +9,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-page-cache",
     question: "Did the storage serve the reads, or the page cache?",
-    look,
+    find,
 };
 
 /// Share of the bytes that did not come from a device.
@@ -18,7 +18,7 @@ const AMBER: f64 = 0.1;
 /// Fewer bytes than this are no load.
 const FEWEST: u64 = 1 << 20;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let targets: Vec<&TargetFacts> =
         facts.targets.iter().filter(|target| target.read && target.buffered && !in_memory(target)).collect();
     if targets.is_empty() {

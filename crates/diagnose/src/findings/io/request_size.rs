@@ -9,7 +9,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-request-size",
     question: "Did the device receive I/Os of the requested length, or were they split or merged?",
-    look,
+    find,
 };
 
 /// How far the mean length at the device may be from the jobs'.
@@ -19,11 +19,14 @@ const SAME: f64 = 0.2;
 /// I/Os that say something.
 const FEWEST: u64 = 100;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
-    [Direction::Read, Direction::Write].into_iter().filter_map(|direction| of(facts, direction)).collect()
+fn find(facts: &StorageFacts) -> Vec<Finding> {
+    [Direction::Read, Direction::Write]
+        .into_iter()
+        .filter_map(|direction| of_direction(facts, direction))
+        .collect()
 }
 
-fn of(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
+fn of_direction(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     let (ios, bytes) = (run.ios[direction], run.claimed[direction]);
     let (device_ios, device_bytes) = counted(facts, run)
@@ -118,11 +121,11 @@ mod tests {
         assert_eq!(severities(&ABOUT, &with(1.05)), []);
         assert_eq!(severities(&ABOUT, &with(4.0)), [Severity::Amber]);
         assert!(
-            look(&with(4.0))[0].title.contains("split: 1.0 KiB each, not 4.0 KiB"),
+            find(&with(4.0))[0].title.contains("split: 1.0 KiB each, not 4.0 KiB"),
             "{:?}",
-            look(&with(4.0))
+            find(&with(4.0))
         );
-        assert!(look(&with(0.25))[0].title.contains("merged: 16 KiB each"), "{:?}", look(&with(0.25)));
+        assert!(find(&with(0.25))[0].title.contains("merged: 16 KiB each"), "{:?}", find(&with(0.25)));
         assert_eq!(severities(&ABOUT, &buffered(with(4.0))), []);
         let mut foreign = with(4.0);
         run(&mut foreign).devices[0].bytes.0[0] *= 2;

@@ -9,10 +9,10 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-same-bytes",
     question: "Do several workers read or write the same bytes sequentially?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let jobs = facts.jobs.iter().filter(|job| job.same_bytes > 1 && !is_null(job));
     jobs.map(|job| {
         let what = if job.does[Direction::Write] { "write" } else { "read" };

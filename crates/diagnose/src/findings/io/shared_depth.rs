@@ -8,15 +8,15 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-shared-depth",
     question: "Does one job share its depth among several devices?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let run = |place| facts.run.as_ref().and_then(|run| run.jobs.get(place));
-    facts.jobs.iter().enumerate().filter_map(|(place, job)| of(job, run(place))).collect()
+    facts.jobs.iter().enumerate().filter_map(|(place, job)| of_job(job, run(place))).collect()
 }
 
-fn of(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
+fn of_job(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
     let devices = job.worker_devices.len();
     if is_null(job) || devices < 2 {
         return None;
@@ -75,6 +75,6 @@ mod tests {
         let mut ran = after();
         ran.jobs[0].worker_devices.push("sdb".into());
         run(&mut ran).jobs[0].devices = vec![("sda".into(), 1000, 9e4), ("sdb".into(), 1000, 9e6)];
-        assert_eq!(look(&ran)[0].evidence[3], EvidenceLine::new("sdb", "1,000 I/Os, mean 9 ms"));
+        assert_eq!(find(&ran)[0].evidence[3], EvidenceLine::new("sdb", "1,000 I/Os, mean 9 ms"));
     }
 }

@@ -178,7 +178,7 @@ pub(super) fn writing(mut facts: StorageFacts) -> StorageFacts {
 
 /// How severe what a finding says of these facts is; looks at its words as well.
 pub(super) fn severities(about: &IoFindingDefinition, facts: &StorageFacts) -> Vec<Severity> {
-    let found = (about.look)(facts);
+    let found = (about.find)(facts);
     let small =
         |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_lowercase() || first == '`');
     for finding in &found {

@@ -8,7 +8,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-timer-floor",
     question: "How much of the latency comes from the clock and io_uring, not from the storage?",
-    look,
+    find,
 };
 
 /// A clock that is read without a system call takes some 25 ns; one that takes longer is another source.
@@ -17,7 +17,7 @@ const SLOW: f64 = 100.0;
 const NOTE: f64 = 0.1;
 const AMBER: f64 = 0.5;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     clock(facts).into_iter().chain(floor(facts)).collect()
 }
 

@@ -8,13 +8,13 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-unseen",
     question: "Which files and devices could not be inspected?",
-    look,
+    find,
 };
 
 /// Lines that are shown.
 const SHOWN: usize = 5;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let all = &facts.unseen;
     if all.is_empty() {
         return Vec::new();
@@ -58,7 +58,7 @@ mod tests {
         facts.unseen = vec!["64 of 900 files were looked at".into()];
         assert_eq!(severities(&ABOUT, &facts), [Severity::Note]);
         facts.unseen.extend((0..7).map(|number| format!("/data/{number}: Permission denied")));
-        let found = look(&facts);
+        let found = find(&facts);
         assert_eq!(found[0].title, "8 files or devices could not be inspected before the run");
         assert_eq!(found[0].evidence.len(), SHOWN + 1);
         assert_eq!(found[0].evidence[1], EvidenceLine::new("/data/0", "Permission denied"));

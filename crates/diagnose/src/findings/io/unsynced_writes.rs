@@ -9,7 +9,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-unsynced-writes",
     question: "Had the written data reached the storage when the run ended?",
-    look,
+    find,
 };
 
 /// Share of the written bytes that no device had.
@@ -18,11 +18,11 @@ const AMBER: f64 = 0.1;
 /// Fewer bytes than this are no load.
 const FEWEST: u64 = 1 << 20;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
+fn find(facts: &StorageFacts) -> Vec<Finding> {
+    of_run(facts).into_iter().collect()
 }
 
-fn of(facts: &StorageFacts) -> Option<Finding> {
+fn of_run(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref().filter(|run| !run.devices.is_empty())?;
     let claimed = run.claimed[Direction::Write];
     if claimed < FEWEST

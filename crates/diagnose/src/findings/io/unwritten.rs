@@ -9,10 +9,10 @@ use crate::{Effect, EffectBasis, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-unwritten",
     question: "Was the data that the jobs read ever written, or only reserved?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let (part, evidence) = stored(facts, |coverage| coverage.unwritten, "reserved and never written:");
     if part < AMBER {
         return Vec::new();

@@ -9,7 +9,7 @@ use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-write-amplification",
     question: "How much more did the device write than the jobs?",
-    look,
+    find,
 };
 
 /// Bytes at the device for a byte of the jobs.
@@ -18,11 +18,11 @@ const AMBER: f64 = 1.25;
 /// Fewer bytes are one commit of a journal.
 const FEWEST: u64 = 4 << 20;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
-    of(facts).into_iter().collect()
+fn find(facts: &StorageFacts) -> Vec<Finding> {
+    of_run(facts).into_iter().collect()
 }
 
-fn of(facts: &StorageFacts) -> Option<Finding> {
+fn of_run(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
     let claimed = run.claimed[Direction::Write];
     // Between a filesystem or an array and the device; on a bare device what is more is somebody else's.

@@ -8,7 +8,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-zero-blocks",
     question: "Do the blocks that are read hold data, or does the storage return zeros without reading?",
-    look,
+    find,
 };
 
 /// Share of the sampled blocks. A device that was in use has few; one that was trimmed or never written has nearly all.
@@ -19,16 +19,16 @@ const OF_FILE: f64 = 0.25;
 /// Sampled blocks that say something.
 const FEWEST: u32 = 16;
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let read = facts
         .targets
         .iter()
         .enumerate()
         .filter(|(place, target)| target.read && !filled_first(facts, *place));
-    read.filter_map(|(_, target)| of(facts, target)).collect()
+    read.filter_map(|(_, target)| of_target(facts, target)).collect()
 }
 
-fn of(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
+fn of_target(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
     let sample = target.sample.as_ref().filter(|sample| sample.blocks >= FEWEST)?;
     let zero = share(u64::from(sample.zero), u64::from(sample.blocks));
     // What a filesystem knows to be nothing has findings of its own.

@@ -9,10 +9,10 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-zoned",
     question: "Does the device accept writes anywhere, or only sequentially within each zone?",
-    look,
+    find,
 };
 
-fn look(facts: &StorageFacts) -> Vec<Finding> {
+fn find(facts: &StorageFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     for job in facts.jobs.iter().filter(|job| job.does[Direction::Write] && job.random) {
         let raw = job.targets.iter().any(|place| {

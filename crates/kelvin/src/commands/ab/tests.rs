@@ -109,7 +109,7 @@ fn what_happens_is_told_in_a_line() {
         AbEvent::Looked { look, ends: true },
     ]
     .iter()
-    .map(|progress| told(progress, &plan))
+    .map(|progress| describe_progress(progress, &plan))
     .collect();
     insta::assert_snapshot!("ab_told", told.join("\n"));
 }

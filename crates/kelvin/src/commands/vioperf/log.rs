@@ -70,7 +70,7 @@ impl Log {
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
-        let told = self.path.display();
-        self.file.write_all(text.as_bytes()).with_context(|| format!("cannot write the log {told}"))
+        let path = self.path.display();
+        self.file.write_all(text.as_bytes()).with_context(|| format!("cannot write the log {path}"))
     }
 }

@@ -3,9 +3,10 @@
 //! A database of twice the memory may have a working set of a tenth of it, and one that fits may not have been read in yet:
 //! so the sizes are compared, and then who answered the pages that the buffers lacked decides.
 
+use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting};
+use super::{FindingDefinition, buffer_pool, buffers_too_small};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
@@ -58,23 +59,23 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        EvidenceLine::new("database", formatting::size(database)),
-        EvidenceLine::new(whose, formatting::size(memory)),
-        EvidenceLine::new("database / memory", format!("{} ×", formatting::number(database / memory))),
-        EvidenceLine::new(format!("pages found in {}", pool.name), formatting::percent(1.0 - missed)),
+        EvidenceLine::new("database", text::memory(database)),
+        EvidenceLine::new(whose, text::memory(memory)),
+        EvidenceLine::new("database / memory", format!("{} ×", text::number(database / memory))),
+        EvidenceLine::new(format!("pages found in {}", pool.name), text::percent(1.0 - missed)),
     ];
-    facts.extend(pool.bytes.map(|size| EvidenceLine::new(pool.setting, formatting::size(size))));
+    facts.extend(pool.bytes.map(|size| EvidenceLine::new(pool.setting, text::memory(size))));
     facts.push(EvidenceLine::new(
         "pages requested from the kernel",
-        format!("{} per second", formatting::grouped(reads)),
+        format!("{} per second", text::rounded(reads)),
     ));
     facts.extend(delivered.zip(device).map(|(bytes, device)| {
-        EvidenceLine::new(format!("read from the data device {device}"), formatting::rate(bytes))
+        EvidenceLine::new(format!("read from the data device {device}"), text::disk_rate(bytes))
     }));
     facts.extend(
         evidence
             .newest("host.memory.cached")
-            .map(|bytes| EvidenceLine::new("page cache", formatting::size(bytes))),
+            .map(|bytes| EvidenceLine::new("page cache", text::memory(bytes))),
     );
     let (severity, title, next) = match (fits, from_storage) {
         (false, true) => (
@@ -82,9 +83,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             format!(
                 "The working set does not fit in memory: {} of the pages came from storage (a database of {} \
                 in {})",
-                formatting::percent(missed * stored),
-                formatting::size(database),
-                formatting::size(memory)
+                text::percent(missed * stored),
+                text::memory(database),
+                text::memory(memory)
             ),
             "State that the result also measures the storage, and compare it only with runs of the same \
             sizes; to make the CPU the limit, use a database of at most half the memory, so that it fits in \
@@ -95,9 +96,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             format!(
                 "Storage served {} of the pages although the database ({}) fits in memory ({}): it was not \
                 cached yet",
-                formatting::percent(missed * stored),
-                formatting::size(database),
-                formatting::size(memory)
+                text::percent(missed * stored),
+                text::memory(database),
+                text::memory(memory)
             ),
             "Use a longer ramp-up, or load the tables into memory before the window (pg_prewarm), unless a \
             cold start is intended.",
@@ -111,12 +112,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 format!(
                     "The database ({}) is larger than the memory ({}), and {} of the pages were requested \
                     from the kernel: {}",
-                    formatting::size(database),
-                    formatting::size(memory),
-                    formatting::percent(missed),
+                    text::memory(database),
+                    text::memory(memory),
+                    text::percent(missed),
                     delivered.map_or_else(
                         || "whether the page cache or the storage served them is not known".to_owned(),
-                        |_| format!("the storage served {} of these", formatting::percent(stored))
+                        |_| format!("the storage served {} of these", text::percent(stored))
                     )
                 ),
                 "State the sizes with the result: it may also measure the storage, and is valid only for the \
@@ -127,8 +128,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             Severity::Note,
             format!(
                 "The database ({}) is larger than the memory ({}), but the working set fits",
-                formatting::size(database),
-                formatting::size(memory)
+                text::memory(database),
+                text::memory(memory)
             ),
             "State how much of the data the load touches: the result is valid only for that part.",
         ),

@@ -8,6 +8,7 @@ use kelvin_lab::open::{Opened, Purpose};
 use kelvin_lab::reset::{self, DataLocation};
 use kelvin_lab::selected_workload::SelectedWorkload;
 use kelvin_measure::Event;
+use kelvin_measure::text::whole;
 use kelvin_run::Spec;
 use kelvin_run::spec::{ResetMethod, WorkloadName};
 use kelvin_workload::Stop;
@@ -201,7 +202,7 @@ fn table(all: &[SnapshotInfo]) -> String {
             "{:<width$}  {:<8}  {:>9}  {saved:<16}  {} ({})\n",
             about.name,
             about.way.as_str(),
-            live::grouped(about.bytes / 1_000_000),
+            whole(about.bytes / 1_000_000),
             reset::described(&about.contents),
             about.contents.engine,
         ));

@@ -8,14 +8,12 @@ use std::collections::BinaryHeap;
 use kelvin_measure::event::{
     ArrivalSchedule, Event, LoadPart, Phase, RatePeriod, SeriesRole, Status, Window,
 };
-use kelvin_measure::{Bounded, Collector, Nanos, Random, Sample, TransactionOutcome, recorder};
+use kelvin_measure::{Bounded, Collector, Nanos, Random, SECOND, Sample, TransactionOutcome, recorder};
 use kelvin_stats::percentile::Interval;
 use kelvin_store::{NewRun, Store};
 
 use kelvin_run::arrivals::{Arrivals, Claim, Process, Queue};
 use kelvin_run::driver::overrun_limit;
-
-const SECOND: Nanos = 1_000_000_000;
 
 /// Draws service times.
 const SERVICE: u64 = 0x5e41;

@@ -3,8 +3,8 @@
 use kelvin_measure::labels::WorkloadLabels;
 
 use super::{BOLD, Page, RED, SERIES};
-use crate::figure::{decimal, ms, rate, seconds, significant, whole};
 use crate::{GeneratorReport, PercentileInterval, PointReport, RunReport};
+use kelvin_measure::text::{decimal, ms, rate, seconds, significant, whole};
 
 /// What stands for the precision of a short window.
 pub(crate) const TOO_SHORT: &str = "window too short to estimate the precision";

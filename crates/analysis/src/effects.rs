@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::StudyInput;
 use crate::contrast::signs;
-use crate::effect_text::count;
 use crate::fit::{Estimate, Fit};
 use crate::input::{InputError, StudyDesign};
 use crate::values::Values;
+use kelvin_measure::text::count;
 
 /// An effect or an interaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]

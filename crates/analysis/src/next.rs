@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use crate::effect_text::{count, format_effect, plain_percent, signed_percent};
+use crate::effect_text::format_effect;
 use crate::verdict::{HypothesisAnswer, PredictionResult};
 use crate::{Analysis, Effect, StudyInput};
+use kelvin_measure::text::{count, plain_percent, signed_percent};
 
 /// Effects of each sort that are asked about; the list is to be read.
 const MOST: usize = 3;

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use crate::StudyInput;
 use crate::contrast::missing;
-use crate::effect_text::{format_effect, signed_percent};
+use crate::effect_text::format_effect;
 use crate::fit::{Estimate, Fit, less};
 use crate::table::best;
 use crate::values::Values;
+use kelvin_measure::text::signed_percent;
 
 /// One factor at a time against the whole design.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -6,11 +6,12 @@ use kelvin_stats::power::{self, POWER};
 use kelvin_stats::student;
 
 use crate::contrast::between;
-use crate::effect_text::{count, format_effect, plain_percent};
+use crate::effect_text::format_effect;
 use crate::fit::{Estimate, Fit};
 use crate::input::{Claim, Direction, Prediction, StudyDesign};
 use crate::values::{Counting, Values};
 use crate::{StudyInput, control};
+use kelvin_measure::text::{count, plain_percent};
 
 /// Runs a side below which nothing is concluded, and the degrees of freedom of four pairs.
 const FLOOR: usize = 4;

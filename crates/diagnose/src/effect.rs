@@ -14,9 +14,9 @@
 use kelvin_stats::ess::precision;
 use serde::Serialize;
 
-use crate::load::percent;
 use crate::noise::WANTED;
 use crate::{Evidence, Finding, Severity};
+use kelvin_measure::text::percent;
 
 /// What an effect is a share of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

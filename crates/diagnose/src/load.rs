@@ -142,13 +142,6 @@ pub(crate) fn seconds(span: Option<Span>) -> f64 {
     span.map_or(0.0, Span::seconds)
 }
 
-/// A share in words.
-pub(crate) fn percent(share: f64) -> String {
-    // A sum of nothing is minus zero.
-    let percent = share * 100.0 + 0.0;
-    if percent.abs() < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,10 +23,10 @@ use kelvin_stats::slope::slope;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{
-    client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here,
-    transactions_in_flight,
+    client_cores, client_delay, cpus, is_embedded, process_cores, server_is_here, transactions_in_flight,
 };
 use crate::{Evidence, PointEvidence, Span, SpanValue, is_client};
+use kelvin_measure::text::percent;
 
 /// From this price on the figure is one of the machine's other work as much as of the database: the throughput of a steady
 /// state may range over so much to each side (SNIA Solid State Storage Performance Test Specification, "steady state").

@@ -1,13 +1,12 @@
 //! A run made up for tests, told through its events as a real one is.
 
+use kelvin_measure::SECOND;
 use kelvin_measure::event::{ArrivalSchedule, Event, KindCounts, LoadPart, Phase, Second, Series, Window};
 use kelvin_measure::observation::{DatabaseDirectory, Metric, Observation, Observer, Reading, WaitSamples};
 use kelvin_observe::postgres::wait_group;
 use serde_json::json;
 
 use crate::{Context, Evidence, Finding, Severity};
-
-const SECOND: u64 = 1_000_000_000;
 
 /// The value of a metric in a second where it is not the constant one.
 type Spikes = Box<dyn Fn(u64) -> Option<f32>>;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use kelvin_report::wrap::plain;
+use kelvin_measure::text::plain;
 
 /// Writes text; a reader that has gone away is no error.
 pub(crate) fn write(text: &str) -> Result<()> {

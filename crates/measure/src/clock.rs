@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 /// Nanoseconds since the clock's origin.
 pub type Nanos = u64;
 
+/// A second.
+pub const SECOND: Nanos = 1_000_000_000;
+
 /// A monotonic clock: the real one, or one that a test moves by hand.
 #[derive(Debug, Clone)]
 pub enum Clock {

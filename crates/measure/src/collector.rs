@@ -6,9 +6,7 @@ use rtrb::Consumer;
 
 use crate::event::{KindCounts, LoadPart, Second, SeriesRole};
 use crate::invariant::{Invariant, counts_agree};
-use crate::{Nanos, Sample, TransactionLog, TransactionOutcome};
-
-const SECOND: Nanos = 1_000_000_000;
+use crate::{Nanos, SECOND, Sample, TransactionLog, TransactionOutcome};
 
 /// How long a second stays open for samples on their way; what comes later is emitted as an addition.
 const GRACE: Nanos = 200_000_000;

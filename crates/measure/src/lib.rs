@@ -7,6 +7,7 @@
 
 mod clock;
 mod collector;
+mod declared;
 pub mod event;
 mod histogram;
 pub mod invariant;
@@ -22,11 +23,13 @@ mod source;
 mod squeeze;
 mod stop;
 pub mod storage;
+pub mod text;
 mod times;
 pub mod transaction_log;
 
-pub use clock::{Clock, Nanos};
+pub use clock::{Clock, Nanos, SECOND};
 pub use collector::{Collector, Totals, second_from};
+pub use declared::{MOST_DECLARED, declare};
 pub use event::Event;
 pub use histogram::{Exact, Histogram, HistogramError, LatencySummary, MAX_LATENCY, PERCENTILES};
 pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};

@@ -4,9 +4,9 @@
 //! [`RunReport::of`] works out the figures once; [`text`], [`json`], [`csv`] and [`html`] show them;
 //! [`compare`] sets runs against each other, [`gate`] judges a comparison for CI, [`history`] looks at one branch.
 
+mod chart;
 pub mod compare;
 pub mod csv;
-pub mod figure;
 pub mod gate;
 pub mod group;
 pub mod history;
@@ -20,7 +20,6 @@ pub mod plot;
 pub mod study;
 pub mod table;
 pub mod text;
-pub mod wrap;
 
 pub use kelvin_diagnose::{
     BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, Severity, Share,

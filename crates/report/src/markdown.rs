@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::figure::{bounded, ms, rate, seconds, significant};
 use crate::table::Table;
-use crate::text::{is_minor, printable};
+use crate::text::is_minor;
 use crate::{LatencyRow, PointReport, RunReport};
+use kelvin_measure::text::{bounded, ms, printable, rate, seconds, significant_or_none};
 
 /// The run for a pull request or a wiki: headline, state, verdict, findings with what to do, and the times of each point.
 pub fn render(report: &RunReport) -> String {
@@ -63,7 +63,7 @@ fn times(report: &RunReport, p: &PointReport) -> Table {
         let all = (rows.len() > 1).then_some(all);
         for row in rows.iter().chain(all) {
             let mut fields = vec![format!("{name}: {}", row.kind), row.count().to_string()];
-            let shown = |value| if report.is_io() { micro(value) } else { ms(value) };
+            let shown = |value| if report.is_io() { significant_or_none(value) } else { ms(value) };
             fields.extend(row.times().map(|time| bounded(time, shown)));
             table.rows.push(fields);
         }
@@ -76,11 +76,6 @@ fn times(report: &RunReport, p: &PointReport) -> Table {
         rows(&source.name, std::slice::from_ref(&source.latency), &source.latency);
     }
     table
-}
-
-/// Microseconds; an I/O may take less than one.
-pub(crate) fn micro(value: Option<f64>) -> String {
-    value.map_or(crate::figure::NONE.into(), significant)
 }
 
 /// Text that stays text: what a person or a file says is not to make headings, tables, links, mentions or HTML.

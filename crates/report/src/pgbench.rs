@@ -9,14 +9,17 @@ use crate::{LatencyRow, PointReport, RunReport};
 pub fn render(report: &RunReport) -> String {
     let mut blocks: Vec<String> = report.points.iter().map(|point| block(report, point)).collect();
     // What the figures are good for, in the words of every other output; no line of pgbench's begins so.
-    blocks.push(format!("kelvin state: {}\n", crate::text::cut(&report.judgement.describe(), usize::MAX)));
+    blocks.push(format!(
+        "kelvin state: {}\n",
+        kelvin_measure::text::cut(&report.judgement.describe(), usize::MAX)
+    ));
     blocks.join("\n")
 }
 
 fn block(report: &RunReport, p: &PointReport) -> String {
     let mut out = String::new();
     let kinds: Vec<&str> = report.kinds.iter().map(|kind| kind.name.as_str()).collect();
-    let _ = writeln!(out, "transaction type: {}", crate::text::cut(&kinds.join(", "), usize::MAX));
+    let _ = writeln!(out, "transaction type: {}", kelvin_measure::text::cut(&kinds.join(", "), usize::MAX));
     let _ = writeln!(out, "number of clients: {}", p.users);
     let _ = writeln!(out, "duration: {:.0} s", p.window_s);
     let all = p.client_latency();

@@ -176,9 +176,9 @@ fn beat(clock: &Clock, stop: &AtomicBool) -> Vec<Gap> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use kelvin_measure::SECOND;
 
-    const SECOND: u64 = 1_000_000_000;
+    use super::*;
 
     #[test]
     fn trial_d3_who_was_ready_was_starved_and_who_was_not_was_stopped() {

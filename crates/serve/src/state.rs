@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kelvin_measure::Event;
 use kelvin_measure::event::{
     Arrivals, ErrorCount, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Status, Window,
 };
 use kelvin_measure::observation::{Observation, Observer, Reading, WaitGroup, WaitSamples};
+use kelvin_measure::{Event, declare};
 
 use crate::latency::Latency;
 use crate::names::{PrometheusMetric, prometheus_metric};
@@ -176,14 +176,7 @@ impl State {
         match observation {
             Observation::Observer(observer) => self.observer(observer),
             Observation::Reading(reading) => self.reading(reading, now),
-            Observation::WaitGroups { first, groups } => {
-                let first = *first as usize;
-                if first <= MOST_METRICS && groups.len() <= MOST_METRICS {
-                    let end = first + groups.len();
-                    self.groups.resize(self.groups.len().max(end), WaitGroup::default());
-                    self.groups[first..end].clone_from_slice(groups);
-                }
-            }
+            Observation::WaitGroups { first, groups } => declare(&mut self.groups, *first, groups),
             Observation::Waits(waits) => self.waits(waits, now),
             Observation::Occurrence(occurrence) => {
                 let occurred = self.occurrences.entry(occurrence.kind.clone()).or_default();

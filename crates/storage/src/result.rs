@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use kelvin_measure::Nanos;
 
 use crate::job::Jobs;
-use crate::tick::{DepthCounts, Failures};
+use crate::tick::{DepthCounts, Failures, IoSums, PriorityTimes};
 use crate::{BinSums, Direction, Moments, PerDirection};
 
 /// A whole run.
@@ -110,15 +110,7 @@ impl std::ops::Index<Direction> for Verified {
 }
 
 /// Times of the I/Os of one priority.
-#[derive(Debug, Clone)]
-pub struct PriorityOutcome {
-    /// As `ioprio_set` takes it: the class above bit 13, the level below bit 3.
-    pub priority: u16,
-    /// Completion times; with `lat_percentiles` total times, as fio has it.
-    pub times: Moments,
-    /// The same by bin.
-    pub bins: BinSums,
-}
+pub type PriorityOutcome = PriorityTimes<BinSums>;
 
 impl PriorityOutcome {
     /// The class: 0 where none was asked for.
@@ -137,51 +129,13 @@ impl PriorityOutcome {
     }
 }
 
-/// One direction: sums of the measured part.
-#[derive(Debug, Clone, Default)]
-pub struct DirectionOutcome {
-    /// I/Os.
-    pub ios: u64,
-    /// Bytes.
-    pub bytes: u64,
-    /// I/Os that moved less than asked.
-    pub short: u64,
-    /// I/Os given up.
-    pub dropped: u64,
-    /// I/Os that failed.
-    pub failed: u64,
-    /// Submission times.
-    pub submission: Moments,
-    /// Completion times.
-    pub completion: Moments,
-    /// Total times.
-    pub total: Moments,
-    /// Completion times by bin.
-    pub completion_bins: BinSums,
-    /// Total times by bin, where asked for.
-    pub total_bins: BinSums,
-    /// Submission times by bin, where asked for.
-    pub submission_bins: BinSums,
-    /// With a rate: times from the intended start.
-    pub response: Moments,
-    /// The same by bin.
-    pub response_bins: BinSums,
-    /// Of jobs whose I/Os have priorities of their own: the times of each, ascending.
-    pub priorities: Vec<PriorityOutcome>,
-}
+/// One direction: sums of the measured part; priorities ascending.
+pub type DirectionOutcome = IoSums<BinSums, BinSums>;
 
 impl DirectionOutcome {
     /// Adds what ended during a tick.
     pub fn add(&mut self, tally: &crate::tick::Tally) {
-        self.ios += tally.ios;
-        self.bytes += tally.bytes;
-        self.short += tally.short;
-        self.dropped += tally.dropped;
-        self.failed += tally.failed;
-        self.submission.merge(&tally.submission);
-        self.completion.merge(&tally.completion);
-        self.total.merge(&tally.total);
-        self.response.merge(&tally.response);
+        self.add_moments(tally);
         self.completion_bins.add(&tally.completion_bins);
         let optional = [
             (&mut self.total_bins, &tally.total_bins),
@@ -217,15 +171,7 @@ impl DirectionOutcome {
 
     /// Adds another's sums.
     pub fn merge(&mut self, other: &Self) {
-        self.ios += other.ios;
-        self.bytes += other.bytes;
-        self.short += other.short;
-        self.dropped += other.dropped;
-        self.failed += other.failed;
-        self.submission.merge(&other.submission);
-        self.completion.merge(&other.completion);
-        self.total.merge(&other.total);
-        self.response.merge(&other.response);
+        self.add_moments(other);
         self.completion_bins.merge(&other.completion_bins);
         self.total_bins.merge(&other.total_bins);
         self.submission_bins.merge(&other.submission_bins);

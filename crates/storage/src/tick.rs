@@ -8,9 +8,9 @@ use crate::{Bins, Direction, Moments, PerDirection};
 /// The longest time between two ticks of a worker that does I/O.
 pub const TICK: Nanos = 500_000_000;
 
-/// What ended in one direction on one target during a tick.
+/// What ended in one direction: counts and times, with bins `B`, and bins `O` where they may be missing.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
+pub struct IoSums<B, O> {
     /// I/Os that ended, short ones included.
     pub ios: u64,
     /// Bytes that they moved.
@@ -28,28 +28,46 @@ pub struct Tally {
     /// From the beginning of handing over to the completion.
     pub total: Moments,
     /// Completion times by bin.
-    pub completion_bins: Bins,
+    pub completion_bins: B,
     /// Total times by bin, where they were asked for.
-    pub total_bins: Option<Bins>,
+    pub total_bins: O,
     /// Submission times by bin, where they were asked for.
-    pub submission_bins: Option<Bins>,
+    pub submission_bins: O,
     /// With a rate: from the intended start to the completion (what coordinated omission hides).
-    pub response_bins: Option<Bins>,
+    pub response_bins: O,
     /// Moments of the same.
     pub response: Moments,
     /// Of jobs whose I/Os have priorities of their own: the times of each.
-    pub priorities: Vec<PriorityTimes>,
+    pub priorities: Vec<PriorityTimes<B>>,
 }
+
+/// What ended in one direction on one target during a tick.
+pub type Tally = IoSums<Bins, Option<Bins>>;
 
 /// Times of the I/Os of one priority.
 #[derive(Debug, Clone)]
-pub struct PriorityTimes {
-    /// As `ioprio_set` takes it.
+pub struct PriorityTimes<B> {
+    /// As `ioprio_set` takes it: the class above bit 13, the level below bit 3.
     pub priority: u16,
     /// Completion times; with `lat_percentiles` total times, as fio has it.
     pub times: Moments,
     /// The same by bin.
-    pub bins: Bins,
+    pub bins: B,
+}
+
+impl<B, O> IoSums<B, O> {
+    /// Adds another's counts and moments, which have no bins.
+    pub(crate) fn add_moments<C, P>(&mut self, other: &IoSums<C, P>) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.short += other.short;
+        self.dropped += other.dropped;
+        self.failed += other.failed;
+        self.submission.merge(&other.submission);
+        self.completion.merge(&other.completion);
+        self.total.merge(&other.total);
+        self.response.merge(&other.response);
+    }
 }
 
 /// How full the queue was. The classes are fio's: 1, 2, 4, 8, 16, 32, 64 and above, by the next power of two above for

@@ -1,5 +1,7 @@
 //! What the host offers a server: what sizes are computed from.
 
+use kelvin_host::SystemTree;
+use kelvin_host::cgroup::memory_limit;
 use std::path::Path;
 
 /// What the host offers.
@@ -28,16 +30,14 @@ impl HostResources {
     /// Looks at this host, its control group included. `data` is the data directory, or where it will be.
     pub fn look(data: &Path) -> Self {
         let information = rustix::system::sysinfo();
-        let mut memory = (information.totalram as u64).saturating_mul(u64::from(information.mem_unit.max(1)));
-        if let Ok(limit) = std::fs::read_to_string("/sys/fs/cgroup/memory.max") {
-            memory = limit.trim().parse().map_or(memory, |limit: u64| memory.min(limit));
-        }
+        let memory = (information.totalram as u64).saturating_mul(u64::from(information.mem_unit.max(1)));
+        let limit = memory_limit(&SystemTree::default()).unwrap_or(memory);
         let free = |path: &Path| {
             rustix::fs::statvfs(path).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
         };
         let there = data.ancestors().find(|path| path.exists()).unwrap_or(data);
         Self {
-            memory,
+            memory: memory.min(limit),
             disk: free(there).saturating_add(bytes_in(&data.join("pg_wal"))),
             shared: free(Path::new("/dev/shm")),
             huge_pages: free_huge_pages(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default()),

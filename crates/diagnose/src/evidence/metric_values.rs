@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Metric, Observer, Reading};
+use kelvin_measure::{MOST_DECLARED, Nanos};
 
 use super::Span;
 
@@ -25,9 +25,6 @@ impl SpanValue {
     }
 }
 
-/// Metrics, or states of sessions, above which a stored run is damaged.
-pub(super) const MOST: usize = 1_000_000;
-
 /// Metrics and their readings.
 #[derive(Debug, Default)]
 pub(super) struct Values {
@@ -42,7 +39,7 @@ pub(super) struct Values {
 impl Values {
     pub(super) fn declare(&mut self, observer: &Observer) {
         let end = observer.first as usize + observer.metrics.len();
-        if end > MOST {
+        if end > MOST_DECLARED {
             return;
         }
         if self.metrics.len() < end {

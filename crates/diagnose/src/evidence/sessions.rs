@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Blocker, WaitGroup, WaitSamples};
+use kelvin_measure::{Nanos, declare};
 
 use super::Span;
-use super::metric_values::MOST;
 
 /// Looks at sessions, in groups.
 #[derive(Debug, Default)]
@@ -46,14 +45,7 @@ impl ActiveSessions {
 
 impl Sessions {
     pub(super) fn declare(&mut self, first: u32, groups: &[WaitGroup]) {
-        let end = first as usize + groups.len();
-        if end > MOST {
-            return;
-        }
-        if self.groups.len() < end {
-            self.groups.resize(end, WaitGroup::default());
-        }
-        self.groups[first as usize..end].clone_from_slice(groups);
+        declare(&mut self.groups, first, groups);
     }
 
     pub(super) fn take(&mut self, waits: &WaitSamples) {

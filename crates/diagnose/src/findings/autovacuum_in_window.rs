@@ -3,8 +3,9 @@
 //! Small tables that are updated all the time are vacuumed every minute at little cost. What matters is vacuum work that takes
 //! most of the window, or worker time that the load needed.
 
-use super::{FindingDefinition, effect, formatting};
+use super::{FindingDefinition, effect};
 use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "autovacuum-in-window",
@@ -67,10 +68,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = by_relation(all(), window);
     facts.push(EvidenceLine::new(
         "part of the window with a vacuum of the load's tables",
-        formatting::percent(covered),
+        text::percent(covered),
     ));
     facts.extend(
-        busy.map(|busy| EvidenceLine::new("autovacuum workers active, on average", formatting::number(busy))),
+        busy.map(|busy| EvidenceLine::new("autovacuum workers active, on average", text::number(busy))),
     );
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(effect::on_log_device(evidence, window, &vacuums));
@@ -81,7 +82,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: if catalog_only {
             "Autovacuum processed only system catalogs during the measured window".into()
         } else {
-            let vacuums = if covered < 0.001 { "< 0.1 %".into() } else { formatting::percent(covered) };
+            let vacuums = if covered < 0.001 { "< 0.1 %".into() } else { text::percent(covered) };
             format!("Autovacuum ran during the measured window: vacuums took {vacuums} of it")
         },
         evidence: facts,
@@ -147,8 +148,8 @@ fn by_relation<'a>(
     }
     sums.sort_by(|a, b| b.2.total_cmp(&a.2));
     let fact = |(what, number, seconds): (String, usize, f64)| {
-        let length = if seconds > 0.0 { formatting::seconds(seconds) } else { "too short to time".into() };
-        EvidenceLine::new(what, format!("{} in the window, {length}", formatting::count(number, "time")))
+        let length = if seconds > 0.0 { text::short_seconds(seconds) } else { "too short to time".into() };
+        EvidenceLine::new(what, format!("{} in the window, {length}", text::count(number, "time")))
     };
     sums.into_iter().take(6).map(fact).collect()
 }

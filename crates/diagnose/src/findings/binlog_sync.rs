@@ -1,9 +1,10 @@
 //! Did commits wait for the binary log rather than for the redo log?
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -49,19 +50,19 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new(
             "part of the window in which the binary log was being synced",
-            format!("{} {how}", formatting::percent(binlog)),
+            format!("{} {how}", text::percent(binlog)),
         ),
-        EvidenceLine::new("the same for the redo log", formatting::percent(redo)),
-        EvidenceLine::new("transaction time spent waiting for the logs", formatting::percent(log.share)),
+        EvidenceLine::new("the same for the redo log", text::percent(redo)),
+        EvidenceLine::new("transaction time spent waiting for the logs", text::percent(log.share)),
     ];
     let rate = |name: &str, what: &str| {
-        evidence.mean(point, name).map(|rate| EvidenceLine::new(what, formatting::number(rate)))
+        evidence.mean(point, name).map(|rate| EvidenceLine::new(what, text::number(rate)))
     };
     facts.extend(rate(metric::BINLOG_SYNCS, "binary log syncs per second"));
     facts.extend(
         evidence
             .mean_of_first_known(point, metric::COMMITS)
-            .map(|rate| EvidenceLine::new("commits per second", formatting::number(rate))),
+            .map(|rate| EvidenceLine::new("commits per second", text::number(rate))),
     );
     Some(Finding {
         id: ABOUT.id,
@@ -69,8 +70,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "Commits waited for the binary log: it was being synced for {} of the window, the redo log for {}",
-            formatting::percent(binlog),
-            formatting::percent(redo)
+            text::percent(binlog),
+            text::percent(redo)
         ),
         evidence: facts,
         effect: Effect::up_to(log.share, EffectBasis::TransactionTime),

@@ -6,10 +6,11 @@
 //! 2 % of the sessions' time in waits for data files. So the cost of replacing pages is calculated.
 
 use kelvin_measure::observation::{CaptureTime, WaitGroup, WaitKind};
+use kelvin_measure::text;
 
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, buffer_pool, formatting};
+use super::{FindingDefinition, buffer_pool};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -87,35 +88,32 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let red = room && exchange.max(waiting) >= COST;
     let committed = evidence.mean_of_first_known(point, metric::COMMITS).filter(|rate| *rate > 0.0);
     let mut facts = vec![
-        EvidenceLine::new(format!("pages found in {}", pool.name), formatting::percent(hit)),
-        EvidenceLine::new(pool.setting, formatting::size(buffers)),
-        EvidenceLine::new("database", formatting::size(database)),
+        EvidenceLine::new(format!("pages found in {}", pool.name), text::percent(hit)),
+        EvidenceLine::new(pool.setting, text::memory(buffers)),
+        EvidenceLine::new("database", text::memory(database)),
     ];
-    facts.extend(memory.map(|memory| EvidenceLine::new("memory of the host", formatting::size(memory))));
-    let each = committed
-        .map_or(String::new(), |rate| format!(", {} per transaction", formatting::number(reads / rate)));
+    facts.extend(memory.map(|memory| EvidenceLine::new("memory of the host", text::memory(memory))));
+    let each =
+        committed.map_or(String::new(), |rate| format!(", {} per transaction", text::number(reads / rate)));
     facts.push(EvidenceLine::new(
         "pages read from outside the buffers",
-        format!("{} per second{each}", formatting::grouped(reads)),
+        format!("{} per second{each}", text::rounded(reads)),
     ));
-    let each = committed
-        .map_or(String::new(), |rate| format!(", {} per transaction", formatting::number(writes / rate)));
+    let each =
+        committed.map_or(String::new(), |rate| format!(", {} per transaction", text::number(writes / rate)));
     facts.push(EvidenceLine::new(
         "pages written by the sessions themselves",
-        format!("{} per second{each}", formatting::grouped(writes)),
+        format!("{} per second{each}", text::rounded(writes)),
     ));
     facts.push(EvidenceLine::new(
         "session time spent waiting for data files and buffers",
-        formatting::percent(waiting),
+        text::percent(waiting),
     ));
-    facts.push(EvidenceLine::new(
-        "session time spent replacing pages (10 µs each)",
-        formatting::percent(exchange),
-    ));
+    facts.push(EvidenceLine::new("session time spent replacing pages (10 µs each)", text::percent(exchange)));
     let part = if pool.share < 0.5 { "a quarter" } else { "half" };
     let enough = memory.map_or_else(
         || format!("{part} of the host's memory"),
-        |memory| format!("{} ({part} of the memory)", formatting::size(memory * pool.share)),
+        |memory| format!("{} ({part} of the memory)", text::memory(memory * pool.share)),
     );
     let next = if room {
         format!("Set {} to {enough}, restart the server and run again.", pool.setting)
@@ -130,10 +128,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{} of the pages were not in {} ({}, a database of {})",
-            formatting::percent(1.0 - hit),
+            text::percent(1.0 - hit),
             pool.name,
-            formatting::size(buffers),
-            formatting::size(database)
+            text::memory(buffers),
+            text::memory(database)
         ),
         evidence: facts,
         effect: Effect::up_to(exchange.max(waiting), EffectBasis::TransactionTime),

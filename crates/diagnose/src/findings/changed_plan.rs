@@ -3,8 +3,9 @@
 //! The same statement by its identifier, or by its text if the tables were recreated and have other identifiers.
 
 use kelvin_measure::observation::StatementTotals;
+use kelvin_measure::text;
 
-use super::{FindingDefinition, formatting, scan_without_index};
+use super::{FindingDefinition, scan_without_index};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -84,15 +85,15 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = Vec::new();
     for change in changes.iter().take(3) {
         facts.push(EvidenceLine::new(
-            formatting::statement(&change.now.text),
+            text::statement(&change.now.text),
             format!(
                 "{} of all statement time; {} × the previous time per call, without lock waits",
-                formatting::percent(change.share),
-                formatting::number(change.slower())
+                text::percent(change.share),
+                text::number(change.slower())
             ),
         ));
         if change.locks.0 >= KNOWN {
-            let share = formatting::percent(change.locks.0);
+            let share = text::percent(change.locks.0);
             facts.push(EvidenceLine::new(
                 "lock waits",
                 format!("{share} of its time, excluded from the comparison"),
@@ -117,7 +118,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: format!(
             "{} with a different plan than in {run}: {} of all statement time",
             ran(changes.len()),
-            formatting::percent(top.share)
+            text::percent(top.share)
         ),
         evidence: facts,
         effect: Effect::up_to(changes.iter().map(Change::effect).sum(), EffectBasis::StatementTime),

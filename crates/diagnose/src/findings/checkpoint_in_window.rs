@@ -3,8 +3,9 @@
 //! SQLite moves its log into the database many times a second by its nature; only long ones are reported, and they are never
 //! red. A storm that the WAL forced is reported by `wal-forced-checkpoint`: if that is red, this one is amber.
 
-use super::{FindingDefinition, effect, formatting, wal_forced_checkpoint};
+use super::{FindingDefinition, effect, wal_forced_checkpoint};
 use crate::{Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "checkpoint-in-window",
@@ -52,9 +53,9 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         "part of the window",
         format!(
             "{} of {} ({})",
-            formatting::seconds(covered),
-            formatting::seconds(window.seconds()),
-            formatting::percent(covered / window.seconds())
+            text::short_seconds(covered),
+            text::short_seconds(window.seconds()),
+            text::percent(covered / window.seconds())
         ),
     ));
     facts.extend(effect.map(effect::Contrast::fact));
@@ -75,11 +76,11 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{} fell within the measured window{}",
-            formatting::count(number, if own { "long checkpoint" } else { "checkpoint" }),
+            text::count(number, if own { "long checkpoint" } else { "checkpoint" }),
             effect.filter(|effect| effect.costly).map_or(String::new(), |effect| format!(
                 ": {} transactions per second during it, {} otherwise",
-                formatting::number(effect.during),
-                formatting::number(effect.rest)
+                text::number(effect.during),
+                text::number(effect.rest)
             ))
         ),
         evidence: facts,
@@ -97,10 +98,9 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
 fn one(checkpoint: &kelvin_measure::observation::Occurrence, open: u64) -> EvidenceLine {
     let start = checkpoint.from as f64 / 1e9 - open as f64 / 1e9;
     let length = checkpoint.to.map_or("unfinished".into(), |to| {
-        formatting::seconds(to.saturating_sub(checkpoint.from) as f64 / 1e9)
+        text::short_seconds(to.saturating_sub(checkpoint.from) as f64 / 1e9)
     });
-    let buffers =
-        checkpoint.figures.get("buffers").map(|n| format!(", {} pages written", formatting::grouped(*n)));
+    let buffers = checkpoint.figures.get("buffers").map(|n| format!(", {} pages written", text::rounded(*n)));
     let found = format!("at {start:+.1} s, {length}{}", buffers.unwrap_or_default());
     EvidenceLine::new(format!("{} checkpoint", checkpoint.subject), found)
 }

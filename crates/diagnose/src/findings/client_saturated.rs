@@ -3,9 +3,10 @@
 use kelvin_measure::invariant::{GENERATOR_RAN, Invariant, LOAD_GENERATOR};
 
 use super::{FindingDefinition, client_throttled};
-use crate::load::{client_cores, client_delay, cpus, is_embedded, percent, process_cores, server_is_here};
+use crate::load::{client_cores, client_delay, cpus, is_embedded, process_cores, server_is_here};
 use crate::noise::{WANTED, client_share, is_accepted, noise, of_processes};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, NoisePrice, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "client-saturated", question: "Was the load generator itself the limit?", find };

@@ -1,9 +1,10 @@
 //! Whether a limit kept the load generator from CPUs that were available: a part of `client-saturated`.
 
 use super::client_saturated::ABOUT;
-use crate::load::{client_cores, client_delay, cpus, percent, process_cores, server_is_here};
+use crate::load::{client_cores, client_delay, cpus, process_cores, server_is_here};
 use crate::noise::client_share;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 /// Share of the periods in which the limit throttled the group.
 const STOPPED: f64 = 0.10;

@@ -1,5 +1,6 @@
 //! Why the runs of two sides cannot be compared as if they differed in only one factor.
 
+use kelvin_measure::text::few;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -78,9 +79,6 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     // Several settings of one database may belong together; several values of a specification do not.
     let red = kinds > 1 || parts(ComparedPart::Run) > 1;
     let names: Vec<&str> = differences.iter().map(|(_, name, ..)| short(name)).collect();
-    let more = names.len().saturating_sub(NAMED);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let all = |values: &[Value]| values.iter().map(describe_value).collect::<Vec<_>>().join(" or ");
     let facts = differences.iter().map(|(_, name, one, other)| {
         EvidenceLine::new(short(name), format!("{} against {}", all(one), all(other)))
@@ -90,7 +88,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
         id: ID,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("The two {sides} differ in {} things: {shown}{rest}", names.len()),
+        title: format!("The two {sides} differ in {} things: {}", names.len(), few(&names, NAMED)),
         evidence: facts.collect(),
         effect: Effect::unknown("the sides differ in several things, and their effects cannot be separated"),
         below_precision: false,

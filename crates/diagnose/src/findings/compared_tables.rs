@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_measure::observation::{CaptureTime, Relation};
 
-use super::formatting::size;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text::memory;
 
 const ID: &str = "compared";
 
@@ -42,7 +42,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
         if x.len() * b.runs != y.len() * a.runs || x.len() % a.runs != 0 {
             let place = |side: &Side, there: &[Relation]| match there.len() {
                 0 => "missing".to_owned(),
-                n if n == side.runs => format!("present, {}", size(median(there) as f64)),
+                n if n == side.runs => format!("present, {}", memory(median(there) as f64)),
                 n => format!("in {n} of {} runs", side.runs),
             };
             let found = format!("{} against {}", place(&a, x), place(&b, y));
@@ -51,7 +51,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
             let (one, other) = (median(x), median(y));
             let ratio = one.max(other) as f64 / one.min(other).max(1) as f64;
             if ratio > SIZE && one.max(other) >= SMALLEST {
-                let found = format!("{} against {}", size(one as f64), size(other as f64));
+                let found = format!("{} against {}", memory(one as f64), memory(other as f64));
                 sizes.push((ratio, EvidenceLine::new(described(relation), found)));
             }
         }

@@ -2,9 +2,10 @@
 //!
 //! If a database is larger than its buffers and the kernel's cache serves its pages, the figure measures memory, not storage.
 
+use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting};
+use super::{FindingDefinition, buffer_pool, buffers_too_small};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -51,14 +52,14 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new(
             "pages requested from the kernel",
-            format!("{} per second, {}", formatting::grouped(pages), formatting::rate(asked)),
+            format!("{} per second, {}", text::rounded(pages), text::disk_rate(asked)),
         ),
-        EvidenceLine::new(format!("read from the data device {device}"), formatting::rate(delivered)),
+        EvidenceLine::new(format!("read from the data device {device}"), text::disk_rate(delivered)),
     ];
-    facts.extend(database.map(|bytes| EvidenceLine::new("database", formatting::size(bytes))));
-    facts.extend(memory.map(|bytes| EvidenceLine::new("memory of the host", formatting::size(bytes))));
+    facts.extend(database.map(|bytes| EvidenceLine::new("database", text::memory(bytes))));
+    facts.extend(memory.map(|bytes| EvidenceLine::new("memory of the host", text::memory(bytes))));
     facts.extend(waiting.map(|waiting| {
-        EvidenceLine::new("session time spent waiting for data files", formatting::percent(waiting))
+        EvidenceLine::new("session time spent waiting for data files", text::percent(waiting))
     }));
     Some(Finding {
         id: ABOUT.id,
@@ -66,7 +67,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "The kernel's page cache served {} of the reads: the storage was not measured",
-            formatting::percent(1.0 - delivered / asked)
+            text::percent(1.0 - delivered / asked)
         ),
         evidence: facts,
         effect: Effect::unknown("how long the storage would have taken was not measured"),

@@ -1,7 +1,8 @@
 //! Did the data device write in bursts?
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::{SECOND, text};
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "data-write-burst", question: "Did the data device write in bursts?", find };
@@ -31,14 +32,14 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new(
             format!("written to the data device {device}, busiest second"),
-            formatting::rate(peak),
+            text::disk_rate(peak),
         ),
-        EvidenceLine::new("mean of the window", formatting::rate(mean)),
+        EvidenceLine::new("mean of the window", text::disk_rate(mean)),
     ];
     if let Some(wait) = evidence.largest(point, &name("w_await")) {
         facts.push(EvidenceLine::new(
             "mean write time in the slowest second",
-            format!("{} ms", formatting::number(wait)),
+            format!("{} ms", text::number(wait)),
         ));
     }
     if evidence.file_location("wal").is_some_and(|log| log.device.as_ref() == Some(device)) {
@@ -52,8 +53,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "The data device {device} wrote in bursts: {} in one second, {} on average",
-            formatting::rate(peak),
-            formatting::rate(mean)
+            text::disk_rate(peak),
+            text::disk_rate(mean)
         ),
         evidence: facts,
         effect: Effect::up_to(bursts as f64 / seconds.len() as f64, EffectBasis::Throughput),
@@ -69,7 +70,6 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
 
 /// Bytes a second by whole seconds of the window: readings may be closer together.
 fn seconds(evidence: &Evidence, name: &str, from: u64, to: u64) -> Vec<f64> {
-    const SECOND: u64 = 1_000_000_000;
     let whole = (to - from) / SECOND;
     let each = |second: u64| {
         let span = crate::Span { from: from + second * SECOND, to: from + (second + 1) * SECOND };

@@ -1,9 +1,9 @@
 //! How an occurrence with a start and an end affected the load: the seconds that it covers, compared with the others.
 
 use kelvin_measure::observation::Occurrence;
+use kelvin_measure::text;
 use kelvin_stats::student;
 
-use super::formatting;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Span};
 
 /// Whole seconds needed on each side before their throughput is compared.
@@ -31,7 +31,7 @@ pub(super) struct Contrast {
 impl Contrast {
     /// As evidence.
     pub(super) fn fact(self) -> EvidenceLine {
-        let (during, rest) = (formatting::number(self.during), formatting::number(self.rest));
+        let (during, rest) = (text::number(self.during), text::number(self.rest));
         let change = format!("{:+.0} %", 100.0 * (self.during / self.rest - 1.0));
         EvidenceLine::new(
             "transactions per second during it",
@@ -132,7 +132,7 @@ pub(super) fn on_log_device(evidence: &Evidence, window: Span, spans: &[Span]) -
     let each = |(kind, what): (&str, &str)| {
         let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
         let (during, rest) = on_requests(evidence, &of("await"), &of("s"), window, spans)?;
-        let found = format!("{} ms against {} ms", formatting::number(during), formatting::number(rest));
+        let found = format!("{} ms against {} ms", text::number(during), text::number(rest));
         Some(EvidenceLine::new(format!("mean {what} time of the log device {device} during it"), found))
     };
     [("w", "write"), ("f", "flush")].into_iter().filter_map(each).collect()
@@ -141,9 +141,9 @@ pub(super) fn on_log_device(evidence: &Evidence, window: Span, spans: &[Span]) -
 #[cfg(test)]
 mod tests {
     use super::super::staged::Staged;
-    use super::*;
+    use kelvin_measure::SECOND;
 
-    const SECOND: u64 = 1_000_000_000;
+    use super::*;
 
     #[test]
     fn what_overlaps_is_counted_once() {

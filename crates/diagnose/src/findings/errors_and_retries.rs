@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use kelvin_stats::proportion;
 
 use super::FindingDefinition;
-use crate::load::percent;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "errors-and-retries",

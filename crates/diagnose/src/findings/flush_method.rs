@@ -1,7 +1,8 @@
 //! Does InnoDB bypass the kernel's page cache?
 
-use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting, setting};
+use super::{FindingDefinition, buffer_pool, buffers_too_small, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "flush-method",
@@ -23,8 +24,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     let database = buffers_too_small::database(evidence);
     let beyond = database.zip(pool.bytes).is_some_and(|(database, pool)| database > pool);
     let mut facts = vec![EvidenceLine::new(name, value.to_lowercase())];
-    facts.extend(pool.bytes.map(|bytes| EvidenceLine::new(pool.setting, formatting::size(bytes))));
-    facts.extend(database.map(|bytes| EvidenceLine::new("database", formatting::size(bytes))));
+    facts.extend(pool.bytes.map(|bytes| EvidenceLine::new(pool.setting, text::memory(bytes))));
+    facts.extend(database.map(|bytes| EvidenceLine::new("database", text::memory(bytes))));
     vec![Finding {
         id: ABOUT.id,
         severity: if beyond { Severity::Amber } else { Severity::Note },

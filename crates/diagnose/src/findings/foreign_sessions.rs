@@ -1,8 +1,9 @@
 //! Were sessions active that do not belong to the load?
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_measure::text;
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::load::is_mysql;
 use crate::noise::is_accepted;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
@@ -45,7 +46,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let facts = groups.iter().take(5).map(|((name, class, _), sessions)| {
         EvidenceLine::new(
             format!("{name}: {class}"),
-            format!("{} sessions on average", formatting::number(*sessions)),
+            format!("{} sessions on average", text::number(*sessions)),
         )
     });
     let open: f64 =
@@ -55,10 +56,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let blocks = open >= LEAST && waited >= 1.0;
     let mut facts: Vec<EvidenceLine> = facts.collect();
     if blocks {
-        facts.push(EvidenceLine::new(
-            "sessions waiting for rows at the same time",
-            formatting::number(waited),
-        ));
+        facts.push(EvidenceLine::new("sessions waiting for rows at the same time", text::number(waited)));
     }
     // A second load on the same data: the figures include both.
     let other_kelvin = evidence.active(point, is_other_kelvin).sessions();
@@ -75,7 +73,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "{who}: {} on average{}",
-            formatting::number(if other_kelvin >= LEAST { other_kelvin } else { sessions }),
+            text::number(if other_kelvin >= LEAST { other_kelvin } else { sessions }),
             if blocks { ", with a transaction open while users waited for rows" } else { "" }
         ),
         evidence: facts,

@@ -1,8 +1,9 @@
 //! Did InnoDB's purge fall behind, so that old row versions accumulated?
 
+use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -37,20 +38,21 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new(
             "history list length at the window's start",
-            format!("{} transactions", formatting::grouped(first)),
+            format!("{} transactions", text::rounded(first)),
         ),
         EvidenceLine::new(
             "history list length at the window's end",
-            format!("{} transactions", formatting::grouped(last)),
+            format!("{} transactions", text::rounded(last)),
         ),
     ];
-    facts.extend(committed.map(|number| {
-        EvidenceLine::new("transactions committed in the window", formatting::grouped(number))
-    }));
+    facts.extend(
+        committed
+            .map(|number| EvidenceLine::new("transactions committed in the window", text::rounded(number))),
+    );
     facts.extend(
         evidence
             .setting_number("innodb_purge_threads")
-            .map(|number| EvidenceLine::new("innodb_purge_threads", formatting::number(number))),
+            .map(|number| EvidenceLine::new("innodb_purge_threads", text::number(number))),
     );
     Some(Finding {
         id: ABOUT.id,
@@ -59,11 +61,11 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: if behind {
             format!(
                 "Purge fell behind: the history list grew by {} transactions during the window, to {}",
-                formatting::grouped(grown),
-                formatting::grouped(last)
+                text::rounded(grown),
+                text::rounded(last)
             )
         } else {
-            format!("The history list holds {} transactions", formatting::grouped(last))
+            format!("The history list holds {} transactions", text::rounded(last))
         },
         evidence: facts,
         effect: Effect::unknown("the cost of reading past old row versions is not measured"),

@@ -1,8 +1,9 @@
 //! Did sessions queue for the same page, whatever row of it they wanted?
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_measure::text;
 
-use super::{FindingDefinition, buffers_too_small, formatting, hot_rows, scan_without_index};
+use super::{FindingDefinition, buffers_too_small, hot_rows, scan_without_index};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -38,16 +39,16 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         "sessions waiting for a page used by another session",
         format!(
             "{} of {} active ({})",
-            formatting::number(waiting),
-            formatting::number(active.sessions()),
-            formatting::percent(share)
+            text::number(waiting),
+            text::number(active.sessions()),
+            text::percent(share)
         ),
     )];
     let of = |(group, sessions): &(WaitGroup, f64)| {
         let query = group.query.filter(|_| waits_for_a_page(group))?;
         Some(EvidenceLine::new(
             statement(evidence, point, query),
-            format!("{} of them", formatting::number(*sessions)),
+            format!("{} of them", text::number(*sessions)),
         ))
     };
     facts.extend(active.groups.iter().filter_map(of).take(3));
@@ -59,10 +60,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             Severity::Amber
         },
         point: Some(point),
-        title: format!(
-            "Sessions queued for the same page: {} of their active time",
-            formatting::percent(share)
-        ),
+        title: format!("Sessions queued for the same page: {} of their active time", text::percent(share)),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
@@ -80,8 +78,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
 fn statement(evidence: &Evidence, point: u32, query: i64) -> String {
     let known =
         evidence.statements(point).and_then(|(statements, _)| statements.iter().find(|s| s.query == query));
-    known
-        .map_or_else(|| format!("in statement {query}"), |s| format!("in {}", formatting::statement(&s.text)))
+    known.map_or_else(|| format!("in statement {query}"), |s| format!("in {}", text::statement(&s.text)))
 }
 
 #[cfg(test)]

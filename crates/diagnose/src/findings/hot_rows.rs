@@ -3,11 +3,12 @@
 //! A wait for a row is its holder's time: when holders wait for the log, or for their client between two statements,
 //! those are the cause, and this finding is not red.
 
+use kelvin_measure::text;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_measure::observation::{Blocker, CaptureTime, WaitGroup, WaitKind};
 
-use super::{FindingDefinition, formatting, scan_without_index};
+use super::{FindingDefinition, scan_without_index};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition =
@@ -69,30 +70,27 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             "sessions waiting for a row held by another session",
             format!(
                 "{} of {} active ({})",
-                formatting::number(waiting),
-                formatting::number(active.sessions()),
-                formatting::percent(share)
+                text::number(waiting),
+                text::number(active.sessions()),
+                text::percent(share)
             ),
         ),
-        EvidenceLine::new("sessions waiting for the log at the same time", formatting::number(log)),
-        EvidenceLine::new(
-            "sessions idle in a transaction, waiting for their client",
-            formatting::number(idle),
-        ),
+        EvidenceLine::new("sessions waiting for the log at the same time", text::number(log)),
+        EvidenceLine::new("sessions idle in a transaction, waiting for their client", text::number(idle)),
     ];
     let relation = |(relation, waiting): (String, f64)| {
         EvidenceLine::new(
             format!("waiting for rows of {relation}"),
-            format!("{} sessions", formatting::number(waiting)),
+            format!("{} sessions", text::number(waiting)),
         )
     };
     facts.extend(rows.into_iter().take(3).map(relation));
     facts.extend(holders_of(evidence, point));
     if let Some(rows) = by_nature {
-        let (each, number) = (formatting::number(users / rows.number), formatting::number(rows.number));
+        let (each, number) = (text::number(users / rows.number), text::number(rows.number));
         facts.push(EvidenceLine::new(
             format!("users per {}", rows.of),
-            format!("{} / {number} = {each}", formatting::number(users)),
+            format!("{} / {number} = {each}", text::number(users)),
         ));
     }
     let next = if let Some(rows) = crowded {
@@ -100,10 +98,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             "{} at least {}{}, not {}, for {} users: {}; with fewer, the figure measures only the queue for \
                 these rows.",
             rows.load,
-            formatting::number((users / rows.users_each).ceil()),
+            text::number((users / rows.users_each).ceil()),
             rows.unit,
-            formatting::number(rows.number),
-            formatting::number(users),
+            text::number(rows.number),
+            text::number(users),
             rows.why
         )
     } else if red {
@@ -119,10 +117,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!(
-            "Users queued for the same rows{of}: {} of their active time",
-            formatting::percent(share)
-        ),
+        title: format!("Users queued for the same rows{of}: {} of their active time", text::percent(share)),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
@@ -168,7 +163,7 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
             };
             EvidenceLine::new(
                 format!("held by {who}"),
-                format!("in {seen} of {}", formatting::count(looks.len(), "sample")),
+                format!("in {seen} of {}", text::count(looks.len(), "sample")),
             )
         })
         .collect();
@@ -180,7 +175,7 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
         let whom: Vec<String> = one.waiting.iter().map(i64::to_string).collect();
         let age = one.transaction_ms.map_or_else(
             || "transaction age not known".into(),
-            |ms| format!("transaction age {}", formatting::seconds(ms / 1e3)),
+            |ms| format!("transaction age {}", text::short_seconds(ms / 1e3)),
         );
         let doing = if one.doing.is_empty() { "not seen".into() } else { one.doing.clone() };
         EvidenceLine::new(

@@ -1,7 +1,8 @@
 //! Do large shared buffers use huge pages?
 
-use super::{FindingDefinition, formatting, setting};
+use super::{FindingDefinition, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "huge-pages-off", question: "Do large shared buffers use huge pages?", find };
@@ -48,25 +49,25 @@ fn of_server(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        EvidenceLine::new("shared_buffers", formatting::size(buffers)),
+        EvidenceLine::new("shared_buffers", text::memory(buffers)),
         EvidenceLine::new("huge_pages", setting::setting_value(evidence, "huge_pages").unwrap_or("unknown")),
     ];
     if here && let Some(total) = evidence.newest("host.memory.huge_pages.total") {
         facts.push(EvidenceLine::new(
             "huge pages allocated on the host",
-            format!("{} of {}", formatting::grouped(total), formatting::size(page)),
+            format!("{} of {}", text::rounded(total), text::memory(page)),
         ));
     }
     if here && let Some(tables) = evidence.newest("host.memory.page_tables") {
-        facts.push(EvidenceLine::new("page tables", formatting::size(tables)));
+        facts.push(EvidenceLine::new("page tables", text::memory(tables)));
     }
     let from = if stated.is_some() { "shared_memory_size_in_huge_pages" } else { "shared_buffers × 1.03" };
-    facts.push(EvidenceLine::new("huge pages needed", format!("{} ({from})", formatting::grouped(pages))));
+    facts.push(EvidenceLine::new("huge pages needed", format!("{} ({from})", text::rounded(pages))));
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
         point: None,
-        title: format!("{} of shared buffers do not use huge pages", formatting::size(buffers)),
+        title: format!("{} of shared buffers do not use huge pages", text::memory(buffers)),
         evidence: facts,
         effect: Effect::unknown(
             "no counter distinguishes TLB misses by page size; other studies found 4 to 7.5 % of the throughput",

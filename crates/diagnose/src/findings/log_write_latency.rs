@@ -4,9 +4,10 @@ use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_observe::metric;
 
 use super::FindingDefinition;
-use crate::load::{busy_user_share, percent};
+use crate::load::busy_user_share;
 use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "log-write-latency",

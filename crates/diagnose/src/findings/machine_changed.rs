@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::FindingDefinition;
-use crate::load::percent;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "machine-changed",

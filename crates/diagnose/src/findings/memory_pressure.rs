@@ -1,7 +1,8 @@
 //! Did tasks wait for memory?
 
-use super::{FindingDefinition, formatting, swapping};
+use super::{FindingDefinition, swapping};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "memory-pressure",
@@ -28,8 +29,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         .iter()
         .any(|f| f.severity == Severity::Red && f.point == Some(point));
     let mut facts = vec![
-        EvidenceLine::new("time in which at least one task waited for memory", formatting::percent(some)),
-        EvidenceLine::new("time in which all tasks waited for memory", formatting::percent(all)),
+        EvidenceLine::new("time in which at least one task waited for memory", text::percent(some)),
+        EvidenceLine::new("time in which all tasks waited for memory", text::percent(all)),
     ];
     for (name, what) in [
         ("host.pages.scan_direct", "pages scanned in direct reclaim"),
@@ -37,14 +38,14 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         ("host.pages.refaults", "file pages read again soon after eviction"),
     ] {
         if let Some(rate) = evidence.mean(point, name).filter(|rate| *rate > 0.0) {
-            facts.push(EvidenceLine::new(what, format!("{} per second", formatting::number(rate))));
+            facts.push(EvidenceLine::new(what, format!("{} per second", text::number(rate))));
         }
     }
     Some(Finding {
         id: ABOUT.id,
         severity: if all >= ALL && !swaps { Severity::Red } else { Severity::Amber },
         point: Some(point),
-        title: format!("Tasks waited for memory for {} of the window", formatting::percent(some)),
+        title: format!("Tasks waited for memory for {} of the window", text::percent(some)),
         evidence: facts,
         effect: Effect::up_to(some.max(all), EffectBasis::TransactionTime),
         below_precision: false,

@@ -1,8 +1,9 @@
 //! Does the planner know the tables it plans for?
 
 use kelvin_measure::observation::CaptureTime;
+use kelvin_measure::text;
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -26,7 +27,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     let fact = |table: &&kelvin_measure::observation::Relation| {
         EvidenceLine::new(
             table.name.clone(),
-            format!("{} rows, no statistics", formatting::grouped(table.rows.unwrap_or(0) as f64)),
+            format!("{} rows, no statistics", text::rounded(table.rows.unwrap_or(0) as f64)),
         )
     };
     let names: Vec<&str> = tables.iter().take(3).map(|table| table.name.as_str()).collect();
@@ -37,7 +38,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!(
             "{} had no statistics when the load began: {}{more}",
-            formatting::count(tables.len(), "table"),
+            text::count(tables.len(), "table"),
             names.join(", ")
         ),
         evidence: tables.iter().take(10).map(fact).collect(),

@@ -18,7 +18,6 @@ mod effect;
 mod errors_and_retries;
 mod flush_method;
 mod foreign_sessions;
-mod formatting;
 mod fsync_off;
 mod history_list;
 mod hot_page;

@@ -1,9 +1,10 @@
 //! Whether the users spent their time between client and server.
 
 use super::FindingDefinition;
-use crate::load::{NetworkPath, busy_user_share, client_cores, mean_of_server, network_path, percent};
+use crate::load::{NetworkPath, busy_user_share, client_cores, mean_of_server, network_path};
 use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "network-round-trips",

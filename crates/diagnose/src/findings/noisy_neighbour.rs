@@ -1,9 +1,10 @@
 //! Whether something else on the host used the CPUs, and what that cost the figure.
 
 use super::FindingDefinition;
-use crate::load::{client_cores, client_delay, cpus, percent};
+use crate::load::{client_cores, client_delay, cpus};
 use crate::noise::{WANTED, foreign_cpus, of_processes};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", find };

@@ -3,8 +3,8 @@
 use kelvin_measure::observation::CaptureTime;
 
 use super::FindingDefinition;
-use crate::load::percent;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "not-reset", question: "Had an earlier run already changed the database?", find };

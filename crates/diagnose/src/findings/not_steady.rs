@@ -6,8 +6,8 @@ use kelvin_stats::student::describe;
 use kelvin_stats::trend::{Trend, trend};
 
 use super::FindingDefinition;
-use crate::load::percent;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "not-steady", question: "Was throughput steady when it was measured?", find };

@@ -1,7 +1,8 @@
 //! Is memory on one node and the work on another?
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "numa-remote",
@@ -36,23 +37,23 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let mut facts = Vec::new();
     facts.extend(remote.map(|remote| {
-        EvidenceLine::new("pages allocated for CPUs of another NUMA node", formatting::percent(remote))
+        EvidenceLine::new("pages allocated for CPUs of another NUMA node", text::percent(remote))
     }));
     facts.extend(nodes.iter().map(|(node, share)| {
-        EvidenceLine::new(format!("server's memory on NUMA node {node}"), formatting::percent(*share))
+        EvidenceLine::new(format!("server's memory on NUMA node {node}"), text::percent(*share))
     }));
     facts.extend(skew.map(|skew| {
-        EvidenceLine::new("fullest node, relative to the mean", format!("{} ×", formatting::number(skew)))
+        EvidenceLine::new("fullest node, relative to the mean", format!("{} ×", text::number(skew)))
     }));
     let title = if is_remote {
         format!(
             "{} of the memory was allocated for CPUs of another NUMA node",
-            formatting::percent(remote.unwrap_or(0.0))
+            text::percent(remote.unwrap_or(0.0))
         )
     } else {
         format!(
             "The server's memory is spread unevenly: the fullest NUMA node has {} × the mean",
-            formatting::number(skew.unwrap_or(0.0))
+            text::number(skew.unwrap_or(0.0))
         )
     };
     Some(Finding {

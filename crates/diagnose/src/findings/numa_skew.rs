@@ -3,9 +3,10 @@
 //! Short-lived connections between the lasting ones can do it: a server that deals its connections out to nodes in turn
 //! then gives every lasting one to the same node.
 
+use super::FindingDefinition;
 use super::numa_remote::SKEW;
-use super::{FindingDefinition, formatting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "numa-skew", question: "Is the work spread evenly over the NUMA nodes?", find };
@@ -34,17 +35,15 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let mut facts: Vec<EvidenceLine> = nodes
         .iter()
-        .map(|(node, busy)| {
-            EvidenceLine::new(format!("CPUs of NUMA node {node} busy"), formatting::percent(*busy))
-        })
+        .map(|(node, busy)| EvidenceLine::new(format!("CPUs of NUMA node {node} busy"), text::percent(*busy)))
         .collect();
     facts.push(EvidenceLine::new(
         "busiest node, relative to the mean",
-        format!("{} ×", formatting::number(busy / mean)),
+        format!("{} ×", text::number(busy / mean)),
     ));
     let remote = evidence.mean(point, &format!("{name}total.remote_ratio"));
     facts.extend(remote.map(|share| {
-        EvidenceLine::new("memory allocated for CPUs of another NUMA node", formatting::percent(share))
+        EvidenceLine::new("memory allocated for CPUs of another NUMA node", text::percent(share))
     }));
     Some(Finding {
         id: ABOUT.id,
@@ -53,8 +52,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: format!(
             "The work was not spread over the NUMA nodes: node {busiest} was {} busy, all nodes {} on \
                 average",
-            formatting::percent(busy),
-            formatting::percent(mean)
+            text::percent(busy),
+            text::percent(mean)
         ),
         evidence: facts,
         effect: Effect::up_to(1.0 - mean / busy, EffectBasis::Throughput),

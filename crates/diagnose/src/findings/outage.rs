@@ -1,7 +1,8 @@
 //! Were there seconds in which nothing was done at all?
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, Span};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "outage", question: "Were there seconds without a single transaction?", find };
@@ -28,7 +29,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new("seconds without a transaction", format!("{} of {}", empty.len(), pace.len())),
         EvidenceLine::new("first of these seconds", format!("{first} s after the window opened")),
-        EvidenceLine::new("transactions per second in the other seconds", formatting::number(usual)),
+        EvidenceLine::new("transactions per second in the other seconds", text::number(usual)),
     ];
     // A moment before as well: what ended the work came before its effect.
     let around = Span { from: window.from.saturating_sub(1_000_000_000), to: window.to };

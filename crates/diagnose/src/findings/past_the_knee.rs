@@ -1,8 +1,8 @@
 //! Whether there were more users than the database could serve.
 
 use super::FindingDefinition;
-use crate::load::percent;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "past-the-knee", question: "Did too many users lower the throughput?", find };

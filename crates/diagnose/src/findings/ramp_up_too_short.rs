@@ -5,8 +5,9 @@ use kelvin_stats::mser::mser;
 use kelvin_stats::trend::trend;
 
 use super::FindingDefinition;
-use crate::load::{percent, seconds};
+use crate::load::seconds;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "ramp-up-too-short",

@@ -3,9 +3,10 @@
 //! The log is a ring: what its last checkpoint does not cover cannot be written over. When the checkpoint's age comes near the
 //! log's size, InnoDB writes pages as fast as it can, and sessions wait when it does not get away.
 
+use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, effect, formatting};
+use super::{FindingDefinition, effect};
 use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -53,23 +54,19 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         "part of the window with furious flushing",
         format!(
             "{} of {} ({})",
-            formatting::seconds(covered),
-            formatting::seconds(window.seconds()),
-            formatting::percent(part)
+            text::short_seconds(covered),
+            text::short_seconds(window.seconds()),
+            text::percent(part)
         ),
     )];
-    facts.extend(size.map(|(name, bytes)| EvidenceLine::new(name, formatting::size(bytes))));
+    facts.extend(size.map(|(name, bytes)| EvidenceLine::new(name, text::memory(bytes))));
     facts.extend(
-        limit.map(|bytes| {
-            EvidenceLine::new("checkpoint age at which flushing begins", formatting::size(bytes))
-        }),
+        limit.map(|bytes| EvidenceLine::new("checkpoint age at which flushing begins", text::memory(bytes))),
     );
-    facts.extend(
-        oldest.map(|bytes| EvidenceLine::new("highest checkpoint age seen", formatting::size(bytes))),
-    );
+    facts.extend(oldest.map(|bytes| EvidenceLine::new("highest checkpoint age seen", text::memory(bytes))));
     facts.extend(
         rate.map(|rate| {
-            EvidenceLine::new("redo log written", format!("{} on average", formatting::rate(rate)))
+            EvidenceLine::new("redo log written", format!("{} on average", text::disk_rate(rate)))
         }),
     );
     facts.extend(effect.map(effect::Contrast::fact));
@@ -81,7 +78,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         (Some((name, _)), Some(bytes)) => format!(
             "Set {name} to {} or more (so that log rate × (ramp-up + duration) stays below the flushing \
             limit, plus 20 %) and measure again; a higher innodb_io_capacity writes pages earlier.",
-            formatting::size(bytes)
+            text::memory(bytes)
         ),
         _ => "Set the redo log to several times its current size and measure again; a higher \
             innodb_io_capacity writes pages earlier."
@@ -93,8 +90,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "The redo log{} filled up: InnoDB wrote pages as fast as it could for {} of the window",
-            size.map_or(String::new(), |(_, bytes)| format!(" ({})", formatting::size(bytes))),
-            formatting::percent(part)
+            size.map_or(String::new(), |(_, bytes)| format!(" ({})", text::memory(bytes))),
+            text::percent(part)
         ),
         evidence: facts,
         effect: effect::on_figure(effect, part),

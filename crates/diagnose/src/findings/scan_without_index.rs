@@ -5,12 +5,13 @@
 //! that an index is gone where another one takes its place badly: the rows that a TPROC-C transaction reads, whose number
 //! its rules decide, and an index that served an earlier run and is not there any more.
 
+use kelvin_measure::text;
 use std::collections::BTreeSet;
 
 use kelvin_measure::observation::{CaptureTime, Relation, StatementTotals};
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -91,15 +92,15 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title: format!(
             "{} rows were read per transaction; TPROC-C needs at most {} on average",
-            formatting::grouped(read / transactions),
-            formatting::grouped(expected / transactions)
+            text::rounded(read / transactions),
+            text::rounded(expected / transactions)
         ),
         evidence: vec![
             EvidenceLine::new(
                 "rows read by scans of tables and indexes",
-                format!("{} in the window", formatting::grouped(read)),
+                format!("{} in the window", text::rounded(read)),
             ),
-            EvidenceLine::new("transactions", formatting::grouped(transactions)),
+            EvidenceLine::new("transactions", text::rounded(transactions)),
         ],
         effect: Effect::unknown("rows are counted, but the time to read them is not measured"),
         below_precision: false,
@@ -234,15 +235,15 @@ fn statements(evidence: &Evidence, table: &str) -> Vec<EvidenceLine> {
     for point in evidence.points() {
         let Some((statements, total)) = evidence.statements(point.point) else { continue };
         for statement in statements.iter().filter(|one| scans_whole(one, table)) {
-            let text = formatting::statement(&statement.text);
+            let text = text::statement(&statement.text);
             let share = statement.total_ms / total.max(f64::MIN_POSITIVE);
             facts.push(EvidenceLine::new(
                 format!("statement with a sequential scan of it: {text}"),
                 format!(
                     "{} calls, {} ms each, {} of all statement time",
-                    formatting::grouped(statement.calls as f64),
-                    formatting::number(statement.total_ms / statement.calls.max(1) as f64),
-                    formatting::percent(share)
+                    text::rounded(statement.calls as f64),
+                    text::number(statement.total_ms / statement.calls.max(1) as f64),
+                    text::percent(share)
                 ),
             ));
         }
@@ -281,18 +282,14 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
     let mut facts = vec![
         EvidenceLine::new(
             format!("sequential scans of {table} during the load"),
-            format!(
-                "{}, of {} rows each",
-                formatting::grouped(scanned.scans as f64),
-                formatting::grouped(rows)
-            ),
+            format!("{}, of {} rows each", text::rounded(scanned.scans as f64), text::rounded(rows)),
         ),
         EvidenceLine::new(
             "rows scanned per transaction",
             format!(
                 "{} ({} transactions)",
-                formatting::grouped(scanned.scans as f64 * rows / transactions),
-                formatting::grouped(transactions)
+                text::rounded(scanned.scans as f64 * rows / transactions),
+                text::rounded(transactions)
             ),
         ),
     ];
@@ -320,8 +317,8 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
         point: None,
         title: format!(
             "The table {table} ({} rows) was scanned completely {} times during the load",
-            formatting::grouped(rows),
-            formatting::grouped(scanned.scans as f64)
+            text::rounded(rows),
+            text::rounded(scanned.scans as f64)
         ),
         evidence: facts,
         effect: statement_share(evidence, table),

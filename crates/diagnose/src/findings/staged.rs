@@ -1,5 +1,6 @@
 //! Runs put together for the findings' tests: TPROC-C with a ramp-up from 1 s to 6 s and a window from 6 s to 26 s.
 
+pub(super) use kelvin_measure::SECOND;
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Event, KindCounts, LoadPart, Phase, Second, Series, Window};
@@ -12,7 +13,6 @@ use serde_json::json;
 
 use crate::{Context, Evidence};
 
-pub(super) const SECOND: u64 = 1_000_000_000;
 const RAMP: u64 = 1;
 const OPEN: u64 = 6;
 const CLOSE: u64 = 26;

@@ -1,9 +1,10 @@
 //! Whether the hypervisor gave the CPUs to others.
 
 use super::FindingDefinition;
-use crate::load::{percent, server_is_here, server_metric_name};
+use crate::load::{server_is_here, server_metric_name};
 use crate::noise::{WANTED, is_accepted, stolen_share};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "steal", question: "Did the hypervisor give CPU time to other VMs?", find };

@@ -1,7 +1,8 @@
 //! Did the host swap during the window?
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "swapping", question: "Did the host swap during the window?", find };
@@ -24,11 +25,11 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         _ => return None,
     };
     let mut facts = vec![
-        EvidenceLine::new("pages read from swap", format!("{} per second", formatting::number(read))),
-        EvidenceLine::new("pages written to swap", format!("{} per second", formatting::number(written))),
+        EvidenceLine::new("pages read from swap", format!("{} per second", text::number(read))),
+        EvidenceLine::new("pages written to swap", format!("{} per second", text::number(written))),
     ];
     if let Some(available) = evidence.newest("host.memory.available") {
-        facts.push(EvidenceLine::new("memory available without swapping", formatting::size(available)));
+        facts.push(EvidenceLine::new("memory available without swapping", text::memory(available)));
     }
     Some(Finding {
         id: ABOUT.id,
@@ -36,8 +37,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "The host swapped: {} pages per second in, {} out",
-            formatting::number(read),
-            formatting::number(written)
+            text::number(read),
+            text::number(written)
         ),
         evidence: facts,
         effect: Effect::up_to_or(

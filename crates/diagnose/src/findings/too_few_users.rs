@@ -1,11 +1,10 @@
 //! Whether more users would have brought more.
 
 use super::FindingDefinition;
-use crate::load::{
-    cpus, mean_of_server, percent, server_is_here, server_metric_name, transactions_in_flight,
-};
+use crate::load::{cpus, mean_of_server, server_is_here, server_metric_name, transactions_in_flight};
 use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "too-few-users", question: "Would more users have increased throughput?", find };

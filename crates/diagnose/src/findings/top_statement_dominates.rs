@@ -1,7 +1,8 @@
 //! Does one statement take nearly all of the statements' time?
 
-use super::{FindingDefinition, formatting};
+use super::FindingDefinition;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "top-statement-dominates",
@@ -32,36 +33,32 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        EvidenceLine::new("statement", formatting::statement(&top.text)),
+        EvidenceLine::new("statement", text::statement(&top.text)),
         EvidenceLine::new(
             "its time",
             format!(
                 "{} of {} ms: {} calls, {} ms each",
-                formatting::grouped(top.total_ms),
-                formatting::grouped(total),
-                formatting::grouped(top.calls as f64),
-                formatting::number(top.total_ms / top.calls.max(1) as f64)
+                text::rounded(top.total_ms),
+                text::rounded(total),
+                text::rounded(top.calls as f64),
+                text::number(top.total_ms / top.calls.max(1) as f64)
             ),
         ),
     ];
     facts.extend(top.blocks_read.zip(top.blocks_hit).map(|(read, hit)| {
-        let found =
-            format!("{} of {}", formatting::grouped(read as f64), formatting::grouped((hit + read) as f64));
+        let found = format!("{} of {}", text::rounded(read as f64), text::rounded((hit + read) as f64));
         EvidenceLine::new("pages not found in the buffers", found)
     }));
     let next = statements.get(1).map(|next| {
         EvidenceLine::new(
             "next statement",
-            format!("{}: {}", formatting::percent(next.total_ms / total), formatting::statement(&next.text)),
+            format!("{}: {}", text::percent(next.total_ms / total), text::statement(&next.text)),
         )
     });
     facts.extend(next);
     let locks = evidence.waited_for_locks(point, top.query);
     if locks >= SHOWN {
-        facts.insert(
-            2,
-            EvidenceLine::new("lock waits", format!("{} of its time", formatting::percent(locks))),
-        );
+        facts.insert(2, EvidenceLine::new("lock waits", format!("{} of its time", text::percent(locks))));
     }
     let next = if locks >= HALF {
         "It spent most of its time waiting for locks, which no plan can shorten: see what the sessions \
@@ -74,7 +71,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: if share >= NEARLY_ALL { Severity::Amber } else { Severity::Note },
         point: Some(point),
-        title: format!("One statement took {} of all statement time", formatting::percent(share)),
+        title: format!("One statement took {} of all statement time", text::percent(share)),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::StatementTime),
         below_precision: false,

@@ -7,9 +7,10 @@
 //! This is *the* red finding of a checkpoint storm: `checkpoint-in-window` is never red with it.
 
 use kelvin_measure::observation::Occurrence;
+use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, effect, formatting};
+use super::{FindingDefinition, effect};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity, Span};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -120,21 +121,21 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let seconds = evidence.ramp_up(point).map_or(0.0, Span::seconds) + planned;
     let log = forced.rate * seconds;
     let needed = setting(log * (1.0 + forced.target) * MARGIN);
-    let number = formatting::count(forced.number as usize, "checkpoint");
+    let number = text::count(forced.number as usize, "checkpoint");
     let mut facts = vec![
         EvidenceLine::new(
             "checkpoints forced in ramp-up and window",
-            format!("{}, one every {}", forced.number, formatting::seconds(interval)),
+            format!("{}, one every {}", forced.number, text::short_seconds(interval)),
         ),
-        EvidenceLine::new("max_wal_size", formatting::size(forced.limit)),
-        EvidenceLine::new("WAL written", format!("{} on average", formatting::rate(forced.rate))),
+        EvidenceLine::new("max_wal_size", text::memory(forced.limit)),
+        EvidenceLine::new("WAL written", format!("{} on average", text::disk_rate(forced.rate))),
         EvidenceLine::new(
             "WAL of ramp-up and window without a checkpoint",
             format!(
                 "{} × {} = {}",
-                formatting::rate(forced.rate),
-                formatting::seconds(seconds),
-                formatting::size(log)
+                text::disk_rate(forced.rate),
+                text::short_seconds(seconds),
+                text::memory(log)
             ),
         ),
     ];
@@ -149,7 +150,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         point: Some(point),
         title: format!(
             "The WAL filled max_wal_size ({}) and forced {number} during the load",
-            formatting::size(forced.limit)
+            text::memory(forced.limit)
         ),
         evidence: facts,
         effect: if forced.window.is_empty() {
@@ -162,14 +163,14 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             "red when forced checkpoints come within {} s of each other (checkpoint_warning, PostgreSQL's \
             own threshold), or when throughput during them was lower than the ±10 % of a steady state allows \
             (99 % confidence, SNIA PTS)",
-            formatting::number(warning)
+            text::number(warning)
         ),
         next: format!(
             "Set max_wal_size = {needed} (WAL rate × (ramp-up + duration), × {} because a checkpoint begins \
             at max_wal_size / (1 + checkpoint_completion_target), plus 20 %), run `checkpoint` just before \
             the load, and measure again; frequent checkpoints fill the WAL with full-page images, so a \
             smaller value may be enough.",
-            formatting::number(1.0 + forced.target)
+            text::number(1.0 + forced.target)
         ),
     })
 }
@@ -179,8 +180,8 @@ fn images(evidence: &Evidence, point: u32) -> Option<EvidenceLine> {
     let records = evidence.mean(point, metric::WAL_RECORDS).filter(|records| *records > 0.0)?;
     let found = format!(
         "{} per second, one in {} WAL records",
-        formatting::number(images),
-        formatting::number(records / images.max(1e-9))
+        text::number(images),
+        text::number(records / images.max(1e-9))
     );
     (images > 0.0).then(|| {
         EvidenceLine::new("full-page images in the WAL (each first change after a checkpoint)", found)

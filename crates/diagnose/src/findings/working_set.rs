@@ -3,9 +3,10 @@
 //! A database of twice the memory may have a working set of a tenth of it, and one that fits may not have been read in yet:
 //! so the sizes are compared, and then who answered the pages that the buffers lacked decides.
 
+use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, buffer_pool, buffers_too_small, formatting};
+use super::{FindingDefinition, buffer_pool, buffers_too_small};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
@@ -96,30 +97,30 @@ impl Misses {
 
     fn facts(&self, evidence: &Evidence) -> Vec<EvidenceLine> {
         let (memory, whose) = self.memory;
-        let times = format!("{} ×", formatting::number(self.database / memory));
-        let found = formatting::percent(1.0 - self.missed);
+        let times = format!("{} ×", text::number(self.database / memory));
+        let found = text::percent(1.0 - self.missed);
         let mut facts = vec![
-            EvidenceLine::new("database", formatting::size(self.database)),
-            EvidenceLine::new(whose, formatting::size(memory)),
+            EvidenceLine::new("database", text::memory(self.database)),
+            EvidenceLine::new(whose, text::memory(memory)),
             EvidenceLine::new("database / memory", times),
             EvidenceLine::new(format!("pages found in {}", self.pool.name), found),
         ];
         facts
-            .extend(self.pool.bytes.map(|size| EvidenceLine::new(self.pool.setting, formatting::size(size))));
-        let requested = format!("{} per second", formatting::grouped(self.reads));
+            .extend(self.pool.bytes.map(|size| EvidenceLine::new(self.pool.setting, text::memory(size))));
+        let requested = format!("{} per second", text::rounded(self.reads));
         facts.push(EvidenceLine::new("pages requested from the kernel", requested));
         facts.extend(self.delivered.iter().map(|(device, bytes)| {
-            EvidenceLine::new(format!("read from the data device {device}"), formatting::rate(*bytes))
+            EvidenceLine::new(format!("read from the data device {device}"), text::disk_rate(*bytes))
         }));
         let cached = evidence.newest("host.memory.cached");
-        facts.extend(cached.map(|bytes| EvidenceLine::new("page cache", formatting::size(bytes))));
+        facts.extend(cached.map(|bytes| EvidenceLine::new("page cache", text::memory(bytes))));
         facts
     }
 
     /// How severe it is, what it is, and what to do; none where the database fits and was in memory.
     fn judge(&self) -> Option<(Severity, String, &'static str)> {
         let (missed, stored) = (self.missed, self.stored());
-        let (database, memory) = (formatting::size(self.database), formatting::size(self.memory.0));
+        let (database, memory) = (text::memory(self.database), text::memory(self.memory.0));
         let from_storage = self.reads >= FEW && missed * stored >= MISSED && stored >= ANSWERED;
         Some(match (self.database <= self.memory.0, from_storage) {
             (false, true) => (
@@ -127,7 +128,7 @@ impl Misses {
                 format!(
                     "The working set does not fit in memory: {} of the pages came from storage (a database \
                     of {database} in {memory})",
-                    formatting::percent(missed * stored)
+                    text::percent(missed * stored)
                 ),
                 "State that the result also measures the storage, and compare it only with runs of the same \
                 sizes; to make the CPU the limit, use a database of at most half the memory, so that it fits \
@@ -138,7 +139,7 @@ impl Misses {
                 format!(
                     "Storage served {} of the pages although the database ({database}) fits in memory \
                     ({memory}): it was not cached yet",
-                    formatting::percent(missed * stored)
+                    text::percent(missed * stored)
                 ),
                 "Use a longer ramp-up, or load the tables into memory before the window (pg_prewarm), unless \
                 a cold start is intended.",
@@ -151,14 +152,14 @@ impl Misses {
             {
                 let served = match &self.delivered {
                     None => "whether the page cache or the storage served them is not known".to_owned(),
-                    Some(_) => format!("the storage served {} of these", formatting::percent(stored)),
+                    Some(_) => format!("the storage served {} of these", text::percent(stored)),
                 };
                 (
                     Severity::Note,
                     format!(
                         "The database ({database}) is larger than the memory ({memory}), and {} of the pages \
                         were requested from the kernel: {served}",
-                        formatting::percent(missed)
+                        text::percent(missed)
                     ),
                     "State the sizes with the result: it may also measure the storage, and is valid only for \
                     the part of the data that the load uses.",

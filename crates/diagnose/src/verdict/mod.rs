@@ -14,8 +14,9 @@ use std::fmt::Write as _;
 use kelvin_store::{broken_invariant, failed_audit};
 use serde::Serialize;
 
-use crate::load::{busy_user_share, is_embedded, is_mysql, mean_of_server, percent};
+use crate::load::{busy_user_share, is_embedded, is_mysql, mean_of_server};
 use crate::{Class, Evidence, Finding, PointEvidence, Severity, noise};
+use kelvin_measure::text::percent;
 use time::Model;
 
 /// A class is named when it has at least this share …

@@ -2,8 +2,9 @@
 
 use super::Witness;
 use super::time::Model;
-use crate::load::{cpus, mean_of_server, percent, server_is_here};
+use crate::load::{cpus, mean_of_server, server_is_here};
 use crate::{Class, Evidence};
+use kelvin_measure::text::percent;
 
 /// Share of the CPUs from which on they are taken as used up.
 pub(super) const BUSY: f64 = 0.90;

@@ -1,5 +1,6 @@
 //! From the words of the command line to [`Cli`], reading the file that stands in place of a workload.
 
+use kelvin_measure::text::series;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -85,11 +86,7 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
 /// "tproc-c, pgbench, script and io".
 fn names(workloads: &[WorkloadName]) -> String {
     let names: Vec<&str> = workloads.iter().map(|workload| workload.as_str()).collect();
-    match names.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
-        None => String::new(),
-    }
+    series(&names)
 }
 
 #[cfg(test)]

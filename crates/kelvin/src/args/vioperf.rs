@@ -1,5 +1,6 @@
 //! `kelvin vioperf`'s flags.
 
+use kelvin_measure::text::parse_bytes;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -62,10 +63,10 @@ pub(crate) struct VioperfArgs {
     #[arg(long)]
     pub(crate) condense_log: bool,
     /// Size of an I/O, a multiple of 4k up to 64m
-    #[arg(long, value_name = "SIZE", default_value = "1m", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "1m", value_parser = parse_bytes)]
     pub(crate) max_buffer_size: u64,
     /// Total size of all files, at most half of the free space [default: derived from the free space]
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) working_set: Option<u64>,
     /// Keep the files at the end
     #[arg(long)]
@@ -82,39 +83,4 @@ pub(crate) enum Required {
     Minimum,
     /// 40 MB/s per core
     Recommended,
-}
-
-/// Bytes with the units k, m, g or t of 1024.
-fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("\"{text}\" is not a size; write for example 512k, 1m or 4g");
-    let plain = text.trim().to_ascii_lowercase();
-    let digits = plain.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let shift = match &plain[digits.len()..] {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("\"{text}\" is too large"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        for (text, expected) in
-            [("4096", 4096), ("64k", 65536), ("1M", 1 << 20), ("4GiB", 4 << 30), ("2t", 2 << 40)]
-        {
-            assert_eq!(bytes(text), Ok(expected));
-        }
-        for text in ["", "k", "1x", "-1m", "1.5m", "1 m x"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-        assert_eq!(bytes("99999999t"), Err("\"99999999t\" is too large".into()));
-    }
 }

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use kelvin_analysis::effect_text::{plain_percent, probability};
 use kelvin_diagnose::Better;
 use kelvin_lab::ab::{
     self, AbEvent, AbNoise, AbPlan, AbSummary, BlockLine, Compared, Control, Explored, InterimLook, Planning,
 };
 use kelvin_lab::repeat::RepeatMetric;
 use kelvin_measure::Bounded;
-use kelvin_report::figure::{bounded, ends, significant};
-use kelvin_report::text::cut;
+use kelvin_measure::text::{
+    bounded, cut, ends, plain_percent, plural, probability, significant, trimmed_percent,
+};
 use kelvin_report::{RunReport, compare};
 use kelvin_run::spec::StartingData;
 use kelvin_stats::compare::ChangeVerdict;
@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use super::groups;
 use super::repeat::{
     ACCEPTED_UNKNOWN, accepts_noise, at_least, change, code, ended, failed, noise_words, of_chance, of_run,
-    percent, time_left,
+    time_left,
 };
 use crate::args::{AbArgs, Format, Global};
 use crate::document;
@@ -94,13 +94,13 @@ fn describe_progress(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
 
 fn planned(plan: &AbPlan, planning: &Planning) -> String {
     let Planning { pilot, sd, freedom, needed, blocks } = planning;
-    let effect = percent(plan.effect.unwrap_or_default());
+    let effect = trimmed_percent(plan.effect.unwrap_or_default());
     let scatter = format!(
         "in the first {pilot} blocks, two runs of a block differ by {} (standard deviation, {freedom} \
          degrees of freedom)",
-        percent(*sd)
+        trimmed_percent(*sd)
     );
-    let power = percent(plan.power);
+    let power = trimmed_percent(plan.power);
     match needed {
         Some(needed) if needed <= blocks => {
             format!(
@@ -195,7 +195,8 @@ pub(super) fn for_page(
     let answers = summary.comparisons.iter().map(|one| {
         let interval = ends(one.low, one.high, |ratio| format!("{ratio:.4}"));
         let control = summary.control.as_ref();
-        let floor = control.map(|control| ("not resolvable below".to_owned(), percent(control.floor)));
+        let floor =
+            control.map(|control| ("not resolvable below".to_owned(), trimmed_percent(control.floor)));
         let figures = [
             (format!("{}/A", one.side), format!("{:.4}", one.ratio)),
             (format!("{} interval", plain_percent(one.confidence)), interval),
@@ -303,8 +304,8 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
         let words = format!(
             "with this number of blocks and this scatter, an effect of about {} is detected with a \
              probability of {}",
-            percent(detectable),
-            percent(plan.power)
+            trimmed_percent(detectable),
+            trimmed_percent(plan.power)
         );
         say(&mut text, "power    ", &words);
     }
@@ -343,7 +344,7 @@ fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
         say(text, "blocks   ", &format!("stopped after {done} of {of}: the interim analysis was conclusive"));
     }
     if !summary.void.is_empty() {
-        let runs = if summary.void.len() == 1 { "run does" } else { "runs do" };
+        let runs = plural(summary.void.len(), "run does", "runs do");
         let words = format!("{} {runs} not count; up to {} are replaced", summary.void.len(), plan.replace);
         say(text, "dropped  ", &words);
         for void in &summary.void {
@@ -428,7 +429,7 @@ fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     };
     let words = format!(
         "{what} {ratio:.4}, 95 % interval {low:.4} to {high:.4}: effects below {} are not resolvable here{apart}",
-        percent(floor)
+        trimmed_percent(floor)
     );
     say(text, "control  ", &words);
 }
@@ -447,8 +448,8 @@ fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let cost = match (explained, more_blocks) {
         (Some(share), Some(more)) if more > 0 => format!(
             "; it explains {} of the scatter between blocks: {more} more block{} would compensate for it",
-            percent(share),
-            if more == 1 { "" } else { "s" }
+            trimmed_percent(share),
+            plural(more, "", "s")
         ),
         (Some(_), _) => "; the scatter between blocks does not depend on it, so it costs no blocks".into(),
         (None, _) => "; too few blocks are complete, or they differ too little, to estimate its cost in \
@@ -500,7 +501,7 @@ fn verdict(one: &Compared, figure: &RepeatMetric) -> String {
             "{side} differs from A in {name} by {} ({range}), which does not exceed {}: the smallest change \
              that matters or can be resolved here",
             change(ratio - 1.0),
-            percent(*noise)
+            trimmed_percent(*noise)
         ),
         ChangeVerdict::Changed => {
             let better = match figure.better {
@@ -511,7 +512,10 @@ fn verdict(one: &Compared, figure: &RepeatMetric) -> String {
             let way = better.map_or("", |better| if better { ", better" } else { ", worse" });
             let than = if *ratio > 1.0 { "above" } else { "below" };
             let more = if *low > 0.0 && high.is_finite() { "" } else { " or more" };
-            format!("{side}'s {name} is {}{more} {than} A's ({range}){way}", percent((ratio - 1.0).abs()))
+            format!(
+                "{side}'s {name} is {}{more} {than} A's ({range}){way}",
+                trimmed_percent((ratio - 1.0).abs())
+            )
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `kelvin explain`: the page of a finding, for a terminal.
 
 use anyhow::{Result, bail};
-use kelvin_report::wrap::wrap;
+use kelvin_measure::text::wrap;
 
 use crate::args::ExplainArgs;
 use crate::exit::Code;
@@ -65,7 +65,7 @@ fn plain(markdown: &str) -> String {
                 paragraph.push_str(next.trim_start());
             }
             let (lead, words) = paragraph.strip_prefix("- ").map_or(("", &*paragraph), |words| ("- ", words));
-            for (index, line) in wrap(&inline(words), WIDTH - lead.len()).iter().enumerate() {
+            for (index, line) in wrap("", &inline(words), WIDTH - lead.len()).iter().enumerate() {
                 let lead = if index == 0 { lead.to_owned() } else { " ".repeat(lead.len()) };
                 text.push_str(&format!("{lead}{line}\n"));
             }

@@ -3,9 +3,8 @@
 use anyhow::Result;
 use kelvin_lab::repeat::GroupRun;
 use kelvin_lab::{ab, repeat};
-use kelvin_report::figure::significant;
+use kelvin_measure::text::{cut, significant, trimmed_percent};
 use kelvin_report::group::{Answer, GroupPage, GroupPageRun, Ratios};
-use kelvin_report::text::cut;
 use kelvin_store::GroupKind;
 
 use super::groups::{Group, describe_first_run, plan};
@@ -89,7 +88,7 @@ fn run(row: &GroupRun, judged: Option<&str>) -> GroupPageRun {
 pub(super) fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
     let mut figures = vec![("mean".to_owned(), significant(spread.mean))];
     if let Some((low, high)) = spread.interval {
-        let name = format!("{} interval", super::repeat::percent(spread.confidence));
+        let name = format!("{} interval", trimmed_percent(spread.confidence));
         figures.push((name, format!("{} to {}", significant(low), significant(high))));
     }
     figures.push(("median".into(), significant(spread.median)));

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use kelvin_analysis::effect_text::count;
 use kelvin_lab::BenchError;
 use kelvin_lab::repeat::{
     self, Dependence, Drift, GroupRun, MissingEvidence, RepeatAnswer, RepeatEnd, RepeatEvent, RepeatMetric,
     RepeatPlan, RepeatSummary, RunNoise, Spread,
 };
 use kelvin_lab::store_bench::HistoryKey;
-use kelvin_lab::study::duration;
 use kelvin_measure::Bounded;
-use kelvin_report::figure::{bounded, significant};
+use kelvin_measure::text::{
+    bounded, count, duration, plural, significant, significant_or_none, trimmed_percent,
+};
 use kelvin_run::Spec;
 use kelvin_run::spec::StartingData;
 use kelvin_store::{GroupKind, NewGroup, Store};
@@ -114,7 +114,7 @@ fn planned(plan: &RepeatPlan, spec: &Spec, group: i64) -> String {
             "{} to {} runs, until the mean is known to ± {}",
             plan.runs,
             plan.most,
-            percent(plan.precision)
+            trimmed_percent(plan.precision)
         )
     } else {
         format!("{} runs", plan.runs)
@@ -149,14 +149,10 @@ fn describe_progress(progress: &RepeatEvent<'_>, plan: &RepeatPlan) -> String {
 /// "run 12: 45,210 NOPM", and whether it is void.
 pub(super) fn of_run(row: &GroupRun, figure: Option<&str>) -> String {
     let figure = row.figure(figure);
-    let value = bounded(figure.and_then(kelvin_diagnose::KeyFigure::bounded), format_value);
+    let value = bounded(figure.and_then(kelvin_diagnose::KeyFigure::bounded), significant_or_none);
     let name = figure.map_or("", |figure| figure.name.as_str());
     let void = row.void.as_ref().map_or(String::new(), |why| format!(", {why}"));
     format!("run {}: {value} {name}{void}", row.run)
-}
-
-fn format_value(value: Option<f64>) -> String {
-    value.map_or("–".into(), significant)
 }
 
 pub(super) fn failed(error: &str) -> String {
@@ -167,20 +163,9 @@ pub(super) fn time_left(left: Duration) -> String {
     if left.is_zero() { String::new() } else { format!(" · about {} left", duration(left.as_secs_f64())) }
 }
 
-/// A share as people read it: "0.85 %".
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent.abs() < 10.0 {
-        let text = format!("{percent:.2}");
-        format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
-    } else {
-        format!("{percent:.0} %")
-    }
-}
-
 /// A share with its sign: "+0.85 %".
 pub(super) fn change(share: f64) -> String {
-    format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share.abs()))
+    format!("{}{}", if share < 0.0 { "-" } else { "+" }, trimmed_percent(share.abs()))
 }
 
 /// The summary of a stored group, for programs.
@@ -209,7 +194,7 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
 /// The answer in a few words.
 pub(super) fn in_short(summary: &RepeatSummary) -> String {
     let close = summary.spread.as_ref().and_then(|spread| spread.half_width);
-    let close = close.map_or(String::new(), |half_width| format!(", ± {}", percent(half_width)));
+    let close = close.map_or(String::new(), |half_width| format!(", ± {}", trimmed_percent(half_width)));
     match &summary.answer {
         RepeatAnswer { correct: true, .. } => format!("yes{close}"),
         RepeatAnswer { more: Some(more), .. } => format!("no, {more} more{close}"),
@@ -240,7 +225,7 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
         let name = &summary.figure.name;
         let runs = count(*n, "run");
         let interval = interval.map_or_else(String::new, |(low, high)| {
-            format!(" ({} to {}, {})", significant(low), significant(high), percent(*confidence))
+            format!(" ({} to {}, {})", significant(low), significant(high), trimmed_percent(*confidence))
         });
         let words = format!(
             "{name}: mean {}{interval}, median {} of {runs}",
@@ -295,9 +280,9 @@ pub(super) fn noise_words(noise: &RunNoise) -> String {
     let runs = if noise.runs == 1 {
         "the run's result".into()
     } else {
-        format!("a run's result, {} on average", percent(noise.estimate))
+        format!("a run's result, {} on average", trimmed_percent(noise.estimate))
     };
-    format!("{accepted}foreign CPU explains up to {} of {runs}", percent(noise.high))
+    format!("{accepted}foreign CPU explains up to {} of {runs}", trimmed_percent(noise.high))
 }
 
 fn table(text: &mut String, summary: &RepeatSummary) {
@@ -318,7 +303,7 @@ fn table(text: &mut String, summary: &RepeatSummary) {
         let judged = run.value.map(|value| Bounded { value, at_least: run.at_least });
         let beside = run.beside.iter().map(|value| value.map(Bounded::exactly));
         for (value, width) in std::iter::once(judged).chain(beside).zip(&widths) {
-            let _ = write!(text, "  {:>width$}", bounded(value, format_value));
+            let _ = write!(text, "  {:>width$}", bounded(value, significant_or_none));
         }
         text.push('\n');
         if let Some(why) = &run.void {
@@ -332,12 +317,12 @@ fn of_spread(text: &mut String, figure: &RepeatMetric, spread: &Spread) {
         spread;
     let _ = writeln!(text, "\n{} ({}) over {}", figure.name, figure.unit, count(*n, "run"));
     let range = |confidence: f64, low: f64, high: f64| {
-        format!("{} interval {} to {}", percent(confidence), significant(low), significant(high))
+        format!("{} interval {} to {}", trimmed_percent(confidence), significant(low), significant(high))
     };
     let of_median = median_interval.map_or_else(
         || "no 95 % interval of the median with fewer than 6 runs".to_owned(),
         |(low, high, reached)| {
-            format!("{} (order statistics; covers {})", range(0.95, low, high), percent(reached))
+            format!("{} (order statistics; covers {})", range(0.95, low, high), trimmed_percent(reached))
         },
     );
     let _ = writeln!(text, "  median  {:>12}   {of_median}", significant(*median));
@@ -345,17 +330,21 @@ fn of_spread(text: &mut String, figure: &RepeatMetric, spread: &Spread) {
         || "no interval".to_owned(),
         |((low, high), half)| {
             let range = range(*confidence, low, high);
-            format!("{range}, ± {} (geometric; allows for dependence)", percent(half))
+            format!("{range}, ± {} (geometric; allows for dependence)", trimmed_percent(half))
         },
     );
     let _ = writeln!(text, "  mean    {:>12}   {of_mean}", significant(*mean));
     let of_cv = cv_interval.map_or_else(String::new, |(low, high)| {
-        format!(", 95 % interval {} to {} if runs are independent", percent(low), percent(high))
+        format!(
+            ", 95 % interval {} to {} if runs are independent",
+            trimmed_percent(low),
+            trimmed_percent(high)
+        )
     });
     let _ = writeln!(
         text,
         "  CV      {:>12}   standard deviation over mean{of_cv}",
-        cv.map_or("–".into(), percent)
+        cv.map_or("–".into(), trimmed_percent)
     );
 }
 
@@ -432,14 +421,14 @@ fn confidence(plan: &RepeatPlan) -> &'static str {
 fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
     let RepeatAnswer { correct, more, missing, precision } = &summary.answer;
     let half_width = summary.spread.as_ref().and_then(|spread| spread.half_width);
-    let known = half_width.map_or(String::new(), percent);
+    let known = half_width.map_or(String::new(), trimmed_percent);
     if *correct {
         return format!(
             "yes: {} runs count, the mean is known to ± {known} ({}; requested: ± {}), there is no drift, \
              and not too many runs are void",
             summary.counted,
             confidence(plan),
-            percent(*precision)
+            trimmed_percent(*precision)
         );
     }
     let reasons: Vec<String> = missing
@@ -447,7 +436,7 @@ fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
         .map(|what| match what {
             MissingEvidence::Runs => {
                 let enough = plan.runs.max(RepeatPlan::FEWEST);
-                let runs = if summary.counted == 1 { "run counts" } else { "runs count" };
+                let runs = plural(summary.counted, "run counts", "runs count");
                 format!("{} {runs}; {enough} are needed", summary.counted)
             }
             MissingEvidence::Bounds => {
@@ -463,7 +452,7 @@ fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
                 format!(
                     "the mean is only known to ± {known} ({}; requested: ± {})",
                     confidence(plan),
-                    percent(*precision)
+                    trimmed_percent(*precision)
                 )
             }
             MissingEvidence::NoDrift => {

@@ -1,6 +1,7 @@
 //! `kelvin rm` and `kelvin tag`: what changes the list of runs.
 
 use anyhow::{Result, bail};
+use kelvin_measure::text::plural;
 use kelvin_store::Store;
 
 use super::confirm;
@@ -20,7 +21,7 @@ pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
     if !args.yes {
         let runs: Vec<String> = doomed.runs.iter().map(ToString::to_string).collect();
         let groups: Vec<String> = doomed.groups.iter().map(|group| format!("group {group} and ")).collect();
-        let noun = if runs.len() == 1 { "run" } else { "runs" };
+        let noun = plural(runs.len(), "run", "runs");
         confirm(&format!("remove {}{noun} {}", groups.concat(), runs.join(", ")))?;
     }
     for run in &doomed.runs {
@@ -37,7 +38,7 @@ pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
         store.delete_group(*group)?;
     }
     if !global.quiet {
-        let noun = if doomed.runs.len() == 1 { "run" } else { "runs" };
+        let noun = plural(doomed.runs.len(), "run", "runs");
         out::line(&format!("removed {} {noun}", doomed.runs.len()))?;
     }
     Ok(Code::Success)
@@ -50,7 +51,7 @@ pub(crate) fn tag(args: &TagArgs, global: &Global) -> Result<Code> {
     store.set_label(run, args.label.as_deref())?;
     if !global.quiet {
         out::line(&match &args.label {
-            Some(label) => format!("run {run} is \"{}\"", kelvin_report::text::cut(label, 200)),
+            Some(label) => format!("run {run} is \"{}\"", kelvin_measure::text::cut(label, 200)),
             None => format!("run {run} has no label"),
         })?;
     }

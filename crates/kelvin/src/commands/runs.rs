@@ -1,5 +1,6 @@
 //! `kelvin runs`: the stored runs.
 
+use kelvin_measure::text::{cut, rate, whole};
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -7,14 +8,12 @@ use kelvin_diagnose::{Evidence, Severity, judge};
 use kelvin_measure::event::Status;
 use kelvin_measure::labels;
 use kelvin_report::table::{Table, number};
-use kelvin_report::text::cut;
 use kelvin_store::{Liveness, PointSummary, RunId, RunSummary, Store, StoredRun};
 use serde::Serialize;
 
 use crate::args::{Format, Global, RunsArgs};
 use crate::document::{self, Document};
 use crate::exit::Code;
-use crate::live::grouped;
 use crate::out;
 use crate::paths;
 
@@ -172,7 +171,7 @@ fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize, width: u
     );
     for run in runs {
         let shown =
-            |point: &PointSummary| format!("{} {}", figure(point.rate(run.headline_per)), run.headline);
+            |point: &PointSummary| format!("{} {}", rate(Some(point.rate(run.headline_per))), run.headline);
         let phases = phases(run);
         let (users, figure) = match run.best() {
             None => ("–".into(), "–".into()),
@@ -219,7 +218,7 @@ fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
         words.push("running".into());
     }
     if run.failed > 0 {
-        words.push(format!("{} failed", grouped(run.failed)));
+        words.push(format!("{} failed", whole(run.failed)));
     }
     if run.squeezed {
         words.push("squeezed".into());
@@ -230,11 +229,6 @@ fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
         Some(several) => words.push(format!("{} red", several.len())),
     }
     words.join(", ")
-}
-
-/// A whole number; a small one, such as a few transactions a second, keeps a decimal.
-fn figure(rate: f64) -> String {
-    if rate < 100.0 && rate.fract() != 0.0 { format!("{rate:.1}") } else { grouped(rate.round() as u64) }
 }
 
 /// The word of its state; a dash where nobody has judged it.

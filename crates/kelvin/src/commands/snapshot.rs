@@ -7,6 +7,7 @@ use kelvin_lab::live::{Live, show_progress};
 use kelvin_lab::open::{Opened, Purpose};
 use kelvin_lab::reset::{self, DataLocation};
 use kelvin_lab::selected_workload::SelectedWorkload;
+use kelvin_measure::text::whole;
 use kelvin_run::Spec;
 use kelvin_run::spec::{ResetMethod, WorkloadName};
 use kelvin_workload::Stop;
@@ -196,7 +197,7 @@ fn table(all: &[SnapshotInfo]) -> String {
             "{:<width$}  {:<8}  {:>9}  {saved:<16}  {} ({})\n",
             about.name,
             about.way.as_str(),
-            live::grouped(about.bytes / 1_000_000),
+            whole(about.bytes / 1_000_000),
             reset::described(&about.contents),
             about.contents.engine,
         ));

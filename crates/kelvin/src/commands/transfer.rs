@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kelvin_analysis::effect_text::count;
 use kelvin_lab::study::{Folder, State, StudyPlan};
+use kelvin_measure::text::count;
 use kelvin_report::table::Table;
 use kelvin_store::{Exporter, GroupId, GroupKind, ImportSource, ImportSummary, ImportedRun, Store};
 

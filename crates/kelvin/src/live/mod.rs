@@ -11,7 +11,6 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
 use kelvin_lab::live::Live;
-pub(crate) use status::grouped;
 pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
 use kelvin_measure::{Event, Sink, SinkError, SourceId};

@@ -2,6 +2,7 @@
 
 use kelvin_measure::event::{Arrivals, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole};
 use kelvin_measure::labels::WorkloadLabels;
+use kelvin_measure::text::{self, plural, whole};
 use kelvin_measure::{Histogram, Nanos};
 
 use super::fields::Fields;
@@ -131,12 +132,11 @@ impl Status {
         // Jobs with a rate have response times without arrivals; where only some jobs have one, their times are not all.
         let open = self.arrivals.is_some() || !response.is_empty() && response.count() >= service.count();
         let (what, latency) = if open { ("response p95", &response) } else { ("p95", &service) };
-        let p95 = latency.percentile(95.0).map_or("–".to_owned(), |nanos| milliseconds(nanos as f64));
+        let p95 = latency.percentile(95.0).map_or("–".to_owned(), |nanos| text::latency(nanos as f64));
         let users = format!("{} {}", self.users, self.words.who.form_for(self.users.into()));
-        let errors =
-            if self.errors == 1 { "1 error".into() } else { format!("{} errors", grouped(self.errors)) };
+        let errors = format!("{} {}", whole(self.errors), plural(self.errors, "error", "errors"));
         let good = self.errors == 0;
-        let pace = |count: u64, seconds: f64| grouped((count as f64 * self.per.seconds() / seconds) as u64);
+        let pace = |count: u64, seconds: f64| whole((count as f64 * self.per.seconds() / seconds) as u64);
         let mean = match (second.part, self.measured_seconds) {
             (LoadPart::Measured, seconds) if seconds > 0.0 => pace(self.measured, seconds),
             _ => "–".into(),
@@ -148,7 +148,7 @@ impl Status {
         fields.push(0, format!("{now} {} now {mean} mean", self.headline));
         fields.push(2, format!("{what} {p95}"));
         if let Some(arrivals) = &self.arrivals {
-            fields.push(4, format!("{} due", grouped(arrivals.due)));
+            fields.push(4, format!("{} due", whole(arrivals.due)));
             fields.push(3, queue(arrivals));
         }
         fields.push(if good { 5 } else { 1 }, errors);
@@ -160,37 +160,8 @@ impl Status {
 /// Arrivals of an open loop that have not begun.
 fn queue(arrivals: &Arrivals) -> String {
     let refused =
-        if arrivals.refused > 0 { format!(", {} refused", grouped(arrivals.refused)) } else { String::new() };
-    format!("{} waiting{refused}", grouped(arrivals.waiting.unwrap_or(0)))
-}
-
-/// A latency in milliseconds with a precision that fits its size; a short one, as of an I/O, in microseconds.
-pub(super) fn milliseconds(nanos: f64) -> String {
-    let ms = nanos / 1e6;
-    if (1e-9..0.1).contains(&ms) {
-        return format!("{:.1} µs", ms * 1e3);
-    }
-    let decimals = if ms < 1.0 {
-        3
-    } else if ms < 100.0 {
-        2
-    } else {
-        0
-    };
-    format!("{ms:.decimals$} ms")
-}
-
-/// An integer with a comma after every three digits.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+        if arrivals.refused > 0 { format!(", {} refused", whole(arrivals.refused)) } else { String::new() };
+    format!("{} waiting{refused}", whole(arrivals.waiting.unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -264,8 +235,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        let times = [61_200.0, 100_000.0, 1_490_000.0, 250e6].map(milliseconds);
+        let times = [61_200.0, 100_000.0, 1_490_000.0, 250e6].map(text::latency);
         assert_eq!(times, ["61.2 µs", "0.100 ms", "1.49 ms", "250 ms"]);
-        assert_eq!((grouped(0), grouped(999), grouped(1000), grouped(1_234_567)).3, "1,234,567");
     }
 }

@@ -1,5 +1,6 @@
 //! The live view on standard error: a bar and a line that is written over on a terminal, plain lines elsewhere.
 
+use kelvin_measure::text::whole;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,7 +11,7 @@ use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
 use super::fields::Fields;
-use super::status::{Status, grouped};
+use super::status::Status;
 use crate::out;
 
 /// How often a line of progress is printed where no bar can be drawn.
@@ -141,16 +142,16 @@ impl Live for Terminal {
 fn progress_fields(what: &str, done: u64, total: u64, rows: u64, elapsed: Duration) -> Fields {
     let seconds = elapsed.as_secs_f64();
     let mut fields = Fields::default();
-    fields.push(0, format!("{what} {}/{}", grouped(done), grouped(total)));
+    fields.push(0, format!("{what} {}/{}", whole(done), whole(total)));
     if rows > 0 {
-        fields.push(3, format!("{} rows", grouped(rows)));
+        fields.push(3, format!("{} rows", whole(rows)));
         if seconds >= 1.0 {
-            fields.push(2, format!("{} rows/s", grouped((rows as f64 / seconds) as u64)));
+            fields.push(2, format!("{} rows/s", whole((rows as f64 / seconds) as u64)));
         }
     }
     if done > 0 && done < total && seconds >= 2.0 {
         let left = seconds / done as f64 * (total - done) as f64;
-        fields.push(1, format!("{} s left", grouped(left.ceil() as u64)));
+        fields.push(1, format!("{} s left", whole(left.ceil() as u64)));
     }
     fields
 }

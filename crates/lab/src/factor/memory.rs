@@ -1,6 +1,8 @@
 //! From which memory nodes processes have their memory: by a control group of cpusets, version 1 or 2, since a process's
 //! own policy can be set by that process only.
 
+use kelvin_host::Mount;
+use kelvin_host::cgroup::{group_of, hierarchy};
 use std::path::{Path, PathBuf};
 
 use super::cpus;
@@ -19,7 +21,7 @@ impl Cpusets {
     /// Of the process; an error where the kernel has none, or they are not mounted.
     pub(crate) fn of(pid: u32) -> Result<Self, String> {
         let read = |file: String| std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"));
-        let mounts = read("/proc/self/mounts".into())?;
+        let mounts = Mount::all(&read("/proc/self/mountinfo".into())?);
         let groups = read(format!("/proc/{pid}/cgroup"))?;
         find(&mounts, &groups).ok_or_else(|| {
             "binding memory needs the cpuset controller of control groups, which is not mounted on this \
@@ -94,29 +96,17 @@ pub(crate) fn allowed(pid: u32) -> Option<String> {
 }
 
 /// A process's group, from what the kernel says of mounts and of the process.
-fn find(mounts: &str, groups: &str) -> Option<Cpusets> {
-    let mounted = |wanted: &dyn Fn(&str, &str) -> bool| {
-        mounts.lines().find_map(|line| {
-            let mut fields = line.split(' ').skip(1);
-            let (directory, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
-            wanted(kind, options).then(|| PathBuf::from(directory))
-        })
+fn find(mounts: &[Mount], groups: &str) -> Option<Cpusets> {
+    let of = |controller: Option<&str>| {
+        let path = group_of(groups, controller)?.trim_start_matches('/');
+        let room = hierarchy(mounts, controller)?.point.clone();
+        Some(Cpusets { group: room.join(path), room })
     };
-    let of = |wanted: &dyn Fn(&str) -> bool| {
-        groups.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (fields.next()?, fields.next()?);
-            wanted(controllers).then(|| path.trim_start_matches('/').to_owned())
-        })
-    };
-    let named = |list: &str| list.split(',').any(|one| one == "cpuset");
-    if let Some(path) = of(&|controllers| named(controllers)) {
-        let group = mounted(&|kind, options| kind == "cgroup" && named(options))?.join(path);
-        return Some(Cpusets { room: group.clone(), group });
+    if group_of(groups, Some("cpuset")).is_some() {
+        return of(Some("cpuset")).map(|found| Cpusets { room: found.group.clone(), ..found });
     }
     // In version 2 only the root may have processes and hand controllers down.
-    let room = mounted(&|kind, _| kind == "cgroup2")?;
-    Some(Cpusets { group: room.join(of(&str::is_empty)?), room })
+    of(None)
 }
 
 fn write(file: &Path, text: &str) -> Result<(), String> {
@@ -130,16 +120,20 @@ mod tests {
 
     #[test]
     fn the_group_is_found_in_both_versions() {
-        let one = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0\n\
-                   cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        let found = find(one, "3:cpuset:/a\n0::/b\n").unwrap();
+        let one = Mount::all(
+            "1 0 0:1 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+             2 0 0:2 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n\
+             3 0 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+        );
+        let found = find(&one, "3:cpuset:/a\n0::/b\n").unwrap();
         assert_eq!(
             (found.group, found.room),
             ("/sys/fs/cgroup/cpuset/a".into(), "/sys/fs/cgroup/cpuset/a".into())
         );
-        let found = find("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "0::/user.slice\n").unwrap();
+        let two = Mount::all("1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        let found = find(&two, "0::/user.slice\n").unwrap();
         assert_eq!((found.group, found.room), ("/sys/fs/cgroup/user.slice".into(), "/sys/fs/cgroup".into()));
-        assert_eq!(find("proc /proc proc rw 0 0\n", "0::/\n"), None);
+        assert_eq!(find(&Mount::all("1 0 0:1 / /proc rw - proc proc rw\n"), "0::/\n"), None);
     }
 
     #[test]

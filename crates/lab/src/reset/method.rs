@@ -2,6 +2,7 @@
 
 use kelvin_database::postgres::snapshot::Facts;
 use kelvin_database::snapshot::SnapshotMethod;
+use kelvin_measure::text::few;
 
 use kelvin_run::spec::ResetMethod;
 
@@ -71,7 +72,7 @@ fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
                 "the file also contains tables that do not belong to the workload ({}), and a reset would \
                  restore them as well: use a separate file for the load, or confirm the reset with --reset \
                  files",
-                shortened(&ground.foreign)
+                few(&ground.foreign, 4)
             ));
         }
         return Ok((ChosenReset::Snapshot(SnapshotMethod::Files), "SQLite uses a single file".into()));
@@ -81,7 +82,7 @@ fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
             "the database also contains tables that do not belong to the workload ({}), and a reset would \
              restore them as well: use a separate database for the load, or confirm by naming the method \
              (--reset template, --reset dump), or rebuild only the workload's tables (--reset reload)",
-            shortened(&ground.foreign)
+            few(&ground.foreign, 4)
         ));
     }
     if ground.managed && ground.clones() && server.version < 180_000 && server.bytes >= LARGE {
@@ -176,13 +177,6 @@ fn reload(ground: &ResetOptions) -> Result<(), String> {
     Err("kelvin did not build these data and cannot rebuild them".into())
 }
 
-/// A few names, and how many more there are.
-fn shortened(names: &[String]) -> String {
-    let shown: Vec<&str> = names.iter().take(4).map(String::as_str).collect();
-    let more = names.len().saturating_sub(shown.len());
-    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,7 +250,7 @@ mod tests {
         let file = ResetOptions { foreign: vec!["invoices".into()], ..ResetOptions::default() };
         assert!(auto(&file).unwrap_err().contains("(invoices)"));
         assert!(choose_method(ResetMethod::Files, &file).is_ok());
-        assert_eq!(shortened(&names), "t0, t1, t2, t3 and 2 more");
+        assert_eq!(few(&names, 4), "t0, t1, t2, t3 and 2 more");
     }
 
     #[test]

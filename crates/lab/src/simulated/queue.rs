@@ -9,15 +9,13 @@ use kelvin_measure::event::{
     ArrivalSchedule, Event, LoadPart, Phase, RatePeriod, SeriesRole, Status, Window,
 };
 use kelvin_measure::{
-    Bounded, Collector, Nanos, Random, Sample, Sink, SinkError, TransactionOutcome, recorder,
+    Bounded, Collector, Nanos, Random, SECOND, Sample, Sink, SinkError, TransactionOutcome, recorder,
 };
 use kelvin_stats::percentile::Interval;
 use kelvin_store::{NewRun, Store};
 
 use kelvin_run::arrivals::{Arrivals, Claim, Process, Queue};
 use kelvin_run::driver::overrun_limit;
-
-const SECOND: Nanos = 1_000_000_000;
 
 /// Draws service times.
 const SERVICE: u64 = 0x5e41;

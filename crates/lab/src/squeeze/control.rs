@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kelvin_measure::{Clock, Nanos};
+use kelvin_measure::{Clock, Nanos, SECOND};
 
 use super::group::{Flow, Group};
 use super::meter::{Capacity, Counters};
 use super::plan::Slice;
 use super::throttle::Throttle;
 use super::tree;
-
-const SECOND: Nanos = 1_000_000_000;
 
 /// How soon somebody who asks to end is heard.
 const TICK: Nanos = 20_000_000;

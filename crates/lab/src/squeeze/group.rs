@@ -4,6 +4,8 @@
 //! that what bounds them still does; in version 2, where a group that has processes may have no groups below it, at the
 //! top. Whatever ends us, the processes go back: when the group is dropped, and by a shell that waits for our end.
 
+use kelvin_host::cgroup::{group_of, hierarchy};
+use kelvin_host::{Mount, SystemTree};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,9 +100,7 @@ impl Group {
     }
 
     fn add(&mut self, name: &str, process: u32, controller: Controller) -> Result<usize, String> {
-        let mounts =
-            fs::read_to_string("/proc/self/mounts").map_err(|e| format!("/proc/self/mounts: {e}"))?;
-        let (mount, version) = find(&mounts, controller)?;
+        let (mount, version) = find(&SystemTree::default().mounts(), controller)?;
         let label = controller.name(version);
         if version == Version::Two {
             // Before a group is found to be there: it is one for both controllers.
@@ -337,16 +337,12 @@ fn switch_on(file: &Path, label: &str) -> Result<bool, String> {
 }
 
 /// Where the controller's tree is mounted.
-fn find(mounts: &str, controller: Controller) -> Result<(PathBuf, Version), String> {
-    let fields = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|f| f.len() >= 4);
-    let name = controller.name(Version::One);
-    let first = fields().find(|f| f[2] == "cgroup" && f[3].split(',').any(|option| option == name));
-    if let Some(found) = first {
-        return Ok((found[1].into(), Version::One));
+fn find(mounts: &[Mount], controller: Controller) -> Result<(PathBuf, Version), String> {
+    if let Some(found) = hierarchy(mounts, Some(controller.name(Version::One))) {
+        return Ok((found.point.clone(), Version::One));
     }
     let name = controller.name(Version::Two);
-    let unified = fields().find(|f| f[2] == "cgroup2").map(|f| PathBuf::from(f[1]));
-    let Some(unified) = unified else {
+    let Some(unified) = hierarchy(mounts, None).map(|mount| mount.point.clone()) else {
         return Err("no control groups are mounted on this host".into());
     };
     let known = fs::read_to_string(unified.join("cgroup.controllers")).unwrap_or_default();
@@ -360,22 +356,9 @@ fn find(mounts: &str, controller: Controller) -> Result<(PathBuf, Version), Stri
 fn home(process: u32, mount: &Path, version: Version, controller: &str) -> Result<PathBuf, String> {
     let path = format!("/proc/{process}/cgroup");
     let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
-    let within = group_in(&text, version, controller)
+    let within = group_of(&text, (version == Version::One).then_some(controller))
         .ok_or_else(|| format!("{path} names no group of {controller}"))?;
     Ok(mount.join(within.trim_start_matches('/')))
-}
-
-/// The group in lines of "number:controllers:path".
-fn group_in<'a>(text: &'a str, version: Version, controller: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| {
-        let (_, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
-        let is_it = match version {
-            Version::One => controllers.split(',').any(|one| one == controller),
-            Version::Two => controllers.is_empty(),
-        };
-        is_it.then_some(path)
-    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
@@ -390,14 +373,10 @@ mod tests {
 
     #[test]
     fn groups_are_found_in_both_versions() {
-        let text = "9:name=systemd:/\n2:cpu,cpuacct:/user.slice\n7:blkio:/\n0::/init.scope/a:b\n";
-        assert_eq!(group_in(text, Version::One, "cpu"), Some("/user.slice"));
-        assert_eq!(group_in(text, Version::One, "blkio"), Some("/"));
-        assert_eq!(group_in(text, Version::One, "io"), None);
-        assert_eq!(group_in(text, Version::Two, "cpu"), Some("/init.scope/a:b"));
-        let mounts = "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n";
-        assert_eq!(find(mounts, Controller::Cpu), Ok(("/sys/fs/cgroup/cpu,cpuacct".into(), Version::One)));
-        assert!(find(mounts, Controller::Io).is_err());
+        let mounts = "1 0 0:1 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n";
+        let mounts = Mount::all(mounts);
+        assert_eq!(find(&mounts, Controller::Cpu), Ok(("/sys/fs/cgroup/cpu,cpuacct".into(), Version::One)));
+        assert!(find(&mounts, Controller::Io).is_err());
     }
 
     #[test]
@@ -436,7 +415,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in "([0-9]{0,2}:?[a-z,]{0,8}:?[/a-z]{0,9}\n?){0,5}\\PC{0,9}") {
             let _ = (flow_one(&text, "8:0"), flow_two(&text, "8:0"));
-            let _ = (group_in(&text, Version::One, "cpu"), group_in(&text, Version::Two, "cpu"), find(&text, Controller::Cpu));
+            let _ = (group_of(&text, Some("cpu")), find(&Mount::all(&text), Controller::Cpu));
         }
     }
 }

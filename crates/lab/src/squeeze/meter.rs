@@ -1,6 +1,7 @@
 //! What server, client and device use while nothing is cut: a cut is one of what there is to use, not of what is used.
 //! Whatever is used at all would else seem to limit.
 
+use kelvin_host::disk::DiskCounters;
 use std::fs;
 use std::time::Instant;
 
@@ -137,11 +138,15 @@ impl Capacity {
 
 /// Requests and bytes of a device, and its busy seconds, in `/sys/class/block/NAME/stat`.
 fn device_of(text: &str) -> Option<(Flow, f64)> {
-    let fields: Vec<f64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
-    let of = |index: usize| fields.get(index).copied();
-    let flow =
-        Flow { reads: of(0)?, read_bytes: of(2)? * 512.0, writes: of(4)?, written_bytes: of(6)? * 512.0 };
-    Some((flow, of(9)? / 1000.0))
+    let done = DiskCounters::parse_stat(text.as_bytes())?.since(&DiskCounters::ZERO);
+    let bytes = |direction: usize| done.sectors[direction] as f64 * 512.0;
+    let flow = Flow {
+        reads: done.ios[0] as f64,
+        read_bytes: bytes(0),
+        writes: done.ios[1] as f64,
+        written_bytes: bytes(1),
+    };
+    Some((flow, done.busy as f64 / 1000.0))
 }
 
 #[cfg(test)]

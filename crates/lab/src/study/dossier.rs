@@ -1,7 +1,7 @@
 //! What a study's page says, from the study's files.
 
 use kelvin_analysis::notes;
-use kelvin_analysis::{Analysis, Dossier, FailedRun, Member, effect_text};
+use kelvin_analysis::{Analysis, Dossier, FailedRun, Member};
 
 use super::{Deviation, LedgerEntry, LedgerEvent, Lock, State, Study, StudyPlan, notebook};
 
@@ -100,7 +100,7 @@ fn design(study: &Study, plan: &StudyPlan) -> Vec<(String, String)> {
         ("replacements allowed".into(), plan.replacements.to_string()),
         (
             "smallest effect that matters".into(),
-            effect_text::plain_percent(study.goal.smallest_effect.ratio()),
+            kelvin_measure::text::plain_percent(study.goal.smallest_effect.ratio()),
         ),
     ];
     if let Some(resolution) = plan.resolution {

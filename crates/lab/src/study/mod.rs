@@ -49,7 +49,6 @@ pub use ledger::{Attempt, Ledger, LedgerEntry, LedgerEvent, Results};
 pub use lock::{Deviation, Lock};
 pub use plan::{Estimate, PlannedRun, StudyPlan, Treatment};
 pub use power::{Power, pooled_variation};
-pub use progress::duration;
 pub use restart::restarts;
 pub use session::{Opening, begin};
 pub use share::Share;

@@ -1,5 +1,6 @@
 //! Latency and bandwidth of the memory behind the caches.
 
+use kelvin_measure::text::parse_bytes;
 use std::fs;
 
 use super::percentile::median;
@@ -149,20 +150,7 @@ fn size(cache: Option<u64>, available: Option<u64>) -> Result<u64, String> {
 /// Bytes of the largest cache of the first CPU.
 fn last_cache() -> Option<u64> {
     let caches = fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
-    caches.flatten().filter_map(|cache| bytes(&line(cache.path().join("size"))?)).max()
-}
-
-/// Bytes of "32768K" or "32M".
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(['K', 'M', 'G']);
-    let factor: u64 = match &text[digits.len()..] {
-        "" => 1,
-        "K" => 1 << 10,
-        "M" => 1 << 20,
-        "G" => 1 << 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
+    caches.flatten().filter_map(|cache| parse_bytes(&line(cache.path().join("size"))?).ok()).max()
 }
 
 fn available() -> Option<u64> {
@@ -235,9 +223,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_size_makes_it_panic(text in "\\PC{0,12}", number: u64, unit in "[KMG]?") {
-            let _ = bytes(&text);
+            let _ = parse_bytes(&text);
             let size = format!("{number}{unit}");
-            prop_assert!(bytes(&size).is_none_or(|b| b >= number));
+            prop_assert!(parse_bytes(&size).ok().is_none_or(|b| b >= number));
         }
     }
 }

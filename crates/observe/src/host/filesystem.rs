@@ -1,10 +1,11 @@
 //! The file system and the device under a path.
 
+use kelvin_host::disk::device_number;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use kelvin_host::Mount;
+use kelvin_host::{Mount, SystemTree};
 use serde::{Deserialize, Serialize};
 
 use super::line;
@@ -37,13 +38,12 @@ impl Filesystem {
     pub fn of(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let device = fs::metadata(&path).ok()?.dev();
-        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        let info = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let mounts = Mount::all(&info);
-        let mount = Mount::showing(&mounts, &path, &format!("{major}:{minor}"))?;
+        let number = device_number(device);
+        let mounts = SystemTree::default().mounts();
+        let mount = Mount::showing(&mounts, &path, &number)?;
         let free = rustix::fs::statvfs(&path).map_or(0, |s| s.f_bavail * s.f_frsize);
         let queue = |name: &str| {
-            let base = format!("/sys/dev/block/{major}:{minor}");
+            let base = format!("/sys/dev/block/{number}");
             // A partition has no queue of its own: its disk, one level up, has.
             line(format!("{base}/queue/{name}")).or_else(|| line(format!("{base}/../queue/{name}")))
         };
@@ -53,8 +53,8 @@ impl Filesystem {
             options: mount.all_options().collect::<Vec<_>>().join(","),
             source: mount.source.clone(),
             free_bytes: free,
-            device_model: line(format!("/sys/dev/block/{major}:{minor}/device/model"))
-                .or_else(|| line(format!("/sys/dev/block/{major}:{minor}/../device/model"))),
+            device_model: line(format!("/sys/dev/block/{number}/device/model"))
+                .or_else(|| line(format!("/sys/dev/block/{number}/../device/model"))),
             rotational: queue("rotational").map(|r| r == "1"),
             scheduler: queue("scheduler").map(|modes| {
                 let inner = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

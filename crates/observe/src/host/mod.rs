@@ -4,6 +4,8 @@ mod cpu;
 pub(crate) mod filesystem;
 mod memory;
 
+use kelvin_host::SystemTree;
+use kelvin_host::cgroup::{cpu_limit, memory_limit};
 use std::fs;
 use std::path::Path;
 
@@ -30,9 +32,9 @@ pub struct Host {
     pub clock_source: Option<String>,
     /// Load average over one minute before the run began: what else was going on.
     pub load_average: Option<f64>,
-    /// CPU limit of this process's control group, in cores; absent when unlimited.
+    /// The smallest CPU limit of this process's control groups, in cores; absent when unlimited.
     pub cgroup_cpu_limit: Option<f64>,
-    /// Memory limit of this process's control group in bytes; absent when unlimited.
+    /// The smallest memory limit of this process's control groups in bytes; absent when unlimited.
     pub cgroup_memory_limit: Option<u64>,
 }
 
@@ -50,8 +52,8 @@ impl Host {
             memory: Memory::read(),
             clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             load_average: line("/proc/loadavg").and_then(|l| l.split(' ').next()?.parse().ok()),
-            cgroup_cpu_limit: own_group("cpu.max").and_then(|l| cpu_limit(&l)),
-            cgroup_memory_limit: own_group("memory.max").and_then(|l| l.parse().ok()),
+            cgroup_cpu_limit: cpu_limit(&SystemTree::default()),
+            cgroup_memory_limit: memory_limit(&SystemTree::default()),
         }
     }
 }
@@ -76,28 +78,13 @@ impl Host {
 
 /// The first line of a small file of the kernel's, without its line end.
 pub(crate) fn line(path: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.lines().next()?.trim().to_owned()).filter(|l| !l.is_empty())
-}
-
-/// A file of this process's own control group (version 2); in a container, whose root is the group, of the root.
-fn own_group(file: &str) -> Option<String> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = groups.lines().find_map(|l| l.strip_prefix("0::"))?;
-    line(format!("/sys/fs/cgroup{path}/{file}")).or_else(|| line(format!("/sys/fs/cgroup/{file}")))
+    SystemTree::default().line(path)
 }
 
 fn operating_system() -> Option<String> {
     let text = fs::read_to_string("/etc/os-release").ok()?;
     let name = text.lines().find_map(|l| l.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim_matches('"').to_owned())
-}
-
-/// The quota of a cgroup-v2 `cpu.max` line ("150000 100000") in cores.
-fn cpu_limit(line: &str) -> Option<f64> {
-    let (quota, period) = line.split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
-    (period > 0.0).then_some(quota / period)
 }
 
 #[cfg(test)]
@@ -120,11 +107,5 @@ mod tests {
         assert_eq!(host.testbed(), "rack-7-example-intel-r-xeon-r-cpu-2-20ghz");
         (host.name, host.cpu.model) = (None, Some("(@)".into()));
         assert_eq!(host.testbed(), "unknown");
-    }
-
-    #[test]
-    fn a_cgroup_quota_is_a_number_of_cores() {
-        assert_eq!(cpu_limit("150000 100000"), Some(1.5));
-        assert_eq!(cpu_limit("max 100000"), None);
     }
 }

@@ -60,9 +60,9 @@ impl Flushing {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use kelvin_measure::SECOND;
 
-    const SECOND: Nanos = 1_000_000_000;
+    use super::*;
 
     #[test]
     fn one_lasts_from_the_first_age_beyond_the_limit_to_the_first_within_it() {

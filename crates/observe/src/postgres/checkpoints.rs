@@ -278,9 +278,9 @@ fn grown(old: &CheckpointCounters, new: &CheckpointCounters) -> BTreeMap<String,
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use kelvin_measure::SECOND;
 
-    const SECOND: Nanos = 1_000_000_000;
+    use super::*;
 
     fn figures(clock: f64, place: i64, timed: f64, requested: f64) -> CheckpointCounters {
         let counted = timed + requested;

@@ -1,5 +1,6 @@
 //! Which device holds a path.
 
+use kelvin_host::disk::{device_name, device_number, member_devices, whole_disk};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use kelvin_host::Mount;
 
-use super::source::Source;
+use kelvin_host::SystemTree;
 
 /// Where a path lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,17 +40,13 @@ pub struct Device {
 
 impl Device {
     /// Looks the devices up.
-    pub(super) fn all(source: &Source, names: Vec<String>) -> Vec<Self> {
-        let text = source.text("/proc/self/mountinfo").unwrap_or_default();
-        let number = |text: &str| {
-            let (major, minor) = text.split_once(':')?;
-            Some((major.parse().ok()?, minor.parse().ok()?))
-        };
+    pub(super) fn all(source: &SystemTree, names: Vec<String>) -> Vec<Self> {
         // Each mount with its device and all that is below it.
-        let mounts: Vec<(String, BTreeSet<String>)> = Mount::all(&text)
+        let mounts: Vec<(String, BTreeSet<String>)> = source
+            .mounts()
             .into_iter()
             .filter_map(|mount| {
-                let device = name(source, number(&mount.number)?)?;
+                let device = device_name(source, &mount.number)?;
                 let mut all = BTreeSet::from([device.clone()]);
                 descend(source, &device, 0, &mut |device, _| {
                     all.insert(device.to_owned());
@@ -70,7 +67,7 @@ impl Device {
 
 impl BackingDevice {
     /// Finds it. The path must exist; nothing is written.
-    pub fn find(source: &Source, path: &Path) -> Self {
+    pub fn find(source: &SystemTree, path: &Path) -> Self {
         let mut place = Self {
             path: path.to_owned(),
             mount_point: None,
@@ -83,26 +80,24 @@ impl BackingDevice {
             Err(error) => place.unknown = Some(format!("{}: {error}", path.display())),
             Ok((device, path)) => {
                 place.path = path;
-                place.resolve(source, (rustix::fs::major(device), rustix::fs::minor(device)));
+                place.resolve(source, &device_number(device));
             }
         }
         place
     }
 
     /// The same for a path whose device number is known.
-    fn resolve(&mut self, source: &Source, number: (u32, u32)) {
-        let text = source.text("/proc/self/mountinfo").unwrap_or_default();
-        let mounts = Mount::all(&text);
-        let mount = Mount::showing(&mounts, &self.path, &format!("{}:{}", number.0, number.1));
+    fn resolve(&mut self, source: &SystemTree, number: &str) {
+        let mounts = source.mounts();
+        let mount = Mount::showing(&mounts, &self.path, number);
         self.mount_point = mount.map(|mount| mount.point.to_string_lossy().into_owned());
         self.kind = mount.map(|mount| mount.kind.clone());
-        if let Some(device) = name(source, number) {
+        if let Some(device) = device_name(source, number) {
             self.hold(source, device);
             return;
         }
         let Some(mount) = mount else {
-            self.unknown =
-                Some(format!("no mount of device {}:{} in /proc/self/mountinfo", number.0, number.1));
+            self.unknown = Some(format!("no mount of device {number} in /proc/self/mountinfo"));
             return;
         };
         self.unknown = Some(match mount.kind.as_str() {
@@ -121,7 +116,7 @@ impl BackingDevice {
             }
             "btrfs" | "bcachefs" => {
                 let device = fs::metadata(source.path(&mount.source)).ok().map(|m| m.rdev());
-                let device = device.and_then(|d| name(source, (rustix::fs::major(d), rustix::fs::minor(d))));
+                let device = device.and_then(|device| device_name(source, &device_number(device)));
                 if let Some(device) = device {
                     self.hold(source, device);
                 }
@@ -136,20 +131,14 @@ impl BackingDevice {
         });
     }
 
-    fn hold(&mut self, source: &Source, device: String) {
+    fn hold(&mut self, source: &SystemTree, device: String) {
         self.disks = whole_disks(source, &device);
         self.device = Some(device);
     }
 }
 
-/// A block device's name by its number.
-fn name(source: &Source, (major, minor): (u32, u32)) -> Option<String> {
-    let link = fs::read_link(source.path(format!("/sys/dev/block/{major}:{minor}"))).ok()?;
-    Some(link.file_name()?.to_str()?.to_owned())
-}
-
 /// The whole disks below a device, sorted; itself where it is one.
-fn whole_disks(source: &Source, device: &str) -> Vec<String> {
+fn whole_disks(source: &SystemTree, device: &str) -> Vec<String> {
     let mut disks = BTreeSet::new();
     descend(source, device, 0, &mut |device, lowest| {
         if lowest {
@@ -161,16 +150,15 @@ fn whole_disks(source: &Source, device: &str) -> Vec<String> {
 
 /// Shows a device and those below it, and whether there is none below: a partition's disk, the parts of a volume or
 /// array, and theirs.
-fn descend(source: &Source, device: &str, depth: u32, each: &mut dyn FnMut(&str, bool)) {
+fn descend(source: &SystemTree, device: &str, depth: u32, each: &mut dyn FnMut(&str, bool)) {
     // Deeper than any stack of volumes: a cycle, which only a broken tree has.
     if depth > 16 {
         return;
     }
-    let mut below = source.names(format!("/sys/class/block/{device}/slaves"));
-    if below.is_empty() && source.path(format!("/sys/class/block/{device}/partition")).exists() {
-        let link = fs::read_link(source.path(format!("/sys/class/block/{device}"))).ok();
-        let disk = link.as_ref().and_then(|link| link.parent()?.file_name()?.to_str());
-        below.extend(disk.map(str::to_owned));
+    let mut below = member_devices(source, device);
+    let disk = whole_disk(source, device);
+    if below.is_empty() && disk != device {
+        below.push(disk);
     }
     each(device, below.is_empty());
     for device in below {
@@ -220,7 +208,7 @@ mod tests {
         root
     }
 
-    fn place(path: &str, number: (u32, u32)) -> BackingDevice {
+    fn place(path: &str, number: &str) -> BackingDevice {
         let root = tree();
         let mut place = BackingDevice {
             path: path.into(),
@@ -230,15 +218,15 @@ mod tests {
             disks: Vec::new(),
             unknown: None,
         };
-        place.resolve(&Source::at(root.path()), number);
+        place.resolve(&SystemTree::at(root.path()), number);
         place
     }
 
     #[test]
     fn data_and_log_are_told_apart() {
-        let log = place("/pg_wal", (259, 1));
+        let log = place("/pg_wal", "259:1");
         assert_eq!((log.device.as_deref(), &log.disks[..]), (Some("nvme0n1p1"), &["nvme0n1".to_owned()][..]));
-        let data = place("/data/base", (259, 4));
+        let data = place("/data/base", "259:4");
         assert_eq!(data.device.as_deref(), Some("dm-0"));
         assert_eq!(data.disks, ["nvme0n1", "vdb"]);
         assert_eq!((data.mount_point.as_deref(), data.kind.as_deref()), (Some("/data"), Some("xfs")));
@@ -249,7 +237,7 @@ mod tests {
     fn a_disk_shows_what_is_mounted_from_it() {
         let root = tree();
         let names = ["nvme0n1", "nvme0n1p1", "vdb", "dm-0"].map(str::to_owned).to_vec();
-        let devices = Device::all(&Source::at(root.path()), names);
+        let devices = Device::all(&SystemTree::at(root.path()), names);
         let mounts: Vec<_> = devices.iter().map(|device| device.mounts.join(" ")).collect();
         assert_eq!(mounts, ["/ /data", "/", "/data", "/data"]);
         assert_eq!(devices[3].disks, ["nvme0n1", "vdb"]);
@@ -257,14 +245,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_says_so() {
-        for (path, minor, word) in
-            [("/over/x", 40, "overlay"), ("/shm/x", 41, "memory"), ("/nfs/x", 42, "another machine")]
-        {
-            let place = place(path, (0, minor));
+        for (path, number, word) in [
+            ("/over/x", "0:40", "overlay"),
+            ("/shm/x", "0:41", "memory"),
+            ("/nfs/x", "0:42", "another machine"),
+        ] {
+            let place = place(path, number);
             assert_eq!(place.device, None);
             assert!(place.unknown.as_ref().unwrap().contains(word), "{place:?}");
         }
-        let missing = BackingDevice::find(&Source::default(), Path::new("/no/such/path"));
+        let missing = BackingDevice::find(&SystemTree::default(), Path::new("/no/such/path"));
         assert!(missing.unknown.is_some());
     }
 }

@@ -3,18 +3,18 @@
 //! The controllers' units (`uncore_imc…`) count every transfer of 64 bytes, of whomever; resctrl counts by cache, and
 //! only the tasks of its root group, which are all tasks unless somebody made groups.
 //!
-//! Source: `Documentation/filesystems/resctrl.rst`, "mbm_total_bytes";
+//! SystemTree: `Documentation/filesystems/resctrl.rst`, "mbm_total_bytes";
 //! `Documentation/ABI/testing/sysfs-bus-event_source-devices-events`, scale and unit.
 
 use std::io;
 
 use perf_event::events::Dynamic;
 
-use super::bytes::first_number;
 use super::counter::Counter;
 use super::perf::{Counting, Event, Whom, reason};
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
+use kelvin_host::bytes::first_number;
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const MONITORS: &str = "/sys/fs/resctrl/mon_data";
 const UNITS: &str = "/sys/bus/event_source/devices";
@@ -23,7 +23,7 @@ const TOTAL: &str = "host.memory_bandwidth.total";
 /// Reads and writes, by the names that servers' units and those of smaller machines have for them.
 const EVENTS: [[&str; 2]; 2] = [["cas_count_read", "cas_count_write"], ["data_reads", "data_writes"]];
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
+pub(super) fn register(source: &SystemTree, registry: &mut Registry) {
     let controllers = controllers(source).map(|parts| {
         let help = "memory read and written, counted by the memory controllers";
         registry.add(vec![(TOTAL.to_owned(), "B/s", help)], Controllers { parts });
@@ -34,7 +34,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry) {
     }
 }
 
-fn monitors(source: &Source, registry: &mut Registry, total: bool) -> Result<(), String> {
+fn monitors(source: &SystemTree, registry: &mut Registry, total: bool) -> Result<(), String> {
     let domains = source.numbered(MONITORS, "mon_L3_");
     let path = |domain: u32| format!("{MONITORS}/mon_L3_{domain:02}/mbm_total_bytes");
     let found: Vec<_> = domains.iter().filter_map(|&d| Some((d, source.open(path(d)).ok()?))).collect();
@@ -98,7 +98,7 @@ impl Collector for Controllers {
     }
 }
 
-fn controllers(source: &Source) -> Result<Vec<(Counting, f64)>, String> {
+fn controllers(source: &SystemTree) -> Result<Vec<(Counting, f64)>, String> {
     let units: Vec<String> =
         source.names(UNITS).into_iter().filter(|unit| unit.starts_with("uncore_imc")).collect();
     let has = |unit: &str, event: &str| source.path(format!("{UNITS}/{unit}/events/{event}")).exists();

@@ -1,18 +1,19 @@
 //! Control groups: what limits this process, and what the limits cost. Version 2 here; what an old hierarchy holds is
 //! read there, under the same names.
 //!
-//! Source: `Documentation/admin-guide/cgroup-v2.rst`.
+//! SystemTree: `Documentation/admin-guide/cgroup-v2.rst`.
 
+use kelvin_host::cgroup::{group_of, hierarchy};
 use std::path::{Path, PathBuf};
 
 use kelvin_host::Mount;
 
-use super::bytes::{first_number, lines, number, words};
 use super::cgroup_v1::{Held, Hierarchies};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields, Kind};
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry, pressure};
+use kelvin_host::bytes::{first_number, lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const THROTTLING: [Field; 3] = throttling("throttled_usec", 1e-6);
 
@@ -100,11 +101,11 @@ const IO: [(&str, &str, &str, &[u8]); 6] = [
     ("discards", "1/s", "discards", b"dios"),
 ];
 
-pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(String, PathBuf)]) {
-    let mounts = source.text("/proc/self/mountinfo").unwrap_or_default();
+pub(super) fn register(source: &SystemTree, registry: &mut Registry, given: &[(String, PathBuf)]) {
+    let mounts = source.mounts();
     let groups = source.text("/proc/self/cgroup").unwrap_or_default();
     let old = Hierarchies::find(&mounts, &groups);
-    let mount = Mount::all(&mounts).into_iter().find(|mount| mount.kind == "cgroup2");
+    let mount = hierarchy(&mounts, None);
     if mount.is_none() && old.is_empty() {
         return registry.absent("host.cgroup", "no cgroup hierarchy is mounted".into());
     }
@@ -114,8 +115,8 @@ pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(Strin
         Some(inside).filter(|inside| source.path(inside).join("cgroup.procs").exists())
     };
     let held = old.register(source, registry, "host.cgroup.own", None);
-    if let Some(mount) = &mount {
-        let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    if let Some(mount) = mount {
+        let own = group_of(&groups, None).unwrap_or("/");
         // In a container the root of what is mounted is the process's own group.
         let own = below(mount, Path::new(own)).unwrap_or_else(|| mount.point.clone());
         group(source, registry, "host.cgroup.own", &own, held);
@@ -125,7 +126,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(Strin
     for (name, path) in given {
         let prefix = format!("host.cgroup.{name}");
         let held = old.register(source, registry, &prefix, Some(path));
-        let directory = mount.as_ref().and_then(|mount| {
+        let directory = mount.and_then(|mount| {
             let direct = path.starts_with(&mount.point) && source.path(path).join("cgroup.procs").exists();
             if direct { Some(path.clone()) } else { below(mount, path) }
         });
@@ -141,7 +142,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(Strin
 
 const NO_PRESSURE: &str = "cgroup v1 has no pressure files, and the group is not in a v2 hierarchy";
 
-fn group(source: &Source, registry: &mut Registry, prefix: &str, directory: &Path, held: Held) {
+fn group(source: &SystemTree, registry: &mut Registry, prefix: &str, directory: &Path, held: Held) {
     let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
     if !held.cpu {
         Fields::register(source, registry, &file("cpu.stat"), 0, prefix, &CPU);

@@ -4,18 +4,19 @@
 //! Not the same, and said in the helps: what the kernel writes back later is charged to nobody in version 1, so that
 //! writes are those that a process waited for. Pressures there are none.
 //!
-//! Source: `Documentation/admin-guide/cgroup-v1/{cpuacct,memory,blkio-controller}.rst`;
+//! SystemTree: `Documentation/admin-guide/cgroup-v1/{cpuacct,memory,blkio-controller}.rst`;
 //! `Documentation/scheduler/sched-bwc.rst`, "Statistics".
 
+use kelvin_host::cgroup::{group_of, hierarchy};
 use std::path::{Path, PathBuf};
 
 use kelvin_host::Mount;
 
-use super::bytes::{first_number, lines, number, words};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields};
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry, cgroup};
+use kelvin_host::bytes::{first_number, lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 /// The controllers that are read.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "memory", "blkio"];
@@ -60,23 +61,15 @@ pub(super) struct Held {
 }
 
 impl Hierarchies {
-    /// From the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`.
-    pub(super) fn find(mounts: &str, groups: &str) -> Self {
-        let mounts: Vec<Mount> =
-            Mount::all(mounts).into_iter().filter(|mount| mount.kind == "cgroup").collect();
-        let has = |list: &str, controller: &str| list.split(',').any(|one| one == controller);
+    /// From the mounts and the text of `/proc/self/cgroup`.
+    pub(super) fn find(mounts: &[Mount], groups: &str) -> Self {
         let found = CONTROLLERS.into_iter().filter_map(|controller| {
-            let mount = mounts.iter().find(|mount| mount.all_options().any(|one| one == controller))?;
-            // "4:cpu,cpuacct:/path"
-            let own = groups.lines().find_map(|line| {
-                let (list, path) = line.split_once(':')?.1.split_once(':')?;
-                has(list, controller).then_some(path)
-            });
+            let mount = hierarchy(mounts, Some(controller))?;
             Some(Hierarchy {
                 controller,
                 point: mount.point.clone(),
                 root: mount.root.clone(),
-                own: PathBuf::from(own.unwrap_or("/")),
+                own: PathBuf::from(group_of(groups, Some(controller)).unwrap_or("/")),
             })
         });
         Self { found: found.collect() }
@@ -89,7 +82,7 @@ impl Hierarchies {
     /// Registers this process's own group (`path` none) or another, and returns what of it there is.
     pub(super) fn register(
         &self,
-        source: &Source,
+        source: &SystemTree,
         registry: &mut Registry,
         prefix: &str,
         path: Option<&Path>,
@@ -155,7 +148,7 @@ impl Hierarchies {
                     held.io = true;
                     match (source.open(file(IO_FILES[0])), source.open(file(IO_FILES[1]))) {
                         (Ok(bytes), Ok(counts)) => {
-                            let text = bytes.read(&mut Buffer::new()).map(|text| sum(text, b"Write"));
+                            let text = bytes.read(&mut Buffer::default()).map(|text| sum(text, b"Write"));
                             if text.flatten().is_none() {
                                 let why = "the kernel counts nothing there yet: it counts only if the \
                                            controller enforces a limit";
@@ -176,7 +169,7 @@ impl Hierarchies {
     }
 
     /// The group's directory in a hierarchy, as far as it has one there.
-    fn directory(&self, source: &Source, hierarchy: &Hierarchy, path: Option<&Path>) -> Option<PathBuf> {
+    fn directory(&self, source: &SystemTree, hierarchy: &Hierarchy, path: Option<&Path>) -> Option<PathBuf> {
         let Hierarchy { point, root, own, .. } = hierarchy;
         let is_group = |directory: &PathBuf| source.path(directory).join("cgroup.procs").exists();
         let below = |path: &Path| {
@@ -210,7 +203,7 @@ struct One {
 }
 
 fn one(
-    source: &Source,
+    source: &SystemTree,
     registry: &mut Registry,
     series: String,
     unit: &'static str,
@@ -241,7 +234,7 @@ struct Quota {
     period: KernelFile,
 }
 
-fn quota(source: &Source, registry: &mut Registry, prefix: &str, quota: &str, period: &str) {
+fn quota(source: &SystemTree, registry: &mut Registry, prefix: &str, quota: &str, period: &str) {
     let series = format!("{prefix}.cpu.limit");
     match (source.open(quota), source.open(period)) {
         (Ok(quota), Ok(period)) => {
@@ -309,7 +302,7 @@ mod tests {
         let mounts = "33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct\n\
             35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
             41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        let found = Hierarchies::find(mounts, "2:memory:/a:b\n1:cpu,cpuacct:/c\n0::/\n").found;
+        let found = Hierarchies::find(&Mount::all(mounts), "2:memory:/a:b\n1:cpu,cpuacct:/c\n0::/\n").found;
         let shown: Vec<_> = found
             .iter()
             .map(|one| (one.controller, one.point.to_str().unwrap(), one.own.to_str().unwrap()))
@@ -327,7 +320,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(text in "(([0-9]{1,3}:[0-9]|Read|Total|\\PC) ?[0-9]{0,22}[ \n]?){0,20}", raw: Vec<u8>) {
-            let _ = (sum(text.as_bytes(), b"Read"), sum(&raw, b"Read"), Hierarchies::find(&text, &text));
+            let _ = (sum(text.as_bytes(), b"Read"), sum(&raw, b"Read"), Hierarchies::find(&Mount::all(&text), &text));
         }
     }
 }

@@ -4,10 +4,11 @@
 //! often would cost more than it tells. Whoever judges bursts compares the intervals with each other.
 
 use super::backing_device::BackingDevice;
-use super::bytes::lines;
-use super::iostat::{COLUMNS, Counters, columns, parse, replaced};
-use super::source::{Buffer, KernelFile, Source};
+use super::iostat::{COLUMNS, columns};
 use super::{Collector, Registry};
+use kelvin_host::bytes::lines;
+use kelvin_host::disk::DiskCounters;
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 struct Disks {
     file: KernelFile,
@@ -16,7 +17,7 @@ struct Disks {
 
 struct Disk {
     name: Vec<u8>,
-    before: Option<Counters>,
+    before: Option<DiskCounters>,
     /// Its columns and how many of them the kernel has: no discards before Linux 4.18, no flushes before 5.5.
     slots: Vec<(usize, usize)>,
     seen: bool,
@@ -29,7 +30,7 @@ pub(crate) fn missing(column: usize, counters: usize) -> bool {
 
 /// Registers the devices and returns their names.
 pub(super) fn register(
-    source: &Source,
+    source: &SystemTree,
     registry: &mut Registry,
     wanted: &[String],
     places: &[(String, BackingDevice)],
@@ -66,7 +67,9 @@ pub(super) fn register(
     let text = source.text("/proc/diskstats").unwrap_or_default();
     let (mut series, mut disks, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
-        let line = lines(text.as_bytes()).filter_map(parse).find(|(found, ..)| *found == name.as_bytes());
+        let line = lines(text.as_bytes())
+            .filter_map(DiskCounters::parse)
+            .find(|(found, ..)| *found == name.as_bytes());
         let Some((.., counters)) = line else {
             registry.absent(&format!("host.disk.{name}"), "/proc/diskstats has no such device".into());
             continue;
@@ -96,11 +99,15 @@ impl Collector for Disks {
         for disk in &mut self.disks {
             disk.seen = false;
         }
-        for (name, now, _) in lines(self.file.read(buffer).unwrap_or_default()).filter_map(parse) {
+        for (name, now, _) in
+            lines(self.file.read(buffer).unwrap_or_default()).filter_map(DiskCounters::parse)
+        {
             let Some(disk) = self.disks.iter_mut().find(|disk| disk.name == name) else { continue };
             disk.seen = true;
             let before = disk.before.replace(now);
-            if let Some(before) = before.filter(|before| !replaced(before, &now)).filter(|_| seconds > 0.0) {
+            if let Some(before) =
+                before.filter(|before| !before.is_replaced_by(&now)).filter(|_| seconds > 0.0)
+            {
                 let columns = columns(&before, &now, seconds);
                 for (column, slot) in &disk.slots {
                     out[*slot] = columns[*column];

@@ -1,9 +1,9 @@
 //! Files of "name value" lines, which are most of them.
 
-use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
+use kelvin_host::bytes::{keyed, lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 /// One line of such a file as a series.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +48,7 @@ pub(super) struct Fields {
 impl Fields {
     /// Registers those of the fields that the file has, as `prefix.name`, and the others as absent.
     pub(super) fn register(
-        source: &Source,
+        source: &SystemTree,
         registry: &mut Registry,
         path: &str,
         skip: usize,
@@ -65,7 +65,7 @@ impl Fields {
             }
         };
         let mut now = vec![None; fields.len()];
-        let mut buffer = Buffer::new();
+        let mut buffer = Buffer::default();
         parse(file.read(&mut buffer).unwrap_or_default(), skip, fields, &mut now);
         let (mut kept, mut series) = (Vec::new(), Vec::new());
         for (field, now) in fields.iter().zip(&now) {

@@ -1,19 +1,19 @@
 //! How fast the CPUs run, and how often they were too hot for it.
 //!
-//! Source: `Documentation/admin-guide/pm/cpufreq.rst`, "scaling_cur_freq" (kHz); `/proc/cpuinfo`, "cpu MHz", where a
+//! SystemTree: `Documentation/admin-guide/pm/cpufreq.rst`, "scaling_cur_freq" (kHz); `/proc/cpuinfo`, "cpu MHz", where a
 //! host has no cpufreq; `Documentation/ABI/testing/sysfs-devices-system-cpu`, "core_throttle_count".
 
-use super::bytes::{decimal, first_number, lines, number, words};
 use super::counter::Counter;
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
+use kelvin_host::bytes::{decimal, first_number, lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const DIRECTORY: &str = "/sys/devices/system/cpu";
 const MEAN: (&str, &str, &str) = ("host.cpu.total.frequency", "MHz", "mean frequency of the CPUs now");
 const LEAST: (&str, &str, &str) = ("host.cpu.total.frequency_min", "MHz", "frequency of the slowest CPU now");
 const NOW: &str = "frequency now";
 
-pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bool) {
+pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only: bool) {
     let cpus = source.numbered(DIRECTORY, "cpu");
     let file = |cpu: u32, name: &str| source.open(format!("{DIRECTORY}/cpu{cpu}/{name}")).ok();
     let mut numbers = Vec::new();

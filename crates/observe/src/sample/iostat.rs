@@ -1,17 +1,13 @@
 //! A block device's counters, and what `iostat -x` makes of them.
 //!
-//! Source: `Documentation/admin-guide/iostats.rst`; sysstat's iostat(1). A sector is 512 bytes whatever the device
+//! SystemTree: `Documentation/admin-guide/iostats.rst`; sysstat's iostat(1). A sector is 512 bytes whatever the device
 //! says. Counters that fall count as zero. The times are 32-bit milliseconds in the kernel and wrap after 49.7 days of
 //! I/O: a fall that is a small rise modulo 2^32 is one, as it is in iostat. Time in queue can fall when the requests in
 //! flight were counted below zero.
 //!
 //! On NVMe and RAID 100 % utilisation is no saturation: it says that at least one request was in flight.
 
-use super::bytes::{number, words};
-
-/// Counters of a line: reads, merges, sectors, ms; the same of writes; in flight, busy ms, queue ms; discards; flushes.
-pub(crate) const COUNTERS: usize = 17;
-pub(crate) type Counters = [u64; COUNTERS];
+use kelvin_host::disk::DiskCounters;
 
 /// iostat's columns, in their order there, with a unit and what they are.
 pub(crate) const COLUMNS: [(&str, &str, &str); 24] = [
@@ -41,50 +37,28 @@ pub(crate) const COLUMNS: [(&str, &str, &str); 24] = [
     ("in_flight", "1", "requests in flight now"),
 ];
 
-const IN_FLIGHT: usize = 8;
-
-/// The name and the counters of a line of `/proc/diskstats`, and how many it has: 11, since Linux 4.18 15, since 5.5
-/// 17; those that are not there are zero.
-pub(super) fn parse(line: &[u8]) -> Option<(&[u8], Counters, usize)> {
-    let mut words = words(line);
-    let name = words.nth(2)?;
-    let mut counters = [0; COUNTERS];
-    let mut count = 0;
-    for (counter, word) in counters.iter_mut().zip(words) {
-        // In flight can be below zero.
-        *counter = if count == IN_FLIGHT { number(word).unwrap_or(0) } else { number(word)? };
-        count += 1;
-    }
-    (count >= 11).then_some((name, counters, count))
-}
-
-/// Whether another device bears the name now: it has done less than the one before.
-pub(crate) fn replaced(before: &Counters, now: &Counters) -> bool {
-    let done = |c: &Counters| u128::from(c[0]) + u128::from(c[4]) + u128::from(c[11]);
-    done(now) < done(before)
-}
-
 /// The columns for an interval of `seconds`.
-pub(crate) fn columns(before: &Counters, now: &Counters, seconds: f64) -> [f64; COLUMNS.len()] {
-    let rise = |at: usize| now[at].saturating_sub(before[at]) as f64;
-    let time = |at: usize| milliseconds(before[at], now[at]);
+pub(crate) fn columns(before: &DiskCounters, now: &DiskCounters, seconds: f64) -> [f64; COLUMNS.len()] {
+    let done = now.since(before);
+    let sum = |parts: [u64; 3]| parts.iter().map(|part| *part as f64).sum();
     let mut out = [0.0; COLUMNS.len()];
     // Reads, writes and discards have the same four counters each, and the same six columns.
-    for (from, to) in [(0, 0), (4, 6), (11, 12)] {
-        let (requests, merges, sectors) = (rise(from), rise(from + 1), rise(from + 2));
+    for (of, to) in [0, 6, 12].into_iter().enumerate() {
+        let (requests, merges) = (done.ios[of] as f64, done.merges[of] as f64);
+        let sectors = done.sectors[of] as f64;
         out[to] = requests / seconds;
         out[to + 1] = sectors / 2.0 / seconds;
         out[to + 2] = merges / seconds;
         out[to + 3] = 100.0 * each(merges, merges + requests);
-        out[to + 4] = each(time(from + 3), requests);
+        out[to + 4] = each(done.ticks[of] as f64, requests);
         out[to + 5] = each(sectors, requests) / 2.0;
     }
-    out[18] = rise(15) / seconds;
-    out[19] = each(time(16), rise(15));
-    out[20] = time(10) / 1000.0 / seconds;
-    out[21] = 100.0 * time(9) / (1000.0 * seconds);
-    out[22] = each(time(3) + time(7) + time(14), rise(0) + rise(4) + rise(11));
-    out[23] = now[IN_FLIGHT] as f64;
+    out[18] = done.flushes as f64 / seconds;
+    out[19] = each(done.flush_ticks as f64, done.flushes as f64);
+    out[20] = done.in_queue as f64 / 1000.0 / seconds;
+    out[21] = 100.0 * done.busy as f64 / (1000.0 * seconds);
+    out[22] = each(sum(done.ticks), sum(done.ios));
+    out[23] = now.in_flight() as f64;
     out
 }
 
@@ -93,26 +67,14 @@ fn each(sum: f64, count: f64) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-fn milliseconds(before: u64, now: u64) -> f64 {
-    if now >= before {
-        return (now - before) as f64;
-    }
-    match (u32::try_from(before), u32::try_from(now)) {
-        (Ok(before), Ok(now)) => {
-            Some(now.wrapping_sub(before)).filter(|&rise| rise < 1 << 31).map_or(0.0, f64::from)
-        }
-        _ => 0.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn of(line: &str) -> Counters {
-        parse(line.as_bytes()).unwrap().1
+    fn of(line: &str) -> DiskCounters {
+        DiskCounters::parse(line.as_bytes()).unwrap().1
     }
 
     #[test]
@@ -162,32 +124,16 @@ mod tests {
 
     #[test]
     fn times_wrap_at_32_bits_and_what_falls_is_zero() {
-        assert_eq!(milliseconds(4_294_967_290, 4), 10.0);
-        assert_eq!(milliseconds(1000, 990), 0.0);
-        assert_eq!(milliseconds(1 << 33, 5), 0.0);
         let before = of("8 0 sda 10 0 80 4294967290 5 0 40 8 0 10 1100");
         let now = of("8 0 sda 12 0 96 4 5 0 39 8 -1 20 1000");
         let out = columns(&before, &now, 1.0);
         assert_eq!((out[4], out[7], out[20], out[23]), (5.0, 0.0, 0.0, 0.0));
     }
 
-    #[test]
-    fn a_device_in_anothers_place_is_seen() {
-        let before = of("8 0 sda 10 0 80 5 5 0 40 8 0 10 1100");
-        assert!(replaced(&before, &of("8 0 sda 1 0 8 0 0 0 0 0 0 1 1")));
-        assert!(!replaced(&before, &before));
-        assert_eq!(parse(b"8 1 sda1 1 2 3 4"), None);
-    }
-
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(line in "([0-9]{1,3} ){2}[a-z]{1,4}( ([0-9]{1,22}|-1|\\PC)){0,20}", raw: Vec<u8>) {
-            let _ = (parse(line.as_bytes()), parse(&raw));
-        }
-
-        #[test]
-        fn whatever_the_counters_the_columns_are_figures(before: Counters, now: Counters) {
-            let _ = replaced(&before, &now);
+        fn whatever_the_counters_the_columns_are_figures(before: [u64; 17], now: [u64; 17]) {
+            let (before, now) = (DiskCounters(before), DiskCounters(now));
             prop_assert!(columns(&before, &now, 0.1).iter().all(|v| v.is_finite() && *v >= 0.0));
         }
     }

@@ -1,11 +1,11 @@
 //! Memory and its pages: `/proc/meminfo`, `/proc/vmstat`.
 //!
-//! Source: `Documentation/filesystems/proc.rst`, "meminfo"; `Documentation/admin-guide/mm/transhuge.rst` and
+//! SystemTree: `Documentation/filesystems/proc.rst`, "meminfo"; `Documentation/admin-guide/mm/transhuge.rst` and
 //! `hugetlbpage.rst`.
 
 use super::Registry;
 use super::fields::{Field, Fields, Kind};
-use super::source::Source;
+use kelvin_host::SystemTree;
 
 const fn bytes(key: &'static str, name: &'static str, help: &'static str) -> Field {
     Field { key, name, unit: "B", help, kind: Kind::Level(1024.0) }
@@ -69,7 +69,7 @@ pub(crate) const EVENTS: [Field; 22] = [
     rate("nr_written", "written", "file pages written back"),
 ];
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
+pub(super) fn register(source: &SystemTree, registry: &mut Registry) {
     Fields::register(source, registry, "/proc/meminfo", 0, "host.memory", &MEMORY);
     Fields::register(source, registry, "/proc/vmstat", 0, "host.pages", &EVENTS);
 }

@@ -9,7 +9,6 @@
 
 mod backing_device;
 mod bandwidth;
-mod bytes;
 mod cgroup;
 mod cgroup_v1;
 mod counter;
@@ -28,7 +27,6 @@ mod perf;
 mod pressure;
 mod process;
 mod run_queue;
-mod source;
 pub(crate) mod tables;
 mod tasks;
 
@@ -38,8 +36,8 @@ use std::time::Duration;
 
 pub use backing_device::{BackingDevice, Device};
 pub(crate) use cpu::SHARES;
-use source::Buffer;
-pub use source::Source;
+use kelvin_host::Buffer;
+pub use kelvin_host::SystemTree;
 
 /// What to sample besides the host's own figures, which are always sampled.
 #[derive(Debug, Clone, Default)]
@@ -137,11 +135,11 @@ pub struct HostSampler {
 impl HostSampler {
     /// Finds what this host can tell; takes some milliseconds.
     pub fn new(config: &Config) -> Self {
-        Self::of(&Source::default(), config)
+        Self::of(&SystemTree::default(), config)
     }
 
     /// The same, of the files below another root.
-    pub fn of(source: &Source, config: &Config) -> Self {
+    pub fn of(source: &SystemTree, config: &Config) -> Self {
         let mut registry = Registry::default();
         let found = &mut registry;
         cpu::register(source, found, config.totals_only);
@@ -164,7 +162,7 @@ impl HostSampler {
         bandwidth::register(source, found);
         numa_maps::register(source, found, &config.processes);
         let Registry { series, absent, parts } = registry;
-        Self { series, absent, places, devices, parts, buffer: Buffer::new() }
+        Self { series, absent, places, devices, parts, buffer: Buffer::default() }
     }
 
     /// The series, in the order of the values.

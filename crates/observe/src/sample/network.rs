@@ -1,12 +1,12 @@
 //! Network devices and TCP: `/proc/net/`.
 //!
-//! Source: `Documentation/networking/statistics.rst`; the columns of `/proc/net/softnet_stat` (processed, dropped,
+//! SystemTree: `Documentation/networking/statistics.rst`; the columns of `/proc/net/softnet_stat` (processed, dropped,
 //! squeezed) in the kernel's `net/core/net-procfs.c`; TCP's counters in RFC 1213 and the kernel's `snmp_counter.rst`.
 
-use super::bytes::{hexadecimal, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
+use kelvin_host::bytes::{hexadecimal, lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 /// Name, unit, help and the column of `/proc/net/dev` behind the colon.
 const COLUMNS: [(&str, &str, &str, usize); 8] = [
@@ -39,7 +39,7 @@ const NETSTAT: [Protocol; 3] = [
     (b"TcpExt:", b"ListenDrops", "host.tcp.listen_drops", "connections dropped by a listener"),
 ];
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
+pub(super) fn register(source: &SystemTree, registry: &mut Registry) {
     devices(source, registry);
     protocol(source, registry, "/proc/net/snmp", &SNMP);
     protocol(source, registry, "/proc/net/netstat", &NETSTAT);
@@ -55,7 +55,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry) {
     }
 }
 
-fn devices(source: &Source, registry: &mut Registry) {
+fn devices(source: &SystemTree, registry: &mut Registry) {
     let file = match source.open("/proc/net/dev") {
         Ok(file) => file,
         Err(why) => return registry.absent("host.network", why),
@@ -118,7 +118,12 @@ fn device(line: &[u8]) -> Option<(&[u8], [u64; COLUMNS.len()])> {
     Some((line[..colon].trim_ascii(), COLUMNS.map(|(.., column)| all[column])))
 }
 
-fn protocol(source: &Source, registry: &mut Registry, path: &'static str, wanted: &'static [Protocol; 3]) {
+fn protocol(
+    source: &SystemTree,
+    registry: &mut Registry,
+    path: &'static str,
+    wanted: &'static [Protocol; 3],
+) {
     let file = match source.open(path) {
         Ok(file) => file,
         Err(why) => return registry.absent("host.tcp", why),

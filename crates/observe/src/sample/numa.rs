@@ -2,13 +2,13 @@
 //!
 //! Remote ratio: Δother_node / Δ(local_node + other_node), allocations of pages on a node by CPUs of another.
 //!
-//! Source: `Documentation/admin-guide/numastat.rst`.
+//! SystemTree: `Documentation/admin-guide/numastat.rst`.
 
-use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure, ratio};
 use super::fields::{Field, Fields, Kind};
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
+use kelvin_host::bytes::{keyed, lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const DIRECTORY: &str = "/sys/devices/system/node";
 pub(crate) const KEYS: [(&str, &str); 6] = [
@@ -58,7 +58,7 @@ struct Numa {
     nodes: Vec<(KernelFile, [Counter; 6])>,
 }
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
+pub(super) fn register(source: &SystemTree, registry: &mut Registry) {
     let found = source.numbered(DIRECTORY, "node");
     let nodes =
         found.iter().filter_map(|&n| Some((n, source.open(format!("{DIRECTORY}/node{n}/numastat")).ok()?)));

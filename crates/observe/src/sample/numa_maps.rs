@@ -4,17 +4,17 @@
 //! forty gigabytes of small pages. So this is read every ten seconds at most, within a budget, and of a process with many
 //! children a few each time, in turn. That makes the figures shares of the pages looked at, not sums.
 //!
-//! Source: `Documentation/filesystems/proc.rst`, "numa_maps"; numa(7).
+//! SystemTree: `Documentation/filesystems/proc.rst`, "numa_maps"; numa(7).
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::bytes::{lines, number, words};
 use super::counter::ratio;
 use super::pace::Pace;
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Process, Registry};
+use kelvin_host::bytes::{lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const LEAST: Duration = Duration::from_secs(10);
 /// How long one look may take before it leaves the other children to the next.
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_millis(20);
 const MOST_NODES: usize = 64;
 const SHARE: &str = "share of the process's memory on this NUMA node, from the last sample of its pages";
 
-pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
+pub(super) fn register(source: &SystemTree, registry: &mut Registry, processes: &[Process]) {
     let nodes = source.numbered("/sys/devices/system/node", "node");
     for process in processes {
         let prefix = format!("host.process.{}.numa", process.name);
@@ -35,7 +35,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
     }
 }
 
-fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &str, nodes: &[u32]) {
+fn watch(source: &SystemTree, registry: &mut Registry, process: &Process, prefix: &str, nodes: &[u32]) {
     let pid = process.pid;
     if let Err(why) = source.open(format!("/proc/{pid}/numa_maps")) {
         return registry.absent(prefix, why);

@@ -3,7 +3,7 @@
 //! There are fewer counters than things to count, so that the kernel may take turns: a counter tells how long it was
 //! wanted and how long it counted, and its rise is scaled by the two, as `perf stat` does.
 //!
-//! Source: perf_event_open(2); `Documentation/admin-guide/perf-security.rst`.
+//! SystemTree: perf_event_open(2); `Documentation/admin-guide/perf-security.rst`.
 
 use std::io::{self, ErrorKind};
 

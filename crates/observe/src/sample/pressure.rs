@@ -3,12 +3,12 @@
 //! "some": at least one task was held up; "full": all that had work were. From the totals, not the kernel's averages
 //! over ten seconds and more: Δtotal / Δt.
 //!
-//! Source: `Documentation/accounting/psi.rst`.
+//! SystemTree: `Documentation/accounting/psi.rst`.
 
-use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
+use kelvin_host::bytes::{keyed, lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const RESOURCES: [(&str, &str, &str); 4] = [
     (
@@ -39,7 +39,7 @@ struct Pressure {
 
 /// Registers the files `directory` + resource + `suffix` as `prefix.resource.{some,full}`.
 pub(super) fn register(
-    source: &Source,
+    source: &SystemTree,
     registry: &mut Registry,
     directory: &str,
     suffix: &str,
@@ -51,7 +51,7 @@ pub(super) fn register(
         match source.open(&path) {
             Err(why) => registry.absent(&name, why),
             Ok(file) => {
-                let found = file.read(&mut Buffer::new()).map(parse).unwrap_or_default();
+                let found = file.read(&mut Buffer::default()).map(parse).unwrap_or_default();
                 let mut series = Vec::new();
                 let mut slots = [None; 2];
                 for (i, (kind, help)) in [("some", some), ("full", full)].into_iter().enumerate() {

@@ -4,7 +4,7 @@
 //! thread. Of children (a postmaster's) only the first thread's delays and switches are counted, which is all there is
 //! in a PostgreSQL backend. What a child did between its last reading and its end is lost.
 //!
-//! Source: `Documentation/filesystems/proc.rst`, "stat", "status", "io"; `sched-stats.rst`, `/proc/<pid>/schedstat`.
+//! SystemTree: `Documentation/filesystems/proc.rst`, "stat", "status", "io"; `sched-stats.rst`, `/proc/<pid>/schedstat`.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -12,11 +12,11 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::time::Duration;
 
-use super::bytes::{number, words};
 use super::pace::Pace;
-use super::source::{Buffer, KernelFile, Source};
 use super::tasks::{Table, delay, numbered, stat, values};
 use super::{Collector, Process, Registry};
+use kelvin_host::bytes::{number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const SERIES: [(&str, &str, &str); 12] = [
     ("cpu.user", "s/s", "CPUs used in user code"),
@@ -64,7 +64,7 @@ struct Work {
     ios: Table<2>,
 }
 
-pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
+pub(super) fn register(source: &SystemTree, registry: &mut Registry, processes: &[Process]) {
     for process in processes {
         let prefix = format!("host.process.{}", process.name);
         if let Err(why) = watch(source, registry, process, &prefix) {
@@ -73,7 +73,12 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
     }
 }
 
-fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &str) -> Result<(), String> {
+fn watch(
+    source: &SystemTree,
+    registry: &mut Registry,
+    process: &Process,
+    prefix: &str,
+) -> Result<(), String> {
     let pid = process.pid;
     let stat = source.open(format!("/proc/{pid}/stat"))?;
     let threads =

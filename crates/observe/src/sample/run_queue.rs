@@ -1,12 +1,12 @@
 //! How long tasks that could run had to wait for a CPU: `/proc/schedstat`.
 //!
-//! Source: `Documentation/scheduler/sched-stats.rst`: of a CPU's nine numbers the seventh is the time tasks ran, the
+//! SystemTree: `Documentation/scheduler/sched-stats.rst`: of a CPU's nine numbers the seventh is the time tasks ran, the
 //! eighth the time they waited to run, both in nanoseconds; the same in versions 15 to 17.
 
-use super::bytes::{lines, number, words};
 use super::counter::{Counter, figure, ratio};
-use super::source::{Buffer, KernelFile, Source};
 use super::{Collector, Registry};
+use kelvin_host::bytes::{lines, number, words};
+use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean run queue length";
 const SHARE: &str = "waiting for a CPU as a share of running and waiting";
@@ -17,7 +17,7 @@ struct RunQueue {
     totals_only: bool,
 }
 
-pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bool) {
+pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only: bool) {
     let file = match source.open("/proc/schedstat") {
         Ok(file) => file,
         Err(why) => {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::mem::MaybeUninit;
 
-use super::bytes::{lines, number, words};
+use kelvin_host::bytes::{lines, number, words};
 
 /// How many rounds someone may be missing before being forgotten. The kernel's lists are not atomic: one that ends
 /// while they are read can hide another, which must not come back as new with all of its life.

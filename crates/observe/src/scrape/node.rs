@@ -7,16 +7,15 @@
 //! Source: node_exporter's README and its `collector/` (1.5); names ending in `_total` are counters.
 
 use crate::sample::SHARES;
+use kelvin_host::disk::DiskCounters;
 use std::collections::{BTreeMap, HashMap};
 
 use super::page::Page;
 use super::scraped_metrics::ScrapedMetrics;
-use crate::sample::tables::{
-    COLUMNS, Counters, EVENTS, Field, Kind, MEMORY, NUMA_KEYS, NUMA_LEVELS, columns, missing, replaced,
-};
+use crate::sample::tables::{COLUMNS, EVENTS, Field, Kind, MEMORY, NUMA_KEYS, NUMA_LEVELS, columns, missing};
 
 /// The last counters of each device.
-pub(super) type Disks = HashMap<String, Counters>;
+pub(super) type Disks = HashMap<String, DiskCounters>;
 
 pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics, disks: &mut Disks) {
     cpus(page, figures);
@@ -330,8 +329,8 @@ fn disks(page: &Page<'_>, figures: &mut ScrapedMetrics, before: &mut Disks) {
         if counters[..11].iter().any(Option::is_none) {
             continue;
         }
-        let now = counters.map(Option::unwrap_or_default);
-        let last = before.insert(device.clone(), now).filter(|last| !replaced(last, &now));
+        let now = DiskCounters(counters.map(Option::unwrap_or_default));
+        let last = before.insert(device.clone(), now).filter(|last| !last.is_replaced_by(&now));
         // A gap has no interval, and the counters before it are no beginning of one.
         let values =
             last.filter(|_| figures.seconds() > 0.0).map(|last| columns(&last, &now, figures.seconds()));

@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kelvin_database::{Error, Rows};
-use kelvin_measure::Nanos;
 use kelvin_measure::observation::{
     Blocker, Metric, Observation, Observer, Occurrence, UnavailableMetrics, WaitGroup,
 };
+use kelvin_measure::{Nanos, SECOND};
 
 use super::link::Link;
 use super::waits::Counted;
 use crate::watch::{Feed, Stage, Watcher};
-
-const SECOND: Nanos = 1_000_000_000;
 
 /// Those who wait for one holder that are named.
 pub(crate) const NAMED: usize = 16;

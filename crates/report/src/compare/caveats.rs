@@ -1,5 +1,6 @@
 //! What is known of the runs of a side by themselves: why they must not be believed, and their red findings.
 
+use kelvin_measure::text::count;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -117,7 +118,7 @@ pub(super) fn warnings(report: &RunReport) -> Vec<String> {
     }
     let errors: u64 = report.points.iter().flat_map(|p| &p.errors).map(|e| e.count).sum();
     if errors > 0 {
-        found.push(format!("run {} had {errors} error{}", report.run, if errors == 1 { "" } else { "s" }));
+        found.push(format!("run {} had {}", report.run, count(errors, "error")));
     }
     found
 }

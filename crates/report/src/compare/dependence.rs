@@ -4,7 +4,7 @@ use kelvin_stats::dependence::{effective_count, independence};
 use serde::Serialize;
 
 use super::{ComparedFigure, chance};
-use crate::figure::significant;
+use kelvin_measure::text::significant;
 
 /// Of a figure, A's part and B's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::RunReport;
-use crate::figure::NONE;
+use kelvin_measure::text::{NONE, count};
 
 /// The factors that decide a figure by themselves, and stand first.
 const FIRST: [&str; 3] = ["spec load.users", "spec load.duration", "spec load.ramp-up"];
@@ -33,12 +33,14 @@ pub struct Difference {
 impl Difference {
     /// The values of one side in words: how many runs have each where they are several.
     pub fn describe_values(values: &[(String, usize)]) -> String {
-        let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
         match values {
             [(value, _)] => value.clone(),
             several => {
-                let mut each: Vec<String> =
-                    several.iter().take(NAMED).map(|(value, n)| format!("{value} ({})", runs(*n))).collect();
+                let mut each: Vec<String> = several
+                    .iter()
+                    .take(NAMED)
+                    .map(|(value, n)| format!("{value} ({})", count(*n, "run")))
+                    .collect();
                 if several.len() > NAMED {
                     each.push(format!("and {} more", several.len() - NAMED));
                 }

@@ -11,8 +11,8 @@ use kelvin_stats::power::POWER;
 use serde::Serialize;
 
 use super::{ComparisonVerdict, share};
-use crate::figure::ends;
 use crate::{LatencyRow, PointReport, RunReport};
+use kelvin_measure::text::ends;
 
 /// What a comparison of several loads may be wrong in, all together.
 pub(super) const ERROR: f64 = 0.05;

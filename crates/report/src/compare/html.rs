@@ -5,9 +5,10 @@ use minijinja::{Environment, context};
 
 use super::text::{factor, format_value, titled};
 use super::{ComparedPoint, Comparison, Difference, join_runs, share};
-use crate::figure::{NONE, bounded, ends};
-use crate::html::{Frame, code, escaped};
+use crate::chart::{self, dot, text};
+use crate::html::{Frame, code};
 use crate::{Result, Severity};
+use kelvin_measure::text::{NONE, bounded, ends};
 
 const TEMPLATE: &str = include_str!("page.html");
 
@@ -76,11 +77,7 @@ pub fn page(comparison: &Comparison, frame: Option<&Frame>) -> Result<String> {
     })?)
 }
 
-const WIDTH: f64 = 960.0;
-const LEFT: f64 = 240.0;
-const RIGHT: f64 = 30.0;
 const ROW: f64 = 22.0;
-const TOP: f64 = 12.0;
 
 /// Every ratio with its interval on a logarithmic axis, the noise as a band around 1; empty where no figure has an
 /// interval.
@@ -94,58 +91,48 @@ fn forest(point: &ComparedPoint, noise: f64) -> String {
     if rows.is_empty() || !widest.is_finite() || widest <= 0.0 {
         return String::new();
     }
-    let height = TOP + ROW * rows.len() as f64 + 40.0;
-    let x = |ratio: f64| LEFT + f64::midpoint(ratio.ln() / widest, 1.0) * (WIDTH - LEFT - RIGHT);
-    let bottom = height - 34.0;
-    let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"ratios with their intervals; see \
-         the table below for the values\"><rect class=\"noise\" x=\"{:.1}\" y=\"{TOP}\" width=\"{:.1}\" \
-         height=\"{:.1}\"/>",
-        x(1.0 / (1.0 + noise)),
-        x(1.0 + noise) - x(1.0 / (1.0 + noise)),
-        bottom - TOP
+    let height = ROW * rows.len() as f64 + 52.0;
+    let frame = chart::Frame { width: 960.0, height, left: 240.0, right: 30.0, top: 12.0, bottom: 34.0 };
+    let x = |ratio: f64| frame.x(f64::midpoint(ratio.ln() / widest, 1.0));
+    let row = |index: usize| frame.top + ROW * (index as f64 + 0.5);
+    let mut out = frame.begin("ratios with their intervals; see the table below for the values");
+    let (least, most) = (x(1.0 / (1.0 + noise)), x(1.0 + noise));
+    let _ = write!(
+        out,
+        "<rect class=\"noise\" x=\"{least:.1}\" y=\"{}\" width=\"{:.1}\" height=\"{:.1}\"/><g class=\"axes\">",
+        frame.top,
+        most - least,
+        frame.foot() - frame.top
     );
     let end = widest.exp();
     let mut ticks = vec![1.0 / end.powf(0.9), 1.0 / end.powf(0.45), 1.0, end.powf(0.45), end.powf(0.9)];
     ticks.dedup();
-    out.push_str("<g class=\"axes\">");
     for tick in ticks {
-        let at = x(tick);
-        let _ = write!(
-            out,
-            "<line x1=\"{at:.1}\" y1=\"{TOP}\" x2=\"{at:.1}\" y2=\"{bottom:.1}\"/><text x=\"{at:.1}\" y=\"{:.1}\" \
-             text-anchor=\"middle\">{tick:.3}</text>",
-            bottom + 16.0
-        );
+        frame.upright(&mut out, x(tick));
+        frame.below(&mut out, x(tick), &format!("{tick:.3}"));
     }
     for (index, (figure, ..)) in rows.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            LEFT - 10.0,
-            TOP + ROW * (index as f64 + 0.5) + 4.0,
-            escaped(&titled(figure))
-        );
+        text(&mut out, (frame.left - 10.0, row(index) + 4.0), "end", &titled(figure));
     }
+    text(&mut out, (frame.x(0.5), height - 3.0), "middle", "B/A (1 = no difference), logarithmic");
     out.push_str("</g>");
     for (index, (figure, ratio, (low, high))) in rows.iter().enumerate() {
-        let y = TOP + ROW * (index as f64 + 0.5);
+        let y = row(index);
         let class = if figure.exploratory { "exploratory" } else { "judged" };
+        let (from, to) = (x(*low), x(*high));
         let _ = write!(
             out,
-            "<g class=\"{class}\"><line x1=\"{:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\"/><circle cx=\"{:.1}\" \
-             cy=\"{y:.1}\" r=\"4.5\"><title>{}: {ratio:.3} ({low:.3} to {high:.3})</title></circle></g>",
-            x(*low),
-            x(*high),
-            x(*ratio),
-            escaped(&figure.name)
+            "<g class=\"{class}\"><line x1=\"{from:.1}\" y1=\"{y:.1}\" x2=\"{to:.1}\" y2=\"{y:.1}\"/>"
         );
+        dot(
+            &mut out,
+            "",
+            (x(*ratio), y),
+            4.5,
+            &format!("{}: {ratio:.3} ({low:.3} to {high:.3})", figure.name),
+        );
+        out.push_str("</g>");
     }
-    let _ = write!(
-        out,
-        "<g class=\"axes\"><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">B/A (1 = no difference), logarithmic</text></g></svg>",
-        f64::midpoint(LEFT, WIDTH - RIGHT),
-        height - 3.0
-    );
+    out.push_str("</svg>");
     out
 }

@@ -25,7 +25,7 @@ use serde::Serialize;
 pub(crate) use caveats::join_runs;
 pub(crate) use differences::{FactMap, differences as between, facts};
 pub(crate) use figures::{ADVISED, chance, percent};
-pub(crate) use kelvin_analysis::effect_text::plain_percent as share;
+pub(crate) use kelvin_measure::text::plain_percent as share;
 
 use crate::{Error, Finding, PointReport, Result, RunReport};
 pub use caveats::SideFinding;

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::caveats::join_runs;
 use super::{ComparedFigure, ComparedPoint, Comparison, ComparisonVerdict, Difference, share};
-use crate::figure::{NONE, bounded, ends, ms, rate, significant};
-use crate::text::{AMBER, BOLD, Options, RED, finding_lines, painted, printable, wrap_lines};
+use crate::text::{AMBER, BOLD, Options, RED, finding_lines, painted, wrap_lines};
 use crate::{Finding, Severity};
+use kelvin_measure::text::{NONE, bounded, ends, ms, plural, printable, rate, significant};
 
 /// The comparison without colours.
 pub fn text(comparison: &Comparison) -> String {
@@ -63,7 +63,7 @@ impl Page {
             [("A", &comparison.name_a, &comparison.a), ("B", &comparison.name_b, &comparison.b)]
         {
             let numbers = join_runs(runs);
-            let word = if runs.len() == 1 { "run" } else { "runs" };
+            let word = plural(runs.len(), "run", "runs");
             let named = if name.is_empty() || *name == numbers { String::new() } else { format!("{name}: ") };
             self.lines("", wrap_lines(&format!("{letter}: "), &format!("{named}{word} {numbers}")));
         }

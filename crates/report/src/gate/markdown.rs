@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::{Gate, GateResult};
 use crate::compare::{join_runs, percent, share};
-use crate::figure::{ends, significant};
 use crate::markdown::escaped;
+use kelvin_measure::text::{ends, significant};
 
 /// A heading, a table with a line for each measure, and what differs.
 pub fn render(gate: &Gate) -> String {

@@ -33,8 +33,8 @@ pub use table::table;
 pub use text::render as text;
 
 use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, Dependence, Side, percent, share};
-use crate::figure::ends;
 use crate::{Error, Result};
+use kelvin_measure::text::ends;
 
 /// How often, at most, a gate fails by chance a candidate that is exactly at the bound, times two.
 const ERROR: f64 = 0.05;

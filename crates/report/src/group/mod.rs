@@ -8,8 +8,8 @@ use minijinja::{Environment, context};
 use serde::Serialize;
 
 use crate::Result;
-use crate::figure::{bounded, significant};
 use crate::html::Frame;
+use kelvin_measure::text::{bounded, significant};
 
 const TEMPLATE: &str = include_str!("page.html");
 

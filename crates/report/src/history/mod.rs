@@ -11,13 +11,13 @@ mod table;
 mod text;
 
 use kelvin_diagnose::Better;
+use kelvin_measure::text::plural;
 use kelvin_stats::change_points::{self, Options};
 use kelvin_stats::dependence::independence;
 use serde::Serialize;
 
 pub use entries::{HistoryQuery, load};
 pub use page::{page, render as html};
-pub(crate) use plot::ticks;
 pub use table::table;
 pub use text::render as text;
 
@@ -198,7 +198,7 @@ impl LevelChange {
 impl HistoryEntry {
     /// "run 12", "runs 12, 13, 14 (group 3)".
     pub(crate) fn name(&self) -> String {
-        let word = if self.runs.len() == 1 { "run" } else { "runs" };
+        let word = plural(self.runs.len(), "run", "runs");
         let treatment = self.treatment.as_ref().map_or_else(String::new, |t| format!("/{t}"));
         let group = self.group.map_or_else(String::new, |group| format!(" (group {group}{treatment})"));
         format!("{word} {}{group}", crate::compare::join_runs(&self.runs))

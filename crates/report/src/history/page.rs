@@ -6,8 +6,8 @@ use minijinja::{Environment, context};
 use super::{History, plot, text};
 use crate::Result;
 use crate::compare::chance;
-use crate::figure::significant;
 use crate::html::Frame;
+use kelvin_measure::text::significant;
 
 const TEMPLATE: &str = include_str!("page.html");
 

@@ -4,15 +4,10 @@ use std::fmt::Write;
 
 use super::History;
 use super::text::bounds;
-use crate::figure::significant;
-use crate::html::escaped;
+use crate::chart::{Frame, Scale, dot, escaped};
+use kelvin_measure::text::significant;
 
-const WIDTH: f64 = 960.0;
-const HEIGHT: f64 = 360.0;
-const LEFT: f64 = 86.0;
-const RIGHT: f64 = 20.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 50.0;
+const FRAME: Frame = Frame { width: 960.0, height: 360.0, left: 86.0, right: 20.0, top: 30.0, bottom: 50.0 };
 
 /// Labels on the axis of the entries, at most.
 const LABELS: usize = 12;
@@ -21,47 +16,18 @@ const LABELS: usize = 12;
 pub(super) fn svg(history: &History) -> String {
     let (low, high) = bounds(history);
     let count = history.entries.len();
-    let step = (WIDTH - LEFT - RIGHT) / count.max(1) as f64;
-    let x = |index: f64| LEFT + (index + 0.5) * step;
-    let y = |value: f64| HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
-    let title = format!("{} by entry; see the table below for the values", history.name);
-    let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\"><g class=\"axes\">",
-        escaped(&title)
-    );
-    for tick in ticks(low, high) {
-        let at = y(tick);
-        let _ = write!(
-            out,
-            "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" \
-             text-anchor=\"end\">{}</text>",
-            WIDTH - RIGHT,
-            LEFT - 8.0,
-            at + 4.0,
-            significant(tick)
-        );
-    }
-    let every = count.div_ceil(LABELS).max(1);
-    for (index, entry) in history.entries.iter().enumerate().filter(|(index, _)| index % every == 0) {
-        let first = entry.runs.first().copied().unwrap_or_default();
-        let _ = write!(
-            out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{first}</text>",
-            x(index as f64),
-            HEIGHT - BOTTOM + 18.0
-        );
-    }
-    let beside = f64::midpoint(TOP, HEIGHT - BOTTOM);
-    let _ = write!(
-        out,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">run, in chronological order</text><text \
-         x=\"14\" y=\"{beside:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {beside:.1})\">{}, \
-         {}</text></g>",
-        f64::midpoint(LEFT, WIDTH - RIGHT),
-        HEIGHT - 10.0,
-        escaped(&history.name),
-        escaped(&history.unit)
-    );
+    let x = |index: f64| FRAME.column(index, count);
+    let scale = Scale::between(low, high, significant);
+    let y = |value: f64| FRAME.y(&scale, value);
+    let mut out = FRAME.begin(&format!("{} by entry; see the table below for the values", history.name));
+    out.push_str("<g class=\"axes\">");
+    FRAME.y_axis(&mut out, &scale, true);
+    FRAME.column_names(&mut out, count, LABELS, |index| {
+        history.entries[index].runs.first().copied().unwrap_or_default().to_string()
+    });
+    FRAME.x_title(&mut out, "run, in chronological order");
+    FRAME.y_title(&mut out, &format!("{}, {}", history.name, history.unit));
+    out.push_str("</g>");
     for (from, to, mean) in history.levels() {
         let at = y(mean);
         let (start, end) = (x(from as f64 - 0.5), x(to as f64 - 0.5));
@@ -84,13 +50,9 @@ pub(super) fn svg(history: &History) -> String {
             );
         }
         let title = format!("{}: {} {}", entry.name(), significant(entry.value), history.unit);
-        let _ = write!(
-            out,
-            "<a href=\"#entry-{index}\"><circle class=\"entry\" cx=\"{at:.1}\" cy=\"{:.1}\" r=\"4.5\"><title>{}</title>\
-             </circle></a>",
-            y(entry.value),
-            escaped(&title)
-        );
+        let _ = write!(out, "<a href=\"#entry-{index}\">");
+        dot(&mut out, "entry", (at, y(entry.value)), 4.5, &title);
+        out.push_str("</a>");
     }
     out.push_str("</svg>");
     out
@@ -106,42 +68,13 @@ fn changes(out: &mut String, history: &History, x: &impl Fn(f64) -> f64) {
         };
         // The words of neighbours would lie on each other.
         let height = if number % 2 == 0 { 12.0 } else { 26.0 };
-        let (place, anchor) = if at > WIDTH - 150.0 { (at - 4.0, "end") } else { (at + 4.0, "start") };
+        let (place, anchor) = if at > FRAME.width - 150.0 { (at - 4.0, "end") } else { (at + 4.0, "start") };
         let _ = write!(
             out,
             "<g class=\"change {class}\"><line x1=\"{at:.1}\" y1=\"2\" x2=\"{at:.1}\" y2=\"{:.1}\"/><text \
              x=\"{place:.1}\" y=\"{height}\" text-anchor=\"{anchor}\">{}</text></g>",
-            HEIGHT - BOTTOM,
+            FRAME.foot(),
             escaped(&change.describe())
         );
-    }
-}
-
-/// Four to eight round numbers within the range.
-pub(crate) fn ticks(low: f64, high: f64) -> Vec<f64> {
-    let rough = (high - low) / 6.0;
-    if !(rough.is_finite() && rough > 0.0) {
-        return Vec::new();
-    }
-    let power = 10_f64.powf(rough.log10().floor());
-    let step =
-        [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough);
-    let first = (low / step).ceil();
-    (0..20).map(|i| (first + f64::from(i)) * step).take_while(|tick| *tick <= high).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ticks;
-
-    #[test]
-    fn ticks_are_round_and_within() {
-        assert_eq!(ticks(95.0, 131.0), [100.0, 110.0, 120.0, 130.0]);
-        for (low, high) in [(0.0, 1.0), (0.00011, 0.00012), (1e6, 1.01e6), (-5.0, 3.0)] {
-            let found = ticks(low, high);
-            assert!((3..=8).contains(&found.len()), "{low} {high}: {found:?}");
-            assert!(found.iter().all(|t| *t >= low && *t <= high), "{found:?}");
-        }
-        assert!(ticks(1.0, 1.0).is_empty() && ticks(f64::NAN, 1.0).is_empty());
     }
 }

@@ -4,8 +4,8 @@ use kelvin_stats::dependence::effective_count;
 
 use super::{History, HistoryEntry};
 use crate::compare::chance;
-use crate::figure::{AT_LEAST, significant};
-use crate::text::{AMBER, BOLD, GREEN, Options, RED, painted, printable, wrap_lines};
+use crate::text::{AMBER, BOLD, GREEN, Options, RED, painted, wrap_lines};
+use kelvin_measure::text::{AT_LEAST, plural, printable, significant};
 
 /// Columns that the bars have.
 const BAR: usize = 22;
@@ -92,7 +92,7 @@ pub(super) fn verdict(history: &History) -> String {
     match history.changes.len() {
         0 if history.too_short() => format!(
             "{entries} {}: too few to find a change; at least {} are needed",
-            if entries == 1 { "entry" } else { "entries" },
+            plural(entries, "entry", "entries"),
             super::FEWEST
         ),
         0 => format!("no change of the level shown in {entries} entries"),

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
+use super::TimeUnit;
 use super::point::p99_words;
-use super::{TimeUnit, figure};
-use crate::figure::{NONE, bounded, ms, percent, rate, seconds, whole};
 use crate::text::{FindingGroup, describe_maximum_rate, elasticities, is_minor, peak};
 use crate::{BottleneckOutcome, PointReport, RunReport};
+use kelvin_measure::text::{
+    NONE, bounded, ms, one_decimal, plural, rate, seconds, significant_or_none, whole,
+};
 
 /// Findings on the first screen.
 const MOST: usize = 3;
@@ -155,7 +157,7 @@ fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
                 "per second requested, {}",
                 schedule.achieved_ratio.map_or_else(
                     || "achieved share not known".into(),
-                    |ratio| format!("{} achieved", percent(Some(ratio * 100.0)))
+                    |ratio| format!("{} achieved", one_decimal(Some(ratio * 100.0)))
                 )
             ),
         }));
@@ -170,7 +172,7 @@ fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
     tiles.push(Tile {
         class: if errors > 0 { "warn" } else { "" },
         value: whole(errors),
-        name: format!("error{}, whole run", if errors == 1 { "" } else { "s" }),
+        name: format!("error{}, whole run", plural(errors, "", "s")),
     });
     tiles
 }
@@ -179,14 +181,15 @@ fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
 fn latency(report: &RunReport, best: &PointReport) -> Tile {
     let unit = TimeUnit::of(report.is_io());
     let times = best.client_latency();
-    let shown = if report.is_io() { bounded(times.p99_us, figure) } else { bounded(times.p99_us, ms) };
+    let shown =
+        if report.is_io() { bounded(times.p99_us, significant_or_none) } else { bounded(times.p99_us, ms) };
     let words = report.vocabulary();
     let time = if best.open_loop { "response time" } else { words.time };
     let unanswered = if times.at_least.is_empty() {
         String::new()
     } else {
         let of = if report.is_io() { "of the I/Os" } else { "of the arrivals" };
-        format!("; {} {of} unanswered", percent(Some(times.unanswered_percent)))
+        format!("; {} {of} unanswered", one_decimal(Some(times.unanswered_percent)))
     };
     let value = if shown == NONE { shown } else { format!("{shown} {}", unit.name) };
     Tile { class: "", value, name: format!("p99 {time}{unanswered}") }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{LoadPart, RatePeriod, Series};
+use kelvin_measure::text::count;
 use serde::Serialize;
 
 use super::TimeUnit;
@@ -206,7 +207,7 @@ fn marks(point: &PointReport) -> Vec<(f64, &'static str, String)> {
         marks.push((point.window_s, "phase", "measured window closes".into()));
     }
     for s in point.seconds.iter().filter(|s| s.errors > 0) {
-        let text = format!("{} error{}", s.errors, if s.errors == 1 { "" } else { "s" });
+        let text = count(s.errors, "error");
         marks.push((s.second as f64, "error", text));
     }
     for error in &point.errors {

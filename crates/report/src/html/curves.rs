@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::plot::{Frame, Line, Mark, svg};
-use crate::figure::{bounded, ms, rate, users};
 use crate::{PointReport, RunReport};
+use kelvin_measure::text::{bounded, ms, plural, rate, whole};
 
 /// Throughput over users, or, for rates, achieved over asked.
 pub(super) fn throughput(report: &RunReport) -> String {
@@ -55,7 +55,11 @@ pub(super) fn scalability(report: &RunReport) -> String {
         .points
         .iter()
         .map(|p| {
-            (f64::from(p.users), p.throughput, format!("{}: {}/s", users(p.users), rate(Some(p.throughput))))
+            (
+                f64::from(p.users),
+                p.throughput,
+                format!("{}: {}/s", virtual_users(p.users), rate(Some(p.throughput))),
+            )
         })
         .collect();
     measured.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -75,6 +79,10 @@ pub(super) fn scalability(report: &RunReport) -> String {
         log: false,
     };
     svg(&frame, &lines)
+}
+
+fn virtual_users(count: u32) -> String {
+    format!("{} {}", whole(count.into()), plural(count, "virtual user", "virtual users"))
 }
 
 /// One line through the points in ascending order; two, in the order in which they were run, when the ramp went

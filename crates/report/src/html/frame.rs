@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::Result;
 
+/// The head of a page, up to its title.
+const HEAD: &str = include_str!("head.html");
 /// Navigation above a page.
 const NAVIGATION: &str = include_str!("navigation.html");
 
@@ -43,6 +45,7 @@ pub struct Link {
 /// # Errors
 /// When the template cannot be read, which is a mistake in it.
 pub fn add_to(environment: &mut Environment<'_>) -> Result<()> {
+    environment.add_template("head.html", HEAD)?;
     environment.add_template("navigation.html", NAVIGATION)?;
     Ok(())
 }

@@ -19,9 +19,8 @@ pub use charts::SecondColumns;
 pub(crate) use charts::Seconds;
 pub use frame::{Frame, Link, add_to as add_frame, policy, value as frame_value};
 pub(crate) use observed::SeenCharts;
-pub(crate) use plot::{decades, escaped, number, ticks};
 
-use crate::figure::{NONE, bounded, coefficient, ms, percent, rate, seconds, significant, whole};
+use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, counted, describe_maximum_rate, effect, elasticity_interval, explained,
     grouped, how, interval, is_minor, peak, squeezed, two_times, unanswered,
@@ -29,6 +28,9 @@ use crate::text::{
 use crate::{Result, RunReport};
 use answer::Answer;
 use charts::Charts;
+use kelvin_measure::text::{
+    bounded, coefficient, ms, one_decimal, rate, seconds, significant, significant_or_none, whole,
+};
 use point::PointView;
 
 const TEMPLATES: [(&str, &str); 6] = [
@@ -134,11 +136,11 @@ fn environment(io: bool) -> Result<Environment<'static>> {
     let mut environment = Environment::new();
     environment.add_filter("ms", |v: Option<f64>| ms(v));
     environment.add_filter("rate", |v: Option<f64>| rate(v));
-    environment.add_filter("percent", |v: Option<f64>| percent(v));
+    environment.add_filter("percent", |v: Option<f64>| one_decimal(v));
     environment.add_filter("whole", |v: u64| whole(v));
-    environment.add_filter("cores", |v: Option<f64>| crate::figure::decimal(v));
+    environment.add_filter("cores", |v: Option<f64>| kelvin_measure::text::decimal(v));
     environment.add_filter("time_of", move |row: Value, name: &str| time_of(&row, name, io));
-    environment.add_filter("figure", figure);
+    environment.add_filter("figure", significant_or_none);
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("seconds", |v: f64| seconds(v));
     environment.add_filter("decimal", |v: f64| format!("{v:.1}"));
@@ -149,9 +151,9 @@ fn environment(io: bool) -> Result<Environment<'static>> {
             .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>())
     });
     environment.add_filter("ms_of_ms", |v: Option<f64>| ms(v.map(|v| v * 1e3)));
-    environment.add_filter("two", |v: Option<f64>| crate::figure::decimal(v));
+    environment.add_filter("two", |v: Option<f64>| kelvin_measure::text::decimal(v));
     environment.add_filter("significant", significant);
-    environment.add_filter("amount", |v: f64| crate::figure::amount(v));
+    environment.add_filter("amount", |v: f64| kelvin_measure::text::decimal_bytes(v));
     environment.add_filter("class_colour", |class: String| observed::class_colour(&class));
     for (name, template) in TEMPLATES {
         environment.add_template(name, template)?;
@@ -164,7 +166,7 @@ fn environment(io: bool) -> Result<Environment<'static>> {
 fn squeeze(report: &RunReport) -> Value {
     let found = report.squeeze.as_ref().map(|found| {
         let rows = found.resources.iter().map(|one| {
-            let elasticity = crate::figure::decimal(Some(one.elasticity));
+            let elasticity = kelvin_measure::text::decimal(Some(one.elasticity));
             let pairs = one.pairs.to_string();
             let interval = elasticity_interval(one);
             [&one.resource, &elasticity, &interval, &change(one), &pairs, &one.verdict, &how(one)]
@@ -205,12 +207,7 @@ fn time_of(row: &Value, name: &str, io: bool) -> std::result::Result<String, min
     let value = row.get_attr(name)?;
     let at_least = row.get_attr("at_least")?.try_iter()?.any(|bound| bound.as_str() == Some(name));
     let value = f64::try_from(value).ok().map(|value| Bounded { value, at_least });
-    Ok(if io { bounded(value, figure) } else { bounded(value, ms) })
-}
-
-/// A figure of any size, or a dash.
-fn figure(value: Option<f64>) -> String {
-    value.map_or_else(|| NONE.into(), significant)
+    Ok(if io { bounded(value, significant_or_none) } else { bounded(value, ms) })
 }
 
 /// What stands between backticks as code.

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::charts::Charts;
 use super::observed::SeenCharts;
-use crate::figure::{bounds, rate};
 use crate::text::{TOO_SHORT, client_waits, footnotes, generator, loop_words, of_p99, when};
 use crate::{PointReport, RunReport};
+use kelvin_measure::text::{bounds, rate};
 
 /// One point. The figures of the report are its fields, too.
 #[derive(Serialize)]

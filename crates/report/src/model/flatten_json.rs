@@ -27,7 +27,7 @@ pub(crate) fn flatten(
 fn scalar(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Null => crate::figure::NONE.into(),
+        serde_json::Value::Null => kelvin_measure::text::NONE.into(),
         other => other.to_string(),
     }
 }

@@ -345,7 +345,7 @@ impl RunReport {
     /// is in it, so that the page can be passed on.
     pub fn system(&self) -> String {
         if self.is_io() {
-            return crate::text::cut(&self.target, 60);
+            return kelvin_measure::text::cut(&self.target, 60);
         }
         let version =
             self.recipe.environment.pointer("/database/version").and_then(serde_json::Value::as_str);

@@ -5,7 +5,7 @@ use kelvin_measure::labels::{self, WorkloadLabels};
 use kelvin_store::{Point, PointStatistics};
 use serde::Serialize;
 
-use crate::figure::{rate, whole};
+use kelvin_measure::text::{rate, whole};
 
 /// The schedule of an open loop and how it was kept, over the measured window.
 #[derive(Debug, Clone, Serialize)]

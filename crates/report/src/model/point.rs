@@ -18,7 +18,7 @@ use super::second::SecondReport;
 use super::source::SourceReport;
 use super::statements::{TransactionStatements, statements};
 use crate::Result;
-use crate::figure::{rate, whole};
+use kelvin_measure::text::{rate, whole};
 
 /// One number of users, or one rate.
 #[derive(Debug, Clone, Serialize)]

@@ -1,10 +1,10 @@
 //! Charts as SVG that stands alone: every colour and font is an attribute, so that a file looks the same in a browser, in an
 //! editor and in a page.
 
+use kelvin_measure::text::{cut, wrap};
 use std::fmt::Write as _;
 
-use crate::html::{decades, escaped, number, ticks};
-use crate::wrap::wrap;
+use crate::chart::{Axis, Scale, escaped};
 
 /// Width of every picture.
 pub(super) const WIDTH: f64 = 960.0;
@@ -24,89 +24,6 @@ const RULE: &str = "#dcdfe3";
 /// Colours that can be told apart on white, also by those who see red and green alike, for so many lines.
 pub(super) const COLOURS: [&str; 8] =
     ["#0b5fa5", "#c2570c", "#2b7a3d", "#8b3fa8", "#9a6b00", "#a8324a", "#007a87", "#7a5c3e"];
-
-/// An axis before its range is known.
-pub(super) struct Axis {
-    /// What it shows, with the unit.
-    pub(super) label: String,
-    /// Whether equal distances are equal factors.
-    pub(super) log: bool,
-    /// Marks with their words, where round numbers are not the right ones.
-    pub(super) ticks: Vec<(f64, String)>,
-    /// What a mark says.
-    words: fn(f64) -> String,
-    /// Whether it ends where what is drawn does, and not at the next mark.
-    ends: bool,
-}
-
-/// Nanoseconds with the unit that reads best: an axis may reach from nanoseconds to seconds.
-fn time(nanos: f64) -> String {
-    let units = [("s", 1e9), ("ms", 1e6), ("µs", 1e3)];
-    let (unit, size) = units.into_iter().find(|unit| nanos >= unit.1 * 0.999).unwrap_or(("ns", 1.0));
-    format!("{} {unit}", number(nanos / size))
-}
-
-impl Axis {
-    /// From 0, with round numbers.
-    pub(super) fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), log: false, ticks: Vec::new(), words: number, ends: false }
-    }
-
-    /// Logarithmic, of nanoseconds.
-    pub(super) fn times(label: impl Into<String>) -> Self {
-        Self { log: true, words: time, ..Self::linear(label) }
-    }
-
-    /// The same axis, which ends with what is drawn.
-    pub(super) fn ending_with_data(self) -> Self {
-        Self { ends: true, ..self }
-    }
-
-    fn over(&self, values: impl Iterator<Item = f64>) -> Scale {
-        let usable: Vec<f64> = values.filter(|v| v.is_finite() && (*v > 0.0 || !self.log)).collect();
-        let most = usable.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Where every figure is 0 an axis needs a length all the same.
-        let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
-        let least = usable.iter().copied().fold(most, f64::min);
-        let mut marks = self.ticks.clone();
-        if marks.is_empty() {
-            let round = if self.log { decades(least, most) } else { ticks(most) };
-            let range = (if self.log { least } else { 0.0 }, most);
-            let within = |tick: &f64| (range.0 * 0.999..=range.1 * 1.001).contains(tick);
-            // Two marks at least say how long an axis is; with fewer it reaches to the next ones.
-            if self.ends && range.1 > range.0 && round.iter().filter(|tick| within(tick)).count() > 1 {
-                let marks = round.into_iter().filter(within).map(|tick| (tick, (self.words)(tick))).collect();
-                return Scale { low: range.0, high: range.1, log: self.log, marks };
-            }
-            marks = round.into_iter().map(|tick| (tick, (self.words)(tick))).collect();
-        }
-        let high =
-            marks.last().map_or(most, |last| if self.ticks.is_empty() { last.0.max(most) } else { most });
-        let low = if self.log { marks.first().map_or(least, |first| first.0.min(least)) } else { 0.0 };
-        marks.retain(|tick| tick.0 <= high * 1.000_001);
-        Scale { low, high, log: self.log, marks }
-    }
-}
-
-/// An axis with its range.
-struct Scale {
-    low: f64,
-    high: f64,
-    log: bool,
-    marks: Vec<(f64, String)>,
-}
-
-impl Scale {
-    /// Where a value lies, 0 to 1.
-    fn share(&self, value: f64) -> Option<f64> {
-        let share = if self.log {
-            (value / self.low).ln() / (self.high / self.low).ln()
-        } else {
-            (value - self.low) / (self.high - self.low)
-        };
-        share.is_finite().then_some(share.clamp(0.0, 1.0))
-    }
-}
 
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,7 +128,7 @@ pub(super) fn header_height(about: &[String]) -> f64 {
 }
 
 fn wrapped(about: &[String]) -> Vec<String> {
-    about.iter().flat_map(|words| wrap(words, A_LINE)).collect()
+    about.iter().flat_map(|words| wrap("", words, A_LINE)).collect()
 }
 
 /// The picture around a body that ends at `bottom`.
@@ -262,14 +179,6 @@ pub(super) fn rule(out: &mut String, from: (f64, f64), to: (f64, f64)) {
         "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{RULE}\"/>",
         from.0, from.1, to.0, to.1
     );
-}
-
-/// Text of at most so many letters.
-pub(super) fn cut(words: &str, most: usize) -> String {
-    if words.chars().count() <= most {
-        return words.to_owned();
-    }
-    words.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Marks of a scale that do not lie over each other, when each takes `room` of `length`.

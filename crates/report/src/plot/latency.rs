@@ -1,11 +1,12 @@
 //! Histograms of times and curves of percentiles, of several results on one scale.
 
+use crate::chart::Axis;
 use std::collections::BTreeMap;
 
 use kelvin_storage::Direction;
 
 use super::Chart;
-use super::draw::{Axis, COLOURS, Line, Lines, Stroke};
+use super::draw::{COLOURS, Line, Lines, Stroke};
 
 /// More than these on one chart cannot be told apart.
 const TOGETHER: usize = 8;
@@ -134,7 +135,7 @@ fn named(times: &CompletionTimes) -> String {
     if times.count == u64::MAX {
         return times.name.clone();
     }
-    format!("{} ({} I/Os)", times.name, crate::figure::whole(times.count))
+    format!("{} ({} I/Os)", times.name, kelvin_measure::text::whole(times.count))
 }
 
 fn percentiles(direction: Direction, all: &[CompletionTimes], suffix: &str) -> Option<Chart> {

@@ -8,8 +8,8 @@ use kelvin_storage::Direction;
 use super::Chart;
 use super::draw::{COLOURS, SOFT, Stroke, WIDTH, header_height, legend, picture, rule, text, upright};
 use super::measurements::{DirectionMeasurement, JobMeasurement, bytes};
-use crate::figure::{rate, significant};
-use crate::html::{number, ticks};
+use crate::chart::{number, ticks};
+use kelvin_measure::text::{count, rate, significant, whole_unit};
 
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 28.0;
@@ -52,7 +52,7 @@ fn without(one: &JobMeasurement, is_map: bool) -> String {
     let mut words: Vec<String> = Vec::new();
     if is_map {
         words.extend(one.depth.map(|depth| format!("depth {depth}")));
-        words.extend(one.jobs.map(|jobs| format!("{jobs} job{}", if jobs == 1 { "" } else { "s" })));
+        words.extend(one.jobs.map(|jobs| count(jobs, "job")));
         let order = one.pattern.as_ref().map(|p| if p.starts_with("rand") { "random" } else { "sequential" });
         words.extend(order.map(ToOwned::to_owned));
     } else {
@@ -141,8 +141,8 @@ fn bar_chart(
         "I/O depth of each job",
     );
     upright(&mut body, (16.0, f64::midpoint(top, bottom)), &format!("{what}, {unit}"));
-    let named = jobs.iter().enumerate().map(|(place, count)| {
-        let name = format!("{count} job{}", if *count == 1 { "" } else { "s" });
+    let named = jobs.iter().enumerate().map(|(place, number)| {
+        let name = count(*number, "job");
         (COLOURS[place % COLOURS.len()], Stroke::Full, name)
     });
     let end = legend(&mut body, bottom + 46.0, &named.collect::<Vec<_>>());
@@ -228,7 +228,7 @@ fn map(
     let bottom = top + mixes.len() as f64 * tall;
     for (column, size) in sizes.iter().enumerate() {
         let x = LEFT + 30.0 + (column as f64 + 0.5) * wide;
-        text(&mut body, (x, bottom + 16.0), "middle", 12.0, SOFT, &in_words(*size));
+        text(&mut body, (x, bottom + 16.0), "middle", 12.0, SOFT, &whole_unit(*size));
     }
     let middle = LEFT + 30.0 + sizes.len() as f64 * wide / 2.0;
     text(&mut body, (middle, bottom + 36.0), "middle", 12.0, SOFT, "block size");
@@ -238,15 +238,6 @@ fn map(
         &title,
         picture(&title, &about, bottom + 44.0, &body),
     )
-}
-
-fn in_words(bytes: u64) -> String {
-    for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
-        if bytes >= unit && bytes.is_multiple_of(unit) {
-            return format!("{} {name}", bytes / unit);
-        }
-    }
-    format!("{bytes} B")
 }
 
 /// Nine points of viridis (S. van der Walt and N. Smith, CC0), whose steps look equally large and whose lightness rises

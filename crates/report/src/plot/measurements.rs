@@ -1,5 +1,6 @@
 //! What a job did in one result, by direction, with the options that charts set against each other.
 
+use kelvin_measure::text::parse_bytes;
 use kelvin_storage::Direction;
 use kelvin_storage::job::Jobs;
 use kelvin_storage::output::read::{IoResult, JobResult};
@@ -89,18 +90,7 @@ impl DirectionMeasurement {
 
 /// A block size with one unit for all its spellings: bytes where it can be read.
 pub(super) fn bytes(size: &str) -> Option<u64> {
-    let text = size.split([',', '-', ':']).next()?.trim().to_ascii_lowercase();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let power = match unit {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        _ => return None,
-    };
-    number.checked_mul(1 << power)
+    parse_bytes(size.split([',', '-', ':']).next()?).ok()
 }
 
 impl JobMeasurement {

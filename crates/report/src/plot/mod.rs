@@ -272,7 +272,7 @@ fn seconds_of(report: &RunReport, point: &PointReport) -> Vec<LogSeries> {
         if let Some(size) = mean_size(report, point, direction) {
             let how = format!(
                 "seconds of the measured window, I/Os × their mean size of {} KiB",
-                crate::figure::significant(size / 1024.0)
+                kelvin_measure::text::significant(size / 1024.0)
             );
             found.push(series(LogKind::Bandwidth, size, how));
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Chart;
-use crate::html::escaped;
+use crate::chart::escaped;
 
 const STYLE: &str = "body{margin:0;background:#f4f4f1;color:#1c1f23;font:16px/1.5 'DejaVu Sans',system-ui,sans-serif}\
     main{max-width:1000px;margin:0 auto;padding:20px}h1{font-size:1.5rem}figure{margin:0 0 22px;background:#fff;border:1px solid \

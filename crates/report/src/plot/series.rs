@@ -260,7 +260,7 @@ fn windows(rows: &[Row], zero: u64, quantity: LogKind, (first, last): (u64, u64)
             (point.low, point.high) = (point.value, point.value);
         }
     }
-    let of = format!("{} single I/Os", crate::figure::whole(rows.len() as u64));
+    let of = format!("{} single I/Os", kelvin_measure::text::whole(rows.len() as u64));
     let how = if is_rate {
         format!("{of}, counted in windows of {width} ms")
     } else {

@@ -1,14 +1,15 @@
 //! Charts over time: each file alone, several against each other, and bandwidth against what was written.
 
+use crate::chart::Axis;
 use std::collections::BTreeMap;
 
 use kelvin_storage::Direction;
 use kelvin_storage::log::LogKind;
 
 use super::Chart;
-use super::draw::{Axis, COLOURS, INK, Line, Lines, Stroke};
+use super::draw::{COLOURS, INK, Line, Lines, Stroke};
 use super::series::{LogSeries, quantity_name, unit};
-use crate::figure::{coefficient, significant};
+use kelvin_measure::text::{coefficient, significant};
 
 /// More than these in one panel cannot be told apart.
 const TOGETHER: usize = 8;

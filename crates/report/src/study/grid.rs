@@ -1,9 +1,7 @@
 //! Tables of a study as cells of text, made once for every format.
 
-use kelvin_analysis::effect_text::{plain_percent, probability, signed_percent};
 use kelvin_analysis::{Analysis, Estimate, Metric, Scale};
-
-use crate::figure::{NONE, significant};
+use kelvin_measure::text::{NONE, plain_percent, probability, signed_percent, significant};
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -249,7 +247,7 @@ pub(crate) fn scaling_model(of: &Analysis) -> Option<Grid> {
         ("κ", "coherency: cost of each pair of users".into()),
     ];
     for ((name, words), estimate) in words.into_iter().zip(&law.parameters) {
-        let show = |value: f64| crate::figure::coefficient(value);
+        let show = |value: f64| kelvin_measure::text::coefficient(value);
         grid.rows.push(vec![name.into(), show(estimate.value), ends(estimate, &show), words]);
     }
     Some(grid)

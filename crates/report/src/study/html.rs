@@ -12,8 +12,8 @@ use kelvin_analysis::notes::PHASES;
 
 use super::{plot, sentences};
 use crate::Result;
-use crate::figure::significant;
 use crate::html::STYLE;
+use kelvin_measure::text::significant;
 
 const TEMPLATE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("page.css");
@@ -48,6 +48,7 @@ pub fn render(of: &Dossier) -> Result<String> {
     environment.add_filter("capital", |text: String| capital(&text));
     environment.add_filter("percent", |part: f64| format!("{:.1}", part * 100.0));
     environment.add_template("study.html", TEMPLATE)?;
+    crate::html::add_frame(&mut environment)?;
     let found = &of.analysis;
     let safe = Value::from_safe_string;
     let shown = |grid: Grid| (!grid.rows.is_empty()).then(|| Value::from(Serde(TableView::of(grid))));
@@ -59,6 +60,7 @@ pub fn render(of: &Dossier) -> Result<String> {
     let notes: Vec<Vec<(bool, String)>> =
         of.notes.iter().map(|paragraphs| paragraphs.iter().map(|text| block(text)).collect()).collect();
     let page = environment.get_template("study.html")?.render(context! {
+        policy => crate::html::policy(&[], None),
         of => Value::from(Serde(of)),
         found => Value::from(Serde(found)),
         phases => PHASES,

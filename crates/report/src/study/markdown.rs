@@ -8,8 +8,8 @@ use kelvin_analysis::Dossier;
 use kelvin_analysis::notes::PHASES;
 
 use super::sentences;
-use crate::figure::{NONE, significant};
 use crate::markdown::escaped;
+use kelvin_measure::text::{NONE, significant};
 
 /// The eight phases.
 pub fn render(of: &Dossier) -> String {
@@ -142,7 +142,7 @@ pub(super) fn goal(of: &Analysis) -> String {
     format!(
         "{} decides; {way} is better; the smallest effect that matters is {}.",
         of.primary.name,
-        kelvin_analysis::effect_text::plain_percent(of.goal.smallest)
+        kelvin_measure::text::plain_percent(of.goal.smallest)
     )
 }
 

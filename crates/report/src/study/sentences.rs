@@ -1,7 +1,8 @@
 //! What every format says of a study in the same words.
 
-use kelvin_analysis::effect_text::{count, format_effect, plain_percent, probability, signed_percent};
+use kelvin_analysis::effect_text::format_effect;
 use kelvin_analysis::{Analysis, HypothesisAnswer, PredictionResult};
+use kelvin_measure::text::{count, plain_percent, plural, probability, signed_percent};
 
 /// The answer to "is it statistically correct?".
 pub(crate) fn correct(of: &Analysis) -> String {
@@ -157,7 +158,7 @@ pub(crate) fn precision(of: &Analysis) -> String {
         "{} in {} count{}; {}, {}; {variation}",
         count(of.runs.counted, "run"),
         count(of.primary.blocks, "block"),
-        if of.runs.counted == 1 { "s" } else { "" },
+        plural(of.runs.counted, "s", ""),
         count(of.runs.controls, "control"),
         format_args!("{} void", of.runs.void)
     )

@@ -1,10 +1,10 @@
 //! The analysis for a terminal, 100 columns wide.
 
 use kelvin_analysis::Analysis;
+use kelvin_measure::text::{cut, plain, printable, wrap};
 
 use super::grid::{self, Grid};
 use super::sentences;
-use crate::text::{cut, printable};
 
 const WIDTH: usize = 100;
 
@@ -78,7 +78,7 @@ impl Page {
 
     /// Words broken at the page's width, the following lines indented under the first.
     fn paragraph(&mut self, lead: &str, text: &str) {
-        for line in crate::text::broken_at(WIDTH, lead, text) {
+        for line in wrap(lead, &plain(&printable(text)), WIDTH) {
             self.0.push_str(line.trim_end());
             self.0.push('\n');
         }

@@ -1,14 +1,15 @@
 //! The end of a run on one screen of 80 columns and 24 rows: what was measured, whether it counts, what limited it, what to
 //! do. Everything else is in [`super::render`].
 
-use super::io::figure;
 use super::{
-    AMBER, BOLD, Page, RED, SERIES, WIDTH, cut, describe_maximum_rate, elasticities, findings, loop_words,
+    AMBER, BOLD, Page, RED, SERIES, WIDTH, describe_maximum_rate, elasticities, findings, loop_words,
     painted, peak, wrap_lines,
 };
-use crate::figure::{bounded, ms, rate, seconds, significant, whole};
 use crate::text::Options;
 use crate::{BottleneckOutcome, PointReport, RunReport, Severity};
+use kelvin_measure::text::{
+    bounded, cut, ms, plural, rate, seconds, significant, significant_or_none, whole,
+};
 
 /// Rows that the summary may fill: those of the screen without the prompt and the caller's three lines after it.
 const ROWS: usize = 20;
@@ -169,9 +170,9 @@ impl Page {
         }
         let all = p.client_latency();
         let (name, unit, show): (_, _, fn(Option<f64>) -> String) = match (p.open_loop, report.is_io()) {
-            (true, true) => ("response time", "µs", figure),
+            (true, true) => ("response time", "µs", significant_or_none),
             (true, false) => ("response time", "ms", ms),
-            (false, true) => (p.words.time, "µs", figure),
+            (false, true) => (p.words.time, "µs", significant_or_none),
             (false, false) => (p.words.time, "ms", ms),
         };
         let times = [("mean", all.mean_us), ("p50", all.p50_us), ("p95", all.p95_us), ("p99", all.p99_us)];
@@ -247,7 +248,7 @@ impl Page {
         }
         let left = serious.len().saturating_sub(FINDINGS) + minor.len();
         if left > 0 {
-            let noun = if left == 1 { "finding" } else { "findings" };
+            let noun = plural(left, "finding", "findings");
             let more = if serious.is_empty() { "minor" } else { "more" };
             self.line(&format!(
                 "{:<LEAD$}{left} {more} {noun}",

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use kelvin_measure::Bounded;
 use kelvin_measure::storage::{JobLine, TargetLine};
 
-use super::{BOLD, Page, RED, cut, footnotes, two_times};
-use crate::figure::{NONE, bounded, decimal, rate, seconds, significant, whole};
+use super::{BOLD, Page, RED, footnotes, two_times};
 use crate::{LatencyRow, PointReport, RunReport};
+use kelvin_measure::text::{bounded, cut, decimal, rate, seconds, significant, significant_or_none, whole};
 
 impl Page {
     /// The phases, each with its jobs: what separated jobs did is no series, and none of them is the best of the others.
@@ -26,7 +26,7 @@ impl Page {
                 .map(|value| value.map(Bounded::exactly))
                 .into_iter()
                 .chain([times.p50_us, times.p95_us, times.p99_us])
-                .map(|value| bounded(value, figure));
+                .map(|value| bounded(value, significant_or_none));
             for ((width, _), value) in IO_COLUMNS.iter().zip(values) {
                 column(&mut line, *width, &value);
             }
@@ -158,7 +158,7 @@ fn target_line(target: &TargetLine) -> String {
     for value in
         [Some(target.iops), Some(target.bandwidth / f64::from(1 << 20)), mean, p50, p99, target.depth_reached]
     {
-        column(&mut line, 10, &figure(value));
+        column(&mut line, 10, &significant_or_none(value));
     }
     if target.failed > 0 {
         let _ = write!(line, "  {} failed", whole(target.failed));
@@ -169,7 +169,7 @@ fn target_line(target: &TargetLine) -> String {
 fn times_line(row: &LatencyRow) -> String {
     let mut line = format!("{:<16} {:>10}", cut(&row.kind, 16), whole(row.count()));
     for us in row.times() {
-        column(&mut line, 9, &bounded(us, figure));
+        column(&mut line, 9, &bounded(us, significant_or_none));
     }
     line
 }
@@ -177,10 +177,6 @@ fn times_line(row: &LatencyRow) -> String {
 /// Adds a column, at its right end; what fills it all the same has a space before it.
 fn column(line: &mut String, width: usize, text: &str) {
     let _ = write!(line, " {text:>width$}", width = width - 1);
-}
-
-pub(super) fn figure(value: Option<f64>) -> String {
-    value.map_or(NONE.into(), significant)
 }
 
 /// Widths and names of the columns of figures in the table of phases.

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use kelvin_measure::labels::WorkloadLabels;
 
+use super::Page;
 use super::point::two_times;
-use super::{Page, cut};
-use crate::figure::{NONE, bounded, ms, percent, whole};
+use kelvin_measure::text::{NONE, bounded, cut, ms, one_decimal, whole};
 
 use crate::{LatencyRow, PointReport, RunReport};
 
@@ -79,7 +79,7 @@ impl Page {
                     ms(s.p95_us),
                     ms(s.p99_us),
                     ms(s.max_us),
-                    percent(s.share_percent)
+                    one_decimal(s.share_percent)
                 ));
             }
             let words = format!(
@@ -87,7 +87,7 @@ impl Page {
                  retried attempts",
                 ms(group.sum_us),
                 ms(group.transaction_mean_us),
-                percent(group.sum_percent)
+                one_decimal(group.sum_percent)
             );
             self.wrapped("", &words);
         }

@@ -21,9 +21,8 @@ pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as 
 
 use kelvin_measure::event::Phase;
 
-use crate::figure::{bounds, whole};
-use crate::wrap::plain;
 use crate::{PointReport, RunReport};
+use kelvin_measure::text::{bounds, cut, plain, plural, printable, whole, wrap};
 
 const WIDTH: usize = 80;
 /// Notes of one point that are printed.
@@ -179,7 +178,7 @@ impl Page {
             self.line("self-audit");
         }
         for a in &p.checks.audit {
-            let samples = if a.samples == 1 { "sample" } else { "samples" };
+            let samples = plural(a.samples, "sample", "samples");
             let text = format!("{}: {} ({} {samples})", a.name, bounds(a), whole(a.samples));
             self.judged(a.valid, &text);
         }
@@ -253,45 +252,7 @@ pub(crate) fn painted(wanted: bool, colour: &str, text: &str) -> String {
     if wanted && !colour.is_empty() { format!("{colour}{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Blanks for control characters: a label or a server's message must not steer the terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// At most so many characters, none of which steers the terminal.
-pub fn cut(text: &str, most: usize) -> String {
-    let text = printable(text);
-    if text.chars().count() <= most {
-        return text;
-    }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-}
-
 /// Words without marks broken at the page's width, the following lines indented under the first.
 pub(crate) fn wrap_lines(lead: &str, text: &str) -> Vec<String> {
-    broken_at(WIDTH, lead, text)
-}
-
-/// The same for a page of another width.
-pub(crate) fn broken_at(width: usize, lead: &str, text: &str) -> Vec<String> {
-    let text = &plain(&printable(text));
-    let indent = lead.chars().count();
-    let mut line = lead.to_owned();
-    let mut used = indent;
-    let mut lines = Vec::new();
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if used > indent && used + 1 + length > width {
-            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
-            used = indent;
-        }
-        if used > indent {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(word);
-        used += length;
-    }
-    lines.push(line);
-    lines
+    wrap(lead, &plain(&printable(text)), WIDTH)
 }

@@ -1,8 +1,8 @@
 //! What host and database did in the window, in a few lines.
 
-use super::{Page, cut};
-use crate::figure::{amount, decimal, rate, whole};
+use super::Page;
 use crate::{DeviceRow, ObservationReport, OccurrenceRow, PointReport, SessionsReport};
+use kelvin_measure::text::{cut, decimal, decimal_bytes, rate, whole};
 
 /// Classes of waits, and waits, that are named.
 const NAMED: usize = 5;
@@ -95,7 +95,7 @@ impl Page {
             let images = seen.full_page_images_per_s.map_or_else(String::new, |images| {
                 format!(", {} full-page images per second", rate(Some(images)))
             });
-            self.wrapped("log          ", &format!("{}/s{images}", amount(bytes)));
+            self.wrapped("log          ", &format!("{}/s{images}", decimal_bytes(bytes)));
         }
         let within: Vec<&OccurrenceRow> =
             seen.occurrences.iter().filter(|row| row.in_window(window_s)).collect();

@@ -3,9 +3,8 @@
 use kelvin_measure::labels::WorkloadLabels;
 
 use super::{BOLD, Page, RED, SERIES, cut};
-use crate::figure::{bounded, decimal, ms, percent, rate, seconds, significant, whole};
-use crate::markdown::micro;
 use crate::{GeneratorReport, PercentileInterval, PointReport, RunReport};
+use kelvin_measure::text::{bounded, decimal, ms, percent, rate, seconds, significant, significant_or_none, whole};
 
 /// What stands for the precision of a short window.
 pub(crate) const TOO_SHORT: &str = "window too short to estimate the precision";
@@ -95,7 +94,7 @@ impl Page {
         };
         self.line("");
         let (unit, time): (_, fn(Option<f64>) -> String) =
-            if report.is_io() { ("µs", micro) } else { ("ms", ms) };
+            if report.is_io() { ("µs", significant_or_none) } else { ("ms", ms) };
         let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| format!("{name} {unit}"));
         let (headline, share, errors) = (report.headline.clone(), "share".into(), "errors".into());
         self.line(&row("source", [headline, share, p50, p95, p99, errors]));

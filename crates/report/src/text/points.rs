@@ -3,8 +3,8 @@
 use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
 use super::{Page, RED, unanswered};
-use crate::figure::{NONE, bounded, coefficient, decimal, ms, rate, whole};
 use crate::{PointReport, RunReport, ScheduleReport};
+use kelvin_measure::text::{NONE, bounded, coefficient, decimal, ms, rate, whole};
 
 impl Page {
     /// Users or rates with their figures, in the order in which they were run.

@@ -4,7 +4,7 @@ use kelvin_measure::event::{Elasticity, Squeeze};
 
 use super::Page;
 use crate::RunReport;
-use crate::figure::decimal;
+use kelvin_measure::text::decimal;
 
 impl Page {
     /// The elasticities, and what was not cut.

@@ -6,12 +6,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kelvin_measure::Nanos;
+use kelvin_measure::{Nanos, SECOND};
 
 use super::Arrivals;
-
-/// Length of the buckets in which refusals are counted.
-const SECOND: u64 = 1_000_000_000;
 
 /// What a user that is free does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What a job does, in a sentence.
 
+use kelvin_measure::text::binary;
 use kelvin_storage::Direction;
 use kelvin_storage::job::{BlockSizes, Distribution, Job, RateProcess};
 
@@ -51,9 +52,9 @@ fn sizes(job: &Job) -> String {
     let mut words: Vec<String> = Vec::new();
     for direction in used {
         let word = match &job.blocks.sizes[direction] {
-            BlockSizes::One(size) => bytes(u64::from(*size)),
+            BlockSizes::One(size) => binary(u64::from(*size)),
             sizes => {
-                format!("{} to {}", bytes(u64::from(sizes.smallest())), bytes(u64::from(sizes.largest())))
+                format!("{} to {}", binary(u64::from(sizes.smallest())), binary(u64::from(sizes.largest())))
             }
         };
         if words.last() != Some(&word) {
@@ -93,35 +94,8 @@ fn pace(job: &Job) -> String {
             limits.push(format!("{ios} {direction}s/s"));
         }
         if let Some(rate) = job.rate.bytes[direction] {
-            limits.push(format!("{direction} {}/s", bytes(rate)));
+            limits.push(format!("{direction} {}/s", binary(rate)));
         }
     }
     format!("open loop: {}{each}, {process}", limits.join(" and "))
-}
-
-/// Bytes in the largest unit that divides them: "4 KiB", "1.5 MiB", "1000 B".
-pub(crate) fn bytes(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    for (name, unit) in UNITS {
-        if bytes >= unit {
-            let tenths = (bytes as f64 / unit as f64 * 10.0).round() / 10.0;
-            return if bytes.is_multiple_of(unit) {
-                format!("{} {name}", bytes / unit)
-            } else {
-                format!("{tenths} {name}")
-            };
-        }
-    }
-    format!("{bytes} B")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn amounts_have_their_unit() {
-        let words = [0, 512, 4096, 1 << 20, (1 << 20) + (1 << 19), 3 << 30].map(bytes);
-        assert_eq!(words, ["0 B", "512 B", "4 KiB", "1 MiB", "1.5 MiB", "3 GiB"]);
-    }
 }

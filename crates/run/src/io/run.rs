@@ -1,5 +1,6 @@
 //! A run of I/O jobs: the jobs' own engine does the work, and what it tells becomes the events of a run like any other.
 
+use kelvin_measure::text::few;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -95,11 +96,10 @@ impl IoRun {
     /// What it reads and writes, in a few words.
     pub fn target(&self) -> String {
         let paths: BTreeSet<&Path> = self.all_targets().map(|target| target.path.as_path()).collect();
-        let shown: Vec<String> = paths.iter().take(3).map(|path| path.display().to_string()).collect();
-        match (shown.is_empty(), paths.len().saturating_sub(shown.len())) {
-            (true, _) => "nothing".into(),
-            (false, 0) => shown.join(", "),
-            (false, more) => format!("{} and {more} more", shown.join(", ")),
+        if paths.is_empty() {
+            "nothing".into()
+        } else {
+            few(paths.iter().map(|path| path.to_string_lossy()), 3)
         }
     }
 

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{ErrorCount, Event, KindCounts, LoadPart, Phase, Second};
-use kelvin_measure::{Histogram, Nanos, Totals};
+use kelvin_measure::{Histogram, Nanos, SECOND, Totals};
 use kelvin_storage::tick::{TICK, Tally, Tick};
 use kelvin_storage::{Direction, Moments, middle};
 
@@ -19,7 +19,6 @@ use super::plan::Layout;
 
 /// How long ticks wait for those of other workers: a tick comes at most so long after what it tells.
 const PATIENCE: Nanos = 2 * TICK;
-const SECOND: Nanos = 1_000_000_000;
 
 /// One point while it runs.
 #[derive(Debug, Default)]

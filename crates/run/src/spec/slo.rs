@@ -1,5 +1,6 @@
 //! A service level objective: what response times and errors are good enough.
 
+use kelvin_measure::text::{three_figures, time_unit};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -235,25 +236,14 @@ fn nanoseconds(text: &str) -> Result<f64, String> {
 
 /// Exactly, in the largest unit in which it is at least 1.
 fn exact_time(nanos: f64) -> String {
-    let (unit, size) = match nanos {
-        n if n >= 1e9 => ("s", 1e9),
-        n if n >= 1e6 => ("ms", 1e6),
-        n if n >= 1e3 => ("us", 1e3),
-        _ => ("ns", 1.0),
-    };
-    format!("{}{unit}", nanos / size)
+    let (value, unit) = time_unit(nanos);
+    format!("{value}{}", if unit == "µs" { "us" } else { unit })
 }
 
 /// A measured time to three digits.
 fn time(nanos: f64) -> String {
-    let (unit, size) = match nanos {
-        n if n >= 1e9 => ("s", 1e9),
-        n if n >= 1e6 => ("ms", 1e6),
-        _ => ("µs", 1e3),
-    };
-    let value = nanos / size;
-    let places = if value >= 100.0 { 0 } else { 2 - usize::from(value >= 10.0) };
-    format!("{value:.places$} {unit}")
+    let (value, unit) = time_unit(nanos);
+    format!("{} {unit}", three_figures(value))
 }
 
 /// A measured part; the smallest that are not 0 must not look like it.

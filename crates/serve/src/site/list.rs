@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use kelvin_report::figure::significant;
+use kelvin_measure::text::significant;
 use kelvin_store::{Liveness, Origin, RunId, RunSummary, Store};
 use serde::Serialize;
 

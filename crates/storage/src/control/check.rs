@@ -8,9 +8,9 @@ use rustix::fs::Access;
 use super::{PlannedWorker, RunOptions};
 use crate::job::{Job, Jobs};
 use crate::probe::safety;
-use crate::probe::tree::SystemTree;
 use crate::worker;
 use crate::{Error, Result, Target, TargetKind};
+use kelvin_host::SystemTree;
 
 /// Refuses a file that is there and cannot be opened: not when those before it were emptied.
 fn may_open(job: &Job, target: &Target, writes: bool) -> Result<()> {

@@ -1,20 +1,19 @@
 //! What the devices under the targets count of themselves (`/proc/diskstats`), before and after.
 
+use kelvin_host::disk::{DiskCounters, member_devices, whole_disk};
 use std::collections::BTreeMap;
 
-use crate::layout::device;
-use crate::probe::device::disk;
-use crate::probe::diskstats::{self, Counters};
-use crate::probe::tree::SystemTree;
+use crate::PerDirection;
 use crate::result::DiskUse;
+use kelvin_host::SystemTree;
 
 /// The counters of all devices by name.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Disks(BTreeMap<String, Counters>);
+pub(super) struct Disks(BTreeMap<String, DiskCounters>);
 
 impl Disks {
     pub(super) fn now(tree: &SystemTree) -> Self {
-        Self(diskstats::read(tree))
+        Self(DiskCounters::all(tree))
     }
 
     /// What the disks of these devices did from `self` until `after`, `elapsed` milliseconds later: each disk once, in
@@ -28,7 +27,7 @@ impl Disks {
     ) -> Vec<DiskUse> {
         let mut all: Vec<DiskUse> = Vec::new();
         for device in devices {
-            let name = disk(tree, device);
+            let name = whole_disk(tree, device);
             if all.iter().any(|known| known.name == name) {
                 continue;
             }
@@ -39,15 +38,15 @@ impl Disks {
 
     fn one(&self, after: &Self, tree: &SystemTree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
         let done = after.0.get(name)?.since(self.0.get(name)?);
-        let below = device::member_devices(tree, name);
+        let below = member_devices(tree, name);
         // Deeper than any stack of volumes: a cycle, which only a broken tree has.
         let below = below.iter().filter(|_| depth < 16);
         Some(DiskUse {
             name: name.to_owned(),
-            ios: done.ios,
-            merges: done.merges,
-            sectors: done.sectors,
-            ticks: done.ticks,
+            ios: PerDirection(done.ios),
+            merges: PerDirection(done.merges),
+            sectors: PerDirection(done.sectors),
+            ticks: PerDirection(done.ticks),
             flushes: done.flushes,
             in_queue: done.in_queue,
             busy: done.busy,
@@ -63,8 +62,6 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::PerDirection;
-
     #[test]
     fn a_partition_stands_for_its_disk_and_a_mapped_device_has_its_parts_below_it() {
         let root = tempfile::tempdir().unwrap();

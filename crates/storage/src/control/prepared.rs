@@ -10,9 +10,9 @@ use super::check;
 use crate::job::{Job, Jobs};
 use crate::layout::{self, LayoutPlan, LayoutRules, LayoutWorker};
 use crate::probe::safety;
-use crate::probe::tree::SystemTree;
 use crate::worker::WorkerPlan;
 use crate::{Result, Target, TargetKind};
+use kelvin_host::SystemTree;
 
 /// What a run may do, beyond what its jobs ask for.
 #[derive(Debug, Clone, Default)]

@@ -22,10 +22,10 @@ use crate::event::{IoEvent, IoWatcher, WorkerState};
 use crate::layout;
 use crate::log::LogWriter;
 use crate::message::Message;
-use crate::probe::tree::SystemTree;
 use crate::result::JobsOutcome;
 use crate::worker::Shared;
 use crate::{Direction, PerDirection, Result};
+use kelvin_host::SystemTree;
 
 const MILLI: Nanos = 1_000_000;
 

@@ -1,14 +1,14 @@
 //! `ioscheduler=`: another I/O scheduler for the devices of a run, put back at its end.
 
+use kelvin_host::disk::whole_disk;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::probe::device::disk;
-use crate::probe::tree::SystemTree;
 use crate::{Error, Result};
+use kelvin_host::SystemTree;
 
 fn file(tree: &SystemTree, device: &str) -> PathBuf {
-    tree.path(&format!("/sys/block/{}/queue/scheduler", disk(tree, device)))
+    tree.path(&format!("/sys/block/{}/queue/scheduler", whole_disk(tree, device)))
 }
 
 /// The schedulers that a device offers, and the one that it has, as `[mq-deadline] none` says them.

@@ -196,11 +196,11 @@ fn verdict(values: &[f64], rule: SteadyState) -> SteadyWindow {
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::SECOND;
+
     use super::*;
     use crate::PerDirection;
     use crate::tick::Tally;
-
-    const SECOND: Nanos = 1_000_000_000;
 
     fn rule(slope: bool, limit: f64, percent: bool) -> SteadyState {
         let figure = SteadyFigure::Iops;

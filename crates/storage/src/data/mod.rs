@@ -9,6 +9,7 @@ mod checksum;
 mod chunks;
 mod content;
 mod corruption;
+mod draws;
 #[cfg(test)]
 mod example;
 mod filler;

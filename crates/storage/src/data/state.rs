@@ -172,41 +172,12 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
                 }
             }
             "w" | "t" => {
-                let (rest, later) = match rest.strip_suffix(" or later") {
-                    Some(rest) => (rest, true),
-                    None => (rest, false),
-                };
-                let values: Vec<u64> = rest
-                    .split(' ')
-                    .map(|word| number_of((number, word)))
-                    .collect::<std::result::Result<_, _>>()?;
-                let (target, offset, length, write) = match (kind, values.as_slice(), later) {
-                    ("w", &[target, offset, length, write], _) => (target, offset, length, Some(write)),
-                    ("t", &[target, offset, length], false) => (target, offset, length, None),
-                    _ => return fail(format!("{words:?} is neither a write nor a trim")),
-                };
-                let Some(target) = usize::try_from(target).ok().and_then(|target| places.get(target)) else {
-                    return fail(format!("no target {target} is listed above"));
-                };
-                let fits =
-                    length > 0 && offset.checked_add(length).is_some_and(|end| i64::try_from(end).is_ok());
-                let Some(length) = u32::try_from(length).ok().filter(|_| fits) else {
-                    return fail(format!("{length} bytes at {offset} cannot have been written"));
-                };
-                if write.is_some_and(|write| write >= writes || write >> 62 > 0) {
-                    return fail(format!(
-                        "write {} is beyond the {writes} writes of the job",
-                        write.unwrap_or(0)
-                    ));
+                let (place, entry) =
+                    remembered((kind, rest), writes, &places).map_err(|problem| (number, problem))?;
+                if !seen.insert(place) {
+                    return fail(format!("offset {} is listed twice", place.1));
                 }
-                let entry = write.map_or(RememberedBlock::trimmed(length), |write| {
-                    RememberedBlock::written(length, write)
-                });
-                let entry = if later { entry.or_later() } else { entry };
-                if !seen.insert((*target, offset)) {
-                    return fail(format!("offset {offset} is listed twice"));
-                }
-                entries.push(((*target, offset), entry));
+                entries.push((place, entry));
             }
             "end" => {
                 let expected = format!("{} {:08x}", entries.len(), crc32c::crc32c(&bytes[..before]));
@@ -223,6 +194,40 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
             _ => return fail(format!("{kind:?} is not valid in a verify state")),
         }
     }
+}
+
+/// A write or a trim: "w TARGET OFFSET LENGTH NUMBER", with " or later" where it is the least, and "t TARGET OFFSET LENGTH".
+fn remembered(
+    (kind, rest): (&str, &str),
+    writes: u64,
+    places: &[u32],
+) -> std::result::Result<(BlockAddress, RememberedBlock), String> {
+    let (plain, later) = rest.strip_suffix(" or later").map_or((rest, false), |plain| (plain, true));
+    let values: Vec<u64> = plain
+        .split(' ')
+        .map(|word| number_of((0, word)))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|(_, problem)| problem)?;
+    let (target, offset, length, write) = match (kind, values.as_slice(), later) {
+        ("w", &[target, offset, length, write], _) => (target, offset, length, Some(write)),
+        ("t", &[target, offset, length], false) => (target, offset, length, None),
+        _ => return Err(format!("\"{kind} {rest}\" is neither a write nor a trim")),
+    };
+    let Some(target) = usize::try_from(target).ok().and_then(|target| places.get(target)) else {
+        return Err(format!("no target {target} is listed above"));
+    };
+    let fits = length > 0 && offset.checked_add(length).is_some_and(|end| i64::try_from(end).is_ok());
+    let Some(length) = u32::try_from(length).ok().filter(|_| fits) else {
+        return Err(format!("{length} bytes at {offset} cannot have been written"));
+    };
+    let entry = match write {
+        Some(write) if write >= writes || write >> 62 > 0 => {
+            return Err(format!("write {write} is beyond the {writes} writes of the job"));
+        }
+        Some(write) => RememberedBlock::written(length, write),
+        None => RememberedBlock::trimmed(length),
+    };
+    Ok(((*target, offset), if later { entry.or_later() } else { entry }))
 }
 
 fn unescaped(text: &str) -> String {

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{CompletedRequest, Files, IoEngine, Request, Wait};
+use super::{CompletedRequest, Files, IoEngine, Request};
 use crate::Direction;
 use crate::job::{EngineName, Job};
 
@@ -136,16 +136,6 @@ impl IoEngine for Blocking {
             let result = self.call(&request);
             ended.push(CompletedRequest::of(request.slot, result));
         }
-        Ok(())
-    }
-
-    fn reap(
-        &mut self,
-        _least: u32,
-        _most: u32,
-        _wait: Wait,
-        _ended: &mut Vec<CompletedRequest>,
-    ) -> io::Result<()> {
         Ok(())
     }
 }

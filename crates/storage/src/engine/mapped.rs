@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
-use super::{CompletedRequest, Files, IoEngine, Request, Wait};
+use super::{CompletedRequest, Files, IoEngine, Request};
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::{Direction, SyncCall};
@@ -204,16 +204,6 @@ impl IoEngine for Mapped {
         if let Some(request) = self.queued.take() {
             ended.push(CompletedRequest::of(request.slot, self.copy(&request)));
         }
-        Ok(())
-    }
-
-    fn reap(
-        &mut self,
-        _least: u32,
-        _most: u32,
-        _wait: Wait,
-        _ended: &mut Vec<CompletedRequest>,
-    ) -> io::Result<()> {
         Ok(())
     }
 

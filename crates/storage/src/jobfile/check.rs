@@ -116,6 +116,13 @@ fn sizes(draft: &Draft) -> Result<()> {
     if maps && targets.open_files.is_some_and(|open| open < targets.files) {
         return refuse(draft, "openfiles", "mmap maps all files before it starts: use another ioengine");
     }
+    layouts(draft, maps, replayed)?;
+    steps(draft, (least, most))
+}
+
+/// What is done with the files as a whole.
+fn layouts(draft: &Draft, maps: bool, replayed: bool) -> Result<()> {
+    let targets = &draft.job.targets;
     if targets.unlink_each_loop && draft.job.has_several_passes() {
         if !draft.job.pattern.writes || draft.job.pattern.reads || replayed {
             return refuse(
@@ -139,6 +146,11 @@ fn sizes(draft: &Draft) -> Result<()> {
             "fills all free space: it cannot be combined with a size in percent",
         );
     }
+    Ok(())
+}
+
+/// How offsets follow one another.
+fn steps(draft: &Draft, (least, most): (u32, u32)) -> Result<()> {
     if draft.job.pattern.trim_then_write {
         let blocks = &draft.job.blocks.sizes;
         if blocks[Direction::Write] != blocks[Direction::Trim] {

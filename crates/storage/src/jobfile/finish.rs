@@ -1,5 +1,6 @@
 //! From a draft to a job: what depends on several options is resolved here.
 
+use kelvin_measure::SECOND;
 use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
@@ -9,8 +10,6 @@ use super::{check, table};
 use crate::error::{Location, Result};
 use crate::job::{Distribution, EngineName, Job, VerifyMethod};
 use crate::{Direction, PerDirection};
-
-const SECOND: u64 = 1_000_000_000;
 
 /// Resolves, and refuses what contradicts itself.
 pub(crate) fn finish(mut draft: Draft, notes: &mut Vec<String>) -> Result<Job> {

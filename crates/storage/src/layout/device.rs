@@ -1,11 +1,10 @@
 //! The block devices under files, by their names in sysfs.
 
+use kelvin_host::disk::{device_name, device_number};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::probe::device::{named, number};
-use crate::probe::mounts;
-use crate::probe::tree::SystemTree;
+use kelvin_host::SystemTree;
 
 /// The size of a block device in bytes, as the kernel has it.
 pub(super) fn size(tree: &SystemTree, name: &str) -> Option<u64> {
@@ -16,24 +15,21 @@ pub(super) fn size(tree: &SystemTree, name: &str) -> Option<u64> {
 /// The device that holds a file with these facts; none for a filesystem that is on none. A filesystem such as btrfs,
 /// whose files have a number that no device has, is found by what is mounted.
 pub(super) fn under(tree: &SystemTree, path: &Path, facts: &std::fs::Metadata) -> Option<String> {
-    let own = number(facts.dev());
-    named(tree, &own).or_else(|| {
-        let all = mounts::read_mounts(tree);
+    let own = device_number(facts.dev());
+    device_name(tree, &own).or_else(|| {
+        let all = tree.mounts();
         let mount = kelvin_host::Mount::showing(&all, path, &own)?;
         let source = std::fs::metadata(mount.source.starts_with('/').then_some(&mount.source)?).ok()?;
-        named(tree, &number(source.rdev()))
+        device_name(tree, &device_number(source.rdev()))
     })
-}
-
-/// The devices that a mapped or RAID device is made of.
-pub(crate) fn member_devices(tree: &SystemTree, name: &str) -> Vec<String> {
-    tree.names(&format!("/sys/class/block/{name}/slaves"))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    use kelvin_host::disk::member_devices;
 
     use super::*;
 
@@ -54,7 +50,7 @@ mod tests {
         let tree = SystemTree::at(root.path());
         let facts = fs::metadata(root.path()).unwrap();
         assert_eq!(under(&tree, root.path(), &facts), None, "no device of this number is in the tree");
-        symlink("../../devices/pci0/vda/vda1", at("sys/dev/block").join(number(facts.dev()))).unwrap();
+        symlink("../../devices/pci0/vda/vda1", at("sys/dev/block").join(device_number(facts.dev()))).unwrap();
         assert_eq!(
             under(&tree, root.path(), &facts).as_deref(),
             Some("vda1"),

@@ -10,11 +10,11 @@ use std::sync::Mutex;
 use kelvin_measure::Stop;
 use rustix::fs::{Advice, FallocateFlags};
 
-use super::amount::bytes;
 use super::extent;
 use super::plan::{LayoutPlan, LayoutStep, TargetLayout};
 use crate::job::Fallocate;
 use crate::{Error, Result, TargetKind};
+use kelvin_measure::text::exact;
 
 /// How much is written in one call.
 const CHUNK: usize = 1 << 20;
@@ -137,7 +137,7 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
 
 /// An error while a file grew, with how far it came.
 fn full(making: &TargetLayout, cause: io::Error, from: u64, to: u64) -> Error {
-    let what = format!("cannot lay out {} from {} to {}", making.path.display(), bytes(from), bytes(to));
+    let what = format!("cannot lay out {} from {} to {}", making.path.display(), exact(from), exact(to));
     Error::System { what, cause }
 }
 

@@ -3,7 +3,6 @@
 //!
 //! [`plan::plan`] looks and decides, [`space::check`] refuses what has no room, [`make::make`] does it.
 
-mod amount;
 mod cache;
 pub(crate) mod device;
 mod extent;

@@ -1,6 +1,7 @@
 //! Which targets each worker has, and what is to be done to files before: decided for all workers in their order, so
 //! that a file that several share is laid out once.
 
+use kelvin_host::disk::{device_name, device_number};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,16 +10,15 @@ use std::path::{Path, PathBuf};
 
 use kelvin_measure::Random;
 
-use super::amount::bytes;
 use super::fill::Filling;
 use super::name::{self, WorkerFileName};
 use super::size::{self, ExistingTarget};
 use super::{device, space};
 use crate::job::{EngineName, Fallocate, Job};
-use crate::probe::device::{named, number};
-use crate::probe::tree::SystemTree;
 use crate::stream::replay;
 use crate::{Direction, Error, Result, Target, TargetKind};
+use kelvin_host::SystemTree;
+use kelvin_measure::text::exact;
 
 /// What a worker is, as far as its files go.
 #[derive(Debug, Clone, Copy)]
@@ -156,8 +156,8 @@ impl Planner<'_> {
                 &job.name,
                 format!(
                     "its smallest block of {} does not fit in its region of {}",
-                    bytes(block),
-                    bytes(all)
+                    exact(block),
+                    exact(all)
                 ),
             ));
         }
@@ -200,8 +200,8 @@ impl Planner<'_> {
             (Some(end), TargetKind::Block, Some(size)) if end > size => {
                 return Err(refused(format!(
                     "the trace extends to {}, but the device has {}: give replay_scale= or another device",
-                    bytes(end),
-                    bytes(size)
+                    exact(end),
+                    exact(size)
                 )));
             }
             (Some(end), _, size) => size::Region { begin: 0, length: end.max(size.unwrap_or(0)) },
@@ -272,7 +272,7 @@ impl Planner<'_> {
             return Ok(Known { capacity, ..known(TargetKind::File, Some(facts.len()), device) });
         }
         if kind.is_block_device() {
-            let name = named(self.tree, &number(facts.rdev()))
+            let name = device_name(self.tree, &device_number(facts.rdev()))
                 .ok_or("the kernel has no block device with this number")?;
             let size = device::size(self.tree, &name).ok_or("the kernel does not report its size")?;
             if size == 0 {
@@ -364,8 +364,8 @@ impl Planner<'_> {
                     format!(
                         "{} has {} and would have to be extended to {}, which --readonly forbids",
                         name.path.display(),
-                        bytes(size),
-                        bytes(end)
+                        exact(size),
+                        exact(end)
                     ),
                 ));
             }

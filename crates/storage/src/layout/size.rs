@@ -2,9 +2,9 @@
 
 use kelvin_measure::Random;
 
-use super::amount::bytes;
 use crate::job::{Amount, Job};
 use crate::{Direction, TargetKind};
+use kelvin_measure::text::exact;
 
 /// Where a worker's region lies in a target, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) fn region(
     let behind = |size: u64| {
         size.checked_sub(begin)
             .filter(|rest| *rest > 0)
-            .ok_or_else(|| format!("offset={} is at or beyond its end: it has {}", bytes(begin), bytes(size)))
+            .ok_or_else(|| format!("offset={} is at or beyond its end: it has {}", exact(begin), exact(size)))
     };
     let whole = whole_file(targets.file_size, size, block, random);
     let length = match (targets.fills(), whole) {

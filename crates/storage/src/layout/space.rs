@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::amount::bytes;
 use super::extent;
 use super::plan::{LayoutPlan, LayoutStep};
 use crate::{Error, Result, TargetKind};
+use kelvin_measure::text::exact;
 
 /// What a filesystem can hold in all, in bytes; nothing where it does not say.
 pub(super) fn capacity(path: &Path) -> u64 {
@@ -62,8 +62,8 @@ pub(crate) fn check(plan: &LayoutPlan) -> Result<()> {
             "laying out {}{others} needs {} more space, but the filesystem has {} free: give a smaller \
              size= or free space",
             need.first.display(),
-            bytes(need.bytes),
-            bytes(need.free)
+            exact(need.bytes),
+            exact(need.free)
         ),
     ))
 }

@@ -1,5 +1,6 @@
 //! What is said before a run: what each job will do.
 
+use kelvin_measure::text::count;
 use std::fmt::Write as _;
 
 use super::VERSION;
@@ -37,7 +38,7 @@ pub fn banner(jobs: &Jobs) -> String {
 /// "Starting 4 threads": workers are always threads.
 pub fn starting(jobs: &Jobs) -> String {
     let workers: u64 = jobs.jobs.iter().map(|job| u64::from(job.clones)).sum();
-    format!("Starting {workers} thread{}\n", if workers == 1 { "" } else { "s" })
+    format!("Starting {}\n", count(workers, "thread"))
 }
 
 /// `rw=` as fio writes it.

@@ -370,20 +370,7 @@ fn added(entry: &ResultEntry<'_>) -> Object {
         // From the intended start: what a rate limit's own delays hide from `lat_ns`.
         fields.add("response_ns", responses);
     }
-    let mut unknown = Object::new();
-    for (word, line) in entry.lines() {
-        let count = line.sums.completion_bins.count();
-        let few: Vec<JsonTree> = job
-            .report
-            .percentiles
-            .iter()
-            .filter(|percent| count > 0 && !is_known(count, **percent))
-            .map(|percent| format!("{percent:.6}").into())
-            .collect();
-        if !few.is_empty() {
-            unknown.add(word, few);
-        }
-    }
+    let unknown = unknown_percentiles(entry);
     if !unknown.is_empty() {
         // Fewer than ten I/Os lie beyond these: they are those I/Os' times.
         fields.add("percentiles_of_too_few", unknown);
@@ -410,7 +397,44 @@ fn added(entry: &ResultEntry<'_>) -> Object {
                 .with("clat_ns", times(&sums.completion)),
         );
     }
-    let failures: Vec<JsonTree> = entry
+    let failures = failures(entry);
+    if !failures.is_empty() {
+        fields.add("failures", failures);
+    }
+    if let Some((number, words)) = entry.error {
+        fields.add("ended_by", Object::new().with("error", i64::from(number)).with("message", words));
+    }
+    let notes: Vec<JsonTree> =
+        entry.workers.iter().flat_map(|worker| &worker.notes).map(|note| note.as_str().into()).collect();
+    if !notes.is_empty() {
+        fields.add("notes", notes);
+    }
+    fields
+}
+
+/// Percentiles beyond which fewer than ten I/Os lie, by direction.
+fn unknown_percentiles(entry: &ResultEntry<'_>) -> Object {
+    let mut unknown = Object::new();
+    for (word, line) in entry.lines() {
+        let count = line.sums.completion_bins.count();
+        let few: Vec<JsonTree> = entry
+            .job
+            .report
+            .percentiles
+            .iter()
+            .filter(|percent| count > 0 && !is_known(count, **percent))
+            .map(|percent| format!("{percent:.6}").into())
+            .collect();
+        if !few.is_empty() {
+            unknown.add(word, few);
+        }
+    }
+    unknown
+}
+
+/// Errors of each worker, by target and direction.
+fn failures(entry: &ResultEntry<'_>) -> Vec<JsonTree> {
+    entry
         .workers
         .iter()
         .flat_map(|worker| worker.failures.iter().map(move |failures| (worker, failures)))
@@ -429,19 +453,7 @@ fn added(entry: &ResultEntry<'_>) -> Object {
                 .with("message", failures.message.as_str())
                 .into()
         })
-        .collect();
-    if !failures.is_empty() {
-        fields.add("failures", failures);
-    }
-    if let Some((number, words)) = entry.error {
-        fields.add("ended_by", Object::new().with("error", i64::from(number)).with("message", words));
-    }
-    let notes: Vec<JsonTree> =
-        entry.workers.iter().flat_map(|worker| &worker.notes).map(|note| note.as_str().into()).collect();
-    if !notes.is_empty() {
-        fields.add("notes", notes);
-    }
-    fields
+        .collect()
 }
 
 fn target(line: &TargetTotals, report: &ReportOptions) -> Object {

@@ -1,5 +1,7 @@
 //! Numbers as fio writes them: at most so many digits, then the next prefix.
 
+use kelvin_measure::text::{three_figures, time_unit};
+
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -150,18 +152,10 @@ impl TimeUnit {
 
 /// A time of nanoseconds with its unit, three figures: "84.3 us".
 pub(super) fn time(nanos: f64) -> String {
-    let (value, unit) = match nanos {
-        value if value < 1e3 => (value, "ns"),
-        value if value < 1e6 => (value / 1e3, "us"),
-        value if value < 1e9 => (value / 1e6, "ms"),
-        value => (value / 1e9, "s"),
-    };
-    let decimals = match value {
-        value if value < 9.995 && unit != "ns" => 2,
-        value if value < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$} {unit}")
+    match time_unit(nanos) {
+        (value, "ns") => format!("{value:.*} ns", usize::from(value < 99.95)),
+        (value, unit) => format!("{} {}", three_figures(value), if unit == "µs" { "us" } else { unit }),
+    }
 }
 
 /// As in a column: without the blank.

@@ -5,11 +5,11 @@ use std::fs::File;
 
 use super::counters::Reading;
 use super::facts::{JobRun, ProbedTargetKind, RunFacts, StorageFacts, TargetAfter, TimeSummary};
-use super::tree::SystemTree;
 use super::watch::RunCounts;
 use super::{cache, targets};
 use crate::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
 use crate::{BinSums, Direction, Moments, PerDirection};
+use kelvin_host::SystemTree;
 
 /// A percentile is told when at least so many lie beyond it.
 pub const BEYOND: f64 = 10.0;

@@ -1,13 +1,13 @@
 //! Counters of the kernel before and after: devices, processes, CPUs.
 
+use kelvin_host::disk::DiskCounters;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::diskstats;
 use super::facts::{CpuRun, DeviceRun, OtherProcess};
 use super::limits;
-use super::tree::SystemTree;
 use crate::PerDirection;
+use kelvin_host::SystemTree;
 
 /// Length of the sectors of `/proc/diskstats`, whatever the device's are.
 const SECTOR: u64 = 512;
@@ -20,7 +20,7 @@ const PROCESSES: usize = 20_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     pub(crate) at: Instant,
-    disks: BTreeMap<String, diskstats::Counters>,
+    disks: BTreeMap<String, DiskCounters>,
     own: Option<(u64, u64)>,
     others: BTreeMap<u32, OtherProcess>,
     cpu: Option<[u64; 8]>,
@@ -38,7 +38,7 @@ impl Reading {
     /// The same without those of other processes, of which a machine has hundreds.
     pub(crate) fn without_others(tree: &SystemTree) -> Self {
         Self {
-            disks: diskstats::read(tree),
+            disks: DiskCounters::all(tree),
             own: tree.text("/proc/self/io").as_deref().and_then(io),
             others: BTreeMap::new(),
             cpu: tree.line("/proc/stat").as_deref().and_then(cpu),
@@ -71,9 +71,9 @@ impl Reading {
             let done = self.disks.get(name)?.since(earlier.disks.get(name)?);
             Some(DeviceRun {
                 name: name.clone(),
-                ios: done.ios,
-                merges: done.merges,
-                bytes: PerDirection(done.sectors.0.map(|sectors| sectors * SECTOR)),
+                ios: PerDirection(done.ios),
+                merges: PerDirection(done.merges),
+                bytes: PerDirection(done.sectors.map(|sectors| sectors * SECTOR)),
                 busy: done.busy,
                 queued: done.in_queue,
                 flushes: done.flushes,

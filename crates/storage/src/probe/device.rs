@@ -1,10 +1,11 @@
 //! Block devices, their layers and settings, as sysfs tells them.
 
+use kelvin_host::disk::{device_name, device_number, member_devices, whole_disk};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use super::facts::{DeviceFacts, Layer, LayerKind, Queue};
-use super::tree::SystemTree;
+use kelvin_host::SystemTree;
 
 /// Deeper than any stack of volumes: a cycle, which only a broken tree has.
 const DEEPEST: u32 = 16;
@@ -14,30 +15,10 @@ fn home(name: &str) -> String {
     format!("/sys/class/block/{name}")
 }
 
-/// The name of the device with a number such as "8:1".
-pub(crate) fn named(tree: &SystemTree, number: &str) -> Option<String> {
-    tree.link(&format!("/sys/dev/block/{number}"))
-}
-
-/// A device number as sysfs and mountinfo write it.
-pub(crate) fn number(device: u64) -> String {
-    format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
-}
-
 /// The block device that a file's data is on, or that a device file is.
 pub(crate) fn device_under_file(tree: &SystemTree, metadata: &std::fs::Metadata) -> Option<String> {
     let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-    named(tree, &number(device))
-}
-
-/// The disk of a partition; the device itself where it is none.
-pub(crate) fn disk(tree: &SystemTree, name: &str) -> String {
-    let of_partition = || {
-        let link = std::fs::read_link(tree.path(&home(name))).ok()?;
-        Some(link.parent()?.file_name()?.to_str()?.to_owned())
-    };
-    let partition = tree.has(&format!("{}/partition", home(name)));
-    partition.then(of_partition).flatten().unwrap_or_else(|| name.to_owned())
+    device_name(tree, &device_number(device))
 }
 
 /// The partitions of a disk.
@@ -79,7 +60,7 @@ pub(crate) fn loops(tree: &SystemTree) -> Vec<(String, String)> {
 /// Everything about a device; none when sysfs does not know it.
 pub(crate) fn probe_device(tree: &SystemTree, name: &str) -> Option<DeviceFacts> {
     let of = home(name);
-    let disk = disk(tree, name);
+    let disk = whole_disk(tree, name);
     let mut stack = Stack::default();
     stack.descend(tree, name, 0);
     // A layer that changes how much is read and written counts itself; what is laid over disks as it is, is counted there,
@@ -128,13 +109,13 @@ impl Stack {
         if depth > DEEPEST {
             return;
         }
-        let disk = disk(tree, name);
+        let disk = whole_disk(tree, name);
         if let Some(layer) = layer(tree, &disk)
             && !self.layers.contains(&layer)
         {
             self.layers.push(layer);
         }
-        let below = tree.names(&format!("{}/slaves", home(&disk)));
+        let below = member_devices(tree, &disk);
         if below.is_empty() {
             self.leaves.insert(disk);
         }
@@ -315,6 +296,6 @@ pub(crate) mod tests {
         assert_eq!(upon, ["dm-0", "dm-1", "dm-2", "sda", "sda1", "sda2"]);
         let upon: Vec<String> = built_upon(&tree, "sda1").into_iter().collect();
         assert_eq!(upon, ["sda1"]);
-        assert_eq!(named(&tree, "8:2").as_deref(), Some("sda2"));
+        assert_eq!(device_name(&tree, "8:2").as_deref(), Some("sda2"));
     }
 }

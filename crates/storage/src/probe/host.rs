@@ -1,5 +1,6 @@
 //! The machine: its clock, its memory, and the floor below which no latency can be measured.
 
+use kelvin_host::cgroup::memory_limit;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -7,8 +8,7 @@ use io_uring::{IoUring, opcode};
 use kelvin_stats::rank::median;
 
 use super::facts::HostFacts;
-use super::limits;
-use super::tree::SystemTree;
+use kelvin_host::SystemTree;
 
 /// Looks at the machine.
 pub(crate) fn probe_host(tree: &SystemTree, with_ring: bool) -> HostFacts {
@@ -33,7 +33,7 @@ pub(crate) fn probe_host(tree: &SystemTree, with_ring: bool) -> HostFacts {
         ring_floor: with_ring.then(ring_floor).flatten(),
         memory: bytes("MemTotal"),
         memory_available: bytes("MemAvailable"),
-        memory_limit: limits::memory(tree),
+        memory_limit: memory_limit(tree),
     }
 }
 

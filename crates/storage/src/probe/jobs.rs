@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::content::{BLOCK, Counting};
 use super::facts::{Content, JobFacts};
-use super::tree::SystemTree;
 use crate::data::Filler;
 use crate::job::{BlockSizes, Distribution, EngineName, Job, Jobs, SyncOpen, VerifyMethod};
 use crate::{Direction, Io, PerDirection, Target};
+use kelvin_host::SystemTree;
 
 /// The targets of each job's workers: what was planned by worker, or by job where workers were put together.
 pub(crate) fn planned<'a>(jobs: &Jobs, plan: &'a [(String, Vec<Target>)]) -> Vec<Vec<&'a [Target]>> {

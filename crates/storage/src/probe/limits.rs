@@ -1,47 +1,14 @@
 //! What keeps this process's I/O, CPU and memory below what the machine has: control groups of both versions.
 
-use super::device;
 use super::facts::{Limit, LimitKind};
-use super::mounts;
-use super::tree::SystemTree;
-
-/// A control group and those above it, the nearest first, as directories.
-fn groups(tree: &SystemTree, controller: Option<&str>) -> Vec<String> {
-    let text = tree.text("/proc/self/cgroup").unwrap_or_default();
-    let path = text.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let is = match controller {
-            Some(wanted) => controllers.split(',').any(|one| one == wanted),
-            None => controllers.is_empty(),
-        };
-        is.then_some(path)
-    });
-    let Some(path) = path else { return Vec::new() };
-    let mounts = mounts::read_mounts(tree);
-    let root = mounts.iter().rfind(|mount| match controller {
-        Some(wanted) => mount.kind == "cgroup" && mount.all_options().any(|option| option == wanted),
-        None => mount.kind == "cgroup2",
-    });
-    let Some(root) = root.and_then(|mount| mount.point.to_str()) else { return Vec::new() };
-    let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let mut found = Vec::new();
-    loop {
-        let directory = parts.iter().fold(root.to_owned(), |directory, part| format!("{directory}/{part}"));
-        // Within a container the path can be one that only its host sees.
-        if tree.has(&directory) {
-            found.push(directory);
-        }
-        if parts.pop().is_none() {
-            return found;
-        }
-    }
-}
+use kelvin_host::SystemTree;
+use kelvin_host::cgroup::own_groups;
+use kelvin_host::disk::device_name;
 
 /// The limits of I/O.
 pub(crate) fn io(tree: &SystemTree) -> Vec<Limit> {
     let mut found = Vec::new();
-    for group in groups(tree, None) {
+    for group in own_groups(tree, None) {
         let file = format!("{group}/io.max");
         for (device, key, value) in keyed(&tree.text(&file).unwrap_or_default()) {
             let kind = match key {
@@ -77,7 +44,7 @@ pub(crate) fn io(tree: &SystemTree) -> Vec<Limit> {
         ("read_iops", LimitKind::ReadIos),
         ("write_iops", LimitKind::WriteIos),
     ];
-    for group in groups(tree, Some("blkio")) {
+    for group in own_groups(tree, Some("blkio")) {
         for (name, kind) in throttles {
             let file = format!("{group}/blkio.throttle.{name}_device");
             for line in tree.text(&file).unwrap_or_default().lines() {
@@ -104,25 +71,16 @@ fn keyed(text: &str) -> Vec<(&str, &str, &str)> {
 }
 
 fn limit(tree: &SystemTree, number: &str, kind: LimitKind, value: &str, place: &str) -> Option<Limit> {
-    let device = device::named(tree, number).unwrap_or_else(|| number.to_owned());
+    let device = device_name(tree, number).unwrap_or_else(|| number.to_owned());
     // "max" is no limit.
     Some(Limit { device: Some(device), kind, value: value.parse().ok()?, place: place.to_owned() })
-}
-
-/// The least that the control groups leave of the memory, in bytes; none when they leave all.
-pub(crate) fn memory(tree: &SystemTree) -> Option<u64> {
-    let second = groups(tree, None).into_iter().map(|group| format!("{group}/memory.max"));
-    let first =
-        groups(tree, Some("memory")).into_iter().map(|group| format!("{group}/memory.limit_in_bytes"));
-    // The first version writes "no limit" as the largest number of pages.
-    second.chain(first).filter_map(|file| tree.number(&file)).filter(|bytes| *bytes < 1 << 60).min()
 }
 
 /// Seconds since the control group came to be in which its threads were kept from running; none where nothing counts them.
 pub(crate) fn throttled(tree: &SystemTree) -> Option<f64> {
     let places = [(None, "throttled_usec", 1e6), (Some("cpu"), "throttled_time", 1e9)];
     let found = places.iter().flat_map(|(controller, key, unit)| {
-        groups(tree, *controller).into_iter().filter_map(move |group| {
+        own_groups(tree, *controller).into_iter().filter_map(move |group| {
             let text = tree.text(&format!("{group}/cpu.stat"))?;
             let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
             let value = pairs.find(|(name, _)| name == key)?.1.trim().parse::<f64>().ok()?;
@@ -137,6 +95,9 @@ pub(crate) fn throttled(tree: &SystemTree) -> Option<f64> {
 mod tests {
     use std::fs;
 
+    use kelvin_host::cgroup::memory_limit;
+
+    use super::super::device;
     use super::*;
 
     #[test]
@@ -173,13 +134,13 @@ mod tests {
                 (device("vdb"), LimitKind::ReadIos, 300),
             ]
         );
-        assert_eq!(memory(&tree), Some(2 << 30));
+        assert_eq!(memory_limit(&tree), Some(2 << 30));
         assert_eq!(throttled(&tree), Some(2.5));
     }
 
     #[test]
     fn without_control_groups_there_is_no_limit() {
         let (_root, tree) = device::tests::tree();
-        assert_eq!((io(&tree), memory(&tree), throttled(&tree)), (vec![], None, None));
+        assert_eq!((io(&tree), memory_limit(&tree), throttled(&tree)), (vec![], None, None));
     }
 }

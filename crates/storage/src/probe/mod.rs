@@ -9,16 +9,13 @@ mod cache;
 mod content;
 mod counters;
 pub(crate) mod device;
-pub(crate) mod diskstats;
 pub(crate) mod extents;
 mod facts;
 mod host;
 mod jobs;
 mod limits;
-pub(crate) mod mounts;
 pub mod safety;
 mod targets;
-pub(crate) mod tree;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -30,9 +27,9 @@ pub use facts::*;
 pub use watch::{RunCounts, Watching};
 
 use self::counters::Reading;
-use self::tree::SystemTree;
 use crate::job::{EngineName, Jobs};
 use crate::{Direction, Target, TargetKind};
+use kelvin_host::SystemTree;
 
 /// Targets that are looked at; of more, so many from all over.
 const TARGETS: usize = 64;

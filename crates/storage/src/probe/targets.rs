@@ -1,5 +1,6 @@
 //! Files and devices before the run: what is stored, what the page cache holds, what stands in them.
 
+use kelvin_host::disk::{device_name, device_number};
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -8,10 +9,9 @@ use std::time::{Duration, Instant};
 use super::facts::{Alignment, Cached, Coverage, Filesystem, ProbedTargetKind, TargetFacts};
 use kelvin_host::Mount;
 
-use super::mounts;
-use super::tree::SystemTree;
 use super::{cache, content, device, extents};
 use crate::TargetKind;
+use kelvin_host::SystemTree;
 
 /// More dirty bytes than this are not written just to look at a file: that takes as long as a run.
 const DIRTY: u64 = 64 << 20;
@@ -56,7 +56,7 @@ pub(crate) fn probe_targets(
     until: Instant,
     unseen: &mut Vec<String>,
 ) {
-    let mounts = mounts::read_mounts(tree);
+    let mounts = tree.mounts();
     for target in targets.iter_mut() {
         if Instant::now() > until {
             unseen.push(format!("{}: no time was left to examine it", target.path.display()));
@@ -118,8 +118,8 @@ fn one(
     target.dax = attributes.dax;
     target.alignment = attributes.alignment;
     if metadata.file_type().is_block_device() {
-        let disk = device::number(metadata.rdev());
-        let facts = device::named(tree, &disk).and_then(|name| device::probe_device(tree, &name));
+        let disk = device_number(metadata.rdev());
+        let facts = device_name(tree, &disk).and_then(|name| device::probe_device(tree, &name));
         target.size = facts.as_ref().map(|device| device.size);
         if target.alignment.is_none() {
             target.alignment = facts.and_then(|device| device.queue.logical).map(|block| Alignment {
@@ -171,7 +171,7 @@ fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
             path.canonicalize().ok()
         }
     })?;
-    let number = device::number(there.metadata().ok()?.dev());
+    let number = device_number(there.metadata().ok()?.dev());
     let mount = Mount::showing(mounts, &there, &number)?;
     let matters = |option: &&str| OPTIONS.contains(&option.split('=').next().unwrap_or(""));
     Some(Filesystem {

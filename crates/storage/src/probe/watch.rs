@@ -8,10 +8,10 @@ use kelvin_measure::event::LoadPart;
 use super::counters::{self, Reading};
 use super::facts::StorageFacts;
 use super::targets;
-use super::tree::SystemTree;
 use crate::event::{IoEvent, IoWatcher, WorkerState};
 use crate::tick::Tick;
 use crate::{Direction, PerDirection};
+use kelvin_host::SystemTree;
 
 /// Between two looks at the kernel's threads.
 const LOOK: Duration = Duration::from_millis(200);

@@ -1,5 +1,8 @@
 //! How many physical cores there are for us.
 
+use kelvin_host::SystemTree;
+use kelvin_host::cgroup::cpu_limit;
+use kelvin_measure::text::count;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -60,18 +63,15 @@ impl Cores {
         } else {
             (count, count, count)
         };
-        let quota = quota(root);
+        let quota = cpu_limit(&SystemTree::at(root));
         let counted = quota.map_or(f64::from(ours), |quota| quota.min(f64::from(ours)));
         Self { counted, machine, allowed: ours, threads, quota, topology }
     }
 
     /// Why so many, in words.
     pub fn why(&self) -> String {
-        let cores = |count: u32| {
-            if count == 1 { "1 physical core".into() } else { format!("{count} physical cores") }
-        };
         let mut words = if self.topology {
-            cores(self.machine)
+            count(self.machine, "physical core")
         } else {
             format!("{} CPUs; the kernel does not report their cores", self.machine)
         };
@@ -87,48 +87,6 @@ impl Cores {
         }
         words
     }
-}
-
-/// The smallest quota from this process's cgroup up to the root.
-fn quota(root: &Path) -> Option<f64> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
-    let mut least: Option<f64> = None;
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-        let below = match controllers {
-            "" => root.join("sys/fs/cgroup"),
-            list if list.split(',').any(|name| name == "cpu") => root.join("sys/fs/cgroup").join(list),
-            _ => continue,
-        };
-        let mut group = path.trim_start_matches('/');
-        loop {
-            let directory = below.join(group);
-            let found = fs::read_to_string(directory.join("cpu.max"))
-                .ok()
-                .and_then(|text| of_two(&text))
-                .or_else(|| {
-                    let quota = fs::read_to_string(directory.join("cpu.cfs_quota_us")).ok()?;
-                    let period = fs::read_to_string(directory.join("cpu.cfs_period_us")).ok()?;
-                    of_two(&format!("{} {}", quota.trim(), period.trim()))
-                });
-            if let Some(found) = found {
-                least = Some(least.map_or(found, |least| least.min(found)));
-            }
-            if group.is_empty() {
-                break;
-            }
-            group = group.rsplit_once('/').map_or("", |(parent, _)| parent);
-        }
-    }
-    least
-}
-
-/// A quota and its period in microseconds; none for "max" and -1.
-fn of_two(text: &str) -> Option<f64> {
-    let mut words = text.split_whitespace().map(|word| word.parse::<f64>().ok());
-    let (quota, period) = (words.next()??, words.next()??);
-    (quota > 0.0 && period > 0.0).then_some(quota / period)
 }
 
 #[cfg(test)]
@@ -169,6 +127,8 @@ mod tests {
         let root = machine(16);
         fs::create_dir_all(root.path().join("proc/self")).unwrap();
         fs::write(root.path().join("proc/self/cgroup"), "0::/a/b\n").unwrap();
+        let mounts = "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        fs::write(root.path().join("proc/self/mountinfo"), mounts).unwrap();
         group(root.path(), "a/b", "max 100000\n");
         assert_eq!(Cores::at(root.path(), None).quota, None);
         group(root.path(), "a", "250000 100000\n");

@@ -1,5 +1,6 @@
 //! vioperf's table.
 
+use kelvin_measure::text::{binary, plural};
 use std::fmt::Write as _;
 
 use super::report::{Report, Row, Split};
@@ -17,7 +18,7 @@ pub fn plan(plan: &VioperfPlan) -> String {
         "Buffered I/O, files dropped from the page cache before reads"
     };
     let crc = if plan.crc { "CRC-32C of every block" } else { "no checksums" };
-    let _ = writeln!(text, "{way}, buffers of {}, {crc}", size(plan.buffer as u64));
+    let _ = writeln!(text, "{way}, buffers of {}, {crc}", binary(plan.buffer as u64));
     let _ = writeln!(
         text,
         "Rates are divided by {} {}: {}",
@@ -30,28 +31,14 @@ pub fn plan(plan: &VioperfPlan) -> String {
             text,
             "{}: {} free, {} thread{} with a file of at most {} each",
             directory.path.display(),
-            size(directory.free),
+            binary(directory.free),
             directory.threads,
-            if directory.threads == 1 { "" } else { "s" },
-            size(directory.file)
+            plural(directory.threads, "", "s"),
+            binary(directory.file)
         );
     }
     let _ = writeln!(text, "Four tests of {} s each: Write, ReWrite, Read, SkipRead", plan.seconds);
     text
-}
-
-fn size(bytes: u64) -> String {
-    for (unit, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        if bytes >> unit > 0 {
-            let value = bytes as f64 / (1_u64 << unit) as f64;
-            return if value.fract() == 0.0 {
-                format!("{value} {name}")
-            } else {
-                format!("{value:.1} {name}")
-            };
-        }
-    }
-    format!("{bytes} B")
 }
 
 /// The heads of the columns, and a line below them.
@@ -184,7 +171,7 @@ pub fn summary(report: &Report) -> String {
                         text,
                         "{:<8} | {name:<20} | {value:>11} | {each:>11} | {} written",
                         "",
-                        size(bytes)
+                        binary(bytes)
                     );
                 }
             }

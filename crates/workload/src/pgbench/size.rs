@@ -1,5 +1,6 @@
 //! How large a data set is, before it is loaded.
 
+use kelvin_measure::text::binary;
 use std::fmt::Write as _;
 
 /// Bytes of a page, its header, and the line pointer of a row.
@@ -49,32 +50,27 @@ pub fn working_set(
     memory: Option<u64>,
 ) -> String {
     let size = size_with_fillfactor(scale, fillfactor);
-    let mut text = format!("scale {scale} is {} of tables and keys", human(size));
+    let mut text = format!("scale {scale} is {} of tables and keys", binary(size));
     match cache {
         Some(buffers) if size <= buffers => {
-            let _ = write!(text, "; it fits in {setting} ({})", human(buffers));
+            let _ = write!(text, "; it fits in {setting} ({})", binary(buffers));
         }
         Some(buffers) => {
             let part = size as f64 / buffers as f64;
-            let _ = write!(text, ", {part:.1} times {setting} ({})", human(buffers));
+            let _ = write!(text, ", {part:.1} times {setting} ({})", binary(buffers));
         }
         None => {}
     }
     match memory {
         Some(memory) if size <= memory => {
-            let _ = write!(text, "; it fits in memory ({}): reads seldom reach the disk", human(memory));
+            let _ = write!(text, "; it fits in memory ({}): reads seldom reach the disk", binary(memory));
         }
         Some(memory) => {
             let part = size as f64 / memory as f64;
             let _ =
-                write!(text, "; it is {part:.1} times the memory ({}): reads reach the disk", human(memory));
+                write!(text, "; it is {part:.1} times the memory ({}): reads reach the disk", binary(memory));
         }
         None => {}
     }
     text
-}
-
-fn human(bytes: u64) -> String {
-    let mib = bytes as f64 / MIB;
-    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
 }

@@ -8,7 +8,7 @@ use kelvin_measure::Counters;
 use kelvin_measure::event::AuditLine;
 use kelvin_stats::proportion::accepted_counts;
 
-use super::calls::TransactionDetails;
+use super::calls::Details;
 use super::inputs::{self, Transaction};
 use super::options::Mix;
 use super::workload::KINDS;
@@ -66,7 +66,7 @@ pub(crate) fn count(
     counters: &Counters,
     kind: u16,
     transaction: &Transaction,
-    done: &TransactionDetails,
+    done: &Details,
     rolled_back: bool,
     server_draws_lines: bool,
 ) {
@@ -295,7 +295,7 @@ mod tests {
         let order = inputs::order_of(1, 1, 1, &[(5, 2, 1), (6, 1, 1), (7, 1, 1)]);
         let counters = Counters::new(COUNTERS);
         let transaction = Transaction::NewOrder(order);
-        count(&counters, inputs::NEW_ORDER, &transaction, &TransactionDetails::default(), true, false);
+        count(&counters, inputs::NEW_ORDER, &transaction, &Details::default(), true, false);
         let mut sums = [0; COUNTERS];
         counters.sum_into(&mut sums);
         let mut expected = [0; COUNTERS];

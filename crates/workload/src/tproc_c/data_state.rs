@@ -1,6 +1,7 @@
 //! What decides the data, and whether a run has changed them since they were loaded.
 
 use kelvin_database::{Engine, Result, Session};
+use kelvin_measure::text::count;
 
 use super::dialect::Dialect;
 use super::schema::TABLES;
@@ -14,7 +15,7 @@ pub(super) fn data(options: &Options, engine: &dyn Engine, dialect: &dyn Dialect
     let shape = build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
     let by_hammerdb = build.as_ref().is_some_and(|build| build.metadata.built_by == BuiltBy::Hammerdb);
     let warehouses = shape.warehouses_to_build();
-    let mut words = format!("{warehouses} warehouse{}", if warehouses == 1 { "" } else { "s" });
+    let mut words = count(warehouses, "warehouse");
     if by_hammerdb {
         words.push_str(", built by HammerDB");
     } else {

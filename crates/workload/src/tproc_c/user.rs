@@ -4,7 +4,7 @@ use kelvin_database::{Result, Session};
 use kelvin_measure::{Counters, Random, TransactionOutcome};
 
 use super::audit;
-use super::calls::{self, Driven, Execute, TransactionDetails};
+use super::calls::{self, Details, Driven, Execute};
 use super::inputs::{Inputs, Transaction};
 use super::non_uniform::NonUniform;
 use super::options::{Calls, Options, Profile};
@@ -36,7 +36,7 @@ pub(crate) fn make<'a>(
             inputs: Inputs::new(options, metadata.warehouses, random, constants, home),
             executor: calls::executor(options.profile, driven, metadata.warehouses),
             current: None,
-            done: TransactionDetails::default(),
+            done: Details::default(),
             rolled_back: false,
         }
     })
@@ -51,7 +51,7 @@ pub(crate) struct User {
     inputs: Inputs,
     executor: Box<dyn Execute>,
     current: Option<(u16, Transaction)>,
-    done: TransactionDetails,
+    done: Details,
     rolled_back: bool,
 }
 

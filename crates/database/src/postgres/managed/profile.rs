@@ -91,7 +91,6 @@ impl Profile {
     /// and the processor is the limit, not the disk. After a crash of the host the data is lost.
     pub fn steady(host: HostResources, load: &ProfileLoad) -> Self {
         let mut cautions = Vec::new();
-        let mb = |bytes: u64| format!("{}MB", (bytes / MIB).max(1));
         let most_buffers = (host.memory / 5 * 2).max(128 * MIB);
         let wanted_buffers = load.database.map(|bytes| bytes.saturating_add(bytes / 4).max(GIB));
         let buffers = wanted_buffers.map_or(most_buffers, |wanted| wanted.min(most_buffers));
@@ -132,14 +131,12 @@ impl Profile {
         let huge = host.huge_pages > buffers + buffers / 20;
         // Over an hour whatever the run; the server takes a day at most.
         let timeout = (load.seconds * 2.0 / 60.0).ceil().clamp(60.0, 1440.0) as u64;
-        let work_memory = (host.memory / 128).clamp(4 * MIB, 128 * MIB);
-        let maintenance = (host.memory / 16).clamp(64 * MIB, GIB);
 
         let mut lines = Vec::new();
         let mut add = |name: &str, value: &str, reason: &str| lines.push(Line::new(name, value, reason));
         add(
             "shared_buffers",
-            &mb(buffers),
+            &megabytes(buffers),
             if load.database.is_some() {
                 "database size plus 25 %, at most 40 % of RAM: it fits in shared buffers and in the page cache"
             } else {
@@ -148,7 +145,7 @@ impl Profile {
         );
         add(
             "effective_cache_size",
-            &mb(host.memory / 4 * 3),
+            &megabytes(host.memory / 4 * 3),
             "75 % of RAM: what the planner may assume to be cached",
         );
         add(
@@ -162,7 +159,7 @@ impl Profile {
         );
         add(
             "max_wal_size",
-            &mb(wal),
+            &megabytes(wal),
             &format!(
                 "no checkpoint in the run: {basis} × {:.0} s × {MARGIN} × {:.1}, because a checkpoint starts \
                  at max_wal_size / (1 + checkpoint_completion_target); at most half of the free space",
@@ -172,7 +169,7 @@ impl Profile {
         );
         add(
             "min_wal_size",
-            &mb(kept),
+            &megabytes(kept),
             "the WAL of a whole run: from the second run on, files are recycled, not created, in the window",
         );
         add(
@@ -180,41 +177,7 @@ impl Profile {
             &format!("{timeout}min"),
             "no timed checkpoint in the run, which starts after a checkpoint",
         );
-        add(
-            "checkpoint_completion_target",
-            &COMPLETION.to_string(),
-            "spreads the writes of a checkpoint that occurs anyway",
-        );
-        add("log_checkpoints", "on", "the log shows a checkpoint that occurs anyway");
-        add("autovacuum", "off", "no vacuum in the run: tables are vacuumed and analyzed before it");
-        add(
-            "log_autovacuum_min_duration",
-            "0",
-            "the log shows an autovacuum that occurs anyway, to prevent wraparound",
-        );
-        add("bgwriter_lru_maxpages", "0", "no background writes in the run");
-        add("bgwriter_flush_after", "0", "no background flushes in the run");
-        add("fsync", "off", "the CPU is the limit, not the disk; a crash of the host loses the data");
-        add("synchronous_commit", "off", "commits do not wait for the WAL flush");
-        add(
-            "full_page_writes",
-            "off",
-            "useless without fsync; full-page images after each run's checkpoint would skew the window",
-        );
-        add(
-            "max_parallel_workers_per_gather",
-            "0",
-            "a statement's speed does not depend on free parallel workers",
-        );
-        add("work_mem", &mb(work_memory), "the load's sorts do not spill to disk");
-        add("maintenance_work_mem", &mb(maintenance), "speeds up index builds and vacuum between runs");
-        add("random_page_cost", "1.1", "all data is in memory or on flash");
-        add(
-            "cpu_tuple_cost",
-            "0.03",
-            "a higher cost per row favors plans that read few rows, regardless of what ANALYZE samples",
-        );
-        add("jit", "off", "short queries gain nothing from JIT compilation");
+        lines.extend(steady_work(host));
         Self { name: "steady".into(), lines, cautions }
     }
 
@@ -257,6 +220,56 @@ fn memory(host: HostResources) -> Vec<Line> {
             "75 % of RAM: what the planner may assume to be cached",
         ),
     ]
+}
+
+/// In PostgreSQL's unit, which its settings read as 1,048,576 bytes.
+fn megabytes(bytes: u64) -> String {
+    format!("{}MB", (bytes / MIB).max(1))
+}
+
+/// What `steady` sets besides the sizes: nothing but the load works in the run.
+fn steady_work(host: HostResources) -> Vec<Line> {
+    let work_memory = megabytes((host.memory / 128).clamp(4 * MIB, 128 * MIB));
+    let maintenance = megabytes((host.memory / 16).clamp(64 * MIB, GIB));
+    let completion = COMPLETION.to_string();
+    let settings = [
+        (
+            "checkpoint_completion_target",
+            completion.as_str(),
+            "spreads the writes of a checkpoint that occurs anyway",
+        ),
+        ("log_checkpoints", "on", "the log shows a checkpoint that occurs anyway"),
+        ("autovacuum", "off", "no vacuum in the run: tables are vacuumed and analyzed before it"),
+        (
+            "log_autovacuum_min_duration",
+            "0",
+            "the log shows an autovacuum that occurs anyway, to prevent wraparound",
+        ),
+        ("bgwriter_lru_maxpages", "0", "no background writes in the run"),
+        ("bgwriter_flush_after", "0", "no background flushes in the run"),
+        ("fsync", "off", "the CPU is the limit, not the disk; a crash of the host loses the data"),
+        ("synchronous_commit", "off", "commits do not wait for the WAL flush"),
+        (
+            "full_page_writes",
+            "off",
+            "useless without fsync; full-page images after each run's checkpoint would skew the window",
+        ),
+        (
+            "max_parallel_workers_per_gather",
+            "0",
+            "a statement's speed does not depend on free parallel workers",
+        ),
+        ("work_mem", work_memory.as_str(), "the load's sorts do not spill to disk"),
+        ("maintenance_work_mem", maintenance.as_str(), "speeds up index builds and vacuum between runs"),
+        ("random_page_cost", "1.1", "all data is in memory or on flash"),
+        (
+            "cpu_tuple_cost",
+            "0.03",
+            "a higher cost per row favors plans that read few rows, regardless of what ANALYZE samples",
+        ),
+        ("jit", "off", "short queries gain nothing from JIT compilation"),
+    ];
+    settings.map(|(name, value, reason)| Line::new(name, value, reason)).to_vec()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Whether offsets and lengths are those that the device takes.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{JobFacts, StorageFacts};
 
-use super::{IoFindingDefinition, device_of, formatting, is_null};
+use super::{IoFindingDefinition, device_of, is_null};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -31,21 +32,21 @@ fn refused(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
         title: format!(
             "Job {} does I/O in multiples of {}, but {} requires multiples of {} with O_DIRECT",
             job.name,
-            formatting::binary_size(job.aligned as f64),
+            text::storage(job.aligned as f64),
             target.path.display(),
-            formatting::binary_size(f64::from(needs.offset))
+            text::storage(f64::from(needs.offset))
         ),
         evidence: vec![
             EvidenceLine::new(
                 "offsets and lengths of the job are multiples of",
-                formatting::binary_size(job.aligned as f64),
+                text::storage(job.aligned as f64),
             ),
             EvidenceLine::new(
                 format!("required, according to {}", needs.source),
                 format!(
                     "{} in the file, {} in memory",
-                    formatting::binary_size(f64::from(needs.offset)),
-                    formatting::binary_size(f64::from(needs.memory))
+                    text::storage(f64::from(needs.offset)),
+                    text::storage(f64::from(needs.memory))
                 ),
             ),
         ],
@@ -82,12 +83,9 @@ fn rewritten(facts: &StorageFacts, job: &JobFacts) -> Option<Finding> {
         evidence: vec![
             EvidenceLine::new(
                 "offsets and lengths of the job are multiples of",
-                formatting::binary_size(job.aligned as f64),
+                text::storage(job.aligned as f64),
             ),
-            EvidenceLine::new(
-                format!("physical block of {}", device.disk),
-                formatting::binary_size(physical as f64),
-            ),
+            EvidenceLine::new(format!("physical block of {}", device.disk), text::storage(physical as f64)),
         ],
         effect: Effect::unknown("the device's internal reads and writes are not counted"),
         below_precision: false,

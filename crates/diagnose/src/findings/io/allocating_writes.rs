@@ -1,9 +1,10 @@
 //! Whether writes had to find or convert space, or only overwrote.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{ProbedTargetKind, StorageFacts, TargetFacts};
 
-use super::{IoFindingDefinition, doing, formatting, share};
+use super::{IoFindingDefinition, doing, share};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -34,10 +35,10 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
         return Vec::new();
     }
     evidence.truncate(6);
-    let part = if formatting::percent(least) == formatting::percent(most) {
-        formatting::percent(most)
+    let part = if text::percent(least) == text::percent(most) {
+        text::percent(most)
     } else {
-        format!("{} to {}", formatting::percent(least), formatting::percent(most))
+        format!("{} to {}", text::percent(least), text::percent(most))
     };
     vec![Finding {
         id: ABOUT.id,
@@ -72,11 +73,7 @@ fn of_target(target: &TargetFacts) -> (f64, Vec<EvidenceLine>) {
             new += bytes;
             facts.push(EvidenceLine::new(
                 format!("{path}: {what}"),
-                format!(
-                    "{} of {}",
-                    formatting::binary_size(bytes as f64),
-                    formatting::binary_size(span as f64)
-                ),
+                format!("{} of {}", text::storage(bytes as f64), text::storage(span as f64)),
             ));
         }
     };

@@ -1,8 +1,9 @@
 //! With a rate: whether I/Os began when they were due.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
-use super::{IoFindingDefinition, formatting, nanos};
+use super::{IoFindingDefinition, nanos};
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -51,7 +52,7 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
         });
         let title = match late {
             _ if missed > MISSED => {
-                format!("Job {} missed its rate of {direction}s by {}", job.name, formatting::percent(missed))
+                format!("Job {} missed its rate of {direction}s by {}", job.name, text::percent(missed))
             }
             Some((service, due)) => format!(
                 "In job {}, the slowest 1 % of {direction}s ended {} after their scheduled start; measured \
@@ -63,8 +64,8 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Vec<Finding> {
             None => continue,
         };
         let mut evidence = vec![
-            EvidenceLine::new("requested rate", formatting::rate(asked)),
-            EvidenceLine::new("measured rate", formatting::rate(rate)),
+            EvidenceLine::new("requested rate", text::disk_rate(asked)),
+            EvidenceLine::new("measured rate", text::disk_rate(rate)),
         ];
         for (what, times) in [("from the actual start", completion), ("from the intended start", response)] {
             let Some(times) = times else { continue };

@@ -1,9 +1,10 @@
 //! Whether the data can be made smaller than it seems.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{Content, JobFacts, LayerKind, StorageFacts, TargetFacts};
 
-use super::{IoFindingDefinition, device_of, doing, filled_first, formatting, share};
+use super::{IoFindingDefinition, device_of, doing, filled_first, share};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -66,7 +67,7 @@ fn small(content: &Content) -> Vec<EvidenceLine> {
     if content.compressed < LEFT {
         shown.push(EvidenceLine::new(
             "block size after zlib (level 1), on average",
-            formatting::percent(content.compressed),
+            text::percent(content.compressed),
         ));
     }
     if distinct < DISTINCT {
@@ -90,7 +91,7 @@ fn reason(facts: &StorageFacts, target: &TargetFacts) -> Option<EvidenceLine> {
     {
         return Some(EvidenceLine::new(
             "compressed by the filesystem (FIEMAP)",
-            formatting::binary_size(coverage.encoded as f64),
+            text::storage(coverage.encoded as f64),
         ));
     }
     let layer = device_of(facts, target)?

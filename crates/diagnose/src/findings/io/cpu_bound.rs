@@ -1,8 +1,9 @@
 //! Whether the load generator was the limit.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
-use super::{IoFindingDefinition, formatting, is_null, nanos};
+use super::{IoFindingDefinition, is_null, nanos};
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -27,8 +28,7 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     if is_null(job) || job.polls || run.seconds < SHORTEST || run.cpu < AMBER {
         return None;
     }
-    let mut evidence =
-        vec![EvidenceLine::new("CPU time of the busiest worker", formatting::percent(run.cpu))];
+    let mut evidence = vec![EvidenceLine::new("CPU time of the busiest worker", text::percent(run.cpu))];
     evidence.extend(run.cpu_per_io.map(|cost| EvidenceLine::new("CPU time per I/O", nanos(cost))));
     Some(Finding {
         id: ABOUT.id,
@@ -37,7 +37,7 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         title: format!(
             "A worker of job {} used {} of a CPU: the load generator is the limit, or nearly",
             job.name,
-            formatting::percent(run.cpu)
+            text::percent(run.cpu)
         ),
         evidence,
         effect: Effect::up_to(run.cpu, EffectBasis::IoTime),

@@ -1,8 +1,9 @@
 //! Whether the workers had a CPU when they wanted one.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::StorageFacts;
 
-use super::{IoFindingDefinition, formatting};
+use super::IoFindingDefinition;
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -45,7 +46,7 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
     for (found, (amber, red), what, title) in looked {
         let Some(part) = found else { continue };
         most = most.max(part);
-        evidence.push(EvidenceLine::new(what, format!("{} of the time", formatting::percent(part))));
+        evidence.push(EvidenceLine::new(what, format!("{} of the time", text::percent(part))));
         let severity = if part >= red { Severity::Red } else { Severity::Amber };
         if part >= amber && worst.is_none_or(|(known, ..)| severity < known) {
             worst = Some((severity, part, title));
@@ -56,7 +57,7 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
         id: ABOUT.id,
         severity,
         point: None,
-        title: format!("{title} for {} of the time", formatting::percent(part)),
+        title: format!("{title} for {} of the time", text::percent(part)),
         evidence,
         effect: Effect::up_to(most, EffectBasis::IoTime),
         below_precision: false,

@@ -1,9 +1,10 @@
 //! Whether as many I/Os were under way as asked for.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
-use super::{IoFindingDefinition, formatting, is_null};
+use super::{IoFindingDefinition, is_null};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -65,22 +66,17 @@ fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     if job.depth <= 1 || job.paced || few || depth >= REACHED * f64::from(job.depth) {
         return None;
     }
-    let mut evidence = vec![
-        asked(job),
-        EvidenceLine::new("in flight on average, by Little's law", formatting::number(depth)),
-    ];
-    evidence.extend(run.issued_depth.map(|depth| {
-        EvidenceLine::new("in flight when an I/O was issued, on average", formatting::number(depth))
-    }));
-    evidence.push(EvidenceLine::new("CPU time of the busiest worker", formatting::percent(run.cpu)));
+    let mut evidence =
+        vec![asked(job), EvidenceLine::new("in flight on average, by Little's law", text::number(depth))];
+    evidence.extend(
+        run.issued_depth.map(|depth| {
+            EvidenceLine::new("in flight when an I/O was issued, on average", text::number(depth))
+        }),
+    );
+    evidence.push(EvidenceLine::new("CPU time of the busiest worker", text::percent(run.cpu)));
     Some(finding(
         Severity::Amber,
-        format!(
-            "Job {} requested {} I/Os in flight but had {}",
-            job.name,
-            job.depth,
-            formatting::number(depth)
-        ),
+        format!("Job {} requested {} I/Os in flight but had {}", job.name, job.depth, text::number(depth)),
         evidence,
         "Look at the other findings: I/Os served from memory end before the next one starts, and a worker \
         without CPU time starts none; otherwise, submit fewer I/Os at a time (`iodepth_batch_submit=`).",
@@ -104,7 +100,7 @@ fn punted(facts: &StorageFacts) -> Option<Finding> {
         if direct { Severity::Amber } else { Severity::Note },
         format!(
             "The kernel ran io_uring I/O in {} of its own",
-            formatting::count(run.io_workers as usize, "thread")
+            text::count(run.io_workers as usize, "thread")
         ),
         vec![EvidenceLine::new(
             "iou-wrk threads of this process, maximum",

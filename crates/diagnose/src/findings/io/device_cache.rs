@@ -1,8 +1,9 @@
 //! Whether the region is so small that the device's own memory may hold it.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::{LayerKind, StorageFacts};
 
-use super::{IoFindingDefinition, device_of, formatting, share};
+use super::{IoFindingDefinition, device_of, share};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -30,15 +31,15 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
             continue;
         }
         let mut evidence = vec![
-            EvidenceLine::new(format!("region on {}", device.name), formatting::binary_size(span as f64)),
-            EvidenceLine::new(
-                format!("size of {}", device.name),
-                formatting::binary_size(device.size as f64),
-            ),
+            EvidenceLine::new(format!("region on {}", device.name), text::storage(span as f64)),
+            EvidenceLine::new(format!("size of {}", device.name), text::storage(device.size as f64)),
         ];
-        evidence.extend(facts.host.memory.map(|memory| {
-            EvidenceLine::new("memory of the machine", formatting::binary_size(memory as f64))
-        }));
+        evidence.extend(
+            facts
+                .host
+                .memory
+                .map(|memory| EvidenceLine::new("memory of the machine", text::storage(memory as f64))),
+        );
         evidence.extend(
             device
                 .queue
@@ -52,8 +53,8 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
             point: None,
             title: format!(
                 "The jobs use {} of the {} of {}: a cache in the device or hypervisor may hold this region",
-                formatting::binary_size(span as f64),
-                formatting::binary_size(device.size as f64),
+                text::storage(span as f64),
+                text::storage(device.size as f64),
                 device.name
             ),
             evidence,

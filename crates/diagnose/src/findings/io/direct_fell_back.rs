@@ -1,8 +1,9 @@
 //! Whether I/O past the page cache really went past it.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::{ProbedTargetKind, StorageFacts, TargetFacts};
 
-use super::{IoFindingDefinition, formatting};
+use super::IoFindingDefinition;
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -38,9 +39,9 @@ fn of_target(target: &TargetFacts) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        EvidenceLine::new("page cache of the file before", formatting::binary_size(before.bytes as f64)),
-        EvidenceLine::new("after", formatting::binary_size(cached.bytes as f64)),
-        EvidenceLine::new("the jobs moved", formatting::binary_size(moved as f64)),
+        EvidenceLine::new("page cache of the file before", text::storage(before.bytes as f64)),
+        EvidenceLine::new("after", text::storage(cached.bytes as f64)),
+        EvidenceLine::new("the jobs moved", text::storage(moved as f64)),
     ];
     evidence.extend(target.filesystem.as_ref().map(|filesystem| {
         let options = if filesystem.options.is_empty() {
@@ -56,7 +57,7 @@ fn of_target(target: &TargetFacts) -> Option<Finding> {
         point: None,
         title: format!(
             "The filesystem moved {} of {} through the page cache despite O_DIRECT",
-            formatting::binary_size(came as f64),
+            text::storage(came as f64),
             target.path.display()
         ),
         evidence,

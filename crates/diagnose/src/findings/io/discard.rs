@@ -1,9 +1,10 @@
 //! Whether the device was told to forget blocks meanwhile.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::StorageFacts;
 
-use super::{IoFindingDefinition, counted, formatting, names};
+use super::{IoFindingDefinition, counted, names};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -41,14 +42,14 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
     if ios > 0 {
         evidence.push(EvidenceLine::new(
             "discards counted by the devices",
-            format!("{}, {} in all", formatting::grouped(ios as f64), formatting::binary_size(bytes as f64)),
+            format!("{}, {} in all", text::rounded(ios as f64), text::storage(bytes as f64)),
         ));
     }
     if !points.is_empty() {
         evidence.push(EvidenceLine::new("mounted with discard", names(points.iter().copied())));
     }
     let title = if ios > 0 {
-        format!("The devices discarded {} during the run", formatting::binary_size(bytes as f64))
+        format!("The devices discarded {} during the run", text::storage(bytes as f64))
     } else if points.is_empty() {
         return None;
     } else {

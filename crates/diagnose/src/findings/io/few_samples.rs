@@ -1,8 +1,9 @@
 //! Whether the percentiles that are shown rest on enough I/Os.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::{BEYOND, JobFacts, JobRun, StorageFacts};
 
-use super::{IoFindingDefinition, formatting};
+use super::IoFindingDefinition;
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -33,10 +34,10 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         title: format!(
             "Percentiles of job {} from {first} up are based on fewer than ten of its {} {direction}s",
             job.name,
-            formatting::grouped(count as f64)
+            text::rounded(count as f64)
         ),
         evidence: vec![
-            EvidenceLine::new(format!("{direction}s"), formatting::grouped(count as f64)),
+            EvidenceLine::new(format!("{direction}s"), text::rounded(count as f64)),
             EvidenceLine::new("percentiles with fewer than ten I/Os beyond them", all.join(", ")),
         ],
         effect: Effect::unknown("it limits the precision of the percentiles and is not a cause"),
@@ -44,7 +45,7 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         threshold: "n · (1 − p) < 10: fewer than ten of n I/Os lie beyond the percentile p".into(),
         next: format!(
             "Measure until there are {} I/Os, or do not quote these percentiles.",
-            formatting::grouped(needed.round())
+            text::rounded(needed.round())
         ),
     })
 }

@@ -1,9 +1,10 @@
 //! Whether others used the devices.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{ProbedTargetKind, StorageFacts};
 
-use super::{IoFindingDefinition, doing, formatting, names, reached, share};
+use super::{IoFindingDefinition, doing, names, reached, share};
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -45,7 +46,7 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
     }
     let of_devices = share(foreign, reads + writes);
     let both = |reads: u64, writes: u64| {
-        format!("{} and {}", formatting::binary_size(reads as f64), formatting::binary_size(writes as f64))
+        format!("{} and {}", text::storage(reads as f64), text::storage(writes as f64))
     };
     let mut evidence = vec![
         EvidenceLine::new("read from and written to the devices", both(reads, writes)),
@@ -54,8 +55,8 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
     for other in run.others.iter().filter(|other| other.read + other.written >= FEWEST / 4).take(3) {
         let found = format!(
             "{} read, {} written",
-            formatting::binary_size(other.read as f64),
-            formatting::binary_size(other.written as f64)
+            text::storage(other.read as f64),
+            text::storage(other.written as f64)
         );
         evidence.push(EvidenceLine::new(format!("{} (process {})", other.name, other.process), found));
     }
@@ -66,8 +67,8 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
         point: None,
         title: format!(
             "Other processes moved {} on {devices} during the run, {} of the bytes moved there",
-            formatting::binary_size(foreign as f64),
-            formatting::percent(of_devices)
+            text::storage(foreign as f64),
+            text::percent(of_devices)
         ),
         evidence,
         effect: Effect::up_to(of_devices, EffectBasis::DeviceBytes),

@@ -1,8 +1,9 @@
 //! Whether what is read is stored at all.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::StorageFacts;
 
-use super::{IoFindingDefinition, formatting, stored};
+use super::{IoFindingDefinition, stored};
 use crate::{Effect, EffectBasis, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -26,7 +27,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
         point: None,
         title: format!(
             "Of the data read, {} is holes: zeros that the kernel returns without a device",
-            formatting::percent(part)
+            text::percent(part)
         ),
         evidence,
         effect: Effect::up_to(part, EffectBasis::Figure),

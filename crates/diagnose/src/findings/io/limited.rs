@@ -1,10 +1,11 @@
 //! Whether something kept the I/O to a rate.
 
+use kelvin_measure::text;
 use kelvin_stats::student::describe;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{JobFacts, JobRun, Limit, LimitKind, StorageFacts};
 
-use super::{IoFindingDefinition, devices_of, doing, formatting};
+use super::{IoFindingDefinition, devices_of, doing};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -48,9 +49,9 @@ fn of_limit(facts: &StorageFacts, limit: &Limit) -> Option<Finding> {
     }
     let figure = |value: f64| {
         if of_bytes {
-            formatting::rate(value)
+            text::disk_rate(value)
         } else {
-            format!("{} {direction}s per second", formatting::grouped(value))
+            format!("{} {direction}s per second", text::rounded(value))
         }
     };
     let what = figure(limit.value as f64);
@@ -121,12 +122,12 @@ fn even(facts: &StorageFacts, job: &JobFacts, run: &JobRun) -> Option<Finding> {
             format!(
                 "Job {} ran as evenly as if a limit set its rate: {} per second",
                 job.name,
-                formatting::rate(sample.mean)
+                text::disk_rate(sample.mean)
             ),
             vec![
                 EvidenceLine::new(
                     "standard deviation of the per-second values, relative to the mean",
-                    formatting::percent(scatter),
+                    text::percent(scatter),
                 ),
                 EvidenceLine::new("virtual disk", device.disk.clone()),
             ],

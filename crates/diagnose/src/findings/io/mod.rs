@@ -35,10 +35,10 @@ mod write_amplification;
 mod zero_blocks;
 mod zoned;
 
+use kelvin_measure::text::{self, nanos};
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{DeviceFacts, DeviceRun, JobFacts, RunFacts, StorageFacts, TargetFacts};
 
-use super::formatting;
 use crate::effect::mark_io;
 use crate::{EvidenceLine, Finding};
 
@@ -176,11 +176,7 @@ fn stored(
     found.retain(|one| one.0 > 0);
     found.sort_by_key(|one| std::cmp::Reverse(one.0));
     let line = |(part, bytes, target): &(u64, u64, &TargetFacts)| {
-        let found = format!(
-            "{what} {} of {}",
-            formatting::binary_size(*part as f64),
-            formatting::binary_size(*bytes as f64)
-        );
+        let found = format!("{what} {} of {}", text::storage(*part as f64), text::storage(*bytes as f64));
         EvidenceLine::new(target.path.display().to_string(), found)
     };
     (whole, found.iter().take(3).map(line).collect())
@@ -196,20 +192,5 @@ fn filled_first(facts: &StorageFacts, place: usize) -> bool {
 
 /// Names, the first three of them.
 fn names<'a>(all: impl Iterator<Item = &'a str>) -> String {
-    let all: Vec<&str> = all.collect();
-    let shown = all.iter().take(3).copied().collect::<Vec<_>>().join(", ");
-    if all.len() > 3 { format!("{shown} and {} more", all.len() - 3) } else { shown }
-}
-
-/// Nanoseconds as people read them.
-fn nanos(value: f64) -> String {
-    if value < 1e3 {
-        format!("{} ns", formatting::number(value.round()))
-    } else if value < 1e6 {
-        format!("{} µs", formatting::number(value / 1e3))
-    } else if value < 1e9 {
-        format!("{} ms", formatting::number(value / 1e6))
-    } else {
-        format!("{} s", formatting::number(value / 1e9))
-    }
+    text::few(all, 3)
 }

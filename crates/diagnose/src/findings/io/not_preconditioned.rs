@@ -1,9 +1,10 @@
 //! Whether an SSD was written enough for its figure to last.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{LayerKind, StorageFacts};
 
-use super::{IoFindingDefinition, devices_of, doing, formatting};
+use super::{IoFindingDefinition, devices_of, doing};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -33,11 +34,10 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
             }
             let mut evidence = vec![EvidenceLine::new(
                 format!("size of {}", device.name),
-                formatting::binary_size(device.size as f64),
+                text::storage(device.size as f64),
             )];
             if facts.run.is_some() {
-                evidence
-                    .push(EvidenceLine::new("written in this run", formatting::binary_size(written as f64)));
+                evidence.push(EvidenceLine::new("written in this run", text::storage(written as f64)));
             }
             evidence.extend(device.model.as_ref().map(|model| EvidenceLine::new("model", model)));
             found.push(Finding {

@@ -1,10 +1,11 @@
 //! Whether bandwidth kept its level.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
 use super::super::not_steady::{FEWEST, THRESHOLD, judge};
-use super::{IoFindingDefinition, formatting, is_null};
+use super::{IoFindingDefinition, is_null};
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -30,20 +31,20 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         return (run.step > 0.0).then(|| too_short(job, run));
     }
     let found = judge(&run.series, run.step)?;
-    let mut evidence = found.evidence("MB/s", |round| formatting::number(round / 1e6));
+    let mut evidence = found.evidence("MB/s", |round| text::number(round / 1e6));
     let cliff = cliff(run).filter(|_| job.does[Direction::Write]);
     let title = match cliff {
         Some(Cliff { before, after, moved }) => {
             evidence.push(EvidenceLine::new(
                 "level before and after the cliff",
-                format!("{} and {}", formatting::rate(before), formatting::rate(after)),
+                format!("{} and {}", text::disk_rate(before), text::disk_rate(after)),
             ));
             format!(
                 "Job {} fell from {} to {} after {}",
                 job.name,
-                formatting::rate(before),
-                formatting::rate(after),
-                formatting::binary_size(moved)
+                text::disk_rate(before),
+                text::disk_rate(after),
+                text::storage(moved)
             )
         }
         None => found.title(&format!("Bandwidth of job {}", job.name)),

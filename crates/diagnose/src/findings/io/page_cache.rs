@@ -1,9 +1,10 @@
 //! Who answered the reads: the storage, or the page cache?
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{StorageFacts, TargetFacts};
 
-use super::{IoFindingDefinition, all_buffered, doing, formatting, names, reached, share};
+use super::{IoFindingDefinition, all_buffered, doing, names, reached, share};
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -65,27 +66,22 @@ fn measured(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
     }
     let cached: u64 = targets.iter().filter_map(|target| Some(target.after.as_ref()?.cached?.bytes)).sum();
     let mut evidence = vec![
-        EvidenceLine::new("the jobs read", formatting::binary_size(claimed as f64)),
+        EvidenceLine::new("the jobs read", text::storage(claimed as f64)),
         EvidenceLine::new(
             "read from devices by this process (/proc/self/io)",
-            formatting::binary_size(from_device as f64),
+            text::storage(from_device as f64),
         ),
     ];
     if own.is_some() && !run.devices.is_empty() {
-        evidence.push(EvidenceLine::new(
-            "read from the devices by all processes",
-            formatting::binary_size(devices as f64),
-        ));
+        evidence
+            .push(EvidenceLine::new("read from the devices by all processes", text::storage(devices as f64)));
     }
-    evidence.push(EvidenceLine::new(
-        "page cache of the files after the run",
-        formatting::binary_size(cached as f64),
-    ));
+    evidence.push(EvidenceLine::new("page cache of the files after the run", text::storage(cached as f64)));
     Some(Finding {
         id: ABOUT.id,
         severity: if hits >= RED { Severity::Red } else { Severity::Amber },
         point: None,
-        title: format!("The page cache served {} of the reads", formatting::percent(hits)),
+        title: format!("The page cache served {} of the reads", text::percent(hits)),
         evidence,
         effect: Effect::up_to(hits, EffectBasis::Figure),
         below_precision: false,
@@ -111,14 +107,15 @@ fn expected(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
                 "read through the page cache ({})",
                 names(targets.iter().filter_map(|target| target.path.to_str()))
             ),
-            formatting::binary_size(span as f64),
+            text::storage(span as f64),
         ),
-        EvidenceLine::new("available memory", formatting::binary_size(memory as f64)),
+        EvidenceLine::new("available memory", text::storage(memory as f64)),
     ];
     evidence.extend(
-        facts.host.memory_limit.map(|limit| {
-            EvidenceLine::new("limit of the control group", formatting::binary_size(limit as f64))
-        }),
+        facts
+            .host
+            .memory_limit
+            .map(|limit| EvidenceLine::new("limit of the control group", text::storage(limit as f64))),
     );
     Some(Finding {
         id: ABOUT.id,
@@ -126,7 +123,7 @@ fn expected(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
         point: None,
         title: format!(
             "The {} that the jobs read repeatedly fit in the page cache",
-            formatting::binary_size(span as f64)
+            text::storage(span as f64)
         ),
         evidence,
         effect: Effect::unknown("only the state before the run is known"),

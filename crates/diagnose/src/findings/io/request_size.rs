@@ -1,9 +1,10 @@
 //! Whether the device saw I/Os of the length that was asked for.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::StorageFacts;
 
-use super::{IoFindingDefinition, all_direct, counted, formatting, share};
+use super::{IoFindingDefinition, all_direct, counted, share};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -51,31 +52,24 @@ fn of_direction(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
     let mut evidence = vec![
         EvidenceLine::new(
             format!("{direction}s of the jobs"),
-            format!(
-                "{} per second of {}",
-                formatting::grouped(ios as f64 / seconds),
-                formatting::binary_size(asked)
-            ),
+            format!("{} per second of {}", text::rounded(ios as f64 / seconds), text::storage(asked)),
         ),
         EvidenceLine::new(
             format!("{direction}s of the device"),
-            format!(
-                "{} per second of {}",
-                formatting::grouped(device_ios as f64 / seconds),
-                formatting::binary_size(seen)
-            ),
+            format!("{} per second of {}", text::rounded(device_ios as f64 / seconds), text::storage(seen)),
         ),
-        EvidenceLine::new("merged by the kernel", formatting::percent(share(merges, merges + device_ios))),
+        EvidenceLine::new("merged by the kernel", text::percent(share(merges, merges + device_ios))),
     ];
     let device = facts.devices.iter().find(|device| device.queue.longest.is_some());
     if let Some((device, longest)) = device.and_then(|device| Some((device, device.queue.longest?))) {
         evidence.push(EvidenceLine::new(
             format!("longest request of {}", device.disk),
-            formatting::binary_size(longest as f64),
+            text::storage(longest as f64),
         ));
-        let chunk = device.queue.chunk.map(|chunk| {
-            EvidenceLine::new("no request crosses a multiple of", formatting::binary_size(chunk as f64))
-        });
+        let chunk = device
+            .queue
+            .chunk
+            .map(|chunk| EvidenceLine::new("no request crosses a multiple of", text::storage(chunk as f64)));
         evidence.extend(chunk);
     }
     let next = if how == "split" {
@@ -90,8 +84,8 @@ fn of_direction(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
         point: None,
         title: format!(
             "The device's {direction}s were {how}: {} each, not {}",
-            formatting::binary_size(seen),
-            formatting::binary_size(asked)
+            text::storage(seen),
+            text::storage(asked)
         ),
         evidence,
         effect: Effect::unknown("the time of a request of the requested length was not measured"),

@@ -1,8 +1,9 @@
 //! One job over several devices: how much of its depth each of them has.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::{JobFacts, JobRun, StorageFacts};
 
-use super::{IoFindingDefinition, formatting, is_null, nanos};
+use super::{IoFindingDefinition, is_null, nanos};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -30,7 +31,7 @@ fn of_job(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
     for (device, ios, mean) in run.map(|run| run.devices.as_slice()).unwrap_or_default() {
         evidence.push(EvidenceLine::new(
             device.clone(),
-            format!("{} I/Os, mean {}", formatting::grouped(*ios as f64), nanos(*mean)),
+            format!("{} I/Os, mean {}", text::rounded(*ios as f64), nanos(*mean)),
         ));
     }
     Some(Finding {
@@ -40,8 +41,8 @@ fn of_job(job: &JobFacts, run: Option<&JobRun>) -> Option<Finding> {
         title: format!(
             "Job {} has {} in flight for {devices} devices: {} for each if they are equally fast",
             job.name,
-            formatting::count(depth as usize, "I/O"),
-            formatting::number(each)
+            text::count(depth as usize, "I/O"),
+            text::number(each)
         ),
         evidence,
         effect: Effect::unknown("the performance of each device with its own depth was not measured"),

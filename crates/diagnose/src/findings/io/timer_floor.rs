@@ -1,8 +1,9 @@
 //! How much of the latencies is the measuring itself.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::StorageFacts;
 
-use super::{IoFindingDefinition, formatting, is_null, nanos};
+use super::{IoFindingDefinition, is_null, nanos};
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -67,7 +68,7 @@ fn floor(facts: &StorageFacts) -> Option<Finding> {
         format!(
             "Of the mean latency of job {}, {} is the kernel path",
             job.name,
-            formatting::percent(part.min(1.0))
+            text::percent(part.min(1.0))
         ),
         Effect::up_to(part, EffectBasis::IoTime),
         evidence,

@@ -1,9 +1,10 @@
 //! Whether what was written had reached the storage when the run ended.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::StorageFacts;
 
-use super::{IoFindingDefinition, all_buffered, doing, formatting, reached, share};
+use super::{IoFindingDefinition, all_buffered, doing, reached, share};
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -44,15 +45,12 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
         point: None,
         title: format!(
             "Of the written data, {} had not reached a device when the run ended",
-            formatting::percent(kept)
+            text::percent(kept)
         ),
         evidence: vec![
-            EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
-            EvidenceLine::new(
-                "written to the devices by all processes",
-                formatting::binary_size(written as f64),
-            ),
-            EvidenceLine::new("file data still dirty in memory", formatting::binary_size(dirty as f64)),
+            EvidenceLine::new("the jobs wrote", text::storage(claimed as f64)),
+            EvidenceLine::new("written to the devices by all processes", text::storage(written as f64)),
+            EvidenceLine::new("file data still dirty in memory", text::storage(dirty as f64)),
         ],
         effect: Effect::up_to(kept, EffectBasis::Figure),
         below_precision: false,

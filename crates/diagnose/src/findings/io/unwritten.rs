@@ -1,9 +1,10 @@
 //! Whether what is read was ever written.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::StorageFacts;
 
 use super::holes::{AMBER, RED};
-use super::{IoFindingDefinition, formatting, stored};
+use super::{IoFindingDefinition, stored};
 use crate::{Effect, EffectBasis, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -24,7 +25,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
         title: format!(
             "Of the data read, {} was reserved and never written: zeros that the kernel returns without a \
                 device",
-            formatting::percent(part)
+            text::percent(part)
         ),
         evidence,
         effect: Effect::up_to(part, EffectBasis::Figure),

@@ -1,9 +1,10 @@
 //! How much more was written than the jobs wrote.
 
+use kelvin_measure::text;
 use kelvin_storage::Direction;
 use kelvin_storage::probe::{LayerKind, ProbedTargetKind, StorageFacts};
 
-use super::{IoFindingDefinition, counted, doing, formatting, reached};
+use super::{IoFindingDefinition, counted, doing, reached};
 use crate::{Effect, EffectBasis, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -48,17 +49,14 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
         point: None,
         title: format!("The devices wrote {factor:.2} bytes for each byte that the jobs wrote"),
         evidence: vec![
-            EvidenceLine::new("the jobs wrote", formatting::binary_size(claimed as f64)),
-            EvidenceLine::new("the devices wrote", formatting::binary_size(written as f64)),
-            EvidenceLine::new(
-                "of these, by other processes, at most",
-                formatting::binary_size(others as f64),
-            ),
+            EvidenceLine::new("the jobs wrote", text::storage(claimed as f64)),
+            EvidenceLine::new("the devices wrote", text::storage(written as f64)),
+            EvidenceLine::new("of these, by other processes, at most", text::storage(others as f64)),
             EvidenceLine::new(
                 "of these, dirty before the run, at most",
-                formatting::binary_size(run.dirty_before as f64),
+                text::storage(run.dirty_before as f64),
             ),
-            EvidenceLine::new("flushes of the devices", formatting::grouped(flushes as f64)),
+            EvidenceLine::new("flushes of the devices", text::rounded(flushes as f64)),
         ],
         effect: Effect::up_to(1.0 - 1.0 / factor, EffectBasis::DeviceBytes),
         below_precision: false,

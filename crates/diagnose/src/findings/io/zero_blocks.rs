@@ -1,8 +1,9 @@
 //! Whether there is anything in the blocks that are read.
 
+use kelvin_measure::text;
 use kelvin_storage::probe::{Content, ProbedTargetKind, StorageFacts, TargetFacts};
 
-use super::{IoFindingDefinition, device_of, filled_first, formatting, nanos, share};
+use super::{IoFindingDefinition, device_of, filled_first, nanos, share};
 use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
@@ -49,36 +50,30 @@ fn of_target(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
         _ => return None,
     };
     let mut evidence = vec![EvidenceLine::new(
-        format!(
-            "sampled blocks of {} in {}",
-            formatting::binary_size(f64::from(sample.block)),
-            target.path.display()
-        ),
+        format!("sampled blocks of {} in {}", text::storage(f64::from(sample.block)), target.path.display()),
         format!("{} of {} contain only zeros", sample.zero, sample.blocks),
     )];
     evidence.extend(times(sample));
-    evidence.extend(stored.map(|stored| {
-        EvidenceLine::new("stored, as reported by the disk (NUSE)", formatting::percent(stored))
-    }));
+    evidence
+        .extend(stored.map(|stored| {
+            EvidenceLine::new("stored, as reported by the disk (NUSE)", text::percent(stored))
+        }));
     let discard = device.and_then(|device| device.queue.discard).filter(|unit| *unit > 0);
-    evidence.extend(discard.map(|unit| {
-        EvidenceLine::new("trim granularity of the device", formatting::binary_size(unit as f64))
-    }));
+    evidence.extend(
+        discard.map(|unit| EvidenceLine::new("trim granularity of the device", text::storage(unit as f64))),
+    );
     let path = target.path.display();
     let title = match (target.kind, stored.filter(|_| zero < AMBER)) {
         (_, Some(stored)) => {
-            format!("The disk reports that only {} of {path} is stored", formatting::percent(stored))
+            format!("The disk reports that only {} of {path} is stored", text::percent(stored))
         }
         (ProbedTargetKind::Block, None) => {
             format!(
                 "In {path}, {} of the sampled blocks are zero: the storage may never read its medium",
-                formatting::percent(zero)
+                text::percent(zero)
             )
         }
-        _ => format!(
-            "In {path}, {} of the sampled blocks are zeros that were written",
-            formatting::percent(zero)
-        ),
+        _ => format!("In {path}, {} of the sampled blocks are zeros that were written", text::percent(zero)),
     };
     Some(Finding {
         id: ABOUT.id,

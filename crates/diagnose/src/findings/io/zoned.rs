@@ -27,7 +27,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
             let zone = device
                 .queue
                 .chunk
-                .map_or_else(|| "unknown".into(), |bytes| super::formatting::binary_size(bytes as f64));
+                .map_or_else(|| "unknown".into(), |bytes| super::text::storage(bytes as f64));
             found.push(Finding {
                 id: ABOUT.id,
                 severity,

@@ -1,5 +1,6 @@
 //! The doctor's report, for people.
 
+use kelvin_measure::text::three_figures;
 use std::fmt::Write as _;
 
 use kelvin_observe::baseline::{BaselineFact, BaselineMetric, Line};
@@ -147,13 +148,7 @@ fn remarks(text: &mut String, report: &DoctorReport, width: usize) {
 
 /// A figure with three significant digits; a large one whole.
 fn number(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 || v == 0.0 => 2,
-        _ => 3,
-    };
-    format!("{value:.decimals$}")
+    if value != 0.0 && value.abs() < 1.0 { format!("{value:.3}") } else { three_figures(value) }
 }
 
 #[cfg(test)]

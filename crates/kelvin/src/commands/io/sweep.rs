@@ -5,15 +5,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use kelvin_analysis::effect_text::count;
 use kelvin_diagnose::{Evidence, KeyFigure};
 use kelvin_lab::repeat::GroupRun;
-use kelvin_lab::study::duration;
 use kelvin_lab::{Bench, BenchError, Measured, Planned, bench};
 use kelvin_measure::Bounded;
 use kelvin_measure::event::SeriesRole;
+use kelvin_measure::text::{bounded, count, duration, significant};
 use kelvin_report::RunReport;
-use kelvin_report::figure::{bounded, significant};
 use kelvin_run::Spec;
 use kelvin_run::spec::{Setting, Work};
 use kelvin_storage::jobfile;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelvin_report::figure::{NONE, significant};
+use kelvin_measure::text::{NONE, significant};
 use kelvin_storage::output::read::{IoResult, JobResult, LineResult};
 
 use super::Side;

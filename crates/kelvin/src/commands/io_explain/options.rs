@@ -1,5 +1,6 @@
 //! What a job asked for, from its options; what is not given is fio's default.
 
+use kelvin_measure::text::parse_bytes;
 use kelvin_storage::output::read::{IoResult, JobResult};
 
 /// The options that decide what figures mean.
@@ -21,18 +22,7 @@ fn is_on(value: Option<&str>) -> bool {
 
 /// A number with fio's suffixes; none where there is something else, such as a range.
 pub(super) fn bytes(text: &str) -> Option<u64> {
-    let text = text.trim().to_ascii_lowercase();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor: u64 = match unit {
-        "" | "b" => 1,
-        "k" | "ki" | "kib" | "kb" => 1 << 10,
-        "m" | "mi" | "mib" | "mb" => 1 << 20,
-        "g" | "gi" | "gib" | "gb" => 1 << 30,
-        "t" | "ti" | "tib" | "tb" => 1 << 40,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(factor)
+    parse_bytes(text).ok()
 }
 
 impl<'a> ExplainedOptions<'a> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kelvin_report::figure::significant;
+use kelvin_measure::text::{cut, plural, significant};
 use kelvin_storage::output::read::{IoResult, JobResult, LineResult, ParsedStream, TimesResult};
 
 use super::options::{ExplainedOptions, bytes};
@@ -23,7 +23,7 @@ pub(super) fn write_result(text: &mut String, name: &str, parsed: &ParsedStream,
         } else {
             format!("lines {} to {} are not JSON and were skipped", stray.line, stray.line + stray.lines - 1)
         };
-        point(text, width, "stray", &format!("{lines}: {:?}", short(&stray.text)));
+        point(text, width, "stray", &format!("{lines}: {:?}", cut(&stray.text, 70)));
     }
     if parsed.results.len() > 1 {
         let words = format!(
@@ -46,10 +46,6 @@ pub(super) fn write_result(text: &mut String, name: &str, parsed: &ParsedStream,
     }
     together(text, result, width);
     text.push('\n');
-}
-
-fn short(text: &str) -> String {
-    if text.chars().count() > 70 { text.chars().take(69).chain(['…']).collect() } else { text.into() }
 }
 
 /// A paragraph with its subject before it.
@@ -136,7 +132,7 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
 
 /// "1 I/O", "8 I/Os".
 fn ios(count: u64) -> String {
-    format!("{} I/O{}", significant(count as f64), if count == 1 { "" } else { "s" })
+    format!("{} I/O{}", significant(count as f64), plural(count, "", "s"))
 }
 
 /// I/Os, rate and size in the same units everywhere.

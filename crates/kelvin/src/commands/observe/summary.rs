@@ -1,12 +1,13 @@
 //! What was seen, added up.
 
+use kelvin_measure::text::three_figures;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use kelvin_measure::Nanos;
 use kelvin_measure::observation::{
     DatabaseDirectory, Metric, Observation, Observer, Reading, UnavailableMetrics, WaitGroup,
 };
+use kelvin_measure::{Nanos, declare};
 
 use crate::out::wrapped;
 
@@ -68,11 +69,7 @@ impl Summary {
         match observation {
             Observation::Observer(observer) => self.declare(observer),
             Observation::Reading(reading) => return self.reading(reading),
-            Observation::WaitGroups { first, groups } => {
-                let end = *first as usize + groups.len();
-                self.groups.resize(self.groups.len().max(end), WaitGroup::default());
-                self.groups[*first as usize..end].clone_from_slice(groups);
-            }
+            Observation::WaitGroups { first, groups } => declare(&mut self.groups, *first, groups),
             Observation::Waits(waits) => {
                 self.looks += u64::from(waits.looks);
                 for (group, sessions) in &waits.seen {
@@ -348,16 +345,7 @@ impl Summary {
 /// A figure in at most eight columns; a dash for what is not known.
 fn figure(value: Option<f64>) -> String {
     match value {
-        Some(value) if value.is_finite() => {
-            let decimals = if value.abs() >= 100.0 {
-                0
-            } else if value.abs() >= 10.0 {
-                1
-            } else {
-                2
-            };
-            format!("{value:.decimals$}")
-        }
+        Some(value) if value.is_finite() => three_figures(value),
         _ => "–".into(),
     }
 }

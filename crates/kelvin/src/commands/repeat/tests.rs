@@ -63,7 +63,7 @@ fn the_list_says_it_in_a_few_words() {
 
 #[test]
 fn shares_read_well() {
-    assert_eq!([0.01, 0.0085, 0.123, 2.99].map(percent), ["1 %", "0.85 %", "12 %", "299 %"]);
+    assert_eq!([0.01, 0.0085, 0.123, 2.99].map(trimmed_percent), ["1 %", "0.85 %", "12 %", "299 %"]);
     assert_eq!([0.031, -0.031, 0.0].map(change), ["+3.1 %", "-3.1 %", "+0 %"]);
     assert_eq!((of_chance(0.0004), of_chance(0.03125)), ("p < 0.001".into(), "p = 0.031".into()));
 }

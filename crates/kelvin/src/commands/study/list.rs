@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 use kelvin_lab::study::Folder;
+use kelvin_measure::text::cut;
 use serde::Serialize;
 
-use super::page::{WIDTH, cut, table};
+use super::page::{WIDTH, table};
 use super::{StudyStatus, registry};
 use crate::args::ListArgs;
 use crate::exit::Code;

@@ -1,8 +1,6 @@
 //! Text for a terminal, as plan and show have it in common.
 
-pub(super) use kelvin_analysis::effect_text::count as counted;
 use kelvin_lab::study::{Direction, Lock};
-pub(super) use kelvin_report::text::cut;
 
 use super::StudyStatus;
 use crate::out::wrapped;
@@ -104,10 +102,4 @@ pub(super) fn table(text: &mut String, rows: &[Vec<String>], left: impl Fn(usize
         text.push_str(line.trim_end());
         text.push('\n');
     }
-}
-
-/// A ratio in per cent with two figures: "1.7 %", "12 %".
-pub(super) fn percent(ratio: f64) -> String {
-    let percent = ratio * 100.0;
-    if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }

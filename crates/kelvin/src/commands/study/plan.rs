@@ -1,15 +1,13 @@
 //! `kelvin study plan`: every run before it is made.
 
 use anyhow::Result;
-use kelvin_lab::study::{
-    DesignKind, Direction, Estimate, PlannedRun, Power, duration, pooled_variation, restarts,
-};
+use kelvin_lab::study::{DesignKind, Direction, Estimate, PlannedRun, Power, pooled_variation, restarts};
+use kelvin_measure::text::{count, cut, duration, percent, whole};
 
-use super::page::{WIDTH, counted, cut, head, paragraph, percent, table};
+use super::page::{WIDTH, head, paragraph, table};
 use super::{StudyStatus, find};
 use crate::args::PlanArgs;
 use crate::exit::Code;
-use crate::live::grouped;
 use crate::out;
 
 /// A level's column is not wider than this.
@@ -63,9 +61,9 @@ fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
     let words = format!(
         "{}, {}; {} with every cell{control}: {}, shuffled within each block with seed {}",
         study.design.kind.as_str(),
-        counted(plan.cells.len(), "cell"),
-        counted(study.design.blocks as usize, "block"),
-        counted(plan.runs.len(), "run"),
+        count(plan.cells.len(), "cell"),
+        count(study.design.blocks as usize, "block"),
+        count(plan.runs.len(), "run"),
         study.design.seed
     );
     paragraph(text, "design  ", &words);
@@ -75,7 +73,7 @@ fn summary(text: &mut String, situation: &StudyStatus, cv: Option<f64>) {
         let words = format!(
             "{} of {} start with a restart; runs are not grouped to save restarts, because in a non-random \
              order drift of the machine could look like an effect",
-            counted(plan.restarts(&restarting), "run"),
+            count(plan.restarts(&restarting), "run"),
             plan.runs.len()
         );
         paragraph(text, "restart ", &words);
@@ -141,17 +139,17 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let planned = study.design.blocks;
     let needed = match power.blocks_needed {
         Some(blocks) if blocks <= planned => {
-            format!("{aim} can be {told} with {}; {planned} are planned", counted(blocks as usize, "block"))
+            format!("{aim} can be {told} with {}; {planned} are planned", count(blocks as usize, "block"))
         }
         Some(blocks) => format!(
             "TOO FEW: {aim}, {named}, can be {told} with {}; {planned} are planned",
-            counted(blocks as usize, "block")
+            count(blocks as usize, "block")
         ),
         None => format!("{aim} cannot be {told} with any number of runs"),
     };
     format!(
         "{} at each level of {}; with {} variation from run to run ({from}) {resolves}; {needed}",
-        counted(power.runs_a_level as usize, "run"),
+        count(power.runs_a_level as usize, "run"),
         study.hypothesis.factor,
         percent(power.cv),
     )
@@ -212,8 +210,8 @@ fn runs(text: &mut String, situation: &StudyStatus) {
 fn outcome(situation: &StudyStatus, planned: usize) -> String {
     let tries = situation.state.tries(planned);
     let value = situation.state.result(planned).and_then(|result| result.value(&situation.study.goal.metric));
-    let value = value
-        .map(|value| if value >= 1000.0 { grouped(value.round() as u64) } else { format!("{value:.3}") });
+    let value =
+        value.map(|value| if value >= 1000.0 { whole(value.round() as u64) } else { format!("{value:.3}") });
     match (value, tries) {
         (Some(value), 0) => value,
         (Some(value), tries) => format!("{value} (try {})", tries + 1),

@@ -1,5 +1,6 @@
 //! `kelvin study run`.
 
+use kelvin_measure::text::duration;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use kelvin_lab::BenchError;
 use kelvin_lab::open::Purpose;
 use kelvin_lab::study::{
     EnvironmentFacts, Execution, Folder, Ledger, Opening, State, StudyEnd, StudyEnvironment, StudyError,
-    begin, duration, execute, facts, notebook::NotebookPart,
+    begin, execute, facts, notebook::NotebookPart,
 };
 use kelvin_run::Spec;
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};

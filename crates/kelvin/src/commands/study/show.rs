@@ -1,13 +1,12 @@
 //! `kelvin study show`: where a study stands.
 
 use anyhow::Result;
-use kelvin_lab::study::duration;
+use kelvin_measure::text::{count, cut, duration, whole};
 
-use super::page::{counted, cut, head, paragraph, table};
+use super::page::{head, paragraph, table};
 use super::{StudyStatus, find};
 use crate::args::FolderArgs;
 use crate::exit::Code;
-use crate::live::grouped;
 use crate::out;
 
 /// Shows one study.
@@ -49,7 +48,7 @@ pub(super) fn happened(situation: &StudyStatus) -> String {
     if let Some(session) = &state.session {
         let words = format!(
             "{}; group {} in {}",
-            counted(state.sessions as usize, "session"),
+            count(state.sessions as usize, "session"),
             session.group,
             session.store.display()
         );
@@ -110,7 +109,7 @@ fn cells(text: &mut String, situation: &StudyStatus) {
         let mut values: Vec<f64> = of.filter_map(|one| one.results.value(metric)).collect();
         values.sort_by(f64::total_cmp);
         let figure = |value: Option<f64>| match value {
-            Some(value) if value >= 1000.0 => grouped(value.round() as u64),
+            Some(value) if value >= 1000.0 => whole(value.round() as u64),
             Some(value) => format!("{value:.3}"),
             None => "–".into(),
         };

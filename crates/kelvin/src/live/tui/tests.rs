@@ -1,5 +1,6 @@
 //! The picture of a made-up run, to the letter, at both sizes.
 
+use kelvin_measure::SECOND;
 use std::time::Duration;
 
 use kelvin_diagnose::{Context, Effect, EffectBasis, EvidenceLine, Finding, Severity};
@@ -17,8 +18,6 @@ use ratatui::terminal::Terminal;
 
 use super::draw::{self, Ink, ViewOptions};
 use super::model::{Looked, Model, ViewHeader};
-
-const SECOND: u64 = 1_000_000_000;
 
 /// The picture as text; trailing blanks are left out.
 fn picture(model: &Model, width: u16, height: u16, asked: ViewOptions) -> String {

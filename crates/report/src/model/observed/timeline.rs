@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use kelvin_diagnose::metric;
 use kelvin_diagnose::{Evidence, Span, SpanValue, is_client};
-use kelvin_measure::Nanos;
+use kelvin_measure::{Nanos, SECOND};
 
 use super::host::{Disk, disks};
-
-const SECOND: Nanos = 1_000_000_000;
 
 /// Classes of waits that are drawn apart; the rest is one.
 const CLASSES: usize = 7;

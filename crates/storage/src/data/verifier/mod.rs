@@ -29,6 +29,7 @@ use replay::Replay;
 use super::Corruption;
 use super::chunks::Chunks;
 use super::content::{BufferContent, mix};
+use super::draws::draws;
 use super::header;
 use super::pattern::Pattern;
 use super::remembered_writes::{BlockAddress, MOST, RememberedBlock, RememberedWrites};
@@ -395,7 +396,5 @@ fn overlaps(job: &Job) -> bool {
 
 /// What the contents of a worker's blocks are drawn from: of one that draws other places or in another order, they differ.
 fn own(job: &Job, clone: u32, targets: &[Target], seed: u64) -> u64 {
-    let lengths: Vec<u64> = targets.iter().map(|target| target.length).collect();
-    let draws = format!("{} {clone} {:?} {:?} {lengths:?}", job.name, job.pattern, job.blocks);
-    mix(seed ^ hash(draws.bytes()))
+    mix(seed ^ hash(draws(job, clone, targets).bytes()))
 }

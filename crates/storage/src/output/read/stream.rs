@@ -1,5 +1,6 @@
 //! Finding the results in a stream that also holds other lines.
 
+use kelvin_measure::text::cut;
 use std::path::Path;
 
 use serde_json::Value;
@@ -83,7 +84,7 @@ pub fn parse_json(text: &str, path: Option<&Path>) -> Result<ParsedStream> {
         None if parsed.results.is_empty() => {
             let what = match parsed.stray.first() {
                 Some(stray) => {
-                    format!("no fio JSON result; the first line is {:?}", cut(&stray.text))
+                    format!("no fio JSON result; the first line is {:?}", cut(&stray.text, 60))
                 }
                 None => "no fio JSON result: the input is empty".into(),
             };
@@ -95,10 +96,6 @@ pub fn parse_json(text: &str, path: Option<&Path>) -> Result<ParsedStream> {
 
 fn newlines(text: &str) -> u32 {
     text.bytes().filter(|byte| *byte == b'\n').count() as u32
-}
-
-fn cut(text: &str) -> String {
-    if text.chars().count() > 60 { text.chars().take(59).chain(['…']).collect() } else { text.into() }
 }
 
 fn stray(parsed: &mut ParsedStream, line: u32, text: &str) {

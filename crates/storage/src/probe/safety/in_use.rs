@@ -1,5 +1,6 @@
 //! Who uses a device or file at this moment.
 
+use kelvin_host::disk::{device_name, device_number, whole_disk};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -7,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::tree::SystemTree;
-use super::super::{device, mounts};
+use super::super::device;
+use kelvin_host::SystemTree;
 
 /// Time to look for processes that have a file open.
 const LOOKING: Duration = Duration::from_millis(300);
@@ -27,7 +28,7 @@ pub(super) enum DeviceUse {
 /// How a device is used: itself, its partitions, the disk that it is a partition of, and all that is built upon them.
 pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
     let mut family = device::built_upon(tree, name);
-    let disk = device::disk(tree, name);
+    let disk = whole_disk(tree, name);
     if disk != name {
         // The disk itself may hold a filesystem over all its partitions; its other partitions are none of ours.
         family.insert(disk.clone());
@@ -39,13 +40,13 @@ pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
 }
 
 fn used(tree: &SystemTree, family: &BTreeSet<String>) -> Option<DeviceUse> {
-    for mount in mounts::read_mounts(tree) {
+    for mount in tree.mounts() {
         // A btrfs has a number of its own: what is mounted tells its device.
-        let by_number = device::named(tree, &mount.number);
+        let by_number = device_name(tree, &mount.number);
         let device = by_number.or_else(|| {
             let number =
                 fs::metadata(tree.path(mount.source.starts_with('/').then_some(&mount.source)?)).ok()?.rdev();
-            device::named(tree, &device::number(number))
+            device_name(tree, &device_number(number))
         });
         if let Some(device) = device.filter(|device| family.contains(device)) {
             return Some(DeviceUse::Mounted { device, point: mount.point });
@@ -53,7 +54,7 @@ fn used(tree: &SystemTree, family: &BTreeSet<String>) -> Option<DeviceUse> {
     }
     let device_of_swap = |path: &str| {
         let number = fs::metadata(tree.path(path)).ok()?.rdev();
-        device::named(tree, &device::number(number))
+        device_name(tree, &device_number(number))
     };
     let swap =
         swaps(tree).iter().filter_map(|path| device_of_swap(path)).find(|device| family.contains(device));

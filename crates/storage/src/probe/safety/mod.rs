@@ -3,14 +3,14 @@
 mod in_use;
 mod signature;
 
+use kelvin_host::disk::{device_name, device_number};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use self::in_use::DeviceUse;
-use super::device;
-use super::tree::SystemTree;
 use crate::{Error, Result};
+use kelvin_host::SystemTree;
 
 /// How somebody says that a target may be lost.
 const FLAG: &str = "--i-know-it-destroys";
@@ -75,7 +75,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn device(&self) -> Result<()> {
-        if let Some(name) = device::named(&self.tree, &device::number(self.metadata.rdev())) {
+        if let Some(name) = device_name(&self.tree, &device_number(self.metadata.rdev())) {
             self.not_in_use(in_use::of_device(&self.tree, &name))?;
         }
         if self.confirmed {

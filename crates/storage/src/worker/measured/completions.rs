@@ -18,19 +18,19 @@ const MOST_DUMPED: u32 = 1000;
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// What some jobs want to be done for an I/O that has ended. `kept` is set where its place is not free yet.
     pub(super) fn extras(&mut self, slot: u32, at: Nanos, kept: &mut bool) -> Result<(), Halt> {
-        let flight = self.flights[slot as usize];
+        let flight = self.queue.flights[slot as usize];
         let io = flight.io;
         let IoTimes { submission, completion, total } = times(&flight, at, self.synchronous);
         if flight.intended != ANY_TIME {
             self.counter.respond(io.target, io.direction, at.saturating_sub(flight.intended));
         }
-        if let Some(locks) = &self.locks {
+        if let Some(locks) = &self.pacing.locks {
             locks.give(&io);
         }
-        if let Some(search) = &mut self.search {
+        if let Some(search) = &mut self.pacing.search {
             search.record(completion);
         }
-        if let Some(thinker) = self.thinker.as_mut().filter(|thinker| !thinker.rule.by_issue) {
+        if let Some(thinker) = self.pacing.thinker.as_mut().filter(|thinker| !thinker.rule.by_issue) {
             thinker.count += 1;
         }
         let own = self
@@ -44,7 +44,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             self.counter.prioritized(io.target, io.direction, priority, times);
         }
         // What is not measured is in no log.
-        if self.part == LoadPart::Measured
+        if self.timeline.part == LoadPart::Measured
             && let Some(recorder) = &mut self.recorder
         {
             recorder.record(&CompletedIo {
@@ -80,47 +80,47 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// An I/O that failed, moved less than asked, or is in no figure.
     #[cold]
     pub(super) fn odd(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
-        let flight = self.flights[slot as usize];
+        let flight = self.queue.flights[slot as usize];
         let io = flight.io;
         if flight.apart && io.length == 0 {
             return self.sync_ended(slot, result, at);
         }
         let rest = io.length - flight.moved;
         if flight.apart && is_whole(&flight, result) {
-            self.apart += 1;
+            self.outcome.apart += 1;
             self.count_verified(&io, times(&flight, at, self.synchronous));
             let mut kept = false;
             let looked = self.verify_io(slot, &mut kept);
             if !kept {
-                self.free.push(slot);
+                self.queue.free.push(slot);
             }
-            self.under_way -= 1;
+            self.queue.under_way -= 1;
             return looked;
         }
         let number = i32::try_from(-result).unwrap_or(libc::EIO);
         let again = number == libc::EINTR || number == libc::EAGAIN && !self.job.engine.no_wait;
         // A trim has been asked again by itself: engines know only reads and writes.
-        if result < 0 && again && io.direction != Direction::Trim && self.retries < TRIES {
-            self.retries += 1;
-            self.resumed.push(slot);
-            self.filling = true;
+        if result < 0 && again && io.direction != Direction::Trim && self.supply.retries < TRIES {
+            self.supply.retries += 1;
+            self.queue.resumed.push(slot);
+            self.queue.filling = true;
             return Ok(());
         }
         if result > 0 && (result as u64) < u64::from(rest) {
-            self.flights[slot as usize].moved += result as u32;
+            self.queue.flights[slot as usize].moved += result as u32;
             if !flight.apart {
                 self.counter.tally(io.target, io.direction).short += 1;
             }
             // With O_DIRECT the rest of a torn block cannot be asked for: the file ends there.
             if !(self.job.sync.direct && result % 512 != 0) {
-                self.resumed.push(slot);
-                self.filling = true;
+                self.queue.resumed.push(slot);
+                self.queue.filling = true;
                 return Ok(());
             }
         }
-        self.free.push(slot);
-        self.under_way -= 1;
-        if let Some(locks) = self.locks.as_ref().filter(|_| !flight.apart) {
+        self.queue.free.push(slot);
+        self.queue.under_way -= 1;
+        if let Some(locks) = self.pacing.locks.as_ref().filter(|_| !flight.apart) {
             locks.give(&io);
         }
         if io.direction == Direction::Write
@@ -140,14 +140,14 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             let message = halt::failed_io_message(&io, &path, number);
             return self.failed_by_direction(&io, number, message, flight.apart);
         }
-        let message = halt::short_io_message(&io, &path, self.flights[slot as usize].moved);
+        let message = halt::short_io_message(&io, &path, self.queue.flights[slot as usize].moved);
         self.failed_by_direction(&io, libc::EIO, message, flight.apart)
     }
 
     /// Counts a read of a verifying pass, with the figures that the job asks for.
     fn count_verified(&mut self, io: &Io, times: IoTimes) {
         let report = &self.job.report;
-        let outcome = &mut self.verified.get_or_insert_default().directions[io.direction];
+        let outcome = &mut self.outcome.verified.get_or_insert_default().directions[io.direction];
         outcome.ios += 1;
         outcome.bytes += u64::from(io.length);
         if !self.synchronous && !report.disabled.submission {
@@ -179,7 +179,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let errors = &self.job.errors;
         let go_on = if reads { errors.go_on_read } else { errors.go_on_write };
         if apart {
-            self.dropped_as_error += 1;
+            self.outcome.dropped_as_error += 1;
         }
         // Going on is for errors of single blocks, as fio has it; a device that is gone does not come back.
         let go_on = go_on && matches!(number, libc::EIO | libc::EILSEQ);
@@ -205,9 +205,9 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             message: message.clone(),
         });
         if go_on || ignored {
-            if self.job.errors.dump && self.dumped < MOST_DUMPED {
-                self.dumped += 1;
-                let rest = if self.dumped == MOST_DUMPED {
+            if self.job.errors.dump && self.outcome.dumped < MOST_DUMPED {
+                self.outcome.dumped += 1;
+                let rest = if self.outcome.dumped == MOST_DUMPED {
                     " (further errors are counted but not shown)"
                 } else {
                     ""
@@ -222,38 +222,38 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// A trim: the call returns when it is done, so that no later write can overtake it.
     pub(super) fn trim(&mut self, io: Io, intended: Nanos) -> Result<(), Halt> {
-        let Some(slot) = self.free.pop() else { return Ok(()) };
+        let Some(slot) = self.queue.free.pop() else { return Ok(()) };
         let kind = self.files.target(io.target).map_or(crate::TargetKind::None, |target| target.kind);
-        self.under_way += 1;
-        self.counter.issued(self.under_way);
-        self.issued += 1;
+        self.queue.under_way += 1;
+        self.counter.issued(self.queue.under_way);
+        self.outcome.issued += 1;
         if let Some(recorder) = &mut self.recorder {
-            recorder.issued(self.now, &io);
+            recorder.issued(self.timeline.now, &io);
         }
-        let begin = self.ticker.now();
+        let begin = self.timeline.ticker.now();
         let descriptor = self.files.descriptor(io.target);
         let mut answer = discard(descriptor, kind, io.offset, io.length);
         while let Err(error) = &answer
             && matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
-            && self.retries < TRIES
+            && self.supply.retries < TRIES
             && !self.shared.stop.requested()
         {
-            self.retries += 1;
+            self.supply.retries += 1;
             answer = discard(descriptor, kind, io.offset, io.length);
         }
-        let at = self.ticker.now();
-        self.now = at;
+        let at = self.timeline.ticker.now();
+        self.timeline.now = at;
         // The call is the I/O: nothing lies between its beginning and the completion.
         let flight = Flight { io, begin, handed: begin, intended, moved: 0, number: 0, apart: false };
-        self.flights[slot as usize] = flight;
+        self.queue.flights[slot as usize] = flight;
         let result = match answer {
             Ok(()) => i64::from(io.length),
             Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::EIO)),
         };
-        let waiting = std::mem::take(&mut self.ended);
-        self.ended.push(CompletedRequest { slot, result });
+        let waiting = std::mem::take(&mut self.queue.ended);
+        self.queue.ended.push(CompletedRequest { slot, result });
         let counted = self.account();
-        self.ended = waiting;
+        self.queue.ended = waiting;
         counted
     }
 }

@@ -10,27 +10,29 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// Nothing is under way: what was waited for is done.
     pub(super) fn idle(&mut self) -> Result<bool, Halt> {
         // What others look at is not over, though nothing is under way.
-        if self.looked_at > 0 && (self.free.is_empty() || matches!(self.blocked, Blocked::Drain(_))) {
+        if self.queue.looked_at > 0
+            && (self.queue.free.is_empty() || matches!(self.supply.blocked, Blocked::Drain(_)))
+        {
             self.collect(true)?;
             return Ok(true);
         }
-        match self.blocked {
+        match self.supply.blocked {
             Blocked::No | Blocked::One => {
-                (self.filling, self.blocked) = (true, Blocked::No);
+                (self.queue.filling, self.supply.blocked) = (true, Blocked::No);
                 Ok(true)
             }
             Blocked::Until(time) => {
-                self.ticker.sleep_until(time.min(self.due));
-                self.now = self.ticker.now();
-                if self.now >= time {
-                    self.blocked = Blocked::No;
+                self.timeline.ticker.sleep_until(time.min(self.timeline.due));
+                self.timeline.now = self.timeline.ticker.now();
+                if self.timeline.now >= time {
+                    self.supply.blocked = Blocked::No;
                 }
                 Ok(true)
             }
             Blocked::Drain(then) => {
-                self.filling = true;
-                self.blocked = Blocked::No;
-                if !self.resumed.is_empty() {
+                self.queue.filling = true;
+                self.supply.blocked = Blocked::No;
+                if !self.queue.resumed.is_empty() {
                     return Ok(true);
                 }
                 self.after_drain(then)
@@ -42,13 +44,15 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     pub(super) fn after_drain(&mut self, then: AfterDrain) -> Result<bool, Halt> {
         match then {
             AfterDrain::GoOn => {
-                if self.source == Source::Backlog {
-                    self.source = Source::Work;
+                if self.supply.source == Source::Backlog {
+                    self.supply.source = Source::Work;
                     self.count_looking();
                 }
             }
             AfterDrain::Think => self.think(),
-            AfterDrain::Verify => (self.source, self.looking_since) = (Source::Backlog, self.now),
+            AfterDrain::Verify => {
+                (self.supply.source, self.timeline.looking_since) = (Source::Backlog, self.timeline.now)
+            }
             AfterDrain::NextPass => return self.next_pass(),
             AfterDrain::End => return Ok(false),
         }
@@ -60,8 +64,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         if let Some(problem) = self.stream.problem() {
             return Err(problem.into());
         }
-        let some = std::mem::take(&mut self.pass_ios) > 0;
-        if !self.ending && some && self.quota.begin_another() {
+        let some = std::mem::take(&mut self.supply.pass_ios) > 0;
+        if !self.end.ending && some && self.supply.quota.begin_another() {
             if self.job.targets.unlink_each_loop {
                 self.files.renew(&self.job)?;
             }
@@ -74,7 +78,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// The work is over: syncs, then the verifying pass.
     pub(super) fn after_work(&mut self) -> Result<bool, Halt> {
-        if self.source == Source::Verify {
+        if self.supply.source == Source::Verify {
             return Ok(false);
         }
         if (self.job.sync.end_fsync || self.job.sync.fsync_on_close) && self.job.pattern.changes_data() {
@@ -84,7 +88,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             }
         }
         let after = self.job.verify.as_ref().is_some_and(|verify| verify.after);
-        let stopped = self.shared.stop.requested() || self.halt.is_some();
+        let stopped = self.shared.stop.requested() || self.outcome.halt.is_some();
         if self.check.is_none() || !after || !self.job.pattern.changes_data() || stopped {
             return Ok(false);
         }
@@ -93,37 +97,37 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             check.keep()?;
         }
         self.send_state(WorkerState::Verifying);
-        (self.source, self.looking_since) = (Source::Verify, self.ticker.now());
-        (self.blocked, self.filling, self.ending) = (Blocked::No, true, false);
+        (self.supply.source, self.timeline.looking_since) = (Source::Verify, self.timeline.ticker.now());
+        (self.supply.blocked, self.queue.filling, self.end.ending) = (Blocked::No, true, false);
         Ok(true)
     }
 
     /// No more work is issued.
     pub(super) fn end_work(&mut self) {
-        self.ending = true;
-        (self.held, self.call) = (None, None);
-        self.not_before = 0;
-        if self.source == Source::Verify {
-            self.blocked = Blocked::Drain(AfterDrain::End);
+        self.end.ending = true;
+        (self.supply.held, self.supply.call) = (None, None);
+        self.supply.not_before = 0;
+        if self.supply.source == Source::Verify {
+            self.supply.blocked = Blocked::Drain(AfterDrain::End);
         } else {
-            self.source = Source::Work;
-            self.blocked = Blocked::Drain(AfterDrain::NextPass);
+            self.supply.source = Source::Work;
+            self.supply.blocked = Blocked::Drain(AfterDrain::NextPass);
         }
     }
 
     pub(super) fn think(&mut self) {
-        let Some(thinker) = &mut self.thinker else { return };
-        let from = self.ticker.now();
+        let Some(thinker) = &mut self.pacing.thinker else { return };
+        let from = self.timeline.ticker.now();
         let rule = thinker.rule;
-        while self.ticker.now() < from + rule.spin.min(rule.time) {
+        while self.timeline.ticker.now() < from + rule.spin.min(rule.time) {
             std::hint::spin_loop();
         }
         let until = from + rule.time;
         // Housekeeping goes on meanwhile.
-        self.blocked = Blocked::Until(until);
+        self.supply.blocked = Blocked::Until(until);
         (thinker.count, thinker.since) = (0, until);
         if self.job.rate.ignore_think_time
-            && let Some(pacer) = &mut self.pacer
+            && let Some(pacer) = &mut self.pacing.pacer
         {
             pacer.put_off(rule.time);
         }

@@ -14,92 +14,97 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// An error: what is under way is waited for, and counted.
     pub(super) fn wind_down(&mut self) {
         self.end_work();
-        while self.under_way > 0 && !self.gave_up {
+        while self.queue.under_way > 0 && !self.end.gave_up {
             // What is to be resumed is not.
-            for slot in std::mem::take(&mut self.resumed) {
-                let io = self.flights[slot as usize].io;
-                if !self.flights[slot as usize].apart {
+            for slot in std::mem::take(&mut self.queue.resumed) {
+                let io = self.queue.flights[slot as usize].io;
+                if !self.queue.flights[slot as usize].apart {
                     self.counter.tally(io.target, io.direction).dropped += 1;
-                    if let Some(locks) = &self.locks {
+                    if let Some(locks) = &self.pacing.locks {
                         locks.give(&io);
                     }
                 }
-                self.free.push(slot);
-                self.under_way -= 1;
+                self.queue.free.push(slot);
+                self.queue.under_way -= 1;
             }
-            if self.under_way == 0 {
+            if self.queue.under_way == 0 {
                 break;
             }
-            if self.now >= self.due && self.do_housekeeping().is_err() {
+            if self.timeline.now >= self.timeline.due && self.do_housekeeping().is_err() {
                 break;
             }
-            if !self.fresh.is_empty() && self.hand_over().is_err() {
-                self.gave_up = true;
+            if !self.queue.fresh.is_empty() && self.hand_over().is_err() {
+                self.end.gave_up = true;
                 break;
             }
             if let Err(halt) = self.take_back() {
                 // A second error of an I/O changes nothing; one of the engine's calls is the end.
-                self.gave_up |= halt.message.starts_with("waiting");
+                self.end.gave_up |= halt.message.starts_with("waiting");
             }
         }
     }
 
     /// The figures end here.
     pub(super) fn close_measured(&mut self) {
-        let now = self.now;
-        self.cut(now, self.part);
-        self.before = Usage::now().since(&self.before);
-        self.part = LoadPart::Tail;
+        let now = self.timeline.now;
+        self.cut(now, self.timeline.part);
+        self.timeline.before = Usage::now().since(&self.timeline.before);
+        self.timeline.part = LoadPart::Tail;
     }
 
     pub(super) fn finish(mut self) -> LoopEnd {
         self.send_state(WorkerState::Finishing);
-        while self.looked_at > 0 {
+        while self.queue.looked_at > 0 {
             if let Err(halt) = self.collect(true) {
-                self.halt.get_or_insert(halt);
+                self.outcome.halt.get_or_insert(halt);
             }
         }
-        if self.part == LoadPart::Tail {
-            self.cut(self.now, LoadPart::Tail);
+        if self.timeline.part == LoadPart::Tail {
+            self.cut(self.timeline.now, LoadPart::Tail);
         } else {
             self.close_measured();
         }
-        if self.source == Source::Verify {
+        if self.supply.source == Source::Verify {
             self.count_looking();
         }
-        let usage = self.before;
-        if self.gave_up {
-            self.notes.push(format!("{} I/Os never completed and are not in the results", self.under_way));
-        } else if self.halt.is_none() || self.under_way == 0 {
+        let usage = self.timeline.before;
+        if self.end.gave_up {
+            self.outcome
+                .notes
+                .push(format!("{} I/Os never completed and are not in the results", self.queue.under_way));
+        } else if self.outcome.halt.is_none() || self.queue.under_way == 0 {
             self.check_counts();
         }
         if let Some(check) = &mut self.check {
-            let complete =
-                self.halt.is_none() && !self.shared.stop.requested() && self.source == Source::Verify;
+            let complete = self.outcome.halt.is_none()
+                && !self.shared.stop.requested()
+                && self.supply.source == Source::Verify;
             match check.finish(complete) {
-                Ok(note) => self.notes.extend(note),
+                Ok(note) => self.outcome.notes.extend(note),
                 Err(error) => {
-                    self.halt.get_or_insert(Halt::from(error));
+                    self.outcome.halt.get_or_insert(Halt::from(error));
                 }
             }
         }
-        if let Some(chunk) = self.recorder.as_mut().and_then(|recorder| recorder.finish(self.now)) {
+        if let Some(chunk) = self.recorder.as_mut().and_then(|recorder| recorder.finish(self.timeline.now)) {
             let _ = self.shared.messages.send(Message::Log(self.plan.number, chunk));
         }
-        let latency_depth = self.search.as_ref().and_then(Search::result);
-        if self.search.is_some() && latency_depth.is_none() {
-            self.notes.push("latency_target: no depth was found in this time; there are no results".into());
+        let latency_depth = self.pacing.search.as_ref().and_then(Search::result);
+        if self.pacing.search.is_some() && latency_depth.is_none() {
+            self.outcome
+                .notes
+                .push("latency_target: no depth was found in this time; there are no results".into());
         }
         let course = LoopEnd {
-            begun: self.begun,
-            ended: self.now,
+            begun: self.timeline.begun,
+            ended: self.timeline.now,
             usage,
-            halt: self.halt,
+            halt: self.outcome.halt,
             latency_depth,
-            verified: self.verified.map(|verified| *verified),
-            notes: self.notes,
+            verified: self.outcome.verified.map(|verified| *verified),
+            notes: self.outcome.notes,
         };
-        if self.gave_up {
+        if self.end.gave_up {
             // The device may still write into the buffers.
             std::mem::forget((self.engine, self.pool, self.files));
         }
@@ -108,8 +113,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// The verifying pass is over: how long it took.
     pub(super) fn count_looking(&mut self) {
-        if let Some(verified) = &mut self.verified {
-            verified.time += self.now.saturating_sub(self.looking_since);
+        if let Some(verified) = &mut self.outcome.verified {
+            verified.time += self.timeline.now.saturating_sub(self.timeline.looking_since);
         }
     }
 
@@ -117,20 +122,21 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// (Little's law: the sum of their times is the mean number under way times the time).
     pub(super) fn check_counts(&mut self) {
         let done: u64 = self.counter.done.0.iter().map(|(ios, _)| ios).sum();
-        let wrong = self.counter.failed - self.dropped_as_error.min(self.counter.failed);
+        let wrong = self.counter.failed - self.outcome.dropped_as_error.min(self.counter.failed);
         let ended = done + wrong + self.counter.dropped;
         let verify_failed = self.counter.failed > 0 && self.check.is_some();
         // A read whose data is wrong has ended and failed.
-        let agree = ended == self.issued || verify_failed && ended >= self.issued;
-        let time = u128::from(self.now.saturating_sub(self.begun)) * self.flights.len() as u128;
+        let agree = ended == self.outcome.issued || verify_failed && ended >= self.outcome.issued;
+        let time = u128::from(self.timeline.now.saturating_sub(self.timeline.begun))
+            * self.queue.flights.len() as u128;
         let possible = self.counter.in_flight <= time + time / 100 + 1_000_000;
         if !agree || !possible {
             let words = format!(
                 "{} I/Os issued, {done} completed, {} failed, {} abandoned; {} of {time} ns in flight",
-                self.issued, self.counter.failed, self.counter.dropped, self.counter.in_flight
+                self.outcome.issued, self.counter.failed, self.counter.dropped, self.counter.in_flight
             );
             let error = crate::Error::Disagreement(words);
-            self.halt.get_or_insert(Halt { number: libc::EPROTO, message: error.to_string() });
+            self.outcome.halt.get_or_insert(Halt { number: libc::EPROTO, message: error.to_string() });
         }
     }
 }

@@ -20,7 +20,7 @@ const FLOW_PAUSE: Duration = Duration::from_micros(50);
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// The workers of a flow begin together: until all are there.
     pub(super) fn wait_for_flow(&self) {
-        let Some(share) = &self.share else { return };
+        let Some(share) = &self.pacing.share else { return };
         while !share.is_complete()
             && !self.shared.stop.requested()
             && !self.shared.is_to_end(self.plan.number)
@@ -33,67 +33,71 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     #[cold]
     #[inline(never)]
     pub(super) fn do_housekeeping(&mut self) -> Result<(), Halt> {
-        let now = self.now;
+        let now = self.timeline.now;
         self.glance(now)?;
         let course = &self.job.course;
         let (ramp, runtime) = (course.ramp, course.runtime);
-        if self.source != Source::Verify {
-            if self.part == LoadPart::RampUp && now >= self.begun + ramp && !self.is_searching() {
+        if self.supply.source != Source::Verify {
+            if self.timeline.part == LoadPart::RampUp
+                && now >= self.timeline.begun + ramp
+                && !self.is_searching()
+            {
                 self.begin_measured(now);
             }
-            let over = self.part == LoadPart::Measured || self.is_searching();
-            let from = if self.is_searching() { self.begun + ramp } else { self.measured_from };
-            if over && runtime.is_some_and(|runtime| now >= from + runtime) && !self.ending {
+            let over = self.timeline.part == LoadPart::Measured || self.is_searching();
+            let from =
+                if self.is_searching() { self.timeline.begun + ramp } else { self.timeline.measured_from };
+            if over && runtime.is_some_and(|runtime| now >= from + runtime) && !self.end.ending {
                 self.end_work();
             }
             self.step_search(now);
         }
         if now >= self.counter.from() + TICK {
-            self.cut(now, self.part);
+            self.cut(now, self.timeline.part);
         }
-        if let Some(minimum) = &self.minimum
+        if let Some(minimum) = &self.pacing.minimum
             && now >= minimum.next
         {
-            self.cut(now, self.part);
-            if let Some(minimum) = &mut self.minimum
+            self.cut(now, self.timeline.part);
+            if let Some(minimum) = &mut self.pacing.minimum
                 && let Some(below) = minimum.check(now, &self.counter.done)
-                && !self.ending
+                && !self.end.ending
             {
                 return Err(Halt { number: libc::EIO, message: below });
             }
         }
         let mut due = (now + GLANCE).min(self.counter.from() + TICK);
-        if self.part == LoadPart::RampUp && !self.is_searching() {
-            due = due.min(self.begun + ramp);
-        } else if let Some(runtime) = runtime.filter(|_| !self.ending) {
-            due = due.min(self.measured_from + runtime);
+        if self.timeline.part == LoadPart::RampUp && !self.is_searching() {
+            due = due.min(self.timeline.begun + ramp);
+        } else if let Some(runtime) = runtime.filter(|_| !self.end.ending) {
+            due = due.min(self.timeline.measured_from + runtime);
         }
-        if let Some(search) = &self.search {
+        if let Some(search) = &self.pacing.search {
             due = due.min(search.next);
         }
-        self.due = due.max(now + 1000);
+        self.timeline.due = due.max(now + 1000);
         Ok(())
     }
 
     /// Whether somebody wants an end.
     pub(super) fn glance(&mut self, now: Nanos) -> Result<(), Halt> {
         let stop = &self.shared.stop;
-        if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.ending {
+        if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.end.ending {
             self.end_work();
-            if self.source == Source::Verify && stop.requested() {
-                self.notes.push("the verify pass was stopped: not all blocks were verified".into());
+            if self.supply.source == Source::Verify && stop.requested() {
+                self.outcome.notes.push("the verify pass was stopped: not all blocks were verified".into());
             }
         }
-        let waits = matches!(self.blocked, Blocked::Drain(_)) && self.under_way > 0;
+        let waits = matches!(self.supply.blocked, Blocked::Drain(_)) && self.queue.under_way > 0;
         if waits && stop.is_immediate() {
-            self.gave_up = true;
+            self.end.gave_up = true;
             let message = format!("gave up waiting for {}", self.what_is_under_way(now));
             return Err(Halt { number: libc::ETIMEDOUT, message });
         }
-        if waits && self.ending && !self.told_of_waiting {
-            let oldest = self.in_flight().map(|flight| flight.begin).min().unwrap_or(now);
+        if waits && self.end.ending && !self.end.told_of_waiting {
+            let oldest = self.queue.in_flight().map(|flight| flight.begin).min().unwrap_or(now);
             if now.saturating_sub(oldest) > PATIENCE {
-                self.told_of_waiting = true;
+                self.end.told_of_waiting = true;
                 let words =
                     format!("waiting for {}; press Ctrl-C again to give up", self.what_is_under_way(now));
                 let _ = self.shared.messages.send(Message::Note(self.plan.number, words));
@@ -102,15 +106,9 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Ok(())
     }
 
-    pub(super) fn in_flight(&self) -> impl Iterator<Item = &Flight> {
-        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
-        let slots = self.flights.iter().enumerate();
-        slots.filter(move |(slot, _)| !free.contains(&(*slot as u32))).map(|(_, flight)| flight)
-    }
-
     pub(super) fn what_is_under_way(&self, now: Nanos) -> String {
         const SHOWN: usize = 4;
-        let mut all: Vec<&Flight> = self.in_flight().collect();
+        let mut all: Vec<&Flight> = self.queue.in_flight().collect();
         all.sort_by_key(|flight| (flight.begin, flight.io.target, flight.io.offset));
         let each = all.into_iter().take(SHOWN).map(|Flight { io, begin, .. }| {
             let seconds = now.saturating_sub(*begin) as f64 / 1e9;
@@ -123,30 +121,30 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             )
         });
         let each: Vec<String> = each.collect();
-        let more = if (self.under_way as usize) > SHOWN { ", …" } else { "" };
-        format!("{} I/Os in flight: {}{more}", self.under_way, each.join(", "))
+        let more = if (self.queue.under_way as usize) > SHOWN { ", …" } else { "" };
+        format!("{} I/Os in flight: {}{more}", self.queue.under_way, each.join(", "))
     }
 
     pub(super) fn begin_measured(&mut self, now: Nanos) {
         self.cut(now, LoadPart::RampUp);
-        self.part = LoadPart::Measured;
-        self.measured_from = now;
-        self.before = Usage::now();
-        self.quota = Quota::new(&self.job, &self.plan.targets);
+        self.timeline.part = LoadPart::Measured;
+        self.timeline.measured_from = now;
+        self.timeline.before = Usage::now();
+        self.supply.quota = Quota::new(&self.job, &self.plan.targets);
         self.send_state(WorkerState::Running);
     }
 
     pub(super) fn is_searching(&self) -> bool {
-        self.search.as_ref().is_some_and(|search| search.is_apart() && search.result().is_none())
+        self.pacing.search.as_ref().is_some_and(|search| search.is_apart() && search.result().is_none())
     }
 
     pub(super) fn step_search(&mut self, now: Nanos) {
-        let Some(search) = self.search.as_mut().filter(|search| now >= search.next) else { return };
+        let Some(search) = self.pacing.search.as_mut().filter(|search| now >= search.next) else { return };
         match search.close(now) {
             Step::Depth(depth, found) => {
-                self.depth = depth;
-                self.filling = true;
-                if found && self.part == LoadPart::RampUp {
+                self.queue.depth = depth;
+                self.queue.filling = true;
+                if found && self.timeline.part == LoadPart::RampUp {
                     self.begin_measured(now);
                 }
             }
@@ -156,8 +154,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// Cuts the tick at `now` and sends it.
     pub(super) fn cut(&mut self, now: Nanos, part: LoadPart) {
-        if let Some(said) = self.ticker.check() {
-            self.notes.push(said);
+        if let Some(said) = self.timeline.ticker.check() {
+            self.outcome.notes.push(said);
         }
         let tick = self.counter.cut(now, part, self.shared.spare.take());
         // Nobody listens any more only when the run was given up.

@@ -14,7 +14,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// The next I/O, if it may be issued now, and when it should have been.
     #[inline]
     pub(super) fn pull(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
-        if self.wanted.gate || self.held.is_some() || self.source != Source::Work {
+        if self.wanted.gate || self.supply.held.is_some() || self.supply.source != Source::Work {
             return self.pull_with_care(now);
         }
         self.pull_work().map(|io| (io, ANY_TIME))
@@ -23,14 +23,14 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// The next I/O of the stream.
     #[inline]
     pub(super) fn pull_work(&mut self) -> Option<Io> {
-        if self.quota.is_spent() {
-            self.blocked = Blocked::Drain(AfterDrain::NextPass);
+        if self.supply.quota.is_spent() {
+            self.supply.blocked = Blocked::Drain(AfterDrain::NextPass);
             return None;
         }
         match self.stream.next() {
             NextIo::Io(io) => {
-                self.quota.take(io.length);
-                self.pass_ios += 1;
+                self.supply.quota.take(io.length);
+                self.supply.pass_ios += 1;
                 Some(io)
             }
             other => {
@@ -42,15 +42,15 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     #[cold]
     pub(super) fn not_an_io(&mut self, next: NextIo) {
-        self.blocked = match next {
+        self.supply.blocked = match next {
             // As with fio, what is under way goes on: the sync is one more beside it.
             NextIo::Sync { target, how } => {
-                self.call = Some(Call::Sync(target, how));
+                self.supply.call = Some(Call::Sync(target, how));
                 Blocked::No
             }
             NextIo::NotBefore(time) => {
-                self.not_before = self.begun + time;
-                Blocked::Until(self.not_before)
+                self.supply.not_before = self.timeline.begun + time;
+                Blocked::Until(self.supply.not_before)
             }
             NextIo::Drain => Blocked::Drain(AfterDrain::GoOn),
             NextIo::End | NextIo::Io(_) => Blocked::Drain(AfterDrain::NextPass),
@@ -59,69 +59,71 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// The same where there is something to look at: rates, pauses, shares, overlaps, the verifier's turn.
     pub(super) fn pull_with_care(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
-        if self.source != Source::Work {
+        if self.supply.source != Source::Work {
             let next = self.check.as_mut().and_then(|check| check.next_read());
             if next.is_none() {
-                let then = if self.source == Source::Backlog { AfterDrain::GoOn } else { AfterDrain::End };
-                self.blocked = Blocked::Drain(then);
+                let then =
+                    if self.supply.source == Source::Backlog { AfterDrain::GoOn } else { AfterDrain::End };
+                self.supply.blocked = Blocked::Drain(then);
             }
             return next.filter(|io| self.is_open(io)).map(|io| (io, ANY_TIME));
         }
         if self.check.as_ref().is_some_and(|check| check.backlog_due()) {
-            self.blocked = Blocked::Drain(AfterDrain::Verify);
+            self.supply.blocked = Blocked::Drain(AfterDrain::Verify);
             return None;
         }
         if self.is_to_think(now) {
-            self.blocked = Blocked::Drain(AfterDrain::Think);
+            self.supply.blocked = Blocked::Drain(AfterDrain::Think);
             return None;
         }
-        if self.share.as_ref().is_some_and(Share::is_ahead) {
+        if self.pacing.share.as_ref().is_some_and(Share::is_ahead) {
             let sleep = self.job.flow.map_or(0, |flow| flow.sleep).max(10_000);
-            self.blocked = Blocked::Until(now + sleep);
+            self.supply.blocked = Blocked::Until(now + sleep);
             return None;
         }
-        let mut io = self.held.take().or_else(|| self.pull_work())?;
+        let mut io = self.supply.held.take().or_else(|| self.pull_work())?;
         let mut intended = ANY_TIME;
         if self.job.replay.is_some() && self.job.is_open_loop() {
             // Those of one moment are all due then, and those of the first as the job begins.
-            intended = self.not_before.max(self.begun);
+            intended = self.supply.not_before.max(self.timeline.begun);
         }
-        if let Some(pacer) = &self.pacer
+        if let Some(pacer) = &self.pacing.pacer
             && let Some(start) = pacer.start(io.direction)
         {
             if start > now {
                 // Of two rates one must not wait for the other: the place is used in the direction that is due.
                 let other = pacer.other_due(io.direction, now).filter(|_| self.may_turn(&io));
                 let Some(other) = other else {
-                    self.held = Some(io);
-                    self.blocked = Blocked::Until(start);
+                    self.supply.held = Some(io);
+                    self.supply.blocked = Blocked::Until(start);
                     return None;
                 };
                 io.direction = other;
             }
             intended = pacer.start(io.direction).unwrap_or(ANY_TIME);
         }
-        if self.job.depth.serialize_overlap && self.overlaps(&io) {
-            self.held = Some(io);
-            self.blocked = Blocked::One;
+        if self.job.depth.serialize_overlap && self.queue.overlaps(&io) {
+            self.supply.held = Some(io);
+            self.supply.blocked = Blocked::One;
             return None;
         }
-        if self.locks.as_ref().is_some_and(|locks| !locks.take(&io)) {
-            self.held = Some(io);
+        if self.pacing.locks.as_ref().is_some_and(|locks| !locks.take(&io)) {
+            self.supply.held = Some(io);
             // Who has it is one of the worker's own, or somebody whom nobody can wait for.
-            self.blocked = if self.under_way > 0 { Blocked::One } else { Blocked::Until(now + LOCK_PAUSE) };
+            self.supply.blocked =
+                if self.queue.under_way > 0 { Blocked::One } else { Blocked::Until(now + LOCK_PAUSE) };
             return None;
         }
         if !self.is_open(&io) {
             return None;
         }
-        if let Some(pacer) = &mut self.pacer {
+        if let Some(pacer) = &mut self.pacing.pacer {
             pacer.started(&io);
         }
-        if let Some(share) = &mut self.share {
+        if let Some(share) = &mut self.pacing.share {
             share.count();
         }
-        if let Some(thinker) = self.thinker.as_mut().filter(|thinker| thinker.rule.by_issue) {
+        if let Some(thinker) = self.pacing.thinker.as_mut().filter(|thinker| thinker.rule.by_issue) {
             thinker.count += 1;
         }
         Some((io, intended))
@@ -133,12 +135,13 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             return true;
         }
         let busy = || {
-            let mut under_way = vec![true; self.flights.len()];
-            for slot in &self.free {
+            let mut under_way = vec![true; self.queue.flights.len()];
+            for slot in &self.queue.free {
                 under_way[*slot as usize] = false;
             }
             let mut busy = vec![false; self.files.len()];
-            for (flight, _) in self.flights.iter().zip(&under_way).filter(|(_, under_way)| **under_way) {
+            for (flight, _) in self.queue.flights.iter().zip(&under_way).filter(|(_, under_way)| **under_way)
+            {
                 if let Some(busy) = busy.get_mut(flight.io.target as usize) {
                     *busy = true;
                 }
@@ -148,7 +151,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         match self.files.need(&self.job, io.target, busy) {
             Ok(()) => true,
             Err(error) => {
-                self.halt.get_or_insert(error.into());
+                self.outcome.halt.get_or_insert(error.into());
                 self.end_work();
                 false
             }
@@ -166,21 +169,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             && sizes[Direction::Read] == sizes[Direction::Write]
     }
 
-    pub(super) fn overlaps(&self, io: &Io) -> bool {
-        let end = io.offset + u64::from(io.length);
-        let free = &self.free;
-        self.flights.iter().enumerate().any(|(slot, flight)| {
-            let other = &flight.io;
-            other.length > 0
-                && other.target == io.target
-                && other.offset < end
-                && io.offset < other.offset + u64::from(other.length)
-                && !free.contains(&(slot as u32))
-        })
-    }
-
     pub(super) fn is_to_think(&self, now: Nanos) -> bool {
-        let Some(Thinker { rule, count, since }) = &self.thinker else { return false };
+        let Some(Thinker { rule, count, since }) = &self.pacing.thinker else { return false };
         match rule.io_time {
             Some(time) => now.saturating_sub(*since) >= time && *count > 0,
             None => *count >= rule.blocks.max(1),
@@ -189,7 +179,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// What a write needs before it goes, and what is written down of every I/O.
     pub(super) fn before_issue(&mut self, slot: u32, begin: Nanos) {
-        let flight = &mut self.flights[slot as usize];
+        let flight = &mut self.queue.flights[slot as usize];
         let io = flight.io;
         if io.direction == Direction::Write {
             let buffer = self.pool.bytes(slot, io.length as usize);
@@ -198,10 +188,10 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
                 None if !self.data.is_static() => self.data.fill(&io, buffer),
                 None => {}
             }
-            if let Some(range) = self.dirty.get_mut(io.target as usize) {
+            if let Some(range) = self.unsynced.dirty.get_mut(io.target as usize) {
                 *range = (range.0.min(io.offset), range.1.max(io.offset + u64::from(io.length)));
             }
-            self.writes = true;
+            self.unsynced.writes = true;
         }
         if let Some(recorder) = self.recorder.as_mut().filter(|_| !flight.apart) {
             recorder.issued(begin, &io);

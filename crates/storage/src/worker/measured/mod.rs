@@ -12,13 +12,13 @@ mod finish;
 mod flight;
 mod housekeeping;
 mod issue;
+mod queue;
 mod states;
 mod sync;
 mod verification;
 
 use super::counter::Counter;
 use super::depth_search::Search;
-use super::flow::Share;
 use super::halt::Halt;
 use super::lock::Locks;
 use super::pace::{Minimum, Pacer};
@@ -26,20 +26,23 @@ use super::parts::{Check, Fill, IoStream, WorkerParts};
 use super::ticker::Ticker;
 use super::usage::Usage;
 use super::{Shared, WorkerPlan};
-use crate::engine::{BufferPool, CompletedRequest, Files, IoEngine, Request, Wait};
+use crate::Direction;
+use crate::engine::{BufferPool, Files, IoEngine, Request, Wait};
 use crate::event::WorkerState;
 use crate::job::Job;
 use crate::log::LogRecorder;
 use crate::result::Verified;
 use crate::stream::Quota;
-use crate::{Direction, Io};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
 use std::sync::Arc;
 
 use batch::Batch;
-use flight::{ANY_TIME, Flight, NO_FLIGHT, is_whole, times};
-use states::{AfterDrain, Blocked, Call, Source, Thinker, Wanted};
+use flight::{ANY_TIME, Flight, is_whole, times};
+use queue::Queue;
+use states::{
+    AfterDrain, Blocked, Call, Ending, Outcome, Pacing, Source, Supply, Thinker, Timeline, Unsynced, Wanted,
+};
 
 /// How often flags of others are looked at.
 const GLANCE: Nanos = 20_000_000;
@@ -62,65 +65,15 @@ pub(super) struct Loop<'a, E, S> {
     stream: S,
     data: Box<dyn Fill>,
     recorder: Option<LogRecorder>,
-
-    ticker: Ticker,
-    /// The last reading.
-    now: Nanos,
-    /// When there is housekeeping to be done.
-    due: Nanos,
-    begun: Nanos,
-    part: LoadPart,
-    measured_from: Nanos,
     counter: Counter,
-    before: Usage,
-
-    flights: Vec<Flight>,
-    free: Vec<u32>,
-    fresh: Vec<u32>,
-    resumed: Vec<u32>,
-    ended: Vec<CompletedRequest>,
-    under_way: u32,
-    depth: u32,
-    filling: bool,
-    batch: Batch,
     wanted: Wanted,
-
-    source: Source,
-    blocked: Blocked,
-    held: Option<Io>,
-    /// Waits for the batch before it to go.
-    call: Option<Call>,
-    /// When the last I/O of a trace was due, or 0.
-    not_before: Nanos,
-    quota: Quota,
-    pass_ios: u64,
-    retries: u32,
-
-    pacer: Option<Pacer>,
-    minimum: Option<Minimum>,
-    thinker: Option<Thinker>,
-    share: Option<Share>,
-    locks: Option<Locks>,
-    search: Option<Search>,
-    writes: bool,
-    /// By target: where it was written to since the last sync, begin and end.
-    dirty: Vec<(u64, u64)>,
-
-    ending: bool,
-    told_of_waiting: bool,
-    gave_up: bool,
-    halt: Option<Halt>,
-    verified: Option<Box<Verified>>,
-    /// When the verifying pass began that goes on.
-    looking_since: Nanos,
-    notes: Vec<String>,
-    issued: u64,
-    dropped_as_error: u64,
-    /// Errors that were told and ended nothing.
-    dumped: u32,
-    apart: u64,
-    /// Reads that other threads look at: they have ended, and their places are not free yet.
-    looked_at: u32,
+    timeline: Timeline,
+    queue: Queue,
+    supply: Supply,
+    pacing: Pacing,
+    unsynced: Unsynced,
+    end: Ending,
+    outcome: Outcome,
 }
 
 /// What was made for a worker before its first I/O.
@@ -175,22 +128,21 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 || locks.is_some()
                 || job.latency.maximum.0.iter().any(Option::is_some),
         };
-        let batch = Batch::new(&job.depth, depth, synchronous);
         let (ramp, apart) = (job.course.ramp > 0, search.as_ref().is_some_and(Search::is_apart));
         let part = if ramp || apart { LoadPart::RampUp } else { LoadPart::Measured };
-        let counter = Counter::new(plan.number, files.len(), &job.report, response, synchronous, now);
         let current = search.as_ref().map_or(depth, Search::depth);
-        let quota = Quota::new(&job, &plan.targets);
+        let minimum = Minimum::new(&job.rate, now);
         Self {
-            minimum: Minimum::new(&job.rate, now),
-            dirty: vec![(u64::MAX, 0); files.len()],
-            flights: vec![NO_FLIGHT; depth as usize],
-            free: (0..depth).rev().collect(),
-            fresh: Vec::with_capacity(depth as usize),
-            resumed: Vec::with_capacity(depth as usize),
-            ended: Vec::with_capacity(depth as usize),
+            counter: Counter::new(plan.number, files.len(), &job.report, response, synchronous, now),
+            wanted,
+            timeline: Timeline::new(ticker, now, part),
+            queue: Queue::new(depth, current, Batch::new(&job.depth, depth, synchronous)),
+            supply: Supply::new(Quota::new(&job, &plan.targets)),
+            pacing: Pacing { pacer, minimum, thinker, share, locks, search },
+            unsynced: Unsynced { writes: false, dirty: vec![(u64::MAX, 0); files.len()] },
+            end: Ending::default(),
+            outcome: Outcome { notes, ..Outcome::default() },
             data: fill,
-            before: Usage::now(),
             shared,
             plan,
             job,
@@ -201,44 +153,6 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             stream,
             check,
             recorder,
-            ticker,
-            now,
-            due: now,
-            begun: now,
-            part,
-            measured_from: now,
-            counter,
-            under_way: 0,
-            depth: current,
-            filling: true,
-            batch,
-            wanted,
-            source: Source::Work,
-            blocked: Blocked::No,
-            held: None,
-            call: None,
-            not_before: 0,
-            quota,
-            pass_ios: 0,
-            retries: 0,
-            pacer,
-            thinker,
-            share,
-            locks,
-            search,
-            writes: false,
-            ending: false,
-            told_of_waiting: false,
-            gave_up: false,
-            halt: None,
-            verified: None,
-            looking_since: now,
-            notes,
-            issued: 0,
-            dropped_as_error: 0,
-            dumped: 0,
-            apart: 0,
-            looked_at: 0,
         }
     }
 
@@ -249,13 +163,13 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             self.data.prepare(self.pool.bytes(buffer, size));
         }
         if self.job.verify.as_ref().is_some_and(|verify| verify.only) {
-            self.source = Source::Verify;
+            self.supply.source = Source::Verify;
         }
         self.wait_for_flow();
-        self.begun = self.ticker.now();
-        self.looking_since = self.begun;
-        self.start_again(self.begun);
-        let state = match (self.source, self.part) {
+        self.timeline.begun = self.timeline.ticker.now();
+        self.timeline.looking_since = self.timeline.begun;
+        self.start_again(self.timeline.begun);
+        let state = match (self.supply.source, self.timeline.part) {
             (Source::Verify, _) => WorkerState::Verifying,
             (_, LoadPart::RampUp) => WorkerState::RampUp,
             _ => WorkerState::Running,
@@ -266,7 +180,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(halt) => {
-                    self.halt.get_or_insert(halt);
+                    self.outcome.halt.get_or_insert(halt);
                     self.wind_down();
                     break;
                 }
@@ -277,10 +191,10 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
 
     /// Times count from here: what was done to get here is in no tick.
     fn start_again(&mut self, now: Nanos) {
-        self.now = now;
-        self.due = now;
-        self.measured_from = now;
-        self.before = Usage::now();
+        self.timeline.now = now;
+        self.timeline.due = now;
+        self.timeline.measured_from = now;
+        self.timeline.before = Usage::now();
         self.counter = Counter::new(
             self.plan.number,
             self.files.len(),
@@ -289,9 +203,9 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             self.synchronous,
             now,
         );
-        self.pacer = Pacer::new(&self.job.rate, self.plan.seed, now);
-        self.minimum = Minimum::new(&self.job.rate, now);
-        self.search = Search::new(&self.job.latency, self.flights.len() as u32, now);
+        self.pacing.pacer = Pacer::new(&self.job.rate, self.plan.seed, now);
+        self.pacing.minimum = Minimum::new(&self.job.rate, now);
+        self.pacing.search = Search::new(&self.job.latency, self.queue.flights.len() as u32, now);
         if let Some(recorder) = &mut self.recorder {
             recorder.begin(now);
         }
@@ -300,12 +214,12 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
     /// One round. Whether there is another.
     #[inline]
     fn step(&mut self) -> Result<bool, Halt> {
-        if self.now >= self.due {
+        if self.timeline.now >= self.timeline.due {
             self.do_housekeeping()?;
         }
-        if self.filling && self.blocked == Blocked::No || !self.resumed.is_empty() {
+        if self.queue.filling && self.supply.blocked == Blocked::No || !self.queue.resumed.is_empty() {
             let again = self.fill()?;
-            if !self.fresh.is_empty() {
+            if !self.queue.fresh.is_empty() {
                 self.hand_over()?;
                 if self.synchronous {
                     self.account()?;
@@ -313,17 +227,17 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 }
             }
             // The batch is full and the queue is not: the next batch.
-            if (again || self.batch.submit < self.depth)
-                && self.blocked == Blocked::No
-                && self.under_way < self.depth
+            if (again || self.queue.batch.submit < self.queue.depth)
+                && self.supply.blocked == Blocked::No
+                && self.queue.under_way < self.queue.depth
             {
                 return Ok(true);
             }
-            if self.under_way >= self.depth {
-                self.filling = false;
+            if self.queue.under_way >= self.queue.depth {
+                self.queue.filling = false;
             }
         }
-        if self.under_way == 0 && self.ended.is_empty() {
+        if self.queue.under_way == 0 && self.queue.ended.is_empty() {
             return self.idle();
         }
         self.take_back()?;
@@ -333,66 +247,66 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
     /// Fills the queue up to a batch. Whether something was done that is not in the batch.
     #[inline]
     fn fill(&mut self) -> Result<bool, Halt> {
-        if self.looked_at > 0 {
+        if self.queue.looked_at > 0 {
             self.collect(false)?;
         }
-        let begin = self.ticker.now();
-        self.now = begin;
-        while (self.fresh.len() as u32) < self.batch.submit {
-            let Some(slot) = self.resumed.pop() else { break };
-            self.queue(slot);
+        let begin = self.timeline.ticker.now();
+        self.timeline.now = begin;
+        while (self.queue.fresh.len() as u32) < self.queue.batch.submit {
+            let Some(slot) = self.queue.resumed.pop() else { break };
+            self.enqueue(slot);
         }
-        if let Some(call) = self.call.take() {
+        if let Some(call) = self.supply.call.take() {
             match call {
                 Call::Trim(io, intended) => self.trim(io, intended)?,
                 Call::Sync(target, how) => self.sync(target, how)?,
             }
             return Ok(true);
         }
-        while (self.fresh.len() as u32) < self.batch.submit
-            && self.under_way < self.depth
-            && self.blocked == Blocked::No
-            && !self.free.is_empty()
+        while (self.queue.fresh.len() as u32) < self.queue.batch.submit
+            && self.queue.under_way < self.queue.depth
+            && self.supply.blocked == Blocked::No
+            && !self.queue.free.is_empty()
         {
             let Some((io, intended)) = self.pull(begin) else {
-                if self.call.is_some() && self.carry_sync(begin) {
+                if self.supply.call.is_some() && self.carry_sync(begin) {
                     continue;
                 }
                 break;
             };
             if io.direction == Direction::Trim {
                 // A trim has a call of its own: what was queued before goes first.
-                self.call = Some(Call::Trim(io, intended));
+                self.supply.call = Some(Call::Trim(io, intended));
                 return Ok(true);
             }
-            let Some(slot) = self.free.pop() else { break };
+            let Some(slot) = self.queue.free.pop() else { break };
             // `free` holds places of `flights` only.
-            self.flights[slot as usize] = Flight {
+            self.queue.flights[slot as usize] = Flight {
                 io,
                 begin,
                 handed: 0,
                 intended,
                 moved: 0,
                 number: 0,
-                apart: self.source != Source::Work,
+                apart: self.supply.source != Source::Work,
             };
-            self.under_way += 1;
+            self.queue.under_way += 1;
             if self.wanted.fill {
                 self.before_issue(slot, begin);
             }
-            if self.source == Source::Work {
-                self.counter.issued(self.under_way);
-                self.issued += 1;
+            if self.supply.source == Source::Work {
+                self.counter.issued(self.queue.under_way);
+                self.outcome.issued += 1;
             }
-            self.queue(slot);
+            self.enqueue(slot);
         }
-        Ok(self.call.is_some())
+        Ok(self.supply.call.is_some())
     }
 
     /// Gives an I/O, or the rest of one, to the engine.
     #[inline]
-    fn queue(&mut self, slot: u32) {
-        let Flight { io, moved, .. } = self.flights[slot as usize];
+    fn enqueue(&mut self, slot: u32) {
+        let Flight { io, moved, .. } = self.queue.flights[slot as usize];
         #[allow(unsafe_code, reason = "an address within a buffer")]
         // SAFETY: fewer bytes have moved than the I/O has, and it fits into its buffer.
         let address = unsafe { self.pool.address(slot).add(moved as usize) };
@@ -404,7 +318,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             length: io.length - moved,
             address,
         });
-        self.fresh.push(slot);
+        self.queue.fresh.push(slot);
     }
 
     /// Hands the batch over.
@@ -412,31 +326,31 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
     fn hand_over(&mut self) -> Result<(), Halt> {
         if self.wanted.fill {
             // Data was made for the batch since: that is the worker's time and not the target's. No I/O has begun yet.
-            self.now = self.ticker.now();
-            for slot in &self.fresh {
-                let flight = &mut self.flights[*slot as usize];
+            self.timeline.now = self.timeline.ticker.now();
+            for slot in &self.queue.fresh {
+                let flight = &mut self.queue.flights[*slot as usize];
                 if flight.handed == 0 {
-                    flight.begin = self.now;
+                    flight.begin = self.timeline.now;
                 }
             }
         }
         let named = self.synchronous && self.shared.under_way.len() > self.plan.number as usize;
-        if named && let Some(slot) = self.fresh.first() {
-            let flight = &self.flights[*slot as usize];
-            self.shared.under_way[self.plan.number as usize].enter(self.now, &flight.io);
+        if named && let Some(slot) = self.queue.fresh.first() {
+            let flight = &self.queue.flights[*slot as usize];
+            self.shared.under_way[self.plan.number as usize].enter(self.timeline.now, &flight.io);
         }
         self.engine
-            .commit(&mut self.ended)
+            .commit(&mut self.queue.ended)
             .map_err(|error| Halt::call(&format!("submitting to {}", self.job.engine.name.word()), &error))?;
-        let handed = self.ticker.now();
-        self.now = handed;
+        let handed = self.timeline.ticker.now();
+        self.timeline.now = handed;
         if named {
             self.shared.under_way[self.plan.number as usize].leave();
         }
-        self.counter.submitted(self.fresh.len());
-        self.batch.adapt(self.engine.have_all_ended(), self.depth);
-        for slot in self.fresh.drain(..) {
-            let flight = &mut self.flights[slot as usize];
+        self.counter.submitted(self.queue.fresh.len());
+        self.queue.batch.adapt(self.engine.have_all_ended(), self.queue.depth);
+        for slot in self.queue.fresh.drain(..) {
+            let flight = &mut self.queue.flights[slot as usize];
             // What is asked again, and the rest of what moved less than asked, was handed over before.
             if flight.handed == 0 {
                 flight.handed = handed;
@@ -448,23 +362,27 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
     /// Takes back what has ended, and waits for some where nothing else can be done.
     #[inline]
     fn take_back(&mut self) -> Result<(), Halt> {
-        let until = if let Blocked::Until(time) = self.blocked { time.min(self.due) } else { self.due };
-        let left = until.saturating_sub(self.now).clamp(1_000, 100_000_000);
-        let (least, wait) = match self.blocked {
+        let until = if let Blocked::Until(time) = self.supply.blocked {
+            time.min(self.timeline.due)
+        } else {
+            self.timeline.due
+        };
+        let left = until.saturating_sub(self.timeline.now).clamp(1_000, 100_000_000);
+        let (least, wait) = match self.supply.blocked {
             // Handing over had to make room and brought some: waiting for others would make their times longer.
-            _ if !self.ended.is_empty() => (0, Wait::No),
-            Blocked::No if self.batch.least == 0 => (0, Wait::No),
-            Blocked::No => (self.batch.least.min(self.under_way), Wait::AtMost(left)),
+            _ if !self.queue.ended.is_empty() => (0, Wait::No),
+            Blocked::No if self.queue.batch.least == 0 => (0, Wait::No),
+            Blocked::No => (self.queue.batch.least.min(self.queue.under_way), Wait::AtMost(left)),
             _ => (1, Wait::AtMost(left)),
         };
-        let reaped = self.engine.reap(least, self.batch.most, wait, &mut self.ended);
+        let reaped = self.engine.reap(least, self.queue.batch.most, wait, &mut self.queue.ended);
         reaped.map_err(|error| {
             Halt::call(&format!("waiting for I/O in flight ({})", self.job.engine.name.word()), &error)
         })?;
-        self.now = self.ticker.now();
-        match self.blocked {
-            Blocked::Until(time) if self.now >= time => self.blocked = Blocked::No,
-            Blocked::One if !self.ended.is_empty() => self.blocked = Blocked::No,
+        self.timeline.now = self.timeline.ticker.now();
+        match self.supply.blocked {
+            Blocked::Until(time) if self.timeline.now >= time => self.supply.blocked = Blocked::No,
+            Blocked::One if !self.queue.ended.is_empty() => self.supply.blocked = Blocked::No,
             _ => {}
         }
         self.account()
@@ -473,17 +391,17 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
     /// Counts what has ended, at the time of `now`.
     #[inline]
     fn account(&mut self) -> Result<(), Halt> {
-        let at = self.now;
-        if self.ended.is_empty() {
+        let at = self.timeline.now;
+        if self.queue.ended.is_empty() {
             return Ok(());
         }
-        let ended = std::mem::take(&mut self.ended);
+        let ended = std::mem::take(&mut self.queue.ended);
         self.counter.completed(ended.len());
         let mut next = 0;
         let mut failure = None;
         while let Some(one) = ended.get(next) {
             next += 1;
-            let first = self.flights[one.slot as usize];
+            let first = self.queue.flights[one.slot as usize];
             if !is_whole(&first, one.result) || first.apart {
                 if let Err(halt) = self.odd(one.slot, one.result, at) {
                     failure.get_or_insert(halt);
@@ -495,7 +413,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             self.release(one.slot, at, &mut failure);
             // I/Os that were handed over together and ended together have the same times.
             while let Some(one) = ended.get(next) {
-                let flight = &self.flights[one.slot as usize];
+                let flight = &self.queue.flights[one.slot as usize];
                 let alike = flight.handed == first.handed
                     && flight.begin == first.begin
                     && flight.io.direction == first.io.direction
@@ -518,10 +436,10 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 times(&first, at, self.synchronous),
             );
         }
-        self.ended = ended;
-        self.ended.clear();
-        if self.under_way <= self.batch.low.min(self.depth.saturating_sub(1)) {
-            self.filling = true;
+        self.queue.ended = ended;
+        self.queue.ended.clear();
+        if self.queue.under_way <= self.queue.batch.low.min(self.queue.depth.saturating_sub(1)) {
+            self.queue.filling = true;
         }
         failure.map_or(Ok(()), Err)
     }
@@ -536,8 +454,8 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             failure.get_or_insert(halt);
         }
         if !kept {
-            self.free.push(slot);
+            self.queue.free.push(slot);
         }
-        self.under_way -= 1;
+        self.queue.under_way -= 1;
     }
 }

@@ -1,8 +1,18 @@
 //! What a worker is about to do, and what keeps it from that.
 
 use kelvin_measure::Nanos;
+use kelvin_measure::event::LoadPart;
 
+use super::super::depth_search::Search;
+use super::super::flow::Share;
+use super::super::halt::Halt;
+use super::super::lock::Locks;
+use super::super::pace::{Minimum, Pacer};
+use super::super::ticker::Ticker;
+use super::super::usage::Usage;
 use crate::job::Thinking;
+use crate::result::Verified;
+use crate::stream::Quota;
 use crate::{Io, SyncCall};
 
 /// What is done by a call of its own when the batch before it has gone: what is under way goes on meanwhile.
@@ -66,4 +76,87 @@ pub(super) struct Thinker {
     /// I/Os since the last pause, and when it was.
     pub(super) count: u64,
     pub(super) since: Nanos,
+}
+
+/// The worker's times.
+pub(super) struct Timeline {
+    pub(super) ticker: Ticker,
+    /// The last reading.
+    pub(super) now: Nanos,
+    /// When there is housekeeping to be done.
+    pub(super) due: Nanos,
+    pub(super) begun: Nanos,
+    pub(super) part: LoadPart,
+    pub(super) measured_from: Nanos,
+    /// What the thread had used before the measured part; what it used in it, after.
+    pub(super) before: Usage,
+    /// When the verifying pass began that goes on.
+    pub(super) looking_since: Nanos,
+}
+
+impl Timeline {
+    pub(super) fn new(ticker: Ticker, now: Nanos, part: LoadPart) -> Self {
+        let before = Usage::now();
+        Self { ticker, now, due: now, begun: now, part, measured_from: now, before, looking_since: now }
+    }
+}
+
+/// Which I/O is next, and why it is not issued yet.
+pub(super) struct Supply {
+    pub(super) source: Source,
+    pub(super) blocked: Blocked,
+    /// Drawn, and not to be issued before something.
+    pub(super) held: Option<Io>,
+    /// Waits for the batch before it to go.
+    pub(super) call: Option<Call>,
+    /// When the last I/O of a trace was due, or 0.
+    pub(super) not_before: Nanos,
+    pub(super) quota: Quota,
+    pub(super) pass_ios: u64,
+    pub(super) retries: u32,
+}
+
+impl Supply {
+    pub(super) fn new(quota: Quota) -> Self {
+        let (source, blocked) = (Source::Work, Blocked::No);
+        Self { source, blocked, held: None, call: None, not_before: 0, quota, pass_ios: 0, retries: 0 }
+    }
+}
+
+/// What bounds how fast a worker goes; most jobs have none of it.
+pub(super) struct Pacing {
+    pub(super) pacer: Option<Pacer>,
+    pub(super) minimum: Option<Minimum>,
+    pub(super) thinker: Option<Thinker>,
+    pub(super) share: Option<Share>,
+    pub(super) locks: Option<Locks>,
+    pub(super) search: Option<Search>,
+}
+
+/// What was written and not synced.
+pub(super) struct Unsynced {
+    pub(super) writes: bool,
+    /// By target: where it was written to since the last sync, begin and end.
+    pub(super) dirty: Vec<(u64, u64)>,
+}
+
+/// How far the end has come.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    pub(super) ending: bool,
+    pub(super) told_of_waiting: bool,
+    pub(super) gave_up: bool,
+}
+
+/// What the worker has come to so far, beside its counters.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) halt: Option<Halt>,
+    pub(super) verified: Option<Box<Verified>>,
+    pub(super) notes: Vec<String>,
+    pub(super) issued: u64,
+    pub(super) dropped_as_error: u64,
+    /// Errors that were told and ended nothing.
+    pub(super) dumped: u32,
+    pub(super) apart: u64,
 }

@@ -15,31 +15,31 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// Puts the sync that is due into the batch, where the engine can carry it. Whether it did.
     #[cold]
     pub(super) fn carry_sync(&mut self, begin: Nanos) -> bool {
-        let Some(Call::Sync(target, how)) = self.call else { return false };
-        let Some(slot) = self.free.last().copied() else { return false };
-        let range = self.dirty.get(target as usize).copied().unwrap_or((u64::MAX, 0));
+        let Some(Call::Sync(target, how)) = self.supply.call else { return false };
+        let Some(slot) = self.queue.free.last().copied() else { return false };
+        let range = self.unsynced.dirty.get(target as usize).copied().unwrap_or((u64::MAX, 0));
         if !self.engine.queue_sync(slot, target, how, range) {
             return false;
         }
         self.note_sync(begin, target, how);
         self.forget_written(target);
-        self.free.pop();
+        self.queue.free.pop();
         let io = Io { direction: Direction::Write, target, offset: 0, length: 0 };
         // `free` holds places of `flights` only.
-        self.flights[slot as usize] =
+        self.queue.flights[slot as usize] =
             Flight { io, begin, handed: 0, intended: ANY_TIME, moved: 0, number: 0, apart: true };
-        self.under_way += 1;
-        self.fresh.push(slot);
-        self.call = None;
+        self.queue.under_way += 1;
+        self.queue.fresh.push(slot);
+        self.supply.call = None;
         true
     }
 
     /// A sync that the engine carried has ended.
     #[cold]
     pub(super) fn sync_ended(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
-        let flight = self.flights[slot as usize];
-        self.free.push(slot);
-        self.under_way -= 1;
+        let flight = self.queue.flights[slot as usize];
+        self.queue.free.push(slot);
+        self.queue.under_way -= 1;
         let answer = if result < 0 {
             Err(io::Error::from_raw_os_error(i32::try_from(-result).unwrap_or(libc::EIO)))
         } else {
@@ -62,7 +62,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// From when to when a sync took, and what came of it.
     fn flush(&mut self, target: u32, how: SyncCall) -> ((Nanos, Nanos), io::Result<()>) {
-        let begin = self.ticker.now();
+        let begin = self.timeline.ticker.now();
         self.note_sync(begin, target, how);
         let range = self.forget_written(target);
         let io = Io { direction: Direction::Write, target, offset: 0, length: 0 };
@@ -74,8 +74,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         if let Some(named) = named {
             named.leave();
         }
-        self.now = self.ticker.now();
-        ((begin, self.now), answer)
+        self.timeline.now = self.timeline.ticker.now();
+        ((begin, self.timeline.now), answer)
     }
 
     fn note_sync(&mut self, begin: Nanos, target: u32, how: SyncCall) {
@@ -87,7 +87,10 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// Where a target was written to since the last sync, begin and end: all of it where nobody kept count.
     fn forget_written(&mut self, target: u32) -> (u64, u64) {
         let all = (0, self.files.target(target).map_or(0, |region| region.begin + region.length));
-        self.dirty.get_mut(target as usize).map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)))
+        self.unsynced
+            .dirty
+            .get_mut(target as usize)
+            .map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)))
     }
 
     /// Counts a sync that has ended, where it has times, or what it failed with.

@@ -10,7 +10,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// Tells the verifier of an I/O that has ended. `kept` is set where another thread looks at its buffer, which is in
     /// use until [`Loop::collect`] has the answer.
     pub(super) fn verify_io(&mut self, slot: u32, kept: &mut bool) -> Result<(), Halt> {
-        let flight = self.flights[slot as usize];
+        let flight = self.queue.flights[slot as usize];
         let io = flight.io;
         let Some(check) = &mut self.check else { return Ok(()) };
         match io.direction {
@@ -18,7 +18,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             Direction::Trim => check.trimmed(&io),
             Direction::Read => {
                 if check.hand_over(slot, &io, self.pool.address(slot)) {
-                    self.looked_at += 1;
+                    self.queue.looked_at += 1;
                     *kept = true;
                     return Ok(());
                 }
@@ -34,17 +34,17 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     pub(super) fn collect(&mut self, wait: bool) -> Result<(), Halt> {
         let mut failure = None;
         let mut wait = wait;
-        while self.looked_at > 0 {
+        while self.queue.looked_at > 0 {
             let Some(answer) = self.check.as_mut().and_then(|check| check.answer(wait)) else { break };
             wait = false;
             let Answer { slot, io, result } = answer;
-            self.looked_at -= 1;
-            self.free.push(slot);
+            self.queue.looked_at -= 1;
+            self.queue.free.push(slot);
             if let Err(halt) = self.found(&io, result) {
                 failure.get_or_insert(halt);
             }
         }
-        self.now = self.ticker.now();
+        self.timeline.now = self.timeline.ticker.now();
         failure.map_or(Ok(()), Err)
     }
 

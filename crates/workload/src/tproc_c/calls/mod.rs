@@ -29,7 +29,7 @@ pub(crate) use statements::OneByOne;
 
 /// What a transaction found out, for the audit and for comparing the ways of executing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct TransactionDetails {
+pub(crate) struct Details {
     /// Customers of the last name that was looked for; none when the look-up was by number or its result
     /// stayed in the server.
     pub(crate) matched: Option<u64>,
@@ -44,55 +44,28 @@ pub(crate) struct TransactionDetails {
     pub(crate) count: i64,
 }
 
+/// How a transaction ended.
+pub(crate) type Ended = Result<TransactionOutcome>;
+
 /// One way of executing the transactions over one connection.
 ///
 /// After an error a transaction may be open ([`Session::in_transaction`]): the caller rolls it back.
 pub(crate) trait Execute: Send {
     /// Prepares the statements; called again on a new connection.
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()>;
-    fn new_order(
-        &mut self,
-        session: &mut dyn Session,
-        order: &NewOrder,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome>;
-    fn payment(
-        &mut self,
-        session: &mut dyn Session,
-        payment: &Payment,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome>;
-    fn delivery(
-        &mut self,
-        session: &mut dyn Session,
-        delivery: &Delivery,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome>;
-    fn stock_level(
-        &mut self,
-        session: &mut dyn Session,
-        level: &StockLevel,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome>;
-    fn order_status(
-        &mut self,
-        session: &mut dyn Session,
-        status: &OrderStatus,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome>;
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Details) -> Ended;
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Details) -> Ended;
+    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Details) -> Ended;
+    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Details) -> Ended;
+    fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended;
 
     /// Whether lines of orders are drawn by the server, so that the client knows only their number.
     fn server_draws_lines(&self) -> bool {
         false
     }
 
-    fn execute(
-        &mut self,
-        session: &mut dyn Session,
-        transaction: &Transaction,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
-        *done = TransactionDetails::default();
+    fn execute(&mut self, session: &mut dyn Session, transaction: &Transaction, done: &mut Details) -> Ended {
+        *done = Details::default();
         match transaction {
             Transaction::NewOrder(order) => self.new_order(session, order, done),
             Transaction::Payment(payment) => self.payment(session, payment, done),
@@ -193,7 +166,7 @@ fn batch_result(results: &[Rows], index: usize) -> Result<&Rows> {
 }
 
 /// Ends a transaction that was begun by [`Session::control`].
-fn end(session: &mut dyn Session, outcome: TransactionOutcome) -> Result<TransactionOutcome> {
+fn end(session: &mut dyn Session, outcome: TransactionOutcome) -> Ended {
     session.control(if outcome == TransactionOutcome::Committed {
         TransactionControl::Commit
     } else {
@@ -203,7 +176,7 @@ fn end(session: &mut dyn Session, outcome: TransactionOutcome) -> Result<Transac
 }
 
 /// The end of a New-Order that could not find the item of a line: what its inputs meant, or a fault of the data.
-fn unused_item(order: &NewOrder) -> Result<TransactionOutcome> {
+fn unused_item(order: &NewOrder) -> Ended {
     if order.rolls_back {
         Ok(TransactionOutcome::RolledBack)
     } else {
@@ -212,7 +185,7 @@ fn unused_item(order: &NewOrder) -> Result<TransactionOutcome> {
 }
 
 /// The end of a Payment that was one statement. Its row: how many have the name (NULL by number), balance.
-fn paid(rows: &Rows, customer: Customer, done: &mut TransactionDetails) -> Result<TransactionOutcome> {
+fn paid(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
     if customer.by_name() {
         let matched = customers_of_name(rows)?;
         done.matched = Some(matched);
@@ -233,11 +206,7 @@ fn customers_of_name(rows: &Rows) -> Result<u64> {
 
 /// The end of an Order-Status that was one statement. Its rows, one a line or one when the customer has no
 /// order: how many have the name (NULL by number), balance, order, and what else there is to show.
-fn status_found(
-    rows: &Rows,
-    customer: Customer,
-    done: &mut TransactionDetails,
-) -> Result<TransactionOutcome> {
+fn status_found(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
     if rows.is_empty() {
         if customer.by_name() {
             done.matched = Some(0);

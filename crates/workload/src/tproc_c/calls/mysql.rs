@@ -11,7 +11,7 @@ use kelvin_measure::TransactionOutcome;
 
 use super::sql::mysql as sql;
 use super::{
-    Execute, TransactionDetails, batch_result, end, lines, missing, not_prepared, order_total, paid,
+    Details, Ended, Execute, batch_result, end, lines, missing, not_prepared, order_total, paid,
     status_found, unused_item,
 };
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
@@ -158,12 +158,7 @@ impl Execute for ClientSql {
         Ok(())
     }
 
-    fn new_order(
-        &mut self,
-        session: &mut dyn Session,
-        order: &NewOrder,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         lines::as_json(order, &mut self.lines);
         let (home, district, lines) =
@@ -202,12 +197,7 @@ impl Execute for ClientSql {
         end(session, outcome)
     }
 
-    fn payment(
-        &mut self,
-        session: &mut dyn Session,
-        payment: &Payment,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let theirs = [payment.customer_warehouse.into(), payment.customer_district.into()];
         let (home, district) = (payment.warehouse.into(), payment.district.into());
@@ -236,12 +226,7 @@ impl Execute for ClientSql {
         end(session, outcome)
     }
 
-    fn delivery(
-        &mut self,
-        session: &mut dyn Session,
-        delivery: &Delivery,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let (home, carrier, now) =
             (delivery.warehouse.into(), delivery.carrier.into(), Timestamp::now().into());
@@ -273,12 +258,7 @@ impl Execute for ClientSql {
         end(session, TransactionOutcome::Committed)
     }
 
-    fn stock_level(
-        &mut self,
-        session: &mut dyn Session,
-        level: &StockLevel,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let params = level.values();
         self.transaction.begin(session, TransactionControl::BeginReadOnly)?;
@@ -289,12 +269,7 @@ impl Execute for ClientSql {
         end(session, TransactionOutcome::Committed)
     }
 
-    fn order_status(
-        &mut self,
-        session: &mut dyn Session,
-        status: &OrderStatus,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let home = [status.warehouse.into(), status.district.into()];
         self.transaction.begin(session, TransactionControl::BeginReadOnly)?;

@@ -10,7 +10,7 @@ use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, Tran
 use kelvin_measure::TransactionOutcome;
 
 use super::{
-    Execute, TransactionDetails, batch_result, missing, not_prepared, order_total, paid, sql, status_found,
+    Details, Ended, Execute, batch_result, missing, not_prepared, order_total, paid, sql, status_found,
     unused_item,
 };
 use crate::tproc_c::inputs::{Customer, Delivery, MAX_LINES, NewOrder, OrderStatus, Payment, StockLevel};
@@ -63,8 +63,8 @@ impl Pipelined {
         session: &mut dyn Session,
         (orders, params): (Statement, &[Value<'_>; 3]),
         customer: Statement,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+        done: &mut Details,
+    ) -> Ended {
         session.queue_control(TransactionControl::Begin)?;
         session.queue(orders, params)?;
         session.flush(&mut self.first)?;
@@ -120,12 +120,7 @@ impl Execute for Pipelined {
         Ok(())
     }
 
-    fn new_order(
-        &mut self,
-        session: &mut dyn Session,
-        order: &NewOrder,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let (home, district) = (Value::Int(order.warehouse), Value::Int(order.district));
         session.queue_control(TransactionControl::Begin)?;
@@ -209,12 +204,7 @@ impl Execute for Pipelined {
         Ok(outcome)
     }
 
-    fn payment(
-        &mut self,
-        session: &mut dyn Session,
-        payment: &Payment,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let (statement, customer) = by(payment.customer, prepared.pay_by_number, prepared.pay_by_name);
         let params = [
@@ -230,12 +220,7 @@ impl Execute for Pipelined {
         paid(&self.rows, payment.customer, done)
     }
 
-    fn delivery(
-        &mut self,
-        session: &mut dyn Session,
-        delivery: &Delivery,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let params = [delivery.warehouse.into(), delivery.carrier.into(), Timestamp::now().into()];
         if let Some(OneByOne { orders, customer, .. }) = prepared.one_by_one {
@@ -250,23 +235,13 @@ impl Execute for Pipelined {
         Ok(TransactionOutcome::Committed)
     }
 
-    fn stock_level(
-        &mut self,
-        session: &mut dyn Session,
-        level: &StockLevel,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Details) -> Ended {
         session.execute(self.prepared()?.low_stock, &level.values(), &mut self.rows)?;
         done.count = self.rows.int(0, 0)?;
         Ok(TransactionOutcome::Committed)
     }
 
-    fn order_status(
-        &mut self,
-        session: &mut dyn Session,
-        status: &OrderStatus,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let (statement, customer) = by(status.customer, prepared.status_by_number, prepared.status_by_name);
         let params = [status.warehouse.into(), status.district.into(), customer];

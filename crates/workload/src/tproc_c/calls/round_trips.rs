@@ -102,7 +102,7 @@ fn a_transaction_takes_as_few_round_trips_as_its_data_allow() {
         executor.prepare(session.as_mut()).unwrap();
         for (transaction, pipelined) in &transactions {
             let before = round_trips.load(Ordering::SeqCst);
-            executor.execute(session.as_mut(), transaction, &mut TransactionDetails::default()).unwrap();
+            executor.execute(session.as_mut(), transaction, &mut Details::default()).unwrap();
             let taken = round_trips.load(Ordering::SeqCst) - before;
             match calls {
                 Calls::Pipelined => assert_eq!(taken, *pipelined, "{transaction:?}"),

@@ -4,7 +4,7 @@
 use kelvin_database::{Decimal, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::TransactionOutcome;
 
-use super::{Execute, TransactionDetails, count, lines, not_prepared, paid, status_found, unused_item};
+use super::{Details, Ended, Execute, count, lines, not_prepared, paid, status_found, unused_item};
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -97,12 +97,7 @@ impl Execute for Routines {
         Ok(())
     }
 
-    fn new_order(
-        &mut self,
-        session: &mut dyn Session,
-        order: &NewOrder,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Details) -> Ended {
         let statement = self.prepared()?.new_order;
         let (home, district, customer) =
             (order.warehouse.into(), order.district.into(), order.customer.into());
@@ -139,12 +134,7 @@ impl Execute for Routines {
         Ok(TransactionOutcome::Committed)
     }
 
-    fn payment(
-        &mut self,
-        session: &mut dyn Session,
-        payment: &Payment,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Details) -> Ended {
         let (id, name) = customer_values(payment.customer);
         let params = [
             payment.warehouse.into(),
@@ -159,35 +149,20 @@ impl Execute for Routines {
         paid(&self.rows, payment.customer, done)
     }
 
-    fn delivery(
-        &mut self,
-        session: &mut dyn Session,
-        delivery: &Delivery,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Details) -> Ended {
         let params = [delivery.warehouse.into(), delivery.carrier.into()];
         session.execute(self.prepared()?.delivery, &params, &mut self.rows).map_err(classified)?;
         done.skipped = Some(DISTRICTS as u64 - count(self.rows.int(0, 0)?, DISTRICTS, "deliveries")?);
         Ok(TransactionOutcome::Committed)
     }
 
-    fn stock_level(
-        &mut self,
-        session: &mut dyn Session,
-        level: &StockLevel,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Details) -> Ended {
         session.execute(self.prepared()?.stock_level, &level.values(), &mut self.rows)?;
         done.count = self.rows.int(0, 0)?;
         Ok(TransactionOutcome::Committed)
     }
 
-    fn order_status(
-        &mut self,
-        session: &mut dyn Session,
-        status: &OrderStatus,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended {
         let (id, name) = customer_values(status.customer);
         let params = [status.warehouse.into(), status.district.into(), id, name];
         session.execute(self.prepared()?.order_status, &params, &mut self.rows)?;

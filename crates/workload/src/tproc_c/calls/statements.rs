@@ -3,9 +3,7 @@
 use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
 use kelvin_measure::TransactionOutcome;
 
-use super::{
-    Execute, TransactionDetails, customer, end, missing, not_prepared, order_total, sql, unused_item,
-};
+use super::{Details, Ended, Execute, customer, end, missing, not_prepared, order_total, sql, unused_item};
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -99,7 +97,7 @@ impl OneByOne {
         session: &mut dyn Session,
         home: (i64, i64),
         customer: Customer,
-        done: &mut TransactionDetails,
+        done: &mut Details,
     ) -> Result<Option<(i64, usize)>> {
         let name = match customer {
             Customer::Id(id) => return Ok(Some((id, 0))),
@@ -195,12 +193,7 @@ impl Execute for OneByOne {
         Ok(())
     }
 
-    fn new_order(
-        &mut self,
-        session: &mut dyn Session,
-        order: &NewOrder,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let (home, district) = (Value::Int(order.warehouse), Value::Int(order.district));
         session.control(TransactionControl::Begin)?;
@@ -266,12 +259,7 @@ impl Execute for OneByOne {
         end(session, TransactionOutcome::Committed)
     }
 
-    fn payment(
-        &mut self,
-        session: &mut dyn Session,
-        payment: &Payment,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         session.control(TransactionControl::Begin)?;
         let home = (payment.customer_warehouse, payment.customer_district);
@@ -310,12 +298,7 @@ impl Execute for OneByOne {
         end(session, TransactionOutcome::Committed)
     }
 
-    fn delivery(
-        &mut self,
-        session: &mut dyn Session,
-        delivery: &Delivery,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Details) -> Ended {
         let now = Timestamp::now();
         let mut skipped = 0;
         session.control(TransactionControl::Begin)?;
@@ -326,12 +309,7 @@ impl Execute for OneByOne {
         end(session, TransactionOutcome::Committed)
     }
 
-    fn stock_level(
-        &mut self,
-        session: &mut dyn Session,
-        level: &StockLevel,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let (home, district) = (Value::Int(level.warehouse), Value::Int(level.district));
         session.control(TransactionControl::BeginReadOnly)?;
@@ -349,12 +327,7 @@ impl Execute for OneByOne {
         end(session, TransactionOutcome::Committed)
     }
 
-    fn order_status(
-        &mut self,
-        session: &mut dyn Session,
-        status: &OrderStatus,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
         let home = (status.warehouse, status.district);
         session.control(TransactionControl::BeginReadOnly)?;

@@ -38,8 +38,8 @@ impl Bench {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "each call makes its own")]
-    fn execute(&mut self, transaction: Transaction) -> (TransactionOutcome, TransactionDetails) {
-        let mut done = TransactionDetails::default();
+    fn execute(&mut self, transaction: Transaction) -> (TransactionOutcome, Details) {
+        let mut done = Details::default();
         let outcome = self.executor.execute(self.session.as_mut(), &transaction, &mut done).unwrap();
         assert!(!self.session.in_transaction(), "{:?} leaves nothing open", self.calls);
         (outcome, done)
@@ -359,7 +359,7 @@ fn missing_rows_are_errors(bench: &mut Bench) {
         Transaction::Payment(payment),
         Transaction::OrderStatus(OrderStatus { warehouse: 1, district: 2, customer: nobody }),
     ] {
-        let mut done = TransactionDetails::default();
+        let mut done = Details::default();
         let error = bench.executor.execute(bench.session.as_mut(), &transaction, &mut done).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Statement, "{error}");
         assert!(error.message().contains("missing"), "{error}");

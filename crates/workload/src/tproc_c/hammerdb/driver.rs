@@ -6,7 +6,7 @@ use kelvin_database::{Decimal, Error, Result, Rows, Session, Statement, Timestam
 use kelvin_measure::TransactionOutcome;
 
 use super::catalog::{Procedure, Routines, find};
-use crate::tproc_c::calls::{Execute, TransactionDetails, count, not_prepared};
+use crate::tproc_c::calls::{Details, Ended, Execute, count, not_prepared};
 use crate::tproc_c::inputs::{
     Customer, DELIVERY, Delivery, NEW_ORDER, NewOrder, ORDER_STATUS, OrderStatus, PAYMENT, Payment,
     STOCK_LEVEL, StockLevel,
@@ -170,12 +170,7 @@ impl Execute for Driver {
     }
 
     /// Our own `neword` returns 0 for an order that it rolled back. HammerDB's never rolls one back.
-    fn new_order(
-        &mut self,
-        session: &mut dyn Session,
-        order: &NewOrder,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn new_order(&mut self, session: &mut dyn Session, order: &NewOrder, done: &mut Details) -> Ended {
         let values = [
             ("home", order.warehouse.into()),
             ("warehouses", self.warehouses.into()),
@@ -194,12 +189,7 @@ impl Execute for Driver {
     }
 
     /// Our own `payment` returns the customer, or null when nobody has the name.
-    fn payment(
-        &mut self,
-        session: &mut dyn Session,
-        payment: &Payment,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Details) -> Ended {
         let [customer, last, by_name] = customer_values(payment.customer);
         let values = [
             ("home", payment.warehouse.into()),
@@ -219,12 +209,7 @@ impl Execute for Driver {
         Ok(TransactionOutcome::Committed)
     }
 
-    fn delivery(
-        &mut self,
-        session: &mut dyn Session,
-        delivery: &Delivery,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Details) -> Ended {
         let values = [("home", delivery.warehouse.into()), ("carrier", delivery.carrier.into())];
         let (_, ours) = self.call(session, DELIVERY, &values)?;
         if ours {
@@ -233,12 +218,7 @@ impl Execute for Driver {
         Ok(TransactionOutcome::Committed)
     }
 
-    fn stock_level(
-        &mut self,
-        session: &mut dyn Session,
-        level: &StockLevel,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Details) -> Ended {
         let values = [
             ("home", level.warehouse.into()),
             ("district", level.district.into()),
@@ -251,12 +231,7 @@ impl Execute for Driver {
         Ok(TransactionOutcome::Committed)
     }
 
-    fn order_status(
-        &mut self,
-        session: &mut dyn Session,
-        status: &OrderStatus,
-        done: &mut TransactionDetails,
-    ) -> Result<TransactionOutcome> {
+    fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended {
         let [customer, last, by_name] = customer_values(status.customer);
         let values = [
             ("home", status.warehouse.into()),

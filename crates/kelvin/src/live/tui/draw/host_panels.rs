@@ -1,13 +1,14 @@
 //! The panels of the host, and of what there is to tell in words.
 
 use kelvin_diagnose::Severity;
+use kelvin_measure::text::{short, whole_percent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::super::model::{Column, Looked, MODES, Model};
 use super::charts;
-use super::formatting::{self, figure, line, percent, short};
+use super::formatting::{self, figure, line};
 use super::ink::Ink;
 
 /// The shares of the CPU: a letter and a name.
@@ -22,7 +23,7 @@ pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
     };
     let cell = |mode: usize| (MODE_NAMES[mode].0, ink.mode(mode));
     let busy: f64 = cpu[..3].iter().sum();
-    line(buffer, area, 0, &format!("busy {:>5}", percent(busy)), Ink::strong());
+    line(buffer, area, 0, &format!("busy {:>5}", whole_percent(busy)), Ink::strong());
     let bar =
         Rect { x: area.x + 12, y: area.y, width: area.width.saturating_sub(12), height: area.height.min(1) };
     charts::row(buffer, bar, &cpu, cell);
@@ -34,7 +35,7 @@ pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
         .filter(|(_, share)| *share >= 0.005)
         .map(|((letter, name), share)| {
             let name = if narrow { "" } else { name };
-            format!("{letter} {name} {}", percent(share))
+            format!("{letter} {name} {}", whole_percent(share))
         })
         .collect();
     texts.push(shares.join("  ").replace("  ", if narrow { " " } else { "  " }));
@@ -61,7 +62,7 @@ fn pressure(model: &Model, narrow: bool) -> String {
     let value = |what: &str| model.host.value(&format!("host.pressure.{what}.some"));
     let known = [("cpu", "cpu"), ("io", "io"), ("memory", "mem")]
         .into_iter()
-        .filter_map(|(what, short)| Some((if narrow { short } else { what }, percent(value(what)?))));
+        .filter_map(|(what, short)| Some((if narrow { short } else { what }, whole_percent(value(what)?))));
     let texts: Vec<String> = known.map(|(what, share)| format!("{what} {share}")).collect();
     match (texts.is_empty(), narrow) {
         (true, _) => String::new(),

@@ -6,6 +6,7 @@ mod host_panels;
 mod ink;
 mod panels;
 
+use kelvin_measure::text::{countdown, plural, short, whole};
 use std::time::Duration;
 
 use kelvin_measure::event::{Phase, Status};
@@ -13,9 +14,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::super::status::grouped;
 use super::model::{CLASSES, Model, NAMES, RECENT};
-use formatting::{line, short, wrap};
+use formatting::{line, wrap};
 pub(super) use ink::Ink;
 
 /// The smallest terminal that holds every panel.
@@ -121,7 +121,7 @@ fn title_of(title: &str, model: &Model, wide: bool) -> String {
             format!("findings so far: {}", model.findings.len())
         }
         "errors and notes" if model.load.all_errors() > 0 => {
-            format!("errors: {}, and notes", grouped(model.load.all_errors()))
+            format!("errors: {}, and notes", whole(model.load.all_errors()))
         }
         "top statements" | "transactions" if model.is_io() => "over the window".into(),
         "top statements" if !wide && model.sessions.top(1).is_empty() => "transaction types".into(),
@@ -142,7 +142,7 @@ fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
     let about = &model.about;
     let mut first = vec!["kelvin".to_owned(), stage(model)];
     if model.stage.users > 0 {
-        let users = grouped(u64::from(model.stage.users));
+        let users = whole(u64::from(model.stage.users));
         first.push(format!("{users} {}", model.labels().who.form_for(model.stage.users.into())));
     }
     match about.points {
@@ -174,9 +174,9 @@ fn stage(model: &Model) -> String {
     let Some(phase) = model.stage.phase else { return "preparing".into() };
     let stopping = if model.stopping && phase != Phase::Stop { ", stopping" } else { "" };
     let clock = match model.left() {
-        Some(left) => format!(" {} left", formatting::time(left)),
+        Some(left) => format!(" {} left", countdown(left)),
         None if model.elapsed() >= Duration::from_secs(1) => {
-            format!(" for {}", formatting::time(model.elapsed()))
+            format!(" for {}", countdown(model.elapsed()))
         }
         None => String::new(),
     };
@@ -196,7 +196,7 @@ fn figures(model: &Model) -> String {
         return String::new();
     }
     let load = &model.load;
-    let rate = |rate: Option<f64>| rate.map_or("–".into(), |rate| grouped(rate as u64));
+    let rate = |rate: Option<f64>| rate.map_or("–".into(), |rate| whole(rate as u64));
     let mut parts = vec![format!(
         "{} {} now  {} mean",
         model.about.headline,
@@ -204,33 +204,33 @@ fn figures(model: &Model) -> String {
         rate(model.pace(load.headline, load.seconds))
     )];
     if let Some(arrivals) = &load.arrivals {
-        let waiting = grouped(arrivals.waiting.unwrap_or(0));
-        let mut queue = format!("{} due per second, {waiting} waiting", grouped(arrivals.due));
+        let waiting = whole(arrivals.waiting.unwrap_or(0));
+        let mut queue = format!("{} due per second, {waiting} waiting", whole(arrivals.due));
         if arrivals.refused > 0 {
-            queue.push_str(&format!(", {} refused", grouped(arrivals.refused)));
+            queue.push_str(&format!(", {} refused", whole(arrivals.refused)));
         }
         parts.push(queue);
     }
     let errors = load.all_errors();
-    parts.push(if errors == 1 { "1 error".into() } else { format!("{} errors", grouped(errors)) });
+    parts.push(format!("{} {}", whole(errors), plural(errors, "error", "errors")));
     if model.dropped > 0 {
-        parts.push(format!("{} events not shown", grouped(model.dropped)));
+        parts.push(format!("{} events not shown", whole(model.dropped)));
     }
     parts.join(" · ")
 }
 
 fn progress(model: &Model, work: &super::model::Work) -> String {
     let seconds = model.worked(work).as_secs_f64();
-    let mut text = format!("{} {}/{}", work.what, grouped(work.done), grouped(work.total));
+    let mut text = format!("{} {}/{}", work.what, whole(work.done), whole(work.total));
     if work.rows > 0 {
-        text.push_str(&format!(" · {} rows", grouped(work.rows)));
+        text.push_str(&format!(" · {} rows", whole(work.rows)));
         if seconds >= 1.0 {
-            text.push_str(&format!(" · {} rows/s", grouped((work.rows as f64 / seconds) as u64)));
+            text.push_str(&format!(" · {} rows/s", whole((work.rows as f64 / seconds) as u64)));
         }
     }
     if work.done > 0 && work.done < work.total && seconds >= 2.0 {
         let left = seconds / work.done as f64 * (work.total - work.done) as f64;
-        text.push_str(&format!(" · {} left", formatting::time(Duration::from_secs_f64(left))));
+        text.push_str(&format!(" · {} left", countdown(Duration::from_secs_f64(left))));
     }
     text
 }

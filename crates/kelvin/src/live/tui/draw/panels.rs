@@ -2,13 +2,14 @@
 
 use kelvin_diagnose::metric;
 use kelvin_measure::event::{LoadPart, Series, SeriesRole};
+use kelvin_measure::text::{short, whole_percent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::super::model::{CLASSES, Column, Model, NAMES, RECENT, Timeline};
 use super::charts::{self, round_up};
-use super::formatting::{self, figure, latency, line, short};
+use super::formatting::{self, figure, latency, line};
 use super::ink::Ink;
 use super::titled;
 
@@ -252,7 +253,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
     let header = if narrow { "share mostly statement" } else { "sessions  share mostly       statement" };
     line(buffer, area, 0, header, ink.faint());
     for (row, statement) in (1..).zip(&top) {
-        let share = formatting::percent(statement.sessions / all);
+        let share = whole_percent(statement.sessions / all);
         let (letter, name, short_name) = NAMES[statement.mostly];
         let (text, at) = if narrow {
             (format!("{share:>5} {letter} {short_name:<6}{}", statement.text), 6)

@@ -1,13 +1,11 @@
 //! The newest value of every metric, and the devices among them.
 
+use kelvin_measure::MOST_DECLARED;
 use std::collections::HashMap;
 
 use kelvin_measure::observation::{DatabaseDirectory, Observer, Reading, UnavailableMetrics};
 
 use super::timeline::MODES;
-
-/// Metrics above which an observer is broken.
-const MOST: u32 = 1_000_000;
 
 /// What marks a block device's metrics, after a remote host's address where there is one.
 const DISK: &str = "host.disk.";
@@ -37,7 +35,7 @@ pub(crate) struct Device {
 
 impl Host {
     pub(super) fn declare(&mut self, observer: &Observer) {
-        if observer.first.saturating_add(observer.metrics.len() as u32) > MOST {
+        if observer.first as usize + observer.metrics.len() > MOST_DECLARED {
             return;
         }
         for (offset, metric) in observer.metrics.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! What the database's sessions were doing.
 
+use kelvin_measure::declare;
 use std::collections::HashMap;
 
 use kelvin_diagnose::{Class, is_client};
@@ -20,9 +21,6 @@ pub(crate) const NAMES: [(char, &str, &str); CLASSES] = [
     ('X', "idle in transaction", "idle"),
     ('O', "other", "other"),
 ];
-
-/// States above which new ones are not told apart any more: whatever sends so many is broken.
-const MOST: usize = 100_000;
 
 /// The class of a state, as an index of [`NAMES`]; none for what is no session of the load.
 fn class(group: &WaitGroup) -> Option<usize> {
@@ -63,14 +61,7 @@ pub(crate) struct Sessions {
 impl Sessions {
     /// States that were seen for the first time.
     pub(super) fn declare(&mut self, first: u32, groups: &[WaitGroup]) {
-        let end = first as usize + groups.len();
-        if end > MOST {
-            return;
-        }
-        if self.groups.len() < end {
-            self.groups.resize(end, WaitGroup::default());
-        }
-        self.groups[first as usize..end].clone_from_slice(groups);
+        declare(&mut self.groups, first, groups);
     }
 
     /// Takes looks and returns the sessions seen in each class, summed over them.

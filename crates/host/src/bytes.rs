@@ -1,17 +1,17 @@
 //! Numbers and words out of the kernel's text files, on bytes and without allocating.
 
 /// The lines of a file.
-pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|&b| b == b'\n').filter(|line| !line.is_empty())
 }
 
 /// The words of a line.
-pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 /// A whole number, and nothing but one.
-pub(super) fn number(word: &[u8]) -> Option<u64> {
+pub fn number(word: &[u8]) -> Option<u64> {
     let digits = |sum: u64, &byte: &u8| {
         byte.is_ascii_digit().then(|| sum.checked_mul(10)?.checked_add(u64::from(byte - b'0'))).flatten()
     };
@@ -19,7 +19,7 @@ pub(super) fn number(word: &[u8]) -> Option<u64> {
 }
 
 /// A hexadecimal number without a prefix.
-pub(super) fn hexadecimal(word: &[u8]) -> Option<u64> {
+pub fn hexadecimal(word: &[u8]) -> Option<u64> {
     let digits = |sum: u64, &byte: &u8| {
         let digit = char::from(byte).to_digit(16)?;
         sum.checked_mul(16)?.checked_add(u64::from(digit))
@@ -28,18 +28,18 @@ pub(super) fn hexadecimal(word: &[u8]) -> Option<u64> {
 }
 
 /// A number such as "2399.998".
-pub(super) fn decimal(word: &[u8]) -> Option<f64> {
+pub fn decimal(word: &[u8]) -> Option<f64> {
     let plain = word.iter().all(|b| b.is_ascii_digit() || *b == b'.');
     plain.then(|| std::str::from_utf8(word).ok()?.parse().ok()).flatten()
 }
 
 /// The first word of a line as a number.
-pub(super) fn first_number(text: &[u8]) -> Option<u64> {
+pub fn first_number(text: &[u8]) -> Option<u64> {
     number(words(text).next()?)
 }
 
 /// The line "key value …" without its key, which ends at a blank or a colon.
-pub(super) fn keyed(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub fn keyed(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = line.iter().position(|&b| b == b':' || b.is_ascii_whitespace())?;
     Some((&line[..end], &line[end + 1..]))
 }

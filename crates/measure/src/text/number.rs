@@ -1,7 +1,7 @@
-//! Numbers as people read them.
+//! Numbers without a unit.
 
-use kelvin_measure::Bounded;
-use kelvin_measure::event::AuditLine;
+use crate::Bounded;
+use crate::event::AuditLine;
 
 /// What stands where a figure cannot be given.
 pub const NONE: &str = "–";
@@ -9,41 +9,78 @@ pub const NONE: &str = "–";
 /// What stands before a figure that is known from below only.
 pub const AT_LEAST: &str = "≥ ";
 
-/// A whole number with its thousands apart: 1,234,567.
-pub(crate) fn whole(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
+/// A whole number with its thousands apart: "1,234,567".
+pub fn whole(value: u64) -> String {
+    thousands_apart(&value.to_string())
+}
+
+/// The nearest whole number with its thousands apart: "-1,234".
+pub fn rounded(value: f64) -> String {
+    let sign = if value <= -0.5 { "-" } else { "" };
+    format!("{sign}{}", thousands_apart(&format!("{:.0}", value.abs())))
+}
+
+fn thousands_apart(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
         }
-        out.push(digit);
+        text.push(digit);
     }
-    out
+    text
 }
 
 /// A rate, rounded to a whole number; a small one keeps a decimal.
-pub(crate) fn rate(value: Option<f64>) -> String {
+pub fn rate(value: Option<f64>) -> String {
     match value {
         Some(v) if (0.0..100.0).contains(&v) && v.fract() != 0.0 => format!("{v:.1}"),
-        Some(v) if v >= 0.0 => whole(v.round() as u64),
+        Some(v) if v >= 0.0 => rounded(v.round()),
         _ => NONE.into(),
     }
 }
 
 /// A small figure with two decimals, such as busy cores.
-pub(crate) fn decimal(value: Option<f64>) -> String {
+pub fn decimal(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.into(), |v| if v < 100.0 { format!("{v:.2}") } else { rate(Some(v)) })
 }
 
-/// Bytes in decimal units: "14.2 MB".
-pub(crate) fn amount(bytes: f64) -> String {
-    for (unit, name) in [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")] {
-        if bytes.abs() >= unit {
-            return format!("{:.1} {name}", bytes / unit);
-        }
+/// Three figures, of which at most two are decimals: "0.12", "9.99", "12.3", "1235".
+pub fn three_figures(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size < 9.995 => 2,
+        size if size < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Three figures, a whole number without decimals, thousands apart: "0.12", "5", "12.3", "1,235".
+pub fn number(value: f64) -> String {
+    // A sum of nothing is minus zero.
+    let value = value + 0.0;
+    let size = value.abs();
+    if size >= 1000.0 {
+        return rounded(value);
     }
-    format!("{bytes:.0} B")
+    let digits = if value.fract() == 0.0 || size >= 100.0 {
+        0
+    } else if size >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$}")
+}
+
+/// A count in few characters: "950", "12.3k", "4.5M".
+pub fn short(value: f64) -> String {
+    match value {
+        value if value >= 999_950.0 => format!("{:.1}M", value / 1e6),
+        value if value >= 9_999.5 => format!("{:.1}k", value / 1e3),
+        value if value >= 10.0 || value == value.trunc() => format!("{value:.0}"),
+        value => format!("{value:.1}"),
+    }
 }
 
 /// A figure of any size with four figures, as a table of many sorts of them needs.
@@ -52,10 +89,9 @@ pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         NONE.into()
     } else if size >= 1000.0 {
-        format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(size.round() as u64))
+        rounded(value.round())
     } else if size == 0.0 || size >= 1.0 {
-        let text = format!("{value:.2}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        without_zeros(&format!("{value:.2}")).to_owned()
     } else if size >= 0.1 {
         format!("{value:.3}")
     } else if size >= 0.001 {
@@ -65,18 +101,23 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// A share, "12.3 %".
-pub fn percent(value: Option<f64>) -> String {
-    value.map_or_else(|| NONE.into(), |v| format!("{v:.1} %"))
+/// A decimal number without the zeros at its end.
+pub(super) fn without_zeros(text: &str) -> &str {
+    text.trim_end_matches('0').trim_end_matches('.')
+}
+
+/// The same, where the figure may not be known.
+pub fn significant_or_none(value: Option<f64>) -> String {
+    value.map_or_else(|| NONE.into(), significant)
 }
 
 /// A fitted coefficient with three figures, however small.
-pub(crate) fn coefficient(value: f64) -> String {
+pub fn coefficient(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
         NONE.into()
     } else if size >= 100.0 {
-        format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(size.round() as u64))
+        rounded(value.round())
     } else if size >= 0.01 {
         format!("{value:.3}")
     } else if size > 0.0 {
@@ -86,23 +127,12 @@ pub(crate) fn coefficient(value: f64) -> String {
     }
 }
 
-/// "1 virtual user", "8 virtual users".
-pub(crate) fn users(count: u32) -> String {
-    format!("{} virtual user{}", whole(u64::from(count)), if count == 1 { "" } else { "s" })
-}
-
-/// Microseconds as milliseconds with three figures.
-pub(crate) fn ms(us: Option<f64>) -> String {
-    let Some(us) = us else { return NONE.into() };
-    let value = us / 1e3;
-    if value < 9.995 {
-        format!("{value:.3}")
-    } else if value < 99.95 {
-        format!("{value:.2}")
-    } else if value < 999.5 {
-        format!("{value:.1}")
-    } else {
-        whole(value.round() as u64)
+/// A probability: "0.031", "< 0.001".
+pub fn probability(p: Option<f64>) -> String {
+    match p {
+        Some(p) if p < 0.001 => "< 0.001".into(),
+        Some(p) => format!("{p:.3}"),
+        None => NONE.into(),
     }
 }
 
@@ -122,13 +152,8 @@ pub fn ends(low: f64, high: f64, text: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// Seconds with as many decimals as they deserve.
-pub(crate) fn seconds(value: f64) -> String {
-    if value >= 100.0 { format!("{value:.1} s") } else { format!("{value:.2} s") }
-}
-
 /// An audit line's figure with its bounds: "0.42 %, allowed 0.90 to 1.10 %".
-pub(crate) fn bounds(line: &AuditLine) -> String {
+pub fn bounds(line: &AuditLine) -> String {
     let unit = if line.unit.is_empty() { String::new() } else { format!(" {}", line.unit) };
     let number = |v: f64| if v.is_finite() { format!("{v:.2}") } else { NONE.into() };
     let value = format!("{}{unit}", number(line.value));
@@ -145,21 +170,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
-        assert_eq!([whole(0), whole(999), whole(1000), whole(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([ms(Some(512.0)), ms(Some(9_996.0)), ms(Some(123_456.0))], ["0.512", "10.00", "123.5"]);
-        assert_eq!([ms(Some(1_234_567.0)), ms(None)], ["1,235", NONE]);
+    fn numbers_have_the_digits_that_matter() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(whole), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([1_234_567.4, -1234.0, -0.4, 0.5].map(rounded), ["1,234,567", "-1,234", "0", "0"]);
         assert_eq!([coefficient(0.0), coefficient(12_345.0), coefficient(-0.25)], ["0", "12,345", "-0.250"]);
         assert_eq!(
             [coefficient(1.5e-4), coefficient(f64::NAN), decimal(Some(0.037))],
             ["1.50e-4", NONE, "0.04"]
         );
-        assert_eq!([amount(0.0), amount(999.0), amount(14_230_000.0)], ["0 B", "999 B", "14.2 MB"]);
         assert_eq!(
             [0.0, 1.5, 12.0, 123.456, 1234.5, 0.01234, 0.000_012, -5000.4].map(significant),
             ["0", "1.5", "12", "123.46", "1,235", "0.0123", "1.2e-5", "-5,000"]
         );
-        assert_eq!([percent(Some(99.94)), percent(None), decimal(Some(1234.5))], ["99.9 %", NONE, "1,235"]);
         assert_eq!([rate(Some(12.34)), rate(Some(1234.5)), rate(None)], ["12.3", "1,235", NONE]);
+        assert_eq!([-0.0, 0.123, 12.34, 999.0, 1000.4].map(number), ["0", "0.12", "12.3", "999", "1,000"]);
+        assert_eq!(
+            [0.0, 9.99, 9.999, 12.34, 99.96, 12_345.6].map(three_figures),
+            ["0.00", "9.99", "10.0", "12.3", "100", "12346"]
+        );
+        assert_eq!([0.0, 0.5, 950.0, 12_345.0, 4_500_000.0].map(short), ["0", "0.5", "950", "12.3k", "4.5M"]);
+        assert_eq!(decimal(Some(1234.5)), "1,235");
     }
 }

@@ -1,41 +1,47 @@
-//! The kernel's files: kept open, and read again into one buffer.
+//! The kernel's files in `/proc` and `/sys`, or in a tree that a test lays out: read once, or kept open and read again
+//! into one buffer.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Where `/proc` and `/sys` are. Tests give a directory of recorded files.
+use crate::Mount;
+
+/// Where `/proc` and `/sys` are. Tests give a directory of recorded files. Paths are absolute ones of this host.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct SystemTree {
     root: PathBuf,
 }
 
-impl Default for Source {
+impl Default for SystemTree {
     fn default() -> Self {
         Self::at("/")
     }
 }
 
-impl Source {
+impl SystemTree {
     /// The tree below `root`, which has `proc` and `sys` in it.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
     /// Whether the files are those of the kernel that runs this.
-    pub(super) fn is_this_host(&self) -> bool {
+    pub fn is_this_host(&self) -> bool {
         self.root == Path::new("/")
     }
 
     /// A file or directory; `path` with or without its leading slash.
-    pub(super) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Opens a file to keep, and reads it once: some files open well and cannot be read. Why it is absent, otherwise.
-    pub(super) fn open(&self, path: impl AsRef<Path>) -> Result<KernelFile, String> {
+    /// Opens a file to keep, and reads it once: some files open well and cannot be read.
+    ///
+    /// # Errors
+    /// Why it is absent.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<KernelFile, String> {
         let path = path.as_ref();
         let kept = File::open(self.path(path)).map(KernelFile);
         let read = kept.and_then(|kept| kept.0.read_at(&mut [0], 0).map(|_| kept));
@@ -43,12 +49,38 @@ impl Source {
     }
 
     /// A file's text, for what is read once.
-    pub(super) fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+    pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         fs::read(self.path(path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// A file's first line; none when it is empty.
+    pub fn line(&self, path: impl AsRef<Path>) -> Option<String> {
+        let text = self.text(path)?;
+        Some(text.lines().next()?.trim().to_owned()).filter(|line| !line.is_empty())
+    }
+
+    /// A file of one number.
+    pub fn number(&self, path: impl AsRef<Path>) -> Option<u64> {
+        self.line(path)?.parse().ok()
+    }
+
+    /// Whether there is such a file.
+    pub fn has(&self, path: impl AsRef<Path>) -> bool {
+        self.path(path).exists()
+    }
+
+    /// The last part of where a link leads.
+    pub fn link(&self, path: impl AsRef<Path>) -> Option<String> {
+        Some(fs::read_link(self.path(path)).ok()?.file_name()?.to_str()?.to_owned())
+    }
+
+    /// The mounts that this process sees.
+    pub fn mounts(&self) -> Vec<Mount> {
+        Mount::all(&self.text("/proc/self/mountinfo").unwrap_or_default())
+    }
+
     /// The names in a directory that are `prefix` and a number, in the order of the numbers.
-    pub(super) fn numbered(&self, directory: &str, prefix: &str) -> Vec<u32> {
+    pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<u32> {
         let number = |name: &str| name.strip_prefix(prefix)?.parse().ok();
         let mut found: Vec<u32> = self.names(directory).iter().filter_map(|n| number(n)).collect();
         found.sort_unstable();
@@ -56,7 +88,7 @@ impl Source {
     }
 
     /// The names in a directory, sorted.
-    pub(super) fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
+    pub fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(directory)) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
@@ -76,33 +108,35 @@ fn reason(error: &std::io::Error) -> String {
 
 /// An open file of the kernel's.
 #[derive(Debug)]
-pub(super) struct KernelFile(File);
+pub struct KernelFile(File);
 
 impl KernelFile {
     /// The file as it is now, from its beginning.
-    pub(super) fn read<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
+    pub fn read<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
         buffer.fill(&self.0)
     }
 }
 
 /// The buffer all files are read into, one after the other. It grows when a file has grown beyond it, and else not.
 #[derive(Debug)]
-pub(super) struct Buffer(Vec<u8>);
+pub struct Buffer(Vec<u8>);
 
-impl Buffer {
-    pub(super) fn new() -> Self {
+impl Default for Buffer {
+    fn default() -> Self {
         Self(vec![0; 64 << 10])
     }
+}
 
+impl Buffer {
     /// Opens a file, reads it and closes it: for what is too many to keep open. The file must be one of those that the
     /// kernel writes in one piece of less than a page, as all of a process but its maps are: they need one reading.
-    pub(super) fn open(&mut self, path: &Path) -> Option<&[u8]> {
+    pub fn open(&mut self, path: &Path) -> Option<&[u8]> {
         let length = File::open(path).ok()?.read_at(&mut self.0, 0).ok()?;
         Some(&self.0[..length])
     }
 
     /// The same of a file of any length.
-    pub(super) fn open_whole(&mut self, path: &Path) -> Option<&[u8]> {
+    pub fn open_whole(&mut self, path: &Path) -> Option<&[u8]> {
         self.fill(&File::open(path).ok()?)
     }
 

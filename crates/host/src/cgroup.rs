@@ -1,0 +1,105 @@
+//! Control groups of both versions: which one a process is in, where it is, and what limits it.
+//!
+//! Sources: cgroups(7), `Documentation/admin-guide/cgroup-v2.rst`, `Documentation/admin-guide/cgroup-v1/`.
+
+use std::path::Path;
+
+use crate::{Mount, SystemTree};
+
+/// The group of a process, in lines of "number:controllers:path" as `/proc/PID/cgroup` has them: of a controller in
+/// version 1, of version 2 without one.
+pub fn group_of<'a>(groups: &'a str, controller: Option<&str>) -> Option<&'a str> {
+    groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let is_it = match controller {
+            Some(wanted) => controllers.split(',').any(|one| one == wanted),
+            None => controllers.is_empty(),
+        };
+        is_it.then_some(path)
+    })
+}
+
+/// Where the groups of a controller are mounted (version 1), or all groups (version 2, without a controller).
+pub fn hierarchy<'a>(mounts: &'a [Mount], controller: Option<&str>) -> Option<&'a Mount> {
+    mounts.iter().find(|mount| match controller {
+        Some(wanted) => mount.kind == "cgroup" && mount.all_options().any(|option| option == wanted),
+        None => mount.kind == "cgroup2",
+    })
+}
+
+/// This process's group and those above it, the nearest first, as directories.
+pub fn own_groups(tree: &SystemTree, controller: Option<&str>) -> Vec<String> {
+    let text = tree.text("/proc/self/cgroup").unwrap_or_default();
+    let Some(path) = group_of(&text, controller) else { return Vec::new() };
+    let mounts = tree.mounts();
+    let Some(mount) = hierarchy(&mounts, controller) else { return Vec::new() };
+    let Some(point) = mount.point.to_str() else { return Vec::new() };
+    // In a container a group of the host is mounted.
+    let path = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(path));
+    let mut parts: Vec<&str> =
+        path.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").collect();
+    let mut found = Vec::new();
+    loop {
+        let directory = parts.iter().fold(point.to_owned(), |directory, part| format!("{directory}/{part}"));
+        // The path can be one that only the host sees.
+        if tree.has(&directory) {
+            found.push(directory);
+        }
+        if parts.pop().is_none() {
+            return found;
+        }
+    }
+}
+
+/// The least that this process's groups leave of the memory, in bytes; none when they leave all.
+pub fn memory_limit(tree: &SystemTree) -> Option<u64> {
+    let second = own_groups(tree, None).into_iter().map(|group| format!("{group}/memory.max"));
+    let first =
+        own_groups(tree, Some("memory")).into_iter().map(|group| format!("{group}/memory.limit_in_bytes"));
+    // The first version writes "no limit" as the largest number of pages.
+    second.chain(first).filter_map(|file| tree.number(file)).filter(|bytes| *bytes < 1 << 60).min()
+}
+
+/// The smallest quota of this process's groups, in CPUs; none without one.
+pub fn cpu_limit(tree: &SystemTree) -> Option<f64> {
+    let second = own_groups(tree, None).into_iter().filter_map(|group| tree.line(format!("{group}/cpu.max")));
+    let first = own_groups(tree, Some("cpu")).into_iter().filter_map(|group| {
+        let part = |name: &str| tree.line(format!("{group}/cpu.cfs_{name}_us"));
+        Some(format!("{} {}", part("quota")?, part("period")?))
+    });
+    second.chain(first).filter_map(|text| quota(&text)).reduce(f64::min)
+}
+
+/// A quota and its period in microseconds; none for "max" and -1.
+fn quota(text: &str) -> Option<f64> {
+    let mut words = text.split_whitespace().map(|word| word.parse::<f64>().ok());
+    let (quota, period) = (words.next()??, words.next()??);
+    (quota > 0.0 && period > 0.0).then_some(quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_found_in_both_versions() {
+        let text = "9:name=systemd:/\n2:cpu,cpuacct:/user.slice\n7:blkio:/\n0::/init.scope/a:b\n";
+        assert_eq!(group_of(text, Some("cpu")), Some("/user.slice"));
+        assert_eq!((group_of(text, Some("blkio")), group_of(text, Some("io"))), (Some("/"), None));
+        assert_eq!(group_of(text, None), Some("/init.scope/a:b"));
+        let mounts = Mount::all(
+            "1 0 0:1 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n2 0 0:2 / /unified rw - cgroup2 none rw\n",
+        );
+        let point = |controller| Some(hierarchy(&mounts, controller)?.point.to_str()?.to_owned());
+        assert_eq!(point(Some("cpu")).as_deref(), Some("/sys/fs/cgroup/cpu,cpuacct"));
+        assert_eq!((point(None).as_deref(), point(Some("memory"))), (Some("/unified"), None));
+    }
+
+    #[test]
+    fn a_quota_is_a_number_of_cpus() {
+        assert_eq!(
+            [quota("150000 100000"), quota("max 100000"), quota("-1 100000")],
+            [Some(1.5), None, None]
+        );
+    }
+}

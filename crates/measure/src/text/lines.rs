@@ -1,0 +1,107 @@
+//! Words around figures: counts of things, lists, lines of a width.
+
+use std::fmt::Display;
+
+/// "1 checkpoint", "3 checkpoints".
+pub fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
+    format!("{number} {one}{}", plural(number, "", "s"))
+}
+
+/// The form of a word that fits a number.
+pub fn plural<'a, N: PartialEq + From<u8>>(number: N, one: &'a str, many: &'a str) -> &'a str {
+    if number == N::from(1) { one } else { many }
+}
+
+/// The first names, and how many more there are: "a, b, c and 2 more".
+pub fn few<T: AsRef<str>>(names: impl IntoIterator<Item = T>, most: usize) -> String {
+    let mut names = names.into_iter();
+    let shown: Vec<T> = names.by_ref().take(most).collect();
+    let shown = shown.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.count() {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// All names as a sentence has them: "a, b and c".
+pub fn series<T: AsRef<str>>(names: &[T]) -> String {
+    let joined = |names: &[T]| names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {}", joined(first), last.as_ref()),
+        all => joined(all),
+    }
+}
+
+/// A sentence without the marks of commands and names (`` ` ``), which are for pages.
+pub fn plain(text: &str) -> String {
+    text.replace('`', "")
+}
+
+/// Blanks for control characters: a label or a server's message must not steer the terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// At most so many characters, the last of which says that there were more; none steers the terminal.
+pub fn cut(text: &str, most: usize) -> String {
+    let text = printable(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A statement's beginning on one line.
+pub fn statement(text: &str) -> String {
+    const LONGEST: usize = 120;
+    cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST)
+}
+
+/// Breaks a sentence between words into lines of a width in characters. The lead stands before the first line, and those that
+/// follow are indented by as much; a word that is longer than a line has one of its own.
+pub fn wrap(lead: &str, text: &str, width: usize) -> Vec<String> {
+    let indent = lead.chars().count();
+    let mut line = lead.to_owned();
+    let mut used = indent;
+    let mut lines = Vec::new();
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > indent && used + 1 + length > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            used = indent;
+        }
+        if used > indent {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_agree_with_their_numbers() {
+        assert_eq!([count(1, "checkpoint"), count(2_u64, "block")], ["1 checkpoint", "2 blocks"]);
+        assert_eq!(
+            [plural(1_usize, "entry", "entries"), plural(0_u32, "entry", "entries")],
+            ["entry", "entries"]
+        );
+        let names = ["t0", "t1", "t2"];
+        assert_eq!([few(names, 3), few(names, 1)], ["t0, t1, t2", "t0 and 2 more"]);
+        assert_eq!([series(&names), series(&names[..1]), series::<&str>(&[])], ["t0, t1 and t2", "t0", ""]);
+    }
+
+    #[test]
+    fn sentences_break_between_words() {
+        assert_eq!(wrap("", "one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap("- ", "one two three", 7), ["- one", "  two", "  three"]);
+        assert_eq!(wrap("", "", 7), [""]);
+        assert_eq!([cut("abc", 3), cut("a\x1bcd", 3)], ["abc", "a …"]);
+    }
+}

@@ -97,7 +97,7 @@ macro_rules! customer {
 pub(crate) const PAY: &str = concat!(
     "UPDATE customer STRAIGHT_JOIN district SET c_balance = c_balance - $3, c_ytd_payment = c_ytd_payment + $3, \
      c_payment_cnt = c_payment_cnt + 1, \
-     c_data = CASE WHEN c_credit = 'BC' THEN left(concat(c_id, ' ', c_d_id, ' ', c_w_id, ' ', $5, ' ', $4, ' ', \
+     c_data = CASE WHEN c_credit = 'BC' THEN left(concat(c_id, ' ', c_d_id, ' ', c_w_id, ' ', d_id, ' ', d_w_id, ' ', \
          CAST($3 AS DECIMAL(6, 2)), '|', c_data), 500) ELSE c_data END, d_ytd = d_ytd + $3 \
      WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = ",
     customer!("$6"),

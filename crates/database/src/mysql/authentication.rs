@@ -3,7 +3,7 @@
 
 use curve25519_dalek::scalar::clamp_integer;
 use curve25519_dalek::{EdwardsPoint, Scalar};
-use sha1::{Digest as _, Sha1};
+use sha1::{Digest, Sha1};
 use sha2::{Sha256, Sha512};
 
 use super::inbox::Inbox;
@@ -51,7 +51,7 @@ fn caching_sha2(password: &[u8], nonce: &[u8]) -> [u8; 32] {
 /// The signature of the nonce by Ed25519 (RFC 8032), whose seed is the password, of any length, instead of 32 random bytes.
 fn ed25519(password: &[u8], nonce: &[u8]) -> [u8; 64] {
     let digest = |parts: [&[u8]; 3]| -> [u8; 64] {
-        parts.into_iter().fold(Sha512::new(), |hash, part| hash.chain_update(part)).finalize().into()
+        parts.into_iter().fold(Sha512::new(), Digest::chain_update).finalize().into()
     };
     let expanded = digest([password, &[], &[]]);
     let (mut secret, prefix) = ([0; 32], &expanded[32..]);

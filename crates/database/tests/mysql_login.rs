@@ -57,9 +57,19 @@ fn passwords_open_the_door_and_wrong_ones_do_not() {
     if is_mariadb() {
         match all.run("INSTALL SONAME 'auth_ed25519'") {
             Ok(()) => {
-                all.run("CREATE USER curve@'%' IDENTIFIED VIA ed25519 USING PASSWORD('p')").unwrap();
-                let error = refused(as_user(server.tcp(), "curve", Some("p")));
-                assert!(error.message().contains("client_ed25519"), "{error}");
+                for (user, password) in
+                    [("curve", "p"), ("longer", "pä ss, longer than the thirty-two of a seed")]
+                {
+                    let how = format!("IDENTIFIED VIA ed25519 USING PASSWORD('{password}')");
+                    all.run(&format!("CREATE USER {user}@'%' {how}; GRANT ALL ON *.* TO {user}@'%'"))
+                        .unwrap();
+                    for config in [server.tcp(), server.unix()] {
+                        connect(as_user(config.clone(), user, Some(password))).unwrap().run("DO 1").unwrap();
+                        let error = refused(as_user(config.clone(), user, Some("hunter2")));
+                        assert_eq!(error.code().0, "1045/28000", "{error}");
+                        assert!(password::is_missing(&refused(as_user(config, user, None))));
+                    }
+                }
             }
             // A server of KELVIN_MYSQL_BASE may come without its plugins.
             Err(error) => assert!(error.code().0 == "1126/HY000" && !is_installed(), "{error}"),

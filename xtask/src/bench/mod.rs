@@ -26,7 +26,7 @@ The benchmarks that the project publishes, each measured on one machine in one i
 Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 
 Benchmarks:
-  driver  Kelvin compared with pgbench, and its results with the true values
+  driver  Kelvin compared with pgbench and sysbench, on PostgreSQL and MariaDB, and its results with the true values
   fio-json  100 jobs of crates/storage/tests/jobs in fio and in Kelvin: compares keys, types, units,
           determined values and plausible times in their JSON; FILE… for only some of the jobs
   fio-totals  whether random jobs do as many I/Os and bytes as in the installed fio: --cases N (500) for each

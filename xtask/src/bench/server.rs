@@ -16,6 +16,8 @@ pub(crate) struct Bench {
     directory: PathBuf,
     /// The URL of the server's database, when one was started.
     pub(crate) url: Option<String>,
+    /// The URL of the MariaDB server, when one was started, and its process.
+    mariadb: Option<(String, u32)>,
     /// Where the server keeps its data.
     data: PathBuf,
     /// The server's own programs.
@@ -30,8 +32,14 @@ impl Bench {
         let kelvin = target.join("release/kelvin").canonicalize().context("no release binary")?;
         let directory = PathBuf::from(format!("/var/tmp/kelvin-bench-{}", std::process::id()));
         std::fs::create_dir(&directory)?;
-        let bench =
-            Self { kelvin, directory, url: None, data: PathBuf::default(), programs: PathBuf::default() };
+        let bench = Self {
+            kelvin,
+            directory,
+            url: None,
+            mariadb: None,
+            data: PathBuf::default(),
+            programs: PathBuf::default(),
+        };
         // The server's unprivileged user must get through.
         std::fs::set_permissions(&bench.directory, std::fs::Permissions::from_mode(0o755))?;
         Ok(bench)
@@ -48,6 +56,25 @@ impl Bench {
         self.kelvin(&["server", "down"])?;
         self.url = Some(self.kelvin(&["server", "up"])?.stdout.trim().to_owned());
         Ok(())
+    }
+
+    /// Starts a MariaDB server whose commits wait for no disk.
+    pub(crate) fn start_mariadb(&mut self) -> Result<()> {
+        let url = self
+            .kelvin(&["server", "up", "--engine", "mariadb", "--profile", "steady"])?
+            .stdout
+            .trim()
+            .to_owned();
+        let status = self.kelvin(&["server", "status", "--engine", "mariadb"])?.stdout;
+        let process =
+            status.split_once("process ").and_then(|(_, rest)| rest.split([',', '\n']).next()?.parse().ok());
+        self.mariadb = Some((url, process.context("the status of MariaDB names no process")?));
+        Ok(())
+    }
+
+    /// The URL of the MariaDB server.
+    pub(crate) fn mariadb(&self) -> Result<&str> {
+        self.mariadb.as_ref().map(|(url, _)| url.as_str()).context("no MariaDB server was started")
     }
 
     /// The URL of a database of the server, made when it is first asked for.
@@ -95,9 +122,11 @@ impl Bench {
         timed(&self.programs.join("pgbench"), args, &[])
     }
 
-    /// Seconds of CPU time that the server has taken since it started.
+    /// Seconds of CPU time that the servers have taken since they started.
     pub(crate) fn server_cpu(&self) -> Result<f64> {
-        server_cpu::seconds(server_cpu::postmaster(&self.data)?)
+        let postgres = self.url.as_ref().map(|_| server_cpu::postmaster(&self.data)).transpose()?;
+        let servers = postgres.into_iter().chain(self.mariadb.as_ref().map(|(_, process)| *process));
+        servers.map(server_cpu::seconds).sum()
     }
 
     /// Runs one statement in the server's first database.
@@ -113,6 +142,12 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
+        if self.mariadb.is_some()
+            && let Err(error) = self.run_kelvin(&["server", "down", "--engine", "mariadb"])
+        {
+            eprintln!("{error:#}; its data stays in {}", self.directory.display());
+            return;
+        }
         if self.url.is_some()
             && let Err(error) = self.run_kelvin(&["server", "down"])
             && let Err(second) = self.end_server()

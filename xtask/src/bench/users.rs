@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::driver::{Competitor, pgbench_data, tproc_c_data, words};
+use super::driver::{Competitor, mariadb_data, pgbench_data, tproc_c_data, words};
 use super::load::SETTINGS;
 use super::options::Options;
 use super::process::timed;
@@ -21,7 +21,7 @@ use super::{interrupt, median};
 use blank_server::BlankServer;
 
 const GROUNDS: [&str; 2] = ["threads", "loops"];
-const NAMES: [&str; 2] = ["blank", "postgres"];
+const NAMES: [&str; 3] = ["blank", "postgres", "mariadb"];
 
 /// Users and, of an open loop, transactions a second.
 const BLANK: [(u32, Option<u32>); 6] =
@@ -29,6 +29,9 @@ const BLANK: [(u32, Option<u32>); 6] =
 
 /// Users against PostgreSQL, about where the two cross.
 const FEW: [u32; 4] = [2, 4, 8, 16];
+
+/// Users against MariaDB, where a call that holds its loop would show.
+const MANY: u32 = 64;
 
 /// The most memory that ten thousand users may take, in MB (2²⁰ bytes): 1 GiB.
 const MOST_MEMORY: f64 = 1024.0;
@@ -84,18 +87,41 @@ fn measure(bench: &mut Bench, chosen: &[&str], options: &Options, table: &mut Ta
         for round in 1..=options.rounds {
             for (work, (name, flags, url)) in works.iter().enumerate() {
                 for (index, users) in FEW.into_iter().enumerate() {
-                    for turn in 0..GROUNDS.len() {
-                        let ground = (turn + round) % GROUNDS.len();
-                        let flags = format!("{flags} --users {users} --users-on {}", GROUNDS[ground]);
-                        let found = Competitor::Kelvin(words(&flags)).run(bench, url, options.seconds)?;
-                        let found = Figures { cpu: found.client, pace: found.pace, memory: None };
-                        let place =
-                            (BLANK.len() + work * FEW.len() + index, format!("{name}, {users} users"));
-                        note(table, round, place, ground, found);
-                    }
+                    let place = (BLANK.len() + work * FEW.len() + index, format!("{name}, {users} users"));
+                    both(bench, table, round, &place, (flags, users, url), options.seconds)?;
                 }
             }
         }
+    }
+    if chosen.contains(&"mariadb") {
+        bench.start_mariadb()?;
+        let url = mariadb_data(bench)?;
+        for round in 1..=options.rounds {
+            for (index, calls) in ["functions", "statements"].into_iter().enumerate() {
+                let place = (100 + index, format!("MariaDB, TPROC-C {calls}, {MANY} users"));
+                let flags = format!("tproc-c --all-warehouses --calls {calls}");
+                both(bench, table, round, &place, (&flags, MANY, &url), options.seconds)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One round of a work of so many users, on threads and on loops in turn.
+fn both(
+    bench: &Bench,
+    table: &mut Table,
+    round: usize,
+    place: &(usize, String),
+    (flags, users, url): (&str, u32, &str),
+    seconds: u32,
+) -> Result<()> {
+    for turn in 0..GROUNDS.len() {
+        let ground = (turn + round) % GROUNDS.len();
+        let flags = format!("{flags} --users {users} --users-on {}", GROUNDS[ground]);
+        let found = Competitor::Kelvin(words(&flags)).run(bench, url, seconds)?;
+        let found = Figures { cpu: found.client, pace: found.pace, memory: None };
+        note(table, round, place.clone(), ground, found);
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
-//! Proving who we are: mysql_native_password, caching_sha2_password, and servers that ask the system
-//! who is at the other end of the unix socket.
+//! Proving who we are: mysql_native_password, caching_sha2_password, MariaDB's client_ed25519, and servers that ask the
+//! system who is at the other end of the unix socket.
 
-use sha1::{Digest as _, Sha1};
-use sha2::Sha256;
+use curve25519_dalek::scalar::clamp_integer;
+use curve25519_dalek::{EdwardsPoint, Scalar};
+use sha1::{Digest, Sha1};
+use sha2::{Sha256, Sha512};
 
 use super::inbox::Inbox;
 use super::packet::Greeting;
@@ -14,6 +16,7 @@ use crate::{Error, ErrorClass, Result};
 
 pub(crate) const NATIVE: &str = "mysql_native_password";
 pub(crate) const CACHING_SHA2: &str = "caching_sha2_password";
+const ED25519: &str = "client_ed25519";
 
 /// The first answer of a login by this plugin; empty for those that this client does not know, until the server asks
 /// for another.
@@ -43,6 +46,26 @@ fn caching_sha2(password: &[u8], nonce: &[u8]) -> [u8; 32] {
     let twice = Sha256::digest(once);
     let mixed: [u8; 32] = Sha256::new().chain_update(twice).chain_update(nonce).finalize().into();
     std::array::from_fn(|at| once[at] ^ mixed[at])
+}
+
+/// The signature of the nonce by Ed25519 (RFC 8032), whose seed is the password, of any length, instead of 32 random bytes.
+fn ed25519(password: &[u8], nonce: &[u8]) -> [u8; 64] {
+    let digest = |parts: [&[u8]; 3]| -> [u8; 64] {
+        parts.into_iter().fold(Sha512::new(), Digest::chain_update).finalize().into()
+    };
+    let expanded = digest([password, &[], &[]]);
+    let (mut secret, prefix) = ([0; 32], &expanded[32..]);
+    secret.copy_from_slice(&expanded[..32]);
+    let secret = Scalar::from_bytes_mod_order(clamp_integer(secret));
+    let public = EdwardsPoint::mul_base(&secret).compress();
+    let r = Scalar::from_bytes_mod_order_wide(&digest([prefix, nonce, &[]]));
+    let point = EdwardsPoint::mul_base(&r).compress();
+    let k = Scalar::from_bytes_mod_order_wide(&digest([point.as_bytes(), public.as_bytes(), nonce]));
+    let s = r + k * secret;
+    let mut signature = [0; 64];
+    signature[..32].copy_from_slice(point.as_bytes());
+    signature[32..].copy_from_slice(s.as_bytes());
+    signature
 }
 
 /// Logs in: from the sent response to the greeting to the server's OK.
@@ -106,6 +129,12 @@ impl Login<'_> {
             NATIVE | CACHING_SHA2 => {
                 let answer = first_answer(&self.plugin, self.config, &self.nonce);
                 self.send(&answer)
+            }
+            ED25519 => {
+                // An account may have the empty password; for no password at all, the server's refusal asks for one.
+                let password = self.config.password.as_ref().map(super::Password::expose).unwrap_or_default();
+                let signature = ed25519(password, &self.nonce);
+                self.send(&signature)
             }
             // The server asks the system, not us.
             "auth_socket" | "unix_socket" => self.send(&[]),
@@ -185,7 +214,9 @@ fn unknown(plugin: &str) -> Error {
         ErrorClass::Authentication,
         format!("the server requires an authentication method that Kelvin does not support: {plugin}"),
     );
-    error.with_help(format!("let this user authenticate with {CACHING_SHA2}, {NATIVE} or the unix socket"))
+    error.with_help(format!(
+        "let this user authenticate with {CACHING_SHA2}, {ED25519}, {NATIVE} or the unix socket"
+    ))
 }
 
 #[cfg(test)]
@@ -209,5 +240,19 @@ mod tests {
         assert_eq!(Sha256::digest(&once), stored);
         let config = Config::new(Host::Tcp("h".into()), 1, "u", "");
         assert!(first_answer(NATIVE, &config, nonce).is_empty(), "no password, no answer");
+    }
+
+    #[test]
+    fn a_password_of_32_bytes_signs_as_rfc_8032_does() {
+        let bytes = |hex: &str| -> Vec<u8> {
+            hex.as_bytes()
+                .chunks(2)
+                .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
+                .collect()
+        };
+        let seed = bytes("c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7");
+        let signature = "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac\
+                         18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a";
+        assert_eq!(ed25519(&seed, &bytes("af82")).to_vec(), bytes(signature));
     }
 }

@@ -6,7 +6,7 @@ use super::packet::{Column, OkPacket, capability, column_name, result_head, stat
 use super::prepare::{Form, Prepared};
 use super::session::{MysqlSession, command, has_failed};
 use super::wire;
-use crate::{Error, ErrorClass, Result, Rows, Session, Statement, Value};
+use crate::{Error, ErrorClass, Result, Rows, Session, Statement, TransactionControl, Value};
 
 /// How a result is read.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +86,7 @@ impl MysqlSession {
         Ok(())
     }
 
-    /// Reads the whole answer to one execution. Of several results (CALL) `rows` gets the OUT parameters where there are
+    /// Reads the answer to one execution, up to its end or to the OUT parameters before it. Of several results (CALL) `rows` gets the OUT parameters where there are
     /// some, otherwise the first result with rows.
     #[inline]
     pub(crate) fn read_answer(&mut self, statement: Statement, rows: &mut Rows) -> Result<()> {
@@ -101,11 +101,18 @@ impl MysqlSession {
         let mut columns = std::mem::take(&mut prepared.columns);
         let mut outcome = self.read_result(&mut columns, reading, rows).map(drop);
         self.statements[index].columns = columns;
-        if outcome.is_ok() && self.done.status & status::MORE_RESULTS != 0 {
+        if outcome.is_ok()
+            && self.done.status & (status::MORE_RESULTS | status::OUT_PARAMETERS) == status::MORE_RESULTS
+        {
             outcome = self.read_further(reading, rows);
         }
-        if rolls_back && outcome.is_ok() {
-            self.failed = false;
+        // The parameters come when the procedure has ended. The packet behind them, which the server sends separately, says
+        // nothing more: waiting for it would cost another sleep.
+        if outcome.is_ok() && self.done.status & status::OUT_PARAMETERS != 0 {
+            self.inbox.leave_end();
+        }
+        if outcome.is_ok() && (rolls_back || statement == TransactionControl::Commit.statement()) {
+            self.ended();
         }
         self.end_of_answer(outcome)
     }
@@ -127,9 +134,10 @@ impl MysqlSession {
         let mut columns = std::mem::take(&mut self.columns);
         let mut other = std::mem::take(&mut self.unwanted);
         let mut outcome = Ok(());
-        while outcome.is_ok() && self.done.status & status::MORE_RESULTS != 0 {
+        let mut out_parameters = false;
+        while outcome.is_ok() && !out_parameters && self.done.status & status::MORE_RESULTS != 0 {
             outcome = self.read_result(&mut columns, reading, &mut other).map(|found| {
-                let out_parameters = self.done.status & status::OUT_PARAMETERS != 0;
+                out_parameters = self.done.status & status::OUT_PARAMETERS != 0;
                 if found == ResultKind::Rows && (out_parameters || rows.columns() == 0) {
                     std::mem::swap(rows, &mut other);
                 }

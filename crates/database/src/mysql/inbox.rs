@@ -12,17 +12,20 @@ const LONGEST: usize = 1 << 30;
 const LONGEST_BEFORE_LOGIN: usize = 1 << 16;
 /// An error may come at any time, under any number: of a server that shuts down, or whose connection was killed.
 const ERROR: u8 = 0xff;
+const OK: u8 = 0;
 
 pub(crate) struct Inbox {
     pub(crate) buffer: Buffer,
     longest: usize,
     /// The number that the next packet must have.
     sequence: u8,
+    /// The number of the packet that ends the answer before, when it was left unread.
+    left: Option<u8>,
 }
 
 impl Inbox {
     pub(crate) fn new() -> Self {
-        Self { buffer: Buffer::new(), longest: LONGEST_BEFORE_LOGIN, sequence: 0 }
+        Self { buffer: Buffer::new(), longest: LONGEST_BEFORE_LOGIN, sequence: 0, left: None }
     }
 
     /// After the login long packets are in order.
@@ -46,9 +49,34 @@ impl Inbox {
         self.buffer.at(range)
     }
 
-    /// The next packet if all of it is here: where its content lies.
+    /// Leaves the packet unread that ends this answer; it comes before the next one.
+    pub(crate) fn leave_end(&mut self) {
+        self.left = Some(self.sequence);
+    }
+
+    /// The next packet of an answer if all of it is here: where its content lies.
     #[inline]
     pub(crate) fn take(&mut self) -> Result<Option<Range<usize>>> {
+        if self.left.is_some() { self.take_after_end() } else { self.take_packet() }
+    }
+
+    /// Takes the packet that was left, and then the next one. An error in its place is what the server says now.
+    fn take_after_end(&mut self) -> Result<Option<Range<usize>>> {
+        let expected = self.sequence;
+        self.sequence = self.left.unwrap_or(expected);
+        let end = self.take_packet();
+        self.sequence = expected;
+        let Some(end) = end? else { return Ok(None) };
+        self.left = None;
+        match self.body(end.clone()) {
+            [OK, ..] => self.take_packet(),
+            [ERROR, ..] => Ok(Some(end)),
+            _ => Err(Error::protocol("the server sent an unexpected message behind OUT parameters")),
+        }
+    }
+
+    #[inline]
+    fn take_packet(&mut self) -> Result<Option<Range<usize>>> {
         let unread = self.buffer.unread();
         let Some((length, sequence)) = header(unread) else { return Ok(None) };
         if length > self.longest || length == FULL {

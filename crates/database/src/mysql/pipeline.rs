@@ -79,11 +79,9 @@ impl MysqlSession {
             }
             let from = at.checked_sub(1).map_or(0, |before| queued[before].end);
             let step = self.part(&queued[at..]).and_then(|count| {
-                let part = &queued[at..at + count];
-                let sent = self.send_part(&out[from..queued[at + count - 1].end]);
-                let read = sent.and_then(|()| self.read_part(from, part, &mut results[at..at + count]));
+                let range = at..at + count;
                 at += count;
-                read
+                self.exchange(from, &queued[range.clone()], out, &mut results[range])
             });
             if step.is_err() {
                 // The rest is skipped, up to the next mark.
@@ -135,6 +133,22 @@ impl MysqlSession {
     fn control_after_failure(&mut self) -> Result<usize> {
         self.control(TransactionControl::Commit)?;
         Ok(0)
+    }
+
+    /// Sends the statements of a part, whose first begins at `from` in `out`, and reads the answers. In autocommit=0 the
+    /// first that does something begins the transaction.
+    fn exchange(&mut self, from: usize, part: &[Queued], out: &[u8], results: &mut [Rows]) -> Result<()> {
+        let (from, part, results) = match part {
+            [begin, rest @ ..] if begin.begins() && self.manual => {
+                self.begun = true;
+                results[0].reset(0, false);
+                (begin.end, rest, &mut results[1..])
+            }
+            _ => (from, part, results),
+        };
+        let Some(last) = part.last() else { return Ok(()) };
+        self.send_part(&out[from..last.end])?;
+        self.read_part(from, part, results)
     }
 
     fn send_part(&mut self, part: &[u8]) -> Result<()> {

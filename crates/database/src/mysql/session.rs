@@ -50,8 +50,13 @@ pub(crate) struct MysqlSession {
     /// A statement failed in the open transaction, which can only be rolled back. MySQL would go on: with the statement
     /// undone, or, after a deadlock, in no transaction at all.
     pub(crate) failed: bool,
-    /// The server is in autocommit=0, by us: within a batch no statement may commit by itself.
+    /// The server is in autocommit=0, by us: within a batch no statement may commit by itself, and the first statement of
+    /// a transaction begins it.
     pub(crate) manual: bool,
+    /// A transaction was begun by saying nothing, in autocommit=0; the server knows of it with its first statement.
+    pub(crate) begun: bool,
+    /// The last thing was the end of a transaction: one that follows at once needs no beginning of its own.
+    pub(crate) in_a_row: bool,
     capabilities: u64,
     connection: u32,
     config: Config,
@@ -82,6 +87,8 @@ impl MysqlSession {
             done: OkPacket { affected: 0, status: 0, warnings: 0 },
             failed: false,
             manual: false,
+            begun: false,
+            in_a_row: false,
             capabilities,
             connection: greeting.connection,
             config: config.clone(),
@@ -174,7 +181,17 @@ impl MysqlSession {
     /// Outside of a transaction each statement commits by itself, as on every engine.
     #[inline]
     pub(crate) fn commit_by_itself(&mut self) -> Result<()> {
-        if self.manual && !self.in_transaction() { self.switch_manual(false) } else { Ok(()) }
+        if self.in_transaction() {
+            return Ok(());
+        }
+        self.in_a_row = false;
+        if self.manual { self.switch_manual(false) } else { Ok(()) }
+    }
+
+    /// A transaction has ended.
+    #[inline]
+    pub(crate) fn ended(&mut self) {
+        (self.failed, self.begun, self.in_a_row) = (false, false, true);
     }
 
     /// Switches autocommit, in a round trip of its own: what follows depends on it.
@@ -211,6 +228,14 @@ impl Session for MysqlSession {
             }
             TransactionControl::Begin | TransactionControl::BeginReadOnly if self.in_transaction() => {
                 return Err(is_open());
+            }
+            TransactionControl::Begin | TransactionControl::BeginReadOnly if self.in_a_row || self.manual => {
+                self.check_usable(false)?;
+                if !self.manual {
+                    self.switch_manual(true)?;
+                }
+                self.begun = true;
+                return Ok(());
             }
             _ => {}
         }
@@ -279,7 +304,7 @@ impl Session for MysqlSession {
     }
 
     fn in_transaction(&self) -> bool {
-        self.failed || self.done.status & status::IN_TRANSACTION != 0
+        self.failed || self.begun || self.done.status & status::IN_TRANSACTION != 0
     }
 
     fn is_broken(&self) -> bool {

@@ -12,7 +12,9 @@ impl MysqlSession {
         self.check_usable(rolls_back(sql))?;
         self.commit_by_itself()?;
         self.simple(sql, rows)?;
-        self.failed &= !rolls_back(sql);
+        if rolls_back(sql) {
+            self.ended();
+        }
         Ok(())
     }
 
@@ -67,7 +69,9 @@ impl MysqlSession {
         };
         results.truncate(count);
         self.columns = columns;
-        self.failed &= !(outcome.is_ok() && rolls_back(sql));
+        if outcome.is_ok() && rolls_back(sql) {
+            self.ended();
+        }
         self.end_of_answer(outcome)
     }
 

@@ -55,6 +55,11 @@ impl Disk {
         }
     }
 
+    /// Whether [`Disk::fill`] has taken nothing.
+    pub fn is_empty(&self) -> bool {
+        !self.ballast().exists()
+    }
+
     /// Frees what [`Disk::fill`] took.
     pub fn empty(&self) {
         fs::remove_file(self.ballast()).unwrap();

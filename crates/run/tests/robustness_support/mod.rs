@@ -1,4 +1,4 @@
-//! A loaded PostgreSQL, a run on it, and what happens to both meanwhile.
+//! A loaded server, a run on it, and what happens to both meanwhile.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use kelvin_database::Engine;
-use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::mysql::MysqlEngine;
+use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::{Engine, mysql, postgres};
 use kelvin_measure::event::{ErrorCount, KindCounts, Phase};
 use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
 use kelvin_run::spec::{Work, WorkloadName};
@@ -44,6 +45,23 @@ impl Sink for Watch {
     }
 }
 
+/// What leads to a server.
+pub trait Config {
+    fn engine(&self) -> Arc<dyn Engine>;
+}
+
+impl Config for postgres::Config {
+    fn engine(&self) -> Arc<dyn Engine> {
+        Arc::new(PostgresEngine::new(self.clone()))
+    }
+}
+
+impl Config for mysql::Config {
+    fn engine(&self) -> Arc<dyn Engine> {
+        Arc::new(MysqlEngine::new(self.clone()))
+    }
+}
+
 /// How a run went.
 pub struct Ended {
     pub outcome: RunOutcome,
@@ -52,19 +70,19 @@ pub struct Ended {
 }
 
 /// One warehouse of TPROC-C on the server that `config` leads to.
-pub fn load(config: &Config) {
+pub fn load(config: &impl Config) {
     let workload = workload(&spec());
-    Workload::build(&workload, &PostgresEngine::new(config.clone()), &Quiet, &Stop::new()).unwrap();
+    Workload::build(&workload, &*config.engine(), &Quiet, &Stop::new()).unwrap();
 }
 
 /// Looks at the consistency conditions after everything that was done to the server.
 #[track_caller]
-pub fn assert_consistent(config: &Config) {
-    let engine = PostgresEngine::new(config.clone());
+pub fn assert_consistent(config: &impl Config) {
+    let engine = &*config.engine();
     let mut workload = workload(&spec());
-    workload.inspect(&engine).unwrap();
+    workload.inspect(engine).unwrap();
     let mut lines = Vec::new();
-    workload.check(&engine, &Stop::new(), &mut |line| lines.push(line)).unwrap();
+    workload.check(engine, &Stop::new(), &mut |line| lines.push(line)).unwrap();
     assert!(lines.len() == 12 && lines.iter().all(|line| line.holds), "{lines:?}");
 }
 
@@ -94,12 +112,12 @@ fn workload(spec: &Spec) -> TprocC {
 }
 
 /// Runs `spec` on the server that `config` leads to, while `fault` happens, from the window's opening on.
-pub fn run(config: &Config, spec: &Spec, fault: impl FnOnce() + Send) -> Ended {
+pub fn run(config: &impl Config, spec: &Spec, fault: impl FnOnce() + Send) -> Ended {
     try_run(config, spec, fault).unwrap()
 }
 
-pub fn try_run(config: &Config, spec: &Spec, fault: impl FnOnce() + Send) -> Result<Ended, RunError> {
-    let engine: Arc<dyn Engine> = Arc::new(PostgresEngine::new(config.clone()));
+pub fn try_run(config: &impl Config, spec: &Spec, fault: impl FnOnce() + Send) -> Result<Ended, RunError> {
+    let engine = config.engine();
     let mut workload = workload(spec);
     workload.inspect(&*engine)?;
     run_workload(engine, Arc::new(workload), spec, fault)

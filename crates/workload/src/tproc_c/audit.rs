@@ -105,13 +105,13 @@ pub(crate) fn count(
 
 /// Judges the sums of all users' counters. A figure without any observation has no line.
 ///
-/// `hammerdbs`: HammerDB's own routines ran, which roll no New-Order back: there is nothing to judge.
+/// `never_rolls_back`: HammerDB's functions ran, which roll no New-Order back: there is nothing to judge.
 pub(crate) fn judge(
     counters: &[u64],
     users: u32,
     warehouses: u32,
     mix: Mix,
-    hammerdbs: bool,
+    never_rolls_back: bool,
 ) -> Vec<AuditLine> {
     let at = |index: usize| counters.get(index).copied().unwrap_or(0);
     let mut lines = Vec::new();
@@ -126,7 +126,7 @@ pub(crate) fn judge(
         }
     }
     let (orders, payments) = (at(usize::from(inputs::NEW_ORDER)), at(usize::from(inputs::PAYMENT)));
-    if !hammerdbs {
+    if !never_rolls_back {
         share(&mut lines, "New-Orders rolled back", at(ROLLED_BACK), orders, (0.009, 0.011), 0);
     }
     // Uniform from 5 to 15: variance ((15 − 5 + 1)² − 1) / 12 = 10.

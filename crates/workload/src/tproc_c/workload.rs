@@ -99,7 +99,7 @@ impl Workload for TprocC {
 
     fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine> {
         let warehouses = self.metadata.as_ref().map_or(1, |metadata| metadata.warehouses);
-        let hammerdbs = self.driven.is_some_and(|driven| driven.hammerdbs);
-        audit::judge(counters, users, warehouses, self.options.mix, hammerdbs)
+        let never_rolls_back = self.driven.is_some_and(|driven| driven.never_rolls_back);
+        audit::judge(counters, users, warehouses, self.options.mix, never_rolls_back)
     }
 }

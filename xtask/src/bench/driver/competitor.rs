@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::mariadb_rows;
 use crate::bench::interrupt;
 use crate::bench::server::Bench;
 
@@ -29,6 +30,8 @@ pub(crate) enum Competitor {
         /// Whether only the first script's transactions count.
         first_script: bool,
     },
+    /// sysbench's `oltp_point_select`, on MariaDB.
+    Sysbench,
 }
 
 impl Competitor {
@@ -48,6 +51,7 @@ impl Competitor {
             Self::Pgbench { arguments, first_script } => {
                 pgbench(bench, arguments, *first_script, url, seconds)?
             }
+            Self::Sysbench => mariadb_rows::sysbench_run(bench, seconds)?,
         };
         if count <= 0.0 {
             bail!("no transactions were counted");
@@ -104,8 +108,8 @@ fn pgbench(
 }
 
 /// The number at the beginning of what follows the words that begin a line.
-fn number(text: &str, words: &str) -> Result<f64> {
+pub(super) fn number(text: &str, words: &str) -> Result<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(words));
-    let rest = rest.and_then(|rest| rest.split([' ', '/']).next()?.parse().ok());
-    rest.with_context(|| format!("pgbench printed no \"{words}\":\n{text}"))
+    let rest = rest.and_then(|rest| rest.trim_start().split([' ', '/']).next()?.parse().ok());
+    rest.with_context(|| format!("no \"{words}\" was printed:\n{text}"))
 }

@@ -1,9 +1,10 @@
-//! `cargo xtask bench driver`: Kelvin beside pgbench, and its figures beside the truth, row by row.
+//! `cargo xtask bench driver`: Kelvin beside pgbench and sysbench, and its figures beside the truth, row by row.
 
 mod competitor;
 mod contest;
 mod initialisation;
 mod latency;
+mod mariadb_rows;
 mod open_loop;
 mod pgbench_rows;
 mod stall;
@@ -13,6 +14,7 @@ use anyhow::{Result, bail};
 
 pub(super) use competitor::{Competitor, figure};
 pub(super) use contest::words;
+pub(super) use mariadb_rows::data as mariadb_data;
 pub(super) use pgbench_rows::data as pgbench_data;
 pub(super) use tproc_c_rows::data as tproc_c_data;
 
@@ -41,7 +43,7 @@ trait Row {
 }
 
 /// Every row, in the order in which they are run.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 14] = [
     "select-only-1",
     "select-only-4",
     "select-only-64",
@@ -49,6 +51,9 @@ const NAMES: [&str; 11] = [
     "tpcb-pipeline",
     "functions",
     "pipelined",
+    "mariadb-functions",
+    "mariadb-statements",
+    "mariadb-point-select",
     "initialisation",
     "open-loop",
     "latency",
@@ -64,6 +69,9 @@ fn row(name: &str, seconds: u32) -> Result<Box<dyn Row>> {
         "tpcb-pipeline" => Box::new(pgbench_rows::tpcb_pipeline(seconds)),
         "functions" => Box::new(tproc_c_rows::functions(seconds)),
         "pipelined" => Box::new(tproc_c_rows::Pipelined::new(seconds)),
+        "mariadb-functions" => Box::new(mariadb_rows::TprocC::functions(seconds)),
+        "mariadb-statements" => Box::new(mariadb_rows::TprocC::statements(seconds)),
+        "mariadb-point-select" => Box::new(mariadb_rows::point_select(seconds)),
         "initialisation" => Box::new(initialisation::Initialisation::default()),
         "open-loop" => Box::new(open_loop::OpenLoop::new(seconds)),
         "latency" => Box::new(latency::Latency::new(seconds)),
@@ -79,7 +87,12 @@ pub(crate) fn driver(options: &Options) -> Result<()> {
     let mut rows: Vec<Box<dyn Row>> =
         chosen.iter().map(|name| row(name, options.seconds)).collect::<Result<_>>()?;
     let mut bench = Bench::new()?;
-    bench.start_server(&SETTINGS)?;
+    if chosen.iter().any(|name| !name.starts_with("mariadb")) {
+        bench.start_server(&SETTINGS)?;
+    }
+    if chosen.iter().any(|name| name.starts_with("mariadb")) {
+        bench.start_mariadb()?;
+    }
     let mut failed = Vec::new();
     let interrupted = measure(&bench, &mut rows, options.rounds, &mut failed);
     let most = rows.iter().map(|row| row.rounds()).max().unwrap_or(0);

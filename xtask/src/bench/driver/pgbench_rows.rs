@@ -89,7 +89,9 @@ pub(super) fn tpcb_pipeline(seconds: u32) -> Contest {
         contest("tpcb-pipeline", "tpcb-like in a pipeline, 4 clients".into(), "-M prepared -c 4", seconds);
     let file = script("pgbench/tpcb_pipeline.sql").display().to_string();
     for (_, competitor) in &mut contest.competitors {
-        let (Competitor::Kelvin(arguments) | Competitor::Pgbench { arguments, .. }) = competitor;
+        let (Competitor::Kelvin(arguments) | Competitor::Pgbench { arguments, .. }) = competitor else {
+            continue;
+        };
         // Not split at spaces: the path may hold some.
         arguments.extend(["-f".into(), file.clone(), "-D".into(), format!("scale={SCALE}")]);
     }

@@ -11,7 +11,7 @@ use crate::bench::server::{Bench, psql};
 use crate::bench::table::{Line, Target, range, us, whole};
 
 const WAREHOUSES: u32 = 10;
-const USERS: u32 = 4;
+pub(super) const USERS: u32 = 4;
 
 /// NOPM and client CPU per New-Order in microseconds of go-tpc and of BenchBase, as the issue has them: 10 warehouses,
 /// client and PostgreSQL on the same 2 cores. They were not measured by this program.

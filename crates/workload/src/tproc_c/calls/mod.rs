@@ -21,7 +21,7 @@ use kelvin_database::{
 use kelvin_measure::TransactionOutcome;
 
 use super::dialect::Dialect;
-use super::hammerdb;
+use super::hammerdb::Routines;
 use super::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction};
 use super::options::{Calls, Options, Profile};
 use super::schema::CUSTOMERS;
@@ -83,14 +83,14 @@ pub(crate) struct Driven {
     pub(crate) calls: Calls,
     /// The server loses rows in updates that join something other than tables.
     pub(crate) joins_lose_rows: bool,
-    /// The routines are HammerDB's own, which follow its rules and not the specification's.
-    pub(crate) hammerdbs: bool,
+    /// No New-Order is rolled back: HammerDB's functions do not do it.
+    pub(crate) never_rolls_back: bool,
 }
 
 impl Driven {
     /// By our own statements or routines, on a server without faults.
     pub(crate) fn new(dialect: &'static dyn Dialect, calls: Calls) -> Self {
-        Self { dialect, calls, joins_lose_rows: false, hammerdbs: false }
+        Self { dialect, calls, joins_lose_rows: false, never_rolls_back: false }
     }
 }
 
@@ -111,8 +111,8 @@ pub(crate) fn choose_calls(
         Profile::Spec => (dialect.missing_routines(session)?.is_empty(), Vec::new(), "kelvin's"),
         Profile::Hammerdb => {
             let found = dialect.hammerdbs_routines(session)?;
-            driven.hammerdbs = found.as_ref().is_some_and(hammerdb::Routines::are_hammerdbs);
-            (found.is_some(), found.iter().flat_map(hammerdb::Routines::notes).collect(), "HammerDB's")
+            driven.never_rolls_back = found.is_some_and(|routines| !routines.roll_back);
+            (found.is_some(), found.iter().flat_map(Routines::notes).collect(), "HammerDB's")
         }
     };
     if there {

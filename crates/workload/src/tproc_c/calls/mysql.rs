@@ -62,18 +62,19 @@ impl Transaction {
         batch_result(&self.results, index)
     }
 
-    /// Adds the statement that keeps the customer's number in the session.
+    /// Adds the statement that finds a customer by name, where that is needed; the number where it is known.
     fn add_customer(
         &mut self,
         session: &mut dyn Session,
         prepared: Prepared,
         home: [Value<'_>; 2],
         customer: Customer,
-    ) -> Result<()> {
+    ) -> Result<Value<'static>> {
         match customer {
-            Customer::Id(id) => self.add(session, prepared.keep_customer, &[id.into()]),
+            Customer::Id(id) => Ok(id.into()),
             Customer::Name(name) => {
-                self.add(session, prepared.find_customer, &[home[0], home[1], name.into()])
+                self.add(session, prepared.find_customer, &[home[0], home[1], name.into()])?;
+                Ok(Value::Null)
             }
         }
     }
@@ -82,33 +83,26 @@ impl Transaction {
 #[derive(Clone, Copy)]
 struct Prepared {
     next_order: Statement,
-    terms: Statement,
     insert_order: Statement,
     insert_new_order: Statement,
     take_stock: Statement,
     insert_lines: Statement,
-    prices: Statement,
+    totals: Statement,
     find_customer: Statement,
-    keep_customer: Statement,
-    pay_customer: Statement,
+    pay: Statement,
     balance: Statement,
-    pay_district: Statement,
     insert_history: Statement,
     pay_warehouse: Statement,
     find_newest: Statement,
     status: Statement,
     find_oldest: Statement,
-    find_its_customer: Statement,
     delete_oldest: Statement,
-    deliver_order: Statement,
+    deliver_orders: Statement,
     deliver_lines: Statement,
-    deliver_customer: Statement,
+    deliver_customers: Statement,
     find_next: Statement,
     low_stock: Statement,
 }
-
-/// Statements that deliver one district's order; the first two only find it and its customer.
-const OF_A_DISTRICT: usize = 6;
 
 impl ClientSql {
     /// With `batch` as many statements as can be go in one round trip.
@@ -131,27 +125,23 @@ impl Execute for ClientSql {
         let mut prepare = |text| session.prepare(text);
         self.prepared = Some(Prepared {
             next_order: prepare(sql::NEXT_ORDER)?,
-            terms: prepare(sql::TERMS)?,
             insert_order: prepare(sql::INSERT_ORDER)?,
             insert_new_order: prepare(sql::INSERT_NEW_ORDER)?,
             take_stock: prepare(sql::TAKE_STOCK)?,
             insert_lines: prepare(sql::INSERT_LINES)?,
-            prices: prepare(sql::PRICES)?,
+            totals: prepare(sql::TOTALS)?,
             find_customer: prepare(sql::FIND_CUSTOMER)?,
-            keep_customer: prepare(sql::KEEP_CUSTOMER)?,
-            pay_customer: prepare(sql::PAY_CUSTOMER)?,
+            pay: prepare(sql::PAY)?,
             balance: prepare(sql::BALANCE)?,
-            pay_district: prepare(sql::PAY_DISTRICT)?,
             insert_history: prepare(sql::INSERT_HISTORY)?,
             pay_warehouse: prepare(sql::PAY_WAREHOUSE)?,
             find_newest: prepare(sql::FIND_NEWEST)?,
             status: prepare(sql::STATUS)?,
             find_oldest: prepare(sql::FIND_OLDEST)?,
-            find_its_customer: prepare(sql::FIND_ITS_CUSTOMER)?,
             delete_oldest: prepare(sql::DELETE_OLDEST)?,
-            deliver_order: prepare(sql::DELIVER_ORDER)?,
+            deliver_orders: prepare(sql::DELIVER_ORDERS)?,
             deliver_lines: prepare(sql::DELIVER_LINES)?,
-            deliver_customer: prepare(sql::DELIVER_CUSTOMER)?,
+            deliver_customers: prepare(sql::DELIVER_CUSTOMERS)?,
             find_next: prepare(sql::FIND_NEXT)?,
             low_stock: prepare(sql::LOW_STOCK)?,
         });
@@ -166,7 +156,6 @@ impl Execute for ClientSql {
         let customer = order.customer.into();
         self.transaction.begin(session, TransactionControl::Begin)?;
         self.transaction.add(session, prepared.next_order, &[home, district])?;
-        self.transaction.add(session, prepared.terms, &[home, district, customer])?;
         let (now, count) = (Timestamp::now().into(), Value::Int(order.len as i64));
         self.transaction.add(
             session,
@@ -178,20 +167,19 @@ impl Execute for ClientSql {
             self.transaction.add(session, prepared.take_stock, &[home, lines, round.into()])?;
         }
         self.transaction.add(session, prepared.insert_lines, &[home, district, lines])?;
-        self.transaction.add(session, prepared.prices, &[home, district])?;
+        self.transaction.add(session, prepared.totals, &[home, district, customer])?;
         self.transaction.flush(session)?;
-        let terms = self.transaction.result(2)?;
-        if terms.is_empty() {
+        let rounds = order.rounds() as usize;
+        let (written, totals) =
+            (self.transaction.result(4 + rounds)?.affected(), self.transaction.result(5 + rounds)?);
+        if totals.is_null(0, 0)? {
             return Err(missing("the customer, district or warehouse of an order"));
         }
-        let rounds = order.rounds() as usize;
-        let (written, prices) =
-            (self.transaction.result(5 + rounds)?.affected(), self.transaction.result(6 + rounds)?);
-        done.order = terms.int(0, 0)?;
-        done.count = prices.int(0, 1)?;
+        done.order = totals.int(0, 0)?;
+        done.count = totals.int(0, 5)?;
         let (district_tax, discount, warehouse_tax) =
-            (terms.decimal(0, 1, 4)?, terms.decimal(0, 2, 4)?, terms.decimal(0, 3, 4)?);
-        done.cents = order_total(prices.decimal(0, 0, 2)?, discount, warehouse_tax, district_tax);
+            (totals.decimal(0, 1, 4)?, totals.decimal(0, 2, 4)?, totals.decimal(0, 3, 4)?);
+        done.cents = order_total(totals.decimal(0, 4, 2)?, discount, warehouse_tax, district_tax);
         let outcome =
             if written < order.len as u64 { unused_item(order)? } else { TransactionOutcome::Committed };
         end(session, outcome)
@@ -203,24 +191,21 @@ impl Execute for ClientSql {
         let (home, district) = (payment.warehouse.into(), payment.district.into());
         let amount = Decimal::new(payment.amount, 2).into();
         self.transaction.begin(session, TransactionControl::Begin)?;
-        self.transaction.add_customer(session, prepared, theirs, payment.customer)?;
-        self.transaction.add(
-            session,
-            prepared.pay_customer,
-            &[theirs[0], theirs[1], amount, home, district],
-        )?;
-        self.transaction.add(session, prepared.balance, &theirs)?;
-        self.transaction.add(session, prepared.pay_district, &[home, district, amount])?;
+        let customer = self.transaction.add_customer(session, prepared, theirs, payment.customer)?;
+        let params = [theirs[0], theirs[1], amount, home, district, customer];
+        self.transaction.add(session, prepared.pay, &params)?;
+        self.transaction.add(session, prepared.balance, &[theirs[0], theirs[1], customer])?;
         let now = Timestamp::now().into();
         self.transaction.add(
             session,
             prepared.insert_history,
-            &[theirs[0], theirs[1], home, district, now, amount],
+            &[theirs[0], theirs[1], home, district, now, amount, customer],
         )?;
         self.transaction.add(session, prepared.pay_warehouse, &[home, amount])?;
         self.transaction.flush(session)?;
-        let outcome = paid(self.transaction.result(3)?, payment.customer, done)?;
-        if outcome == TransactionOutcome::Committed && self.transaction.result(5)?.affected() == 0 {
+        let first = 1 + usize::from(payment.customer.by_name());
+        let outcome = paid(self.transaction.result(first + 1)?, payment.customer, done)?;
+        if outcome == TransactionOutcome::Committed && self.transaction.result(first + 2)?.affected() == 0 {
             return Err(missing("the district or warehouse of a payment"));
         }
         end(session, outcome)
@@ -231,30 +216,18 @@ impl Execute for ClientSql {
         let (home, carrier, now) =
             (delivery.warehouse.into(), delivery.carrier.into(), Timestamp::now().into());
         self.transaction.begin(session, TransactionControl::Begin)?;
-        for district in 1..=DISTRICTS {
-            let district = district.into();
-            self.transaction.add(session, prepared.find_oldest, &[home, district])?;
-            self.transaction.add(session, prepared.find_its_customer, &[home, district])?;
-            self.transaction.add(session, prepared.delete_oldest, &[home, district])?;
-            self.transaction.add(session, prepared.deliver_order, &[home, district, carrier])?;
-            self.transaction.add(session, prepared.deliver_lines, &[home, district, now])?;
-            self.transaction.add(session, prepared.deliver_customer, &[home, district])?;
-        }
+        self.transaction.add(session, prepared.find_oldest, &[home])?;
+        self.transaction.add(session, prepared.delete_oldest, &[home])?;
+        self.transaction.add(session, prepared.deliver_orders, &[home, carrier])?;
+        self.transaction.add(session, prepared.deliver_lines, &[home, now])?;
+        self.transaction.add(session, prepared.deliver_customers, &[home])?;
         self.transaction.flush(session)?;
-        let mut skipped = 0;
-        for district in 0..DISTRICTS as usize {
-            let [found, order, lines, customer] = {
-                let first = 1 + district * OF_A_DISTRICT + 2;
-                let affected = |at| self.transaction.result(first + at).map(Rows::affected);
-                [affected(0)?, affected(1)?, affected(2)?, affected(3)?]
-            };
-            if found == 0 {
-                skipped += 1;
-            } else if order == 0 || lines == 0 || customer == 0 {
-                return Err(missing("an order to deliver, its lines or its customer"));
-            }
+        let affected = |at| self.transaction.result(at).map(Rows::affected);
+        let (found, orders, customers) = (affected(2)?, affected(3)?, affected(5)?);
+        if orders != found || customers != found {
+            return Err(missing("an order to deliver, its lines or its customer"));
         }
-        done.skipped = Some(skipped);
+        done.skipped = Some((DISTRICTS as u64).saturating_sub(found));
         end(session, TransactionOutcome::Committed)
     }
 
@@ -273,11 +246,13 @@ impl Execute for ClientSql {
         let prepared = self.prepared()?;
         let home = [status.warehouse.into(), status.district.into()];
         self.transaction.begin(session, TransactionControl::BeginReadOnly)?;
-        self.transaction.add_customer(session, prepared, home, status.customer)?;
-        self.transaction.add(session, prepared.find_newest, &home)?;
-        self.transaction.add(session, prepared.status, &home)?;
+        let customer = self.transaction.add_customer(session, prepared, home, status.customer)?;
+        let params = [home[0], home[1], customer];
+        self.transaction.add(session, prepared.find_newest, &params)?;
+        self.transaction.add(session, prepared.status, &params)?;
         self.transaction.flush(session)?;
-        let outcome = status_found(self.transaction.result(3)?, status.customer, done)?;
+        let last = 2 + usize::from(status.customer.by_name());
+        let outcome = status_found(self.transaction.result(last)?, status.customer, done)?;
         end(session, outcome)
     }
 }

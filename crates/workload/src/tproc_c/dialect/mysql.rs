@@ -5,7 +5,9 @@ use kelvin_database::{Capabilities, Engine, Result, Session};
 use super::Dialect;
 use crate::tproc_c::calls::mysql::ClientSql;
 use crate::tproc_c::calls::{Driven, Execute, procedures};
+use crate::tproc_c::hammerdb::{Routines, mysql as hammerdb};
 use crate::tproc_c::load;
+use crate::tproc_c::schema::metadata::Build;
 use crate::tproc_c::schema::{self, Table};
 use crate::tproc_c::{Calls, Options, Profile};
 use crate::{BuildProgress, Stop};
@@ -54,11 +56,12 @@ impl Dialect for Mysql {
         [functions, pipelined, Some(Calls::Statements)].into_iter().flatten().collect()
     }
 
-    fn executor(&self, driven: Driven, _profile: Profile, _warehouses: u32) -> Box<dyn Execute> {
-        match driven.calls {
-            Calls::Statements => Box::new(ClientSql::new(false)),
-            Calls::Pipelined => Box::new(ClientSql::new(true)),
-            Calls::Functions => Box::new(procedures::executor()),
+    fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute> {
+        match (driven.calls, profile) {
+            (Calls::Statements, _) => Box::new(ClientSql::new(false)),
+            (Calls::Pipelined, _) => Box::new(ClientSql::new(true)),
+            (Calls::Functions, Profile::Spec) => Box::new(procedures::executor()),
+            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::executor(warehouses)),
         }
     }
 
@@ -82,5 +85,13 @@ impl Dialect for Mysql {
 
     fn missing_routines(&self, session: &mut dyn Session) -> Result<Vec<String>> {
         procedures::missing(session)
+    }
+
+    fn hammerdbs_build(&self, session: &mut dyn Session) -> Result<Option<Build>> {
+        hammerdb::read_build(session)
+    }
+
+    fn hammerdbs_routines(&self, session: &mut dyn Session) -> Result<Option<Routines>> {
+        hammerdb::find(session)
     }
 }

@@ -5,7 +5,7 @@ use kelvin_database::{Capabilities, Engine, Result, Session};
 
 use super::Dialect;
 use crate::tproc_c::calls::{Driven, Execute, OneByOne, functions, pipelined, sql};
-use crate::tproc_c::hammerdb::{self, Routines};
+use crate::tproc_c::hammerdb::{Routines, postgres as hammerdb};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::Build;
 use crate::tproc_c::schema::{self, Table, item_first};
@@ -66,7 +66,7 @@ impl Dialect for Postgres {
             }
             (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new(driven.joins_lose_rows)),
             (Calls::Functions, Profile::Spec) => Box::new(functions::executor()),
-            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::Driver::new(warehouses)),
+            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::executor(warehouses)),
         }
     }
 

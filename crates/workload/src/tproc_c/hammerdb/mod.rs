@@ -1,35 +1,48 @@
 //! The `hammerdb` profile: HammerDB's stored routines, as its interface describes them. In a database that
-//! HammerDB built they are found in the catalog and driven; in one that we build, functions and procedures of the
-//! same interface are made, so that HammerDB can drive it with either. The routines' own texts are ours.
+//! HammerDB built they are found in the catalog and driven; in one that we build, routines of the same interface are
+//! made, so that HammerDB can drive it. The routines' own texts are ours.
 //!
 //! Inside these routines the server draws items and lines, so a run of them cannot be repeated from its seed.
 
-mod catalog;
 mod driver;
+pub(crate) mod mysql;
+pub(crate) mod postgres;
 
-use kelvin_database::{Result, Session};
-
-pub(crate) use catalog::{Routines, find, read_build};
 pub(crate) use driver::Driver;
+use kelvin_database::Error;
 
-const ROUTINES: [&str; 2] = [include_str!("functions.sql"), include_str!("procedures.sql")];
+/// The routines that are called, in the order of the transaction types.
+const NAMES: [&str; 5] = ["neword", "payment", "delivery", "slev", "ostat"];
 
-/// Creates functions and procedures of HammerDB's interface, on top of our functions (which must be there).
-pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
-    let create = |text| session.run(text);
-    let created: Result<()> = ROUTINES.into_iter().try_for_each(create);
-    created.map_err(|error| error.context("creating routines with HammerDB's interface"))
+/// The five routines that a database has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Routines {
+    /// "functions" or "procedures".
+    kind: &'static str,
+    /// How HammerDB's own, if it made them, differ from the specification.
+    deviations: Option<&'static str>,
+    /// Whether an order with an unused item is rolled back.
+    pub(crate) roll_back: bool,
 }
 
-/// Drops the routines that [`create`] made; HammerDB's own stay.
-pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
-    let rows = session.query(
-        "SELECT p.oid::regprocedure::text FROM pg_proc p \
-         WHERE p.proname IN ('neword', 'payment', 'delivery', 'ostat', 'slev', 'dbms_random') \
-         AND p.prokind IN ('f', 'p') AND pg_function_is_visible(p.oid) AND p.prosrc LIKE '%made by kelvin%'",
-    )?;
-    for row in 0..rows.len() {
-        session.run(&format!("DROP ROUTINE {}", rows.text(row, 0)?))?;
+impl Routines {
+    /// Sentences for the result.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let kind = self.kind;
+        let which = match self.deviations {
+            Some(_) => format!("drives HammerDB's stored {kind}"),
+            None => format!("drives stored {kind} with HammerDB's interface, created by kelvin"),
+        };
+        let mut notes = vec![which, "not reproducible: the server generates the inputs".into()];
+        notes.extend(self.deviations.map(|these| {
+            format!("HammerDB's routines deviate from the specification, and the self-audit allows for it: {these}")
+        }));
+        notes
     }
-    Ok(())
+}
+
+/// A database whose routines are not those that their names promise.
+fn unknown(name: &str, what: &str) -> Error {
+    Error::usage(format!("the stored routine {name} {what}"))
+        .with_help("use --calls statements or --calls pipelined, or rebuild the database")
 }

@@ -57,7 +57,8 @@ pub(crate) fn build(
             make_foreign_keys(session, table, shared)
         })?;
     }
-    procedures::create(session.as_mut()).map_err(|error| error.context("creating the routines"))?;
+    procedures::create(session.as_mut(), options.profile)
+        .map_err(|error| error.context("creating the routines"))?;
     pool::run(engine, loaders, &set_up, job("tables analyzed"), &tables, &|session, table, _| {
         // What it has to say comes as a row, and not as an error.
         session.query(&format!("analyze table {}", table.name)).map(drop)
@@ -81,15 +82,28 @@ fn set_up(session: &mut dyn Session) -> Result<()> {
     session.run("set session lock_wait_timeout = 86400")
 }
 
-/// Whether a table has a unique index of exactly these columns, whatever its name.
+/// Whether a table has an index of exactly these columns, whatever its name. InnoDB adds those of the primary key to each:
+/// the indexes that HammerDB makes leave them out.
 pub(crate) fn has_index(session: &mut dyn Session, table: &str, columns: &[&str]) -> Result<bool> {
-    let found = session.query(&format!(
-        "select count(*) from (select group_concat(column_name order by seq_in_index) as its_columns \
-         from information_schema.statistics where table_schema = database() and table_name = '{table}' \
-         and non_unique = 0 group by index_name) as i where its_columns = '{}'",
-        columns.join(",")
+    let rows = session.query(&format!(
+        "select index_name, lower(column_name) from information_schema.statistics \
+         where table_schema = database() and table_name = '{table}' \
+         order by index_name <> 'PRIMARY', index_name, seq_in_index"
     ))?;
-    Ok(found.int(0, 0)? > 0)
+    let mut indexes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in 0..rows.len() {
+        let (name, column) = (rows.text(row, 0)?, rows.text(row, 1)?);
+        match indexes.last_mut() {
+            Some((last, its)) if *last == name => its.push(column),
+            _ => indexes.push((name, vec![column])),
+        }
+    }
+    let key = indexes.first().filter(|(name, _)| *name == "PRIMARY").map_or(vec![], |(_, key)| key.clone());
+    Ok(indexes.into_iter().any(|(_, mut its)| {
+        let added = key.iter().filter(|column| !its.contains(column)).copied().collect::<Vec<_>>();
+        its.extend(added);
+        its == columns
+    }))
 }
 
 fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Shared<'_>) -> Result<()> {

@@ -66,9 +66,10 @@ impl Build {
         if missing(&present).is_empty() { dialect.hammerdbs_build(session) } else { Ok(None) }
     }
 
-    /// Complete data that HammerDB built.
-    pub(crate) fn by_hammerdb(warehouses: u32) -> Self {
-        Self {
+    /// Complete data that HammerDB built: of warehouses of which the last is `max`, `count` in all. None when that cannot be.
+    pub(crate) fn by_hammerdb(max: i64, count: i64) -> Option<Self> {
+        let warehouses = u32::try_from(max).ok().filter(|_| count > 0 && count == max)?;
+        Some(Self {
             metadata: Metadata {
                 profile: Profile::Hammerdb,
                 warehouses,
@@ -80,7 +81,7 @@ impl Build {
             missing: Vec::new(),
             foreign_keys: false,
             partitions: None,
-        }
+        })
     }
 
     /// Tables of a build that was interrupted before it had made them all.

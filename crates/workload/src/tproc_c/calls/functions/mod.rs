@@ -40,13 +40,13 @@ pub(super) fn create_for(session: &mut dyn Session, profile: Profile, joins_lose
     }
     match profile {
         Profile::Spec => Ok(()),
-        Profile::Hammerdb => hammerdb::create(session),
+        Profile::Hammerdb => hammerdb::postgres::create(session),
     }
 }
 
 /// Drops what [`create`] made for either profile, if it is there. Routines that HammerDB itself made stay.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
-    hammerdb::drop(session)?;
+    hammerdb::postgres::drop(session)?;
     // PostgreSQL announces each function that is not there.
     for signature in SIGNATURES {
         session.run(&format!("DROP FUNCTION IF EXISTS {signature}"))?;

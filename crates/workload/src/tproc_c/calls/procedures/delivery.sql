@@ -1,14 +1,14 @@
 -- Returns the number of districts that had an order to deliver. The oldest order is locked before it is deleted: a delivery
 -- that waited for another one then takes the next, instead of none.
-CREATE PROCEDURE kelvin_delivery(home int, carrier int)
+CREATE PROCEDURE kelvin_delivery(home int, carrier int, OUT delivered int)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE district_number int DEFAULT 1;
-    DECLARE delivered int DEFAULT 0;
     DECLARE oldest, customer_number, lines_found, customers_found int;
     DECLARE amount decimal(12,2);
     DECLARE delivered_at datetime(6) DEFAULT utc_timestamp(6);
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+    SET delivered = 0;
     START TRANSACTION;
     WHILE district_number <= 10 DO
         SET oldest = NULL, customer_number = NULL;
@@ -36,5 +36,4 @@ BEGIN
         SET district_number = district_number + 1;
     END WHILE;
     COMMIT;
-    SELECT delivered;
 END

@@ -1,28 +1,35 @@
 //! The stored procedures (MySQL and MariaDB). A call begins and ends its own transaction, in one round trip, and answers with
-//! rows.
+//! the parameters that come out; Order-Status with rows.
 
 use kelvin_database::{Result, Session};
 
 use super::routines::{LineParameters, RoutineCalls, Routines};
 use super::sql;
+use crate::tproc_c::hammerdb;
+use crate::tproc_c::options::Profile;
 
 /// Names, numbers of parameters, and texts.
 const PROCEDURES: [(&str, i64, &str); 5] = [
-    ("kelvin_new_order", 7, include_str!("new_order.sql")),
-    ("kelvin_payment", 7, include_str!("payment.sql")),
-    ("kelvin_delivery", 2, include_str!("delivery.sql")),
-    ("kelvin_stock_level", 3, include_str!("stock_level.sql")),
+    ("kelvin_new_order", 10, include_str!("new_order.sql")),
+    ("kelvin_payment", 10, include_str!("payment.sql")),
+    ("kelvin_delivery", 3, include_str!("delivery.sql")),
+    ("kelvin_stock_level", 4, include_str!("stock_level.sql")),
     ("kelvin_order_status", 4, include_str!("order_status.sql")),
 ];
 
-/// Creates the procedures, in place of older ones.
-pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
+/// Creates the procedures, in place of older ones; for the `hammerdb` profile also those that bear HammerDB's names.
+pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
     drop(session)?;
-    PROCEDURES.into_iter().try_for_each(|(_, _, text)| session.run(text))
+    PROCEDURES.into_iter().try_for_each(|(_, _, text)| session.run(text))?;
+    match profile {
+        Profile::Spec => Ok(()),
+        Profile::Hammerdb => hammerdb::mysql::create(session),
+    }
 }
 
-/// Drops the procedures, if they are there.
+/// Drops what [`create`] made for either profile, if it is there. Procedures that HammerDB itself made stay.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
+    hammerdb::mysql::drop(session)?;
     PROCEDURES.into_iter().try_for_each(|(name, ..)| session.run(&format!("DROP PROCEDURE IF EXISTS {name}")))
 }
 
@@ -41,13 +48,13 @@ pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// How they are called.
+/// How they are called. What goes in at a parameter that only comes out does not matter.
 const CALLS: RoutineCalls = RoutineCalls {
     settings: Some(sql::mysql::USER_SETTINGS),
-    new_order: "CALL kelvin_new_order($1, $2, $3, $4, $5, $6, $7)",
-    payment: "CALL kelvin_payment($1, $2, $3, $4, $5, $6, $7)",
-    delivery: "CALL kelvin_delivery($1, $2)",
-    stock_level: "CALL kelvin_stock_level($1, $2, $3)",
+    new_order: "CALL kelvin_new_order($1, $2, $3, $4, $5, $6, $7, $1, $1, $1)",
+    payment: "CALL kelvin_payment($1, $2, $3, $4, $5, $6, $7, $1, $1, $1)",
+    delivery: "CALL kelvin_delivery($1, $2, $1)",
+    stock_level: "CALL kelvin_stock_level($1, $2, $3, $1)",
     order_status: "CALL kelvin_order_status($1, $2, $3, $4)",
     lines: LineParameters::Json,
 };

@@ -3,12 +3,12 @@
 -- an unused item is rolled back, and its number is null.
 CREATE PROCEDURE kelvin_new_order(
     home int, district_number int, customer_number int, local_only int, rounds int, line_count int,
-    all_lines text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)
+    all_lines text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    OUT order_number int, OUT total decimal(16,2), OUT branded int)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
-    DECLARE order_number, branded, written int;
+    DECLARE written int;
     DECLARE district_rate, warehouse_rate, discount decimal(4,4);
-    DECLARE total decimal(16,2);
     DECLARE current_round int DEFAULT 1;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     START TRANSACTION;
@@ -48,7 +48,7 @@ BEGIN
     SET written = row_count();
     IF written < line_count THEN
         ROLLBACK;
-        SELECT NULL, NULL, NULL;
+        SET order_number = NULL;
     ELSE
         SELECT sum(ol_amount), sum(CASE WHEN i_data LIKE '%ORIGINAL%' AND s_data LIKE '%ORIGINAL%' THEN 1 ELSE 0 END)
           INTO total, branded
@@ -56,6 +56,6 @@ BEGIN
                STRAIGHT_JOIN stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id
          WHERE ol_w_id = home AND ol_d_id = district_number AND ol_o_id = order_number;
         COMMIT;
-        SELECT order_number, round(total * (1 - discount) * (1 + warehouse_rate + district_rate), 2), branded;
+        SET total = round(total * (1 - discount) * (1 + warehouse_rate + district_rate), 2);
     END IF;
 END

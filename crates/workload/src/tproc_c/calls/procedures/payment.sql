@@ -1,13 +1,13 @@
 -- The customer, the district and the warehouse are locked in this order, and the row that every payment of a warehouse needs
--- comes last: it is held the shortest. The first column is null when the customer came by number, and 0, with nothing done,
--- when nobody has the name.
+-- comes last: it is held the shortest. How many matched is null when the customer came by number, and 0, with nothing done
+-- and nobody chosen, when nobody has the name.
 CREATE PROCEDURE kelvin_payment(
     home int, district_number int, customer_home int, customer_district int, customer_number int,
-    last_name varchar(16) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, amount decimal(6,2))
+    last_name varchar(16) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, amount decimal(6,2),
+    OUT matched int, OUT balance decimal(12,2), OUT chosen int)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 payment: BEGIN
-    DECLARE matched, chosen, before_the_middle, taken int;
-    DECLARE balance decimal(12,2);
+    DECLARE before_the_middle, taken int;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     SET chosen = customer_number;
     START TRANSACTION;
@@ -16,7 +16,7 @@ payment: BEGIN
          WHERE c_w_id = customer_home AND c_d_id = customer_district AND c_last = last_name;
         IF matched = 0 THEN
             ROLLBACK;
-            SELECT matched, NULL;
+            SET chosen = NULL;
             LEAVE payment;
         END IF;
         SET before_the_middle = (matched - 1) DIV 2;
@@ -49,5 +49,4 @@ payment: BEGIN
     END IF;
     UPDATE warehouse SET w_ytd = w_ytd + amount WHERE w_id = home;
     COMMIT;
-    SELECT matched, balance;
 END

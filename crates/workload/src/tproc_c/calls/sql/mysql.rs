@@ -38,11 +38,6 @@ macro_rules! lines {
 pub(crate) const NEXT_ORDER: &str =
     "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $1 AND d_id = $2";
 
-/// After [`NEXT_ORDER`]. Parameters: warehouse, district, customer. Returns the order's number, the district's tax, the
-/// discount, the warehouse's tax.
-pub(crate) const TERMS: &str = "SELECT d_next_o_id - 1, d_tax, c_discount, w_tax FROM district, customer, warehouse \
-     WHERE d_w_id = $1 AND d_id = $2 AND c_w_id = $1 AND c_d_id = $2 AND c_id = $3 AND w_id = $1";
-
 /// After [`NEXT_ORDER`]. Parameters: warehouse, district, customer, time, lines, whether all are local.
 pub(crate) const INSERT_ORDER: &str = "INSERT INTO orders \
      (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local) \
@@ -74,12 +69,15 @@ pub(crate) const INSERT_LINES: &str = concat!(
      WHERE d_w_id = $1 AND d_id = $2"
 );
 
-/// After [`INSERT_LINES`]. Parameters: warehouse, district. Returns the sum of the amounts and how many lines are "brand".
-pub(crate) const PRICES: &str = "SELECT coalesce(sum(ol_amount), 0), \
+/// After [`INSERT_LINES`]. Parameters: warehouse, district, customer. Returns the order's number (NULL where one of the three is
+/// missing), the district's tax, the discount, the warehouse's tax, the sum of the amounts and how many lines are "brand".
+pub(crate) const TOTALS: &str = "SELECT max(d_next_o_id) - 1, max(d_tax), max(c_discount), max(w_tax), \
+     coalesce(sum(ol_amount), 0), \
      coalesce(sum(CASE WHEN i_data LIKE '%ORIGINAL%' AND s_data LIKE '%ORIGINAL%' THEN 1 ELSE 0 END), 0) \
-     FROM district STRAIGHT_JOIN order_line ON ol_w_id = d_w_id AND ol_d_id = d_id AND ol_o_id = d_next_o_id - 1 \
-     STRAIGHT_JOIN item ON i_id = ol_i_id STRAIGHT_JOIN stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id \
-     WHERE d_w_id = $1 AND d_id = $2";
+     FROM district STRAIGHT_JOIN customer STRAIGHT_JOIN warehouse \
+     LEFT JOIN order_line ON ol_w_id = d_w_id AND ol_d_id = d_id AND ol_o_id = d_next_o_id - 1 \
+     LEFT JOIN item ON i_id = ol_i_id LEFT JOIN stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id \
+     WHERE d_w_id = $1 AND d_id = $2 AND c_w_id = $1 AND c_d_id = $2 AND c_id = $3 AND w_id = $1";
 
 /// Keeps the number of the middle customer of a last name, ⌈n/2⌉ by first name (clause 2.5.2.2), and how many bear it.
 /// Parameters: warehouse, district, last name.
@@ -87,72 +85,139 @@ pub(crate) const FIND_CUSTOMER: &str = "SELECT min(c_id), coalesce(max(n), 0) IN
      (SELECT c_id, row_number() OVER (ORDER BY c_first, c_id) AS k, count(*) OVER () AS n FROM customer \
       WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3) AS m WHERE k = (n + 1) DIV 2";
 
-/// Keeps the number of a customer. Parameters: number.
-pub(crate) const KEEP_CUSTOMER: &str =
-    "SELECT CAST($1 AS SIGNED), NULL INTO @kelvin_customer, @kelvin_matched";
+/// The customer of a transaction: by the number `$number`, or the one that [`FIND_CUSTOMER`] kept where that is NULL.
+macro_rules! customer {
+    ($number:literal) => {
+        concat!("CAST(coalesce(", $number, ", @kelvin_customer) AS SIGNED)")
+    };
+}
 
-/// Parameters: warehouse, district, amount, paying warehouse, paying district.
-pub(crate) const PAY_CUSTOMER: &str = "UPDATE customer SET c_balance = c_balance - $3, \
-     c_ytd_payment = c_ytd_payment + $3, c_payment_cnt = c_payment_cnt + 1, \
-     c_data = CASE WHEN c_credit = 'BC' THEN left(concat(c_id, ' ', c_d_id, ' ', c_w_id, ' ', $5, ' ', $4, ' ', \
-         CAST($3 AS DECIMAL(6, 2)), '|', c_data), 500) ELSE c_data END \
-     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer";
+/// Pays to the customer and the district, in this order. Parameters: the customer's warehouse and district, amount, paying
+/// warehouse, paying district, customer.
+pub(crate) const PAY: &str = concat!(
+    "UPDATE customer STRAIGHT_JOIN district SET c_balance = c_balance - $3, c_ytd_payment = c_ytd_payment + $3, \
+     c_payment_cnt = c_payment_cnt + 1, \
+     c_data = CASE WHEN c_credit = 'BC' THEN left(concat(c_id, ' ', c_d_id, ' ', c_w_id, ' ', d_id, ' ', d_w_id, ' ', \
+         CAST($3 AS DECIMAL(6, 2)), '|', c_data), 500) ELSE c_data END, d_ytd = d_ytd + $3 \
+     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = ",
+    customer!("$6"),
+    " AND d_w_id = $4 AND d_id = $5"
+);
 
-/// Parameters: warehouse, district. Returns how many bear the name (NULL by number), and the balance (NULL when there is
-/// no such customer).
-pub(crate) const BALANCE: &str = "SELECT CAST(@kelvin_matched AS SIGNED), \
-     (SELECT c_balance FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer)";
+/// Parameters: warehouse, district, customer. Returns how many bear the name that was looked for last, and the balance (NULL
+/// when there is no such customer).
+pub(crate) const BALANCE: &str = concat!(
+    "SELECT CAST(@kelvin_matched AS SIGNED), \
+     (SELECT c_balance FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = ",
+    customer!("$3"),
+    ")"
+);
 
-/// Parameters: warehouse, district, amount.
-pub(crate) const PAY_DISTRICT: &str =
-    "UPDATE district SET d_ytd = d_ytd + $3 WHERE d_w_id = $1 AND d_id = $2";
-
-/// Parameters: customer's warehouse and district, warehouse, district, time, amount.
-pub(crate) const INSERT_HISTORY: &str = "INSERT INTO history \
-     (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data) \
-     SELECT $1, $2, @kelvin_customer, w_id, d_id, $5, $6, concat(w_name, '    ', d_name) FROM warehouse, district \
-     WHERE w_id = $3 AND d_w_id = $3 AND d_id = $4 AND @kelvin_customer IS NOT NULL";
+/// Parameters: customer's warehouse and district, warehouse, district, time, amount, customer.
+pub(crate) const INSERT_HISTORY: &str = concat!(
+    "INSERT INTO history (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data) \
+     SELECT $1, $2, ",
+    customer!("$7"),
+    ", w_id, d_id, $5, $6, concat(w_name, '    ', d_name) FROM warehouse, district \
+     WHERE w_id = $3 AND d_w_id = $3 AND d_id = $4 AND ",
+    customer!("$7"),
+    " IS NOT NULL"
+);
 
 /// Parameters: warehouse, amount.
 pub(crate) const PAY_WAREHOUSE: &str = "UPDATE warehouse SET w_ytd = w_ytd + $2 WHERE w_id = $1";
 
-/// Keeps the number of the customer's newest order, or NULL. Parameters: warehouse, district.
-pub(crate) const FIND_NEWEST: &str = "SELECT max(o_id) INTO @kelvin_order FROM orders \
-     WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = @kelvin_customer";
+/// Keeps the number of the customer's newest order, or NULL. Parameters: warehouse, district, customer.
+pub(crate) const FIND_NEWEST: &str = concat!(
+    "SELECT max(o_id) INTO @kelvin_order FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = ",
+    customer!("$3")
+);
 
-/// After [`FIND_NEWEST`]. Parameters: warehouse, district.
-pub(crate) const STATUS: &str = "SELECT CAST(@kelvin_matched AS SIGNED), c_balance, o_id, o_entry_d, o_carrier_id, ol_i_id, ol_supply_w_id, \
+/// After [`FIND_NEWEST`]. Parameters: warehouse, district, customer.
+pub(crate) const STATUS: &str = concat!(
+    "SELECT CAST(@kelvin_matched AS SIGNED), c_balance, o_id, o_entry_d, o_carrier_id, ol_i_id, ol_supply_w_id, \
      ol_quantity, ol_amount, ol_delivery_d, c_first, c_middle, c_last FROM customer \
      LEFT JOIN orders ON o_w_id = $1 AND o_d_id = $2 AND o_id = @kelvin_order \
      LEFT JOIN order_line ON ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = @kelvin_order \
-     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer";
+     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = ",
+    customer!("$3")
+);
 
-/// Keeps the number of a district's oldest undelivered order, or NULL. Two deliveries at once: the second waits for the lock
-/// and then finds the next oldest. Parameters: warehouse, district.
-pub(crate) const FIND_OLDEST: &str = "SET @kelvin_order = (SELECT no_o_id FROM new_order \
-     WHERE no_w_id = $1 AND no_d_id = $2 ORDER BY no_o_id LIMIT 1 FOR UPDATE)";
+/// The oldest undelivered order of a district of the warehouse `$1`, locked, or NULL. Two deliveries at once: the second waits
+/// for the lock and then finds the next oldest.
+macro_rules! oldest {
+    ($district:literal) => {
+        concat!(
+            "(SELECT no_o_id FROM new_order WHERE no_w_id = $1 AND no_d_id = ",
+            $district,
+            " ORDER BY no_o_id LIMIT 1 FOR UPDATE)"
+        )
+    };
+}
 
-/// After [`FIND_OLDEST`]: keeps the number of its customer, or NULL. Parameters: warehouse, district.
-pub(crate) const FIND_ITS_CUSTOMER: &str = "SET @kelvin_customer = (SELECT o_c_id FROM orders \
-     WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = @kelvin_order)";
+/// Keeps the numbers of the districts' oldest undelivered orders, or NULL, as a JSON array. Parameters: warehouse.
+pub(crate) const FIND_OLDEST: &str = concat!(
+    "SET @kelvin_orders = json_array(",
+    oldest!("1"),
+    ", ",
+    oldest!("2"),
+    ", ",
+    oldest!("3"),
+    ", ",
+    oldest!("4"),
+    ", ",
+    oldest!("5"),
+    ", ",
+    oldest!("6"),
+    ", ",
+    oldest!("7"),
+    ", ",
+    oldest!("8"),
+    ", ",
+    oldest!("9"),
+    ", ",
+    oldest!("10"),
+    ")"
+);
 
-/// Parameters: warehouse, district.
-pub(crate) const DELETE_OLDEST: &str =
-    "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 AND no_o_id = @kelvin_order";
+/// The orders that [`FIND_OLDEST`] kept, as rows.
+macro_rules! found {
+    () => {
+        "json_table(convert(@kelvin_orders using utf8mb4), '$[*]' COLUMNS (district FOR ORDINALITY, number int PATH '$')) AS l"
+    };
+}
 
-/// Parameters: warehouse, district, carrier.
-pub(crate) const DELIVER_ORDER: &str =
-    "UPDATE orders SET o_carrier_id = $3 WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = @kelvin_order";
+/// Affects as many rows as there are orders to deliver. Parameters: warehouse.
+pub(crate) const DELETE_OLDEST: &str = concat!(
+    "DELETE new_order FROM ",
+    found!(),
+    " STRAIGHT_JOIN new_order ON no_w_id = $1 AND no_d_id = l.district AND no_o_id = l.number"
+);
 
-/// Parameters: warehouse, district, time.
-pub(crate) const DELIVER_LINES: &str = "UPDATE order_line SET ol_delivery_d = $3 \
-     WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = @kelvin_order";
+/// Parameters: warehouse, carrier.
+pub(crate) const DELIVER_ORDERS: &str = concat!(
+    "UPDATE ",
+    found!(),
+    " STRAIGHT_JOIN orders ON o_w_id = $1 AND o_d_id = l.district AND o_id = l.number SET o_carrier_id = $2"
+);
 
-/// Parameters: warehouse, district.
-pub(crate) const DELIVER_CUSTOMER: &str = "UPDATE customer SET c_delivery_cnt = c_delivery_cnt + 1, \
-     c_balance = c_balance + (SELECT coalesce(sum(ol_amount), 0) FROM order_line \
-         WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = @kelvin_order) \
-     WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = @kelvin_customer";
+/// Parameters: warehouse, time.
+pub(crate) const DELIVER_LINES: &str = concat!(
+    "UPDATE ",
+    found!(),
+    " STRAIGHT_JOIN order_line ON ol_w_id = $1 AND ol_d_id = l.district AND ol_o_id = l.number SET ol_delivery_d = $2"
+);
+
+/// Affects no customer whose order has no lines. Parameters: warehouse.
+pub(crate) const DELIVER_CUSTOMERS: &str = concat!(
+    "UPDATE ",
+    found!(),
+    " STRAIGHT_JOIN orders ON o_w_id = $1 AND o_d_id = l.district AND o_id = l.number \
+     STRAIGHT_JOIN customer ON c_w_id = $1 AND c_d_id = l.district AND c_id = o_c_id \
+     SET c_delivery_cnt = c_delivery_cnt + 1, c_balance = c_balance + (SELECT sum(ol_amount) FROM order_line \
+         WHERE ol_w_id = $1 AND ol_d_id = l.district AND ol_o_id = l.number) \
+     WHERE EXISTS (SELECT 1 FROM order_line WHERE ol_w_id = $1 AND ol_d_id = l.district AND ol_o_id = l.number)"
+);
 
 /// Keeps the number that a district's next order will have. Parameters: warehouse, district.
 pub(crate) const FIND_NEXT: &str =

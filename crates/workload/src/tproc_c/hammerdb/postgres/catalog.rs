@@ -1,12 +1,10 @@
 //! Which of HammerDB's routines a database has, and what they take.
 
-use kelvin_database::{Error, Result, Session};
+use kelvin_database::{Result, Session};
 
+use super::super::{NAMES, Routines, unknown};
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
-
-/// The routines that are called, in the order of the transaction types.
-const NAMES: [&str; 5] = ["neword", "payment", "delivery", "slev", "ostat"];
 
 /// The parameters of the functions: what tells HammerDB's `payment` from another one.
 const FUNCTIONS: [&[&str]; 5] = [
@@ -30,7 +28,7 @@ const FUNCTIONS: [&[&str]; 5] = [
 
 /// The five routines of one variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Routines {
+pub(super) enum Found {
     /// Functions, `SELECT neword(…)`.
     Functions {
         /// Whether we made them ourselves.
@@ -43,52 +41,37 @@ pub(crate) enum Routines {
 
 /// A procedure's arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Procedure {
-    pub(crate) name: &'static str,
-    pub(crate) arguments: Vec<Argument>,
+pub(super) struct Procedure {
+    pub(super) name: &'static str,
+    pub(super) arguments: Vec<Argument>,
 }
 
 /// One argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Argument {
-    pub(crate) name: String,
+pub(super) struct Argument {
+    pub(super) name: String,
     /// As PostgreSQL writes the type.
-    pub(crate) kind: String,
-    pub(crate) inout: bool,
-}
-
-impl Routines {
-    /// Whether HammerDB made them: then they follow its rules and not the specification's.
-    pub(crate) fn are_hammerdbs(&self) -> bool {
-        !matches!(self, Self::Functions { ours: true })
-    }
-
-    /// Sentences for the result.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let which = match self {
-            Self::Functions { ours: false } => "drives HammerDB's stored functions",
-            Self::Functions { ours: true } => {
-                "drives stored functions with HammerDB's interface, created by kelvin"
-            }
-            Self::Procedures(_) => "drives HammerDB's stored procedures",
-        };
-        let mut notes = vec![which.into(), "not reproducible: the server generates the inputs".into()];
-        if self.are_hammerdbs() {
-            notes.push(DIFFERENCES.into());
-        }
-        notes
-    }
+    pub(super) kind: String,
+    pub(super) inout: bool,
 }
 
 /// How HammerDB's routines differ from the specification (measured with versions 4.12 and 6.0).
-const DIFFERENCES: &str = "HammerDB's routines deviate from the specification, and the self-audit allows for \
-    it: no New-Order is rolled back (specification: 1 %; such an order is committed with a line for item \
-    100001 without an amount), items are chosen uniformly instead of by NURand, a remote line may use the \
+const DEVIATIONS: &str = "no New-Order is rolled back (specification: 1 %; such an order is committed with a line for \
+    item 100001 without an amount), items are chosen uniformly instead of by NURand, a remote line may use the \
     home warehouse, Delivery does not update c_delivery_cnt, and half of the customers were loaded without \
     an order";
 
+/// What the database has of them.
+pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
+    Ok(read_all(session)?.map(|found| {
+        let ours = matches!(found, Found::Functions { ours: true });
+        let kind = if matches!(found, Found::Functions { .. }) { "functions" } else { "procedures" };
+        Routines { kind, deviations: (!ours).then_some(DEVIATIONS), roll_back: ours }
+    }))
+}
+
 /// A routine as the catalog describes it.
-struct Found {
+struct Routine {
     procedure: bool,
     ours: bool,
     arguments: Vec<Argument>,
@@ -96,7 +79,7 @@ struct Found {
 
 /// Looks for the five routines in the catalog; none when there are none of these names. A part of them, or
 /// ones with other parameters, is an error: then the database was not built as its routines claim.
-pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
+pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<Found>> {
     let mut all = Vec::with_capacity(NAMES.len());
     for name in NAMES {
         all.push(read(session, name)?);
@@ -111,7 +94,7 @@ pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
     });
     if functions {
         let ours = all.iter().flatten().all(|found| found.ours);
-        return Ok(Some(Routines::Functions { ours }));
+        return Ok(Some(Found::Functions { ours }));
     }
     let mut procedures = Vec::with_capacity(NAMES.len());
     for (name, found) in NAMES.into_iter().zip(all) {
@@ -128,7 +111,7 @@ pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
         check_start(procedure, start)?;
     }
     match procedures.try_into() {
-        Ok(procedures) => Ok(Some(Routines::Procedures(procedures))),
+        Ok(procedures) => Ok(Some(Found::Procedures(procedures))),
         Err(_) => Ok(None),
     }
 }
@@ -157,12 +140,7 @@ fn check_start(procedure: &Procedure, start: &[&str]) -> Result<()> {
     }
 }
 
-fn unknown(name: &str, what: &str) -> Error {
-    Error::usage(format!("the stored routine {name} {what}"))
-        .with_help("use --calls statements or --calls pipelined, or rebuild the database")
-}
-
-fn read(session: &mut dyn Session, name: &str) -> Result<Vec<Found>> {
+fn read(session: &mut dyn Session, name: &str) -> Result<Vec<Routine>> {
     let rows = session.query(&format!(
         "SELECT p.oid::bigint, p.prokind::text, (p.prosrc LIKE '%made by kelvin%')::int, \
          coalesce(p.proargnames[a.position], '')::text, format_type(a.kind, NULL)::text, \
@@ -173,14 +151,14 @@ fn read(session: &mut dyn Session, name: &str) -> Result<Vec<Found>> {
          AND coalesce(p.proargmodes[a.position]::text, 'i') <> 't' \
          ORDER BY p.oid, a.position"
     ))?;
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<Routine> = Vec::new();
     let mut last = None;
     for row in 0..rows.len() {
         let oid = rows.int(row, 0)?;
         if last != Some(oid) {
             last = Some(oid);
             let procedure = rows.text(row, 1)? == "p";
-            found.push(Found { procedure, ours: rows.int(row, 2)? == 1, arguments: Vec::new() });
+            found.push(Routine { procedure, ours: rows.int(row, 2)? == 1, arguments: Vec::new() });
         }
         if let Some(routine) = found.last_mut() {
             routine.arguments.push(Argument {
@@ -208,10 +186,5 @@ pub(crate) fn read_build(session: &mut dyn Session) -> Result<Option<Build>> {
         return Ok(None);
     }
     let rows = session.query("select coalesce(max(w_id), 0)::bigint, count(*) from warehouse")?;
-    let (max, count) = (rows.int(0, 0)?, rows.int(0, 1)?);
-    let Ok(warehouses) = u32::try_from(max) else { return Ok(None) };
-    if count == 0 || count != max {
-        return Ok(None);
-    }
-    Ok(Some(Build::by_hammerdb(warehouses)))
+    Ok(Build::by_hammerdb(rows.int(0, 0)?, rows.int(0, 1)?))
 }

@@ -1,0 +1,200 @@
+//! What a MariaDB server and the network do to a running load: kills, a restart, no room for connections, stalls, cuts and
+//! garbled packets, a full disk. Each is counted under its class and code, the load goes on, and the counts agree.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../database/tests/mysql_support/mod.rs"]
+mod mysql_support;
+mod robustness_support;
+
+use std::time::Duration;
+
+use kelvin_database::mysql::{Config, MysqlEngine, SslMode};
+use kelvin_database::{Engine as _, ErrorClass, Session};
+use kelvin_workload::tproc_c::{Calls, TprocC};
+use kelvin_workload::{BuildProgress, Stop};
+use mysql_support::{Server, give_away, is_mariadb};
+use robustness_support::disk::Disk;
+use robustness_support::proxy::{Garble, Proxy};
+use robustness_support::{assert_consistent, calling, load, pause, run, spec, try_run};
+
+/// The window, and what connecting and the last count may take.
+const LIMIT: Duration = Duration::from_secs(2 + 5);
+
+/// Ends the connections that are executing something; how many.
+fn kill_the_load(killer: &mut dyn Session) -> usize {
+    let busy = killer
+        .query("SELECT id FROM information_schema.processlist WHERE db = 'kelvin' AND command <> 'Sleep' AND id <> connection_id()")
+        .unwrap();
+    for row in 0..busy.len() {
+        // One that has gone meanwhile is no error here.
+        let _ = killer.run(&format!("KILL {}", busy.int(row, 0).unwrap()));
+    }
+    busy.len()
+}
+
+#[test]
+fn kills_restarts_and_too_many_connections_are_survived() {
+    let mut server = Server::start();
+    let config = server.unix();
+    load(&config);
+    for calls in [Calls::Functions, Calls::Pipelined, Calls::Statements] {
+        let mut killer = server.session();
+        let mut killed = 0;
+        let ended = run(&config, &calling(calls), || {
+            for _ in 0..3 {
+                pause(300);
+                killed += kill_the_load(&mut *killer);
+            }
+        })
+        .show("KILL");
+        assert!(killed > 0);
+        ended.assert_true().assert_error("connection lost", "").assert_recovered().assert_within(LIMIT);
+    }
+
+    // Others take the places of those that are killed.
+    let mut all = server.session();
+    all.run("SET GLOBAL max_connections = 10").unwrap();
+    let mut spec = spec();
+    spec.load.duration = "3s".parse().unwrap();
+    let ended = run(&config, &spec, || {
+        let mut others = Vec::new();
+        for _ in 0..10 {
+            pause(100);
+            kill_the_load(&mut *all);
+            others.extend(std::iter::from_fn(|| MysqlEngine::new(config.clone()).connect().ok()).take(20));
+        }
+    })
+    .show("max_connections");
+    ended.assert_true().assert_recovered().assert_within(LIMIT);
+    assert!(ended.errors().any(|e| e.class == "server" && e.code.starts_with("1040")), "{}", ended.told());
+    spec.load.users = "16".parse().unwrap();
+    let refused = try_run(&config, &spec, || {}).err().unwrap().to_string();
+    assert!(refused.contains("1040"), "{refused}");
+
+    spec.load.users = "4".parse().unwrap();
+    spec.load.duration = "10s".parse().unwrap();
+    let ended = run(&config, &spec, || {
+        pause(500);
+        server.kill();
+        pause(300);
+        server.restart();
+    })
+    .show("restart");
+    ended.assert_true().assert_error("connection lost", "").assert_recovered();
+    ended.assert_within(LIMIT + Duration::from_secs(8));
+    assert_consistent(&config);
+}
+
+#[test]
+fn stalled_cut_and_garbled_connections_are_errors() {
+    let server = Server::start();
+    load(&server.unix());
+    let proxy = Proxy::start(server.port);
+    let config = Config {
+        port: proxy.port,
+        connect_timeout: Duration::from_secs(1),
+        ssl_mode: SslMode::Disable,
+        ..server.tcp()
+    };
+
+    let mut spec = calling(Calls::Statements);
+    spec.load.duration = "3s".parse().unwrap();
+    let ended = run(&config, &spec, || {
+        pause(300);
+        proxy.stall(true);
+        pause(1200);
+        proxy.stall(false);
+    })
+    .show("stall");
+    let limit = LIMIT + Duration::from_secs(2);
+    ended.assert_true().assert_error("time-out", "").assert_recovered().assert_within(limit);
+
+    for calls in [Calls::Functions, Calls::Pipelined, Calls::Statements] {
+        let ended = run(&config, &calling(calls), || {
+            pause(200);
+            proxy.cut();
+            pause(200);
+            proxy.cut_within(true);
+            pause(300);
+            proxy.cut_within(false);
+        })
+        .show("cut");
+        ended.assert_true().assert_error("connection lost", "").assert_recovered().assert_within(LIMIT);
+    }
+    assert_consistent(&server.unix());
+
+    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
+        let mut spec = calling(calls);
+        spec.load.users = "8".parse().unwrap();
+        spec.load.duration = "3s".parse().unwrap();
+        spec.load.timeout = "200ms".parse().unwrap();
+        let mut garbled = Vec::new();
+        let ended = run(&config, &spec, || {
+            for garble in [Garble::Change, Garble::Flip, Garble::Truncate, Garble::Insert] {
+                let before = proxy.garbled();
+                proxy.garble(garble, 20);
+                pause(450);
+                garbled.push((garble, proxy.garbled() - before));
+            }
+            proxy.be_honest();
+        })
+        .show("garbled");
+        assert!(garbled.iter().all(|&(_, answers)| answers > 0), "{garbled:?} {}", ended.told());
+        // A number that is changed on its way is seen by nobody without TLS: it may be the one that says "rolled back".
+        ended
+            .assert_error("protocol", "")
+            .assert_error("time-out", "")
+            .assert_recovered()
+            .assert_within(limit);
+    }
+}
+
+/// Fills the disk when the load has come so far.
+struct Filling<'a>(&'a Disk);
+
+impl BuildProgress for Filling<'_> {
+    fn update(&self, what: &str, _done: u64, _total: u64, rows: u64) {
+        if what == "warehouses loaded" && rows > 50_000 && self.0.is_empty() {
+            self.0.fill();
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_fails_what_needs_room() {
+    let disk = Disk::mount(700);
+    let place = disk.make("data");
+    let server = Server::start_with(&["--innodb-buffer-pool-size=128M"], |directory| {
+        let data = directory.join("data");
+        std::fs::remove_dir(&data).unwrap();
+        std::os::unix::fs::symlink(&place, &data).unwrap();
+        give_away(&place);
+    });
+    let config = server.unix();
+    let engine = MysqlEngine::new(config.clone());
+    let workload = TprocC::new(spec().tproc_c).unwrap();
+    let error = workload.build(&engine, &Filling(&disk), &Stop::new()).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::DiskFull, "{error}");
+    disk.empty();
+    load(&config);
+    assert_consistent(&config);
+
+    let mut spec = calling(Calls::Functions);
+    spec.load.duration = "6s".parse().unwrap();
+    spec.tproc_c.mix = "20/1/0/0/0".parse().unwrap();
+    let ended = run(&config, &spec, || {
+        pause(300);
+        disk.fill();
+        pause(4000);
+        disk.empty();
+    })
+    .show("full for a while");
+    ended.assert_true().assert_within(Duration::from_secs(6 + 5));
+    if is_mariadb() {
+        // MySQL looks for room once a minute.
+        ended.assert_recovered();
+    }
+    // The server refuses, or waits until there is room.
+    assert!(ended.count("disk full", "") + ended.count("time-out", "") > 0, "{}", ended.told());
+    assert_consistent(&config);
+}

@@ -23,8 +23,15 @@ const POSTGRES: [(&str, &str, &str, bool); 6] = [
 ];
 
 /// Tests that run against the server below `KELVIN_MYSQL_BASE`.
-const MYSQL_TESTS: &[&str] =
-    &["mysql", "mysql_login", "load_mysql", "pgbench_mysql", "transactions_at_once", "planted_mariadb"];
+const MYSQL_TESTS: &[&str] = &[
+    "mysql",
+    "mysql_login",
+    "mysql_settings",
+    "load_mysql",
+    "pgbench_mysql",
+    "transactions_at_once",
+    "planted_mariadb",
+];
 
 /// The tests look for them here: crates/kelvin/tests/versions.rs.
 fn directory(top: &Path) -> PathBuf {

@@ -26,6 +26,7 @@ const POSTGRES: [(&str, &str, &str, bool); 6] = [
 const MYSQL_TESTS: &[&str] = &[
     "mysql",
     "mysql_login",
+    "mysql_settings",
     "load_mysql",
     "pgbench_mysql",
     "same_tables",

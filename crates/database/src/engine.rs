@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::managed::Profiles;
 use crate::postgres::faults::ServerFault;
+use crate::settings::ServerSettings;
 use crate::{Error, Home, Result, Session};
 
 /// Which engine a database is.
@@ -138,6 +140,16 @@ pub trait Engine: Send + Sync {
     /// Its upkeep around runs; none where only statements can be run in it.
     fn home(&self) -> Option<&dyn Home> {
         None
+    }
+
+    /// Its settings, which are changed by statements; none where it has no server.
+    fn settings(&self) -> Option<&dyn ServerSettings> {
+        None
+    }
+
+    /// The profiles that its server can be given; `session` is one with it.
+    fn profiles(&self, _session: &mut dyn Session) -> Result<Option<Box<dyn Profiles>>> {
+        Ok(None)
     }
 
     /// Where it is, as the user may read it: never with a password.

@@ -18,6 +18,7 @@ mod placeholder;
 pub mod postgres;
 mod rows;
 mod session;
+pub mod settings;
 pub mod snapshot;
 pub mod sqlite;
 mod stream;

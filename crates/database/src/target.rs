@@ -80,6 +80,11 @@ impl Target {
 
     /// Whether it is a server whose settings can be changed and put back.
     pub fn has_server_settings(&self) -> bool {
+        self.engine() != EngineKind::Sqlite
+    }
+
+    /// Whether a setting of it says by itself, and at its start, that its shared memory is to be in huge pages.
+    pub fn has_huge_page_setting(&self) -> bool {
         self.engine() == EngineKind::Postgres
     }
 

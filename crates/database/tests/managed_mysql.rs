@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use kelvin_database::managed::{Line, Manager, ProfileLoad};
+use kelvin_database::managed::{Line, ManagedServer, Manager, ProfileLoad, Profiles};
 use kelvin_database::mysql::managed as mysql;
 use kelvin_database::mysql::{MysqlEngine, Product};
 use kelvin_database::{Engine, ErrorClass};
@@ -42,16 +42,23 @@ fn a_server_is_made_used_again_given_profiles_and_stopped() {
     assert!(again.was_running && again.pid == first.pid);
 
     let (installation, host) = mysql::installation(&manager, Product::Mariadb).unwrap();
-    let of = |name: &str| {
-        mysql::profile(
-            name,
-            Product::Mariadb,
-            installation.series,
-            host,
-            &ProfileLoad { seconds: 60.0, ..ProfileLoad::default() },
-        )
-        .unwrap()
+    let profiles = mysql::MysqlProfiles { product: Product::Mariadb, series: installation.series };
+    let load = ProfileLoad { seconds: 60.0, ..ProfileLoad::default() };
+    let of = |name: &str| profiles.built_in(name, host, &load).unwrap();
+    // The server has every setting of its profile, and of its own product.
+    let managed = mysql::MysqlServer::new(manager.clone(), Product::Mariadb).unwrap();
+    let differing = |lines: &[Line]| {
+        let mut session = managed.running().unwrap().connect().unwrap();
+        managed.settings().unwrap().differences(&mut *session, lines).unwrap()
     };
+    let has_its_own = |name: &str| {
+        let kept = managed.profile().unwrap();
+        assert_eq!((kept.name.as_str(), kept.lines.len()), (name, of(name).lines.len()));
+        assert_eq!(differing(&kept.lines), []);
+    };
+    has_its_own("default");
+    let steady = differing(&of("steady").lines);
+    assert!(!steady.is_empty() && steady.iter().all(|one| one.server.is_some()), "{steady:?}");
     // Not over the heads of others.
     let mut other = MysqlEngine::new(first.config.clone()).connect().unwrap();
     other.run("DO 1").unwrap();
@@ -73,9 +80,11 @@ fn a_server_is_made_used_again_given_profiles_and_stopped() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let kept = mysql::up(&manager, Product::Mariadb, None, &mut |_| ()).unwrap();
+    has_its_own("steady");
     assert_eq!(ask(&kept, "SELECT cast(@@innodb_flush_log_at_trx_commit AS CHAR)"), "0");
     let durable = mysql::up(&manager, Product::Mariadb, Some(&of("durable")), &mut |_| ()).unwrap();
     assert_eq!(ask(&durable, "SELECT cast(@@sync_binlog AS CHAR)"), "1");
+    has_its_own("durable");
 
     // One that the server does not start with does not stay.
     let mut bad = of("default");

@@ -4,10 +4,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use kelvin_database::managed::{HostResources, Manager, Profile, ProfileLoad};
+use kelvin_database::managed::{HostResources, ManagedServer, Manager, Profile, ProfileLoad};
 use kelvin_database::postgres::PostgresEngine;
-use kelvin_database::postgres::managed::Instance;
-use kelvin_database::postgres::settings::{PreviousSettings, before, change, differences, put_back, read};
+use kelvin_database::postgres::managed::{Instance, PostgresServer};
+use kelvin_database::postgres::settings::{PostgresSettings, before, change, put_back};
+use kelvin_database::settings::{ChangeTime, PreviousSettings, ServerSettings};
 use kelvin_database::{Engine, Session};
 
 /// A manager in a directory of its own, whose servers are stopped at the end whatever happens.
@@ -109,7 +110,7 @@ fn what_the_server_refuses_changes_nothing(instance: &Instance) {
         assert!(error.message().contains(expected), "{error}");
         assert_eq!(auto_conf(instance), kept, "{changes:?}");
     }
-    let present = read(&mut *session, &["work_mem"]).unwrap();
+    let present = PostgresSettings.read(&mut *session, &["work_mem"]).unwrap();
     assert!(present[0].has_value("5120kB") && present[0].has_value("5MB") && !present[0].has_value("6MB"));
 }
 
@@ -127,7 +128,10 @@ fn what_does_not_start_is_put_back(manager: &Manager, major: u32) -> Instance {
     // More than any host has.
     assert_eq!(change(&mut *session, &[("shared_buffers", "7TB")]).unwrap(), ["shared_buffers"]);
     drop(session);
-    let error = manager.restart_or_put_back(major, &old, &mut |_| ()).unwrap_err();
+    let error = PostgresServer::new(manager.clone(), Some(major))
+        .unwrap()
+        .restart_or_put_back(&old, &mut |_| ())
+        .unwrap_err();
     assert!(
         error.message().contains("does not start with the new settings; the old ones were restored"),
         "{error}"
@@ -184,9 +188,11 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
     let lines =
         Profile::parse("x", "work_mem = 7168kB\nfsync = on # safe\nshared_buffers = 1GB\nnone.such = 1\n")
             .unwrap();
-    let found = differences(&mut *session(&has("7MB")), &lines.lines).unwrap();
-    let seen: Vec<(&str, Option<&str>, bool)> =
-        found.iter().map(|one| (one.name.as_str(), one.server.as_deref(), one.restart)).collect();
+    let found = PostgresSettings.differences(&mut *session(&has("7MB")), &lines.lines).unwrap();
+    let seen: Vec<(&str, Option<&str>, bool)> = found
+        .iter()
+        .map(|one| (one.name.as_str(), one.server.as_deref(), one.when == ChangeTime::AfterRestart))
+        .collect();
     let expected =
         [("fsync", Some("off"), false), ("shared_buffers", Some("24MB"), true), ("none.such", None, false)];
     assert_eq!(seen, expected);
@@ -198,7 +204,7 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
         [Profile::standard(host), Profile::durable(host), Profile::steady(host, &ProfileLoad::default())]
     {
         let mut session = session(&has("7MB"));
-        for one in differences(&mut *session, &profile.lines).unwrap() {
+        for one in PostgresSettings.differences(&mut *session, &profile.lines).unwrap() {
             assert!(one.server.is_some(), "{} of {}", one.name, profile.name);
         }
         let names: Vec<&str> = profile.lines.iter().map(|line| line.name.as_str()).collect();

@@ -7,16 +7,21 @@
 mod mysql_support;
 #[path = "one_answer/walk.rs"]
 mod one_answer;
+#[path = "support/slow_flush.rs"]
+mod slow_flush;
 #[path = "support/mod.rs"]
 mod support;
 
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kelvin_database::mysql::{Config, MysqlEngine};
 use kelvin_database::{Engine as _, Session};
-use kelvin_diagnose::{Class, Evidence, Severity, findings_for, is_client, metric};
+use kelvin_diagnose::{
+    BottleneckOutcome, Class, Evidence, Severity, findings_for, is_client, metric, verdict,
+};
 use kelvin_store::Store;
 use mysql_support::Server;
 use support::{Place, text, wait_until};
@@ -40,14 +45,27 @@ const ONE_ROW: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 
      select v from h where id = 7;\ncommit;\n";
 /// Changes a row of one's own.
 const MANY_ROWS: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 where id = :id;\ncommit;\n";
+/// Reads rows that are all in memory.
+const READS: &str = "\\set id random(1, 8000)\nselect sum(v) from h where id between :id and :id + 100;\n";
 /// Writes 100 kB of log and more.
 const MUCH_LOG: &str = "\\set id random(1, 8192)\n\\set c random(1, 1000000)\nbegin;\n\
      update h set pad = repeat(:c, 30) where id between :id and :id + 400;\ncommit;\n";
 
 /// Runs a script on a server of these settings and returns what was seen.
 fn run(settings: &[&str], script: &str, users: &str) -> (Evidence, Vec<&'static str>) {
+    run_with(settings, |_| {}, script, users, &[])
+}
+
+/// The same with files in the server's directory, and with further flags.
+fn run_with(
+    settings: &[&str],
+    prepare: impl FnOnce(&Path),
+    script: &str,
+    users: &str,
+    more: &[&str],
+) -> (Evidence, Vec<&'static str>) {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let server = Server::start_with(settings, |_| {});
+    let server = Server::start_with(settings, prepare);
     let mut session = server.session();
     session.run("CREATE TABLE h (id INT PRIMARY KEY, v INT, pad VARCHAR(250)); INSERT INTO h VALUES (1, 0, repeat('x', 200))").unwrap();
     for power in 0..13 {
@@ -60,7 +78,8 @@ fn run(settings: &[&str], script: &str, users: &str) -> (Evidence, Vec<&'static 
     let words =
         ["run", "script", script.to_str().unwrap(), "--target", &url, "--users", users, "--ramp-up", "2s"];
     let mut command = place.command(&words);
-    let output = command.args(["--duration", "6s", "--observe-interval", "200ms", "-q"]).output().unwrap();
+    command.args(["--duration", "6s", "--observe-interval", "200ms", "-q"]).args(more);
+    let output = command.output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{}", text(&output.stderr));
     assert!(!text(&output.stderr).contains("could not be written"), "{}", text(&output.stderr));
     let store = Store::open_read_only(place.store()).unwrap();
@@ -82,8 +101,41 @@ fn commits_that_wait_for_no_disk_and_sixteen_users_on_one_row() {
     // Who waits for whom, and where.
     assert_eq!(evidence.row_waits(0).first().map(|(table, _)| table.as_str()), Some("kelvin.h"));
     assert!(evidence.blockers(0).iter().any(|(_, blockers)| !blockers[0].waiting.is_empty()));
-    let classes = evidence.active(0, is_client).by(Class::from_wait_group);
-    assert_eq!(classes[0].0, Some(Class::Locks), "{classes:?}");
+    is_limited_by(&evidence, Class::Locks);
+}
+
+/// What the sessions did most, and what the verdict names where it names something: what else the machine does can keep it
+/// from that.
+#[track_caller]
+fn is_limited_by(evidence: &Evidence, class: Class) {
+    let verdict = verdict(evidence, 0, &findings_for(evidence)).unwrap();
+    assert_eq!(verdict.shares.first().map(|share| share.class.as_str()), Some(class.label()), "{verdict:?}");
+    if let BottleneckOutcome::Bound { class: named } = &verdict.outcome {
+        assert_eq!(named, class.label());
+    }
+}
+
+#[test]
+fn commits_on_a_disk_that_takes_its_time() {
+    let slow = |directory: &Path| slow_flush::build(&directory.join("preload.so"), Duration::from_millis(5));
+    let settings = ["--innodb-flush-log-at-trx-commit=1"];
+    let (evidence, _) = run_with(&settings, slow, MANY_ROWS, "8", &[]);
+    is_limited_by(&evidence, Class::Log);
+}
+
+#[test]
+fn all_in_memory_without_a_disk_to_wait_for_and_the_server_asked_for_all_it_has() {
+    let settings = ["--innodb-flush-log-at-trx-commit=0", "--performance-schema=ON"];
+    let (evidence, _) = run_with(&settings, |_| {}, READS, "4", &["--observe", "deep"]);
+    is_limited_by(&evidence, Class::Cpu);
+    let notes = evidence.context.notes.join("\n");
+    assert!(notes.contains("instruments and") && notes.contains("switched on for this run"), "{notes}");
+    assert!(!evidence.absent().iter().any(|one| one.what == "latches by name"), "{:?}", evidence.absent());
+    // The statement with its plan, by a sample or without.
+    let (statements, _) = evidence.statements(0).unwrap();
+    let plan = statements.iter().find(|one| one.text.contains("`h`")).unwrap().plan.as_ref().unwrap();
+    let scan = &plan.scans[0];
+    assert_eq!((scan.relation.as_str(), scan.index.as_deref()), ("h", Some("PRIMARY")), "{plan:?}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../database/tests/mysql_support/mod.rs"]
+mod mysql_support;
 mod support;
 
 use std::time::Duration;
@@ -122,4 +124,67 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
     }));
     expect(&["server", "down"]);
     outcome.unwrap();
+}
+
+#[test]
+fn a_mariadb_is_compared_changed_and_put_back() {
+    let place = Place::new();
+    place.write("mine.cnf", "[mysqld]\n# room for bursts\ninnodb-io-capacity = 3K\nback_log = 70\n");
+    let server = mysql_support::Server::start_with(
+        &["--performance-schema=ON", "--back-log=80", "--innodb-io-capacity=200"],
+        |_| {},
+    );
+    let url = format!("mysql://root@/?socket={}", server.socket().display());
+    let show = || {
+        let rows = server.session().query("SELECT CAST(@@GLOBAL.innodb_io_capacity AS CHAR)").unwrap();
+        rows.text(0, 0).unwrap().to_owned()
+    };
+    let before = show();
+    let apply = ["server", "apply", "--target", &url, "--profile", "mine.cnf"];
+    let output = place.run(&apply);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(2), "{out}{err}");
+    assert!(err.contains("nothing was changed") && err.contains("--allow-settings"), "{err}");
+    if mysql_support::is_mariadb() {
+        assert!(err.contains("from its option file only: back_log"), "{err}");
+        let shown = out.replace(url.as_str(), "URL");
+        insta::assert_snapshot!(shown, @r"
+        URL differs from the profile mine.cnf in 2 settings:
+          setting             server  profile  changes
+          innodb_io_capacity  200     3K       immediately
+          back_log            80      70       in the server's option file, after a restart
+        reasons for the profile's values:
+          innodb_io_capacity: room for bursts
+        ");
+    }
+    assert_eq!(show(), before);
+    let out = place.expect(0, &[&apply[..], &["--allow-settings"]].concat());
+    assert!(out.contains("changed; revert with: kelvin server restore"), "{out}");
+    assert_eq!(show(), "3072");
+    let out = place.expect(0, &["server", "restore"]);
+    assert!(out.contains("reverted: innodb_io_capacity"), "{out}");
+    assert_eq!(show(), before);
+    assert_eq!(place.expect(0, &["server", "restore", "--target", &url]), "nothing to revert\n");
+    let out = place.expect(0, &["server", "diff", "--target", &url, "--profile", "durable"]);
+    assert!(out.contains("innodb_flush_log_at_trx_commit") && out.contains("a commit is on disk"), "{out}");
+
+    // What a run that observes deeply has switched on is put back by the next one's start, or by hand.
+    let switched_on = || {
+        let sql = "SELECT CAST(COUNT(*) AS SIGNED) FROM performance_schema.setup_instruments \
+                   WHERE NAME LIKE 'wait/synch/mutex/%' AND ENABLED = 'YES'";
+        server.session().query(sql).unwrap().int(0, 0).unwrap()
+    };
+    let off = switched_on();
+    place.write("sleep.sql", "select sleep(0.05);\n");
+    let words =
+        ["run", "script", "sleep.sql", "--target", &url, "-u", "1", "-d", "60s", "--observe", "deep", "-q"];
+    let url_of_database = url.replace("@/?", "@/kelvin?");
+    let words = words.map(|word| if word == url { &url_of_database } else { word });
+    let mut run = place.command(&words).spawn().unwrap();
+    wait_until("the instruments are on", Duration::from_secs(30), || switched_on() > off);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let out = place.expect(0, &["server", "restore"]);
+    assert!(out.contains("instruments of mysql://"), "{out}");
+    assert_eq!(switched_on(), off);
 }

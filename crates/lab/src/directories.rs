@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use kelvin_database::Host;
+use kelvin_database::target::Target;
+
 use crate::store_bench::StoreBenchError;
 use crate::store_bench::error::Doing;
 
@@ -26,6 +29,37 @@ pub fn servers() -> Result<PathBuf, StoreBenchError> {
     }
     if rustix::process::geteuid().is_root() { Ok("/var/lib/kelvin".into()) } else { data() }
 }
+
+/// Where the journals of changed servers are, which is made if need be.
+pub fn settings_journals() -> Result<PathBuf, StoreBenchError> {
+    let directory = data()?.join("settings");
+    std::fs::create_dir_all(&directory).doing(format!("cannot create {}", directory.display()))?;
+    Ok(directory)
+}
+
+/// The journal of a server, whatever user and database it is entered with; `of` begins its name.
+pub fn settings_journal(target: &Target, of: &str) -> Result<PathBuf, StoreBenchError> {
+    let server = match target {
+        Target::Postgres(config) => (&config.host, config.port),
+        Target::Mysql(config) => (&config.host, config.port),
+        Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => {
+            return Ok(settings_journals()?.join(format!("{of}{target}.journal").replace(':', "_")));
+        }
+        Target::Sqlite { .. } => {
+            return Err(StoreBenchError::Refused(format!("{target} has no server with settings")));
+        }
+    };
+    let host = match server.0 {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.to_string_lossy().into_owned(),
+    };
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' };
+    let name: String = host.chars().map(plain).collect();
+    Ok(settings_journals()?.join(format!("{of}{name}_{}.journal", server.1)))
+}
+
+/// What the journal of a server's instruments begins with.
+pub const INSTRUMENTS: &str = "instruments_";
 
 /// Where dumps of databases are kept that have no room for snapshots beside them.
 pub fn dumps() -> Result<PathBuf, StoreBenchError> {

@@ -5,6 +5,7 @@
 pub mod ab;
 pub mod bench;
 pub mod conditions;
+mod deep_observation;
 pub mod directories;
 pub mod factor;
 pub mod live;

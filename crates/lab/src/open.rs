@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
+use kelvin_database::mysql::managed::MysqlServer;
 use kelvin_database::mysql::{self, MysqlEngine};
 use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
@@ -52,7 +53,7 @@ pub fn open(
     prompt: PasswordPrompt,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Opened> {
-    let (engine, place, scratch): (Arc<dyn Engine>, _, _) = match target.target()? {
+    let (engine, place, scratch): (Arc<dyn Engine>, _, _) = match with_password(target.target()?, prompt)? {
         Target::Sqlite { path: Some(path) } if purpose == Purpose::Existing && !path.exists() => {
             return Err(StoreBenchError::Refused(format!("file {} does not exist", path.display())));
         }
@@ -74,28 +75,30 @@ pub fn open(
             (Arc::new(engine), DataLocation::Temporary, Some(scratch))
         }
         Target::Postgres(config) => {
-            let config = with_password(*config, prompt)?;
             // Found by its address, too, so that a study may name the server either way.
             let managed = managed_by_address(&config);
-            let place = DataLocation::Postgres {
-                config: Box::new(config.clone()),
-                managed,
-                dumps: directories::dumps()?,
-            };
-            (Arc::new(PostgresEngine::new(config)), place, None)
+            let place =
+                DataLocation::Postgres { config: config.clone(), managed, dumps: directories::dumps()? };
+            (Arc::new(PostgresEngine::new(*config)), place, None)
         }
         Target::Mysql(config) => {
-            let engine = MysqlEngine::new(with_mysql_password(*config, prompt)?);
-            (Arc::new(engine), DataLocation::Mysql, None)
+            let manager = Manager::new(directories::servers()?);
+            let place = DataLocation::Mysql {
+                config: config.clone(),
+                managed: MysqlServer::by_socket(&manager, &config).map(Box::new),
+                dumps: directories::dumps()?,
+            };
+            (Arc::new(MysqlEngine::new(*config)), place, None)
         }
         Target::ManagedMysql { product } => {
-            let instance = kelvin_database::mysql::managed::up(
-                &Manager::new(directories::servers()?),
-                product,
-                None,
-                tell,
-            )?;
-            (Arc::new(MysqlEngine::new(instance.config)), DataLocation::Mysql, None)
+            let manager = Manager::new(directories::servers()?);
+            let instance = mysql::managed::up(&manager, product, None, tell)?;
+            let place = DataLocation::Mysql {
+                config: Box::new(instance.config.clone()),
+                managed: Some(Box::new(MysqlServer::new(manager, product)?)),
+                dumps: directories::dumps()?,
+            };
+            (Arc::new(MysqlEngine::new(instance.config)), place, None)
         }
         Target::ManagedPostgres { version } => {
             let manager = Manager::new(directories::servers()?);
@@ -127,31 +130,55 @@ fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     Some((manager, major))
 }
 
-/// When the server wants a password that nobody has told us, looks where libpq does, then asks the person at
-/// the terminal by `prompt`. A server that wants none is entered without a look: nothing wrong with a file of passwords is
-/// to stop that.
-pub fn with_password(mut config: Config, prompt: PasswordPrompt) -> Result<Config> {
-    let Err(error) = PostgresEngine::new(config.clone()).connect() else { return Ok(config) };
-    // Any other failure is reported by the caller, who connects again.
-    if !password::is_missing(&error) {
-        return Ok(config);
+/// How the server of a target is entered; none for a file, and for servers that Kelvin has to start first.
+pub fn server(target: Target) -> Option<Arc<dyn Engine>> {
+    match target {
+        Target::Postgres(config) => Some(Arc::new(PostgresEngine::new(*config))),
+        Target::Mysql(config) => Some(Arc::new(MysqlEngine::new(*config))),
+        Target::Sqlite { .. } | Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => None,
     }
-    config.password = password::find(&config, &|name| std::env::var(name).ok())?;
-    if config.password.is_none() {
-        config.password = prompt(&config).doing("cannot read a password")?;
-    }
-    Ok(config)
 }
 
-/// [`with_password`] for MySQL and MariaDB, by the places where their clients look.
-fn with_mysql_password(mut config: mysql::Config, prompt: PasswordPrompt) -> Result<mysql::Config> {
-    let Err(error) = MysqlEngine::new(config.clone()).connect() else { return Ok(config) };
-    if !password::is_missing(&error) {
-        return Ok(config);
+/// The same server, entered with the password that it wants: looked for where its own clients look, then asked of the person at
+/// the terminal by `prompt`. One that wants none is entered without a look: nothing wrong with a file of passwords is to stop
+/// that.
+pub fn with_password(target: Target, prompt: PasswordPrompt) -> Result<Target> {
+    let (mut target, known) = look_up(target)?;
+    if !known {
+        let asked = |server: &dyn Display| prompt(server).doing("cannot read a password");
+        match &mut target {
+            Target::Postgres(config) => config.password = asked(config)?,
+            Target::Mysql(config) => config.password = asked(config)?,
+            Target::Sqlite { .. } | Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => {}
+        }
     }
-    config.password = mysql::password::find(&|name| std::env::var(name).ok())?;
-    if config.password.is_none() {
-        config.password = prompt(&config).doing("cannot read a password")?;
+    Ok(target)
+}
+
+/// The same without asking anybody.
+pub(crate) fn with_known_password(target: Target) -> kelvin_database::Result<Target> {
+    look_up(target).map(|(target, _)| target)
+}
+
+/// The target with its password, and whether it wants no other. Any other failure than a missing password is reported by the
+/// caller, who connects again.
+fn look_up(mut target: Target) -> kelvin_database::Result<(Target, bool)> {
+    let missing = server(target.clone())
+        .is_some_and(|engine| engine.connect().is_err_and(|error| password::is_missing(&error)));
+    if !missing {
+        return Ok((target, true));
     }
-    Ok(config)
+    let environment = |name: &str| std::env::var(name).ok();
+    let found = match &mut target {
+        Target::Postgres(config) => {
+            config.password = password::find(config, &environment)?;
+            config.password.is_some()
+        }
+        Target::Mysql(config) => {
+            config.password = mysql::password::find(&environment)?;
+            config.password.is_some()
+        }
+        Target::Sqlite { .. } | Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => true,
+    };
+    Ok((target, found))
 }

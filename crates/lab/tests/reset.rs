@@ -7,9 +7,10 @@ mod robustness_support;
 #[path = "../../workload/tests/transactions_support/mod.rs"]
 mod transactions_support;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use kelvin_database::managed::{Manager, Profile};
+use kelvin_database::managed::{Line, Manager, Profile};
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::snapshot::{SnapshotJob, SnapshotMethod, new_name};
 use kelvin_database::sqlite::SqliteEngine;
@@ -248,6 +249,73 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         }
     });
     session.run("select * from mine").unwrap();
+}
+
+#[test]
+fn mariadb_comes_back_exactly_by_files_and_by_dump() {
+    use kelvin_database::mysql::managed::{self, MysqlServer};
+    use kelvin_database::mysql::{MysqlEngine, Product};
+
+    let directory = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server = ManagedMariadb(Manager::new(directory.path().join("servers")));
+    let small = Profile {
+        name: "mine.cnf".into(),
+        lines: [
+            ("innodb_log_file_size", "96M"),
+            ("innodb_buffer_pool_size", "128M"),
+            // Durability costs these tests seconds and gains them nothing.
+            ("innodb_flush_log_at_trx_commit", "0"),
+        ]
+        .map(|(name, value)| Line::new(name, value, ""))
+        .into(),
+        cautions: Vec::new(),
+    };
+    let instance = managed::up(&server.0, Product::Mariadb, Some(&small), &mut |_| ()).unwrap();
+    let engine = MysqlEngine::new(instance.config.clone());
+    let place = DataLocation::Mysql {
+        config: Box::new(instance.config),
+        managed: Some(Box::new(MysqlServer::new(server.0.clone(), Product::Mariadb).unwrap())),
+        dumps: directory.path().join("dumps"),
+    };
+    let (notes, _, built) = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
+    assert_eq!(built, 1);
+    assert!(notes[0].starts_with("reset by files (the files of the stopped server are copied)"), "{notes:?}");
+    let loaded = tables(&engine);
+    for how in [ResetMethod::Files, ResetMethod::Dump] {
+        if how == ResetMethod::Dump {
+            save(&engine, &place, how);
+        }
+        change(&engine);
+        let (notes, _, built) = done(&engine, &place, &by(how), Build::Never).unwrap();
+        assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
+        // A dump brings back what was in it and leaves alone what was not.
+        assert_eq!(has_left_behind(&engine), how == ResetMethod::Dump, "{how}");
+        assert_eq!(managed::status(&server.0)[0].profile, "mine.cnf");
+    }
+    let kept: BTreeSet<&str> = place.snapshots().unwrap().iter().map(|about| about.way.as_str()).collect();
+    assert_eq!(kept, BTreeSet::from(["dump", "files"]));
+    // The redo log has its room on the disk again, as the server had given it.
+    let data = managed::status(&server.0).remove(0).data_directory;
+    let redo = std::fs::metadata(data.join("ib_logfile0")).unwrap();
+    assert!(std::os::unix::fs::MetadataExt::blocks(&redo) * 512 >= redo.len(), "{redo:?}");
+
+    // Who is connected stays connected, and is named.
+    let mut session = engine.connect().unwrap();
+    let error = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
+    assert!(error.contains("other sessions are active"), "{error}");
+    let error = done(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
+    assert!(error.contains("(user kelvin)") && error.contains("nothing was changed"), "{error}");
+    session.run("select 1").unwrap();
+}
+
+/// Stopped at the end, whatever happens.
+struct ManagedMariadb(Manager);
+
+impl Drop for ManagedMariadb {
+    fn drop(&mut self) {
+        let _ = kelvin_database::mysql::managed::down(&self.0, None);
+    }
 }
 
 /// Keeps the data, which are as they were built, under the name by which a reset looks for them.

@@ -204,7 +204,7 @@ pub struct QueryPlan {
     /// SHA-256 over nodes, relations and indexes in their order, as 16 hexadecimal digits: costs and rows are not in
     /// it, so that it changes when the way changes.
     pub hash: String,
-    /// The plan as the database prints it.
+    /// The plan as the database prints it, or a line for each table that it reads.
     pub text: String,
     /// What it reads.
     pub scans: Vec<Scan>,

@@ -10,6 +10,8 @@ use crate::server::Place;
 use crate::watch::Watcher;
 use crate::{mysql, postgres, sqlite};
 
+pub use crate::mysql::Instrument;
+
 /// How closely to watch.
 #[derive(Debug, Clone)]
 pub struct WatchPlan {
@@ -69,6 +71,33 @@ pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> Place {
     match engine.kind() {
         EngineKind::Mysql => mysql::locate_server(engine, session),
         _ => postgres::locate_server(engine, session),
+    }
+}
+
+/// The server's instruments that show more of what its sessions wait for, and are off. None where an engine has no such.
+///
+/// # Errors
+/// When the server has them and they cannot be switched on.
+pub fn instruments_off(engine: &dyn Engine) -> Result<Vec<Instrument>> {
+    match engine.kind() {
+        EngineKind::Mysql => mysql::instruments::that_are_off(engine.connect()?.as_mut()),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Switches instruments on, or gives them the state that they have here where they are `put_back`.
+///
+/// # Errors
+/// When the server does not let this user do so.
+pub fn switch_instruments(engine: &dyn Engine, all: &[Instrument], put_back: bool) -> Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let mut session = engine.connect()?;
+    if put_back {
+        mysql::instruments::set(session.as_mut(), all)
+    } else {
+        mysql::instruments::switch_on(session.as_mut(), all)
     }
 }
 

@@ -38,7 +38,10 @@ impl HostResources {
         let there = data.ancestors().find(|path| path.exists()).unwrap_or(data);
         Self {
             memory: memory.min(limit),
-            disk: free(there).saturating_add(bytes_in(&data.join("pg_wal"))),
+            disk: free(there)
+                .saturating_add(bytes_in(&data.join("pg_wal"), ""))
+                .saturating_add(bytes_in(&data.join("#innodb_redo"), ""))
+                .saturating_add(bytes_in(data, "ib_logfile")),
             shared: free(Path::new("/dev/shm")),
             huge_pages: free_huge_pages(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default()),
             cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
@@ -47,10 +50,11 @@ impl HostResources {
     }
 }
 
-/// Bytes of the files in a directory, without those below.
-fn bytes_in(directory: &Path) -> u64 {
+/// Bytes of the files in a directory, without those below, whose names begin so.
+fn bytes_in(directory: &Path, prefix: &str) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
         .filter_map(|entry| entry.metadata().ok())
         .filter(std::fs::Metadata::is_file)
         .map(|file| file.len())

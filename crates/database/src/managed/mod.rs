@@ -8,6 +8,7 @@ pub(crate) mod account;
 mod host;
 mod profile;
 pub(crate) mod program;
+mod server;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use rustix::fs::FlockOperation;
 
 pub use host::HostResources;
 pub use profile::{Line, Profile, ProfileLoad};
+pub use server::{ManagedServer, Profiles, Started, server};
 
 use crate::{Error, ErrorClass, Result};
 

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::managed::MysqlProfiles;
+use super::settings::SessionSettings;
 use super::{Config, Product, encode, startup};
+use crate::managed::Profiles;
+use crate::settings::ServerSettings;
 use crate::{
     Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, ServerSetting,
     Session,
@@ -111,6 +115,18 @@ impl Engine for MysqlEngine {
 
     fn home(&self) -> Option<&dyn Home> {
         Some(self)
+    }
+
+    fn settings(&self) -> Option<&dyn ServerSettings> {
+        Some(&SessionSettings)
+    }
+
+    fn profiles(&self, session: &mut dyn Session) -> Result<Option<Box<dyn Profiles>>> {
+        let (version, product) = version(session)?;
+        let number = number(&version);
+        let mut parts = number.split('.').map(|part| part.parse().unwrap_or(0));
+        let series = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        Ok(Some(Box::new(MysqlProfiles { product, series })))
     }
 
     fn describe(&self) -> String {

@@ -23,10 +23,14 @@ mod pipeline;
 mod prepare;
 mod rsa;
 mod session;
+pub mod settings;
+pub mod snapshot;
 mod startup;
 mod text;
 mod url;
 mod wire;
+
+use crate::{Result, Session};
 
 pub use crate::client::Host;
 pub use crate::stream::tls::SslMode;
@@ -34,6 +38,11 @@ pub use config::{Config, Product};
 pub use engine::MysqlEngine;
 pub use examine::examine;
 pub use password::Password;
+
+/// Which of the two products a session's server is, by what it says itself.
+pub fn product(session: &mut dyn Session) -> Result<Product> {
+    engine::version(session).map(|(_, product)| product)
+}
 
 /// Whether the session of this number, as the server's list of sessions has it, is or lately was one of this process's.
 pub fn is_own_session(connection: i64) -> bool {

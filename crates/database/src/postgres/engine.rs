@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::managed::PostgresProfiles;
+use super::settings::PostgresSettings;
 use super::{Config, faults, startup};
+use crate::managed::Profiles;
+use crate::settings::ServerSettings;
 use crate::{
     Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, ServerSetting,
     Session,
@@ -44,6 +48,14 @@ impl Engine for PostgresEngine {
 
     fn home(&self) -> Option<&dyn Home> {
         Some(self)
+    }
+
+    fn settings(&self) -> Option<&dyn ServerSettings> {
+        Some(&PostgresSettings)
+    }
+
+    fn profiles(&self, _session: &mut dyn Session) -> Result<Option<Box<dyn Profiles>>> {
+        Ok(Some(Box::new(PostgresProfiles)))
     }
 
     fn describe(&self) -> String {

@@ -1,13 +1,17 @@
 //! Snapshots: the content of a database, kept so that it can be brought back before each run.
 //!
-//! There are four ways to keep one, each a [`SnapshotStore`] of its engine: the file ([`crate::sqlite::snapshot`]), and a database
-//! beside the one it is of, the data directory of a managed server, and a dump ([`crate::postgres::snapshot`]). All hold to the same rules: what is being saved carries another name until it is complete, so that
+//! There are four ways to keep one, each a [`SnapshotStore`]: the file ([`crate::sqlite::snapshot`]), a database beside the one it
+//! is of ([`crate::postgres::snapshot`]), the data directory of a managed server, and a dump. All hold to the same rules: what is being saved carries another name until it is complete, so that
 //! nothing unfinished can be taken for a snapshot; what is being restored takes the old content's place in one
 //! step where the way allows it; and nobody else's session is ended.
 
 pub(crate) mod background;
+pub(crate) mod data_directory;
+pub(crate) mod dump;
 pub(crate) mod files;
 pub(crate) mod info;
+pub(crate) mod program;
+pub(crate) mod sessions;
 
 pub use files::{clones, free_bytes};
 pub use info::{Contents, Seal, SnapshotInfo, SnapshotMethod, new_name};

@@ -22,8 +22,11 @@ pub struct Server {
     pub port: u16,
 }
 
-/// Starts what follows the directory, and ends it at the end of input; the directory goes with it unless told "keep".
-const KEEPER: &str = r#"trap '' INT; directory=$1; shift; "$@" </dev/null & server=$!
+/// Starts what follows the directory, and ends it at the end of input; the directory goes with it unless told "keep". A library
+/// of that name in it stands between the server and its system.
+const KEEPER: &str = r#"trap '' INT; directory=$1; shift
+[ -e "$directory/preload.so" ] && export LD_PRELOAD="$directory/preload.so"
+"$@" </dev/null & server=$!
 word=; read word; kill -9 $server; wait $server 2>/dev/null; [ "$word" = keep ] || rm -rf "$directory""#;
 
 /// The server's programs.

@@ -1,5 +1,6 @@
 //! The findings, one file each.
 
+mod adaptive_hash_latch;
 mod autovacuum_in_window;
 mod binlog_sync;
 mod buffer_pool;
@@ -93,6 +94,7 @@ const KNOWN: &[FindingDefinition] = &[
     autovacuum_in_window::ABOUT,
     hot_rows::ABOUT,
     hot_page::ABOUT,
+    adaptive_hash_latch::ABOUT,
     scan_without_index::ABOUT,
     buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,

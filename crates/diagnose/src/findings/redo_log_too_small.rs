@@ -75,6 +75,12 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         limit.zip(size).map(|(limit, (_, size))| limit / size).filter(|share| *share > 0.0 && *share < 1.0);
     let needed = rate.zip(share).map(|(rate, share)| rate * load * MARGIN / share);
     let next = match (size, needed) {
+        (Some((name, size)), Some(bytes)) if bytes <= size => format!(
+            "What this run wrote fits into {name}, so it was nearly full when the run began: begin from a \
+            checkpoint (--reset auto, or a pause), or set {name} to {} or more; a higher innodb_io_capacity \
+            writes pages earlier.",
+            formatting::size(size * 2.0)
+        ),
         (Some((name, _)), Some(bytes)) => format!(
             "Set {name} to {} or more (so that log rate × (ramp-up + duration) stays below the flushing \
             limit, plus 20 %) and measure again; a higher innodb_io_capacity writes pages earlier.",
@@ -136,6 +142,16 @@ mod tests {
         // 5 MB/s × 25 s × 1.2 / 0.715 = 210 MB
         assert!(found[0].next.contains("innodb_log_file_size to 200 MB"), "{}", found[0].next);
         assert!(found[0].title.contains("4.0 MB") && found[0].title.contains("50 %"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn a_log_that_was_full_before_is_not_to_be_made_smaller() {
+        let staged = flush(Staged::new(), 8.0, 18.0)
+            .setting("innodb_log_file_size", "4194304")
+            .metric("mysql.redo.bytes", 5e4);
+        let found = look(&staged.done());
+        assert!(found[0].next.contains("nearly full when the run began"), "{}", found[0].next);
+        assert!(found[0].next.contains("to 8.0 MB or more"), "{}", found[0].next);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kelvin_measure::event::{Event, KindCounts, LoadPart, Phase, Second, Series, Window};
 use kelvin_measure::observation::{
     Blocker, CaptureTime, DatabaseDirectory, Metric, Observation, Observer, Occurrence, QueryPlan, Reading,
-    Relation, Scan, StatementTotals, UnavailableMetrics, WaitSamples,
+    Relation, Scan, StatementTotals, UnavailableMetrics, WaitGroup, WaitKind, WaitSamples,
 };
 use kelvin_observe::postgres::wait_group;
 use serde_json::json;
@@ -99,6 +99,29 @@ impl Staged {
                 groups.iter().zip(first..).map(|((.., mean), at)| (at, (mean * 100.0) as u32)).collect();
             let rows = rows.iter().map(|(name, mean)| ((*name).to_owned(), (mean * 100.0) as u32)).collect();
             let waits = WaitSamples { at: second * SECOND, looks: 100, seen, rows, lock_looks: 100 };
+            self = self.seen(Observation::Waits(waits));
+        }
+        self
+    }
+
+    /// The same of MySQL, where a latch is known by its name or as one of any name.
+    pub(super) fn mysql_sessions(mut self, groups: &[(&str, &str, &str, f64)]) -> Self {
+        let first = self.groups;
+        self.groups += groups.len() as u32;
+        let group = |backend: &str, class: &str, event: &str| WaitGroup {
+            backend: backend.into(),
+            kind: if class == "CPU" { WaitKind::Cpu } else { WaitKind::Latch },
+            class: class.into(),
+            event: event.into(),
+            query: None,
+        };
+        let known = groups.iter().map(|(backend, class, event, _)| group(backend, class, event)).collect();
+        self = self.seen(Observation::WaitGroups { first, groups: known });
+        for second in 1..=CLOSE {
+            let seen =
+                groups.iter().zip(first..).map(|((.., mean), at)| (at, (mean * 100.0) as u32)).collect();
+            let waits =
+                WaitSamples { at: second * SECOND, looks: 100, seen, rows: Vec::new(), lock_looks: 100 };
             self = self.seen(Observation::Waits(waits));
         }
         self

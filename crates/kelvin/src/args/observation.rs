@@ -10,8 +10,13 @@ use super::set;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ObservationArgs {
     /// Do not observe host and database during the load
-    #[arg(long, conflicts_with_all = ["observe_interval", "looks", "scrape"], help_heading = "Observation")]
+    #[arg(long, conflicts_with_all = ["observe", "observe_interval", "looks", "scrape"], help_heading = "Observation")]
     no_observe: bool,
+
+    /// How closely to observe the database; "deep" switches on instruments of MySQL and MariaDB for the run, which
+    /// show latches by name and cost CPU [default: normal]
+    #[arg(long, value_name = "DEPTH", help_heading = "Observation")]
+    observe: Option<Depth>,
 
     /// Time between two readings of host and database counters, at least 100ms [default: 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Observation")]
@@ -27,17 +32,31 @@ pub(crate) struct ObservationArgs {
     scrape: Vec<String>,
 }
 
+/// How closely the database is observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Depth {
+    // What the server shows as it is.
+    Normal,
+    // Also what it shows with instruments that are off by default: their help would make every flag's a paragraph.
+    Deep,
+}
+
 impl ObservationArgs {
     /// Applies the flags on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) {
         let observe = &mut spec.observe;
         set(&mut observe.interval, self.observe_interval.as_ref());
         set(&mut observe.looks, self.looks.as_ref());
+        if let Some(depth) = self.observe {
+            observe.deep = depth == Depth::Deep;
+            observe.enabled = true;
+        }
         if self.observe_interval.is_some() || self.looks.is_some() || !self.scrape.is_empty() {
             observe.enabled = true;
         }
         if self.no_observe {
             observe.enabled = false;
+            observe.deep = false;
         }
         if !self.scrape.is_empty() {
             observe.scrape.clone_from(&self.scrape);

@@ -8,12 +8,12 @@ const PROFILES: &str = "Profiles:
   durable  commits \
 survive a crash; checkpoints and vacuum during the run, as in production
   steady   repeatable runs: no \
-checkpoint, vacuum or background write during the run, no waiting
+checkpoint, vacuum or furious flushing during the run, no waiting
            for the disk; sized for the run \
 given by --for. A crash of the host loses the data
   FILE     lines of name = value with comments, as in \
-postgresql.conf; other
-           settings have PostgreSQL's defaults";
+postgresql.conf or my.cnf;
+           other settings have the server's defaults";
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ServerCommand {
@@ -50,11 +50,15 @@ pub(crate) enum ServerCommand {
     #[command(after_help = format!("{PROFILES}\n\nExamples:
   kelvin server diff
   kelvin server diff --profile durable
+  kelvin server diff --engine mariadb
   kelvin server diff --profile my.conf --target postgres://me@host/db"))]
     Diff {
         /// An external server [default: kelvin's own]
-        #[arg(long, value_name = "TARGET", conflicts_with = "version")]
+        #[arg(long, value_name = "TARGET", conflicts_with_all = ["version", "engine"])]
         target: Option<TargetName>,
+        /// Database engine of kelvin's own server
+        #[arg(long, value_name = "ENGINE", default_value = "postgres")]
+        engine: ServerEngine,
         /// Major version of kelvin's own server [default: the newest]
         #[arg(long, value_name = "VERSION")]
         version: Option<u32>,
@@ -63,9 +67,10 @@ pub(crate) enum ServerCommand {
     },
     /// Apply a profile to an external server, until `kelvin server restore`
     ///
-    /// The settings are changed with ALTER SYSTEM, which requires a superuser. The previous values are first saved in
-    /// a journal in the user's data directory. Settings that require a restart are reported; the server is not
-    /// restarted.
+    /// The settings are changed with ALTER SYSTEM (PostgreSQL), SET PERSIST (MySQL) or SET GLOBAL (MariaDB, until its
+    /// next restart), which requires a superuser. The previous values are first saved in a journal in the user's data
+    /// directory. Settings that require a restart are reported; the server is not restarted. MariaDB takes such
+    /// settings from its option file only: they are listed, and not changed.
     #[command(after_help = format!("{PROFILES}\n\nExamples:
   kelvin server apply --target postgres://me@host/db --profile my.conf
   kelvin server apply --target postgres://me@host/db --profile my.conf --allow-settings"))]
@@ -104,8 +109,8 @@ pub(crate) struct ProfileArgs {
     /// default, durable, steady, or a file [default: the current one, or default]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
-    /// The run for which the profile steady is sized: a stored run (number, label, or "last"), whose WAL volume was
-    /// measured, or a specification, whose WAL volume is estimated [default: an estimated run of ten minutes]
+    /// The run for which the profile steady is sized: a stored run (number, label, or "last"), whose log volume was
+    /// measured, or a specification, whose log volume is estimated [default: an estimated run of ten minutes]
     #[arg(long = "for", value_name = "RUN|SPEC", requires = "profile")]
     pub(crate) sized_for: Option<String>,
 }

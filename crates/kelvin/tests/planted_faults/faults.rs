@@ -80,29 +80,14 @@ pub(crate) struct SlowFlush {
     _library: tempfile::TempDir,
 }
 
-const SLOW_FLUSH: &str = r"
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-static void wait_a_while(void) {
-    struct timespec length = { 0, LENGTH };
-    nanosleep(&length, 0);
-}
-int fdatasync(int file) { wait_a_while(); return syscall(SYS_fdatasync, file); }
-int fsync(int file) { wait_a_while(); return syscall(SYS_fsync, file); }
-";
-
 impl SlowFlush {
     /// Starts the server again with the library in front.
     pub(crate) fn of(server: &Server, length: Duration) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::Builder::new().prefix("kelvin-slow-").tempdir_in("/var/tmp").unwrap();
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let (source, library) = (directory.path().join("slow.c"), directory.path().join("slow.so"));
-        std::fs::write(&source, SLOW_FLUSH.replace("LENGTH", &length.as_nanos().to_string())).unwrap();
-        let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
-        assert!(built.unwrap().success(), "a C compiler is there wherever this was linked");
+        let library = directory.path().join("slow.so");
+        super::slow_flush::build(&library, length);
         let data = server.instance.data_directory();
         let binaries = std::fs::read_link(format!("/proc/{}/exe", server.instance.pid())).unwrap();
         let owner = std::fs::metadata(data).unwrap();

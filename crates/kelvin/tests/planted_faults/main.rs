@@ -13,6 +13,8 @@
 
 #[path = "../one_answer/walk.rs"]
 mod one_answer;
+#[path = "../support/slow_flush.rs"]
+mod slow_flush;
 #[path = "../support/mod.rs"]
 mod support;
 

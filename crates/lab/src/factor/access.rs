@@ -1,12 +1,16 @@
 //! How the servers are reached that factors change, and what the user has allowed.
 
-use kelvin_database::managed::Manager;
-use kelvin_database::postgres::{Config, PostgresEngine, password};
+use std::sync::Arc;
+
+use kelvin_database::managed::{self, ManagedServer, Manager};
+use kelvin_database::settings::ServerSettings;
 use kelvin_database::target::Target;
 use kelvin_database::{Engine, Error, Result, Session};
 
+use crate::open;
+
 /// Finds out how to log in, such as by asking for a password.
-type Login = dyn Fn(Config) -> Result<Config> + Send;
+type Login = dyn Fn(Target) -> Result<Target> + Send;
 
 /// The way to the servers.
 pub struct Access {
@@ -23,25 +27,26 @@ pub struct Consent {
     pub settings: bool,
 }
 
-/// A PostgreSQL server that was reached.
+/// A server that was reached.
 pub(crate) struct Server {
     /// How to connect.
-    pub(crate) engine: PostgresEngine,
-    /// Its version, when it is Kelvin's own.
-    pub(crate) managed: Option<u32>,
+    pub(crate) engine: Arc<dyn Engine>,
+    /// What starts and stops it, when it is Kelvin's own.
+    pub(crate) managed: Option<Box<dyn ManagedServer>>,
     /// As a target, without a password, that means this very server.
     pub(crate) target: String,
 }
 
 impl Access {
-    /// Servers of Kelvin's own are those of `manager`; the password for another is looked for where libpq looks.
+    /// Servers of Kelvin's own are those of `manager`; the password for another is looked for where the server's own clients
+    /// look.
     pub fn new(manager: Manager) -> Self {
-        Self { manager, login: Box::new(look_up) }
+        Self { manager, login: Box::new(open::with_known_password) }
     }
 
     /// With another way to find a password.
     #[must_use]
-    pub fn with_login(mut self, login: impl Fn(Config) -> Result<Config> + Send + 'static) -> Self {
+    pub fn with_login(mut self, login: impl Fn(Target) -> Result<Target> + Send + 'static) -> Self {
         self.login = Box::new(login);
         self
     }
@@ -53,28 +58,34 @@ impl Access {
 
     /// Reaches the server of a target; starts it when it is Kelvin's own and stopped.
     pub(crate) fn server(&self, target: &Target, tell: &mut dyn FnMut(&str)) -> Result<Server> {
-        match target {
-            Target::ManagedPostgres { version } => {
-                let instance = self.manager.up(*version, tell)?;
-                let major = instance.major();
-                let target = Target::ManagedPostgres { version: Some(major) }.to_string();
-                Ok(Server { engine: PostgresEngine::new(instance.config()), managed: Some(major), target })
-            }
-            Target::Postgres(config) => {
-                let engine = PostgresEngine::new((self.login)((**config).clone())?);
-                Ok(Server { engine, managed: None, target: target.to_string() })
-            }
-            Target::Mysql(_) | Target::ManagedMysql { .. } => {
-                Err(Error::usage("MySQL and MariaDB settings are not yet supported as factors of a study"))
-            }
-            Target::Sqlite { .. } => Err(Error::usage(format!("{target} has no server"))),
+        if let Some(managed) = managed::server(&self.manager, target)? {
+            let engine = managed.start(None, tell)?.engine;
+            return Ok(Server { engine, target: managed.target().to_string(), managed: Some(managed) });
         }
+        let engine = open::server((self.login)(target.clone())?)
+            .ok_or_else(|| Error::usage(format!("{target} has no server")))?;
+        Ok(Server { engine, managed: None, target: target.to_string() })
     }
 }
 
 impl Server {
     pub(crate) fn session(&self) -> Result<Box<dyn Session>> {
         self.engine.connect()
+    }
+
+    /// Does something with its settings, in a session of their own.
+    pub(crate) fn settings<T>(
+        &self,
+        work: impl FnOnce(&dyn ServerSettings, &mut dyn Session) -> Result<T>,
+    ) -> Result<T> {
+        let mut session = self.session()?;
+        match &self.managed {
+            Some(managed) => work(managed.settings()?.as_ref(), session.as_mut()),
+            None => {
+                let none = || Error::usage(format!("{} has no settings", self.target));
+                work(self.engine.settings().ok_or_else(none)?, session.as_mut())
+            }
+        }
     }
 
     /// The server's first process, when it runs on this host.
@@ -87,18 +98,17 @@ impl Server {
             ))
         })?;
         let file = data.join("postmaster.pid");
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| Error::usage(format!("{} cannot be read: {error}", file.display())))?;
-        let pid: Option<u32> = text.lines().next().and_then(|line| line.trim().parse().ok());
-        pid.ok_or_else(|| Error::usage(format!("{} does not begin with a process ID", file.display())))
+        if let Ok(text) = std::fs::read_to_string(&file) {
+            let pid: Option<u32> = text.lines().next().and_then(|line| line.trim().parse().ok());
+            return pid
+                .ok_or_else(|| Error::usage(format!("{} does not begin with a process ID", file.display())));
+        }
+        kelvin_observe::engine::locate_server(self.engine.as_ref(), &mut *session).server.ok_or_else(|| {
+            Error::usage(format!(
+                "the process of {} cannot be found: run kelvin on the server's host, as the server's user or \
+                 as root",
+                self.target
+            ))
+        })
     }
-}
-
-fn look_up(mut config: Config) -> Result<Config> {
-    let Err(error) = PostgresEngine::new(config.clone()).connect() else { return Ok(config) };
-    if !password::is_missing(&error) {
-        return Err(error);
-    }
-    config.password = password::find(&config, &|name| std::env::var(name).ok())?;
-    Ok(config)
 }

@@ -168,6 +168,7 @@ impl Factor {
             one.suits(&self.how).map_err(|why| format!("level {:?}: {why}", one.name))?;
         }
         match &self.how {
+            // Which names a server lets be changed is known when it is; PostgreSQL's form of names is the wider one.
             FactorKind::Setting(name) => kelvin_database::postgres::settings::check_name(name)
                 .map_err(|error| error.message().to_owned()),
             FactorKind::Kernel(key) => level::kernel_path(key).map(drop),

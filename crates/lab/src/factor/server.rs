@@ -1,8 +1,5 @@
 //! A server's settings and huge pages at the levels of a cell.
 
-use kelvin_database::Engine;
-use kelvin_database::postgres::settings;
-
 use super::access::{Access, Server};
 use super::level::HugePages;
 use super::{Factor, FactorKind, Level, kernel};
@@ -46,16 +43,17 @@ pub(super) fn differing<'a, 'b>(
     server: &Server,
     asked: &'b [RequestedSetting<'a>],
 ) -> Result<Vec<(&'b RequestedSetting<'a>, String)>, String> {
-    let as_text = |error: kelvin_database::Error| error.to_string();
-    let mut session = server.session().map_err(as_text)?;
     let names: Vec<&str> = asked.iter().map(|one| one.name.as_str()).collect();
-    let present = settings::read(&mut *session, &names).map_err(as_text)?;
+    let present = server
+        .settings(|settings, session| settings.read(session, &names))
+        .map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     for one in asked {
         let Some(now) = present.iter().find(|now| now.name.eq_ignore_ascii_case(&one.name)) else { continue };
         if !now.has_value(&one.value) || now.pending_restart {
             let why = match now.source.as_str() {
-                "configuration file" | "ALTER SYSTEM" | "default" | "command line" => {
+                "configuration file" | "ALTER SYSTEM" | "SET PERSIST" | "SET GLOBAL" | "default"
+                | "command line" => {
                     format!("the server has {}", now.value)
                 }
                 source => format!("the server has {} ({source})", now.value),

@@ -73,7 +73,14 @@ pub fn check_factors(factors: &[Factor], spec: &Spec) -> Result<(), FactorError>
             let target = spec.target.target().map_err(|error| FactorError::Unusable(error.to_string()))?;
             if !target.has_server_settings() {
                 return Err(FactorError::Unusable(format!(
-                    "factor {:?} changes a PostgreSQL server, but the target is {target}",
+                    "factor {:?} changes a server, but the target is {target}",
+                    factor.name
+                )));
+            }
+            if factor.how == FactorKind::HugePages && !target.has_huge_page_setting() {
+                return Err(FactorError::Unusable(format!(
+                    "factor {:?} sets PostgreSQL's huge_pages, but the target is {target}; reserve the pages with \
+                     kernel = \"vm.nr_hugepages\", and set large_pages in the server's option file",
                     factor.name
                 )));
             }

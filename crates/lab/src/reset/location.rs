@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use kelvin_database::managed::Manager;
+use kelvin_database::mysql;
+use kelvin_database::mysql::managed::MysqlServer;
 use kelvin_database::postgres::Config;
-use kelvin_database::postgres::snapshot::{DataDirectories, Dumps, Facts, Templates, programs};
+use kelvin_database::postgres::snapshot::{Facts, Templates, programs};
 use kelvin_database::snapshot::{SnapshotInfo, SnapshotMethod, SnapshotStore, clones};
 use kelvin_database::sqlite::snapshot::SqliteFiles;
-use kelvin_database::{Engine, Error, Home, Result};
+use kelvin_database::{Engine, Error, Home, Result, postgres};
 use kelvin_workload::WorkloadData;
 
-use super::method::ResetOptions;
+use super::method::{DataServer, ResetOptions};
 
 /// Where a database is and what can be reached beside it.
 #[derive(Debug, Clone)]
@@ -28,14 +30,21 @@ pub enum DataLocation {
         /// Where dumps are kept.
         dumps: PathBuf,
     },
-    /// A MySQL or MariaDB server: its data is made anew.
-    Mysql,
+    /// A MySQL or MariaDB server.
+    Mysql {
+        /// How it is entered.
+        config: Box<mysql::Config>,
+        /// Which of kelvin's own it is, when it is one.
+        managed: Option<Box<MysqlServer>>,
+        /// Where dumps are kept.
+        dumps: PathBuf,
+    },
 }
 
 impl DataLocation {
     /// Whether the server is kelvin's own.
     pub fn is_managed(&self) -> bool {
-        matches!(self, Self::Postgres { managed: Some(_), .. })
+        matches!(self, Self::Postgres { managed: Some(_), .. } | Self::Mysql { managed: Some(_), .. })
     }
 
     /// The keeper of one way; none where the way does not exist.
@@ -49,10 +58,17 @@ impl DataLocation {
                 Some(Box::new(Templates::new(Config::clone(config))))
             }
             (Self::Postgres { managed: Some((manager, major)), .. }, SnapshotMethod::Files) => {
-                Some(Box::new(DataDirectories::new(manager.clone(), *major)))
+                Some(postgres::snapshot::files(manager.clone(), *major))
             }
             (Self::Postgres { config, dumps, .. }, SnapshotMethod::Dump) => {
-                Some(Box::new(Dumps::new(Config::clone(config), dumps)))
+                Some(postgres::snapshot::dumps(Config::clone(config), dumps))
+            }
+            (Self::Mysql { managed: Some(server), .. }, SnapshotMethod::Files) => {
+                Some(mysql::snapshot::files(MysqlServer::clone(server)))
+            }
+            (Self::Mysql { config, managed, dumps }, SnapshotMethod::Dump) => {
+                let base = managed.as_ref().and_then(|server| server.base());
+                Some(mysql::snapshot::dumps(mysql::Config::clone(config), base, dumps))
             }
             _ => None,
         })
@@ -80,20 +96,34 @@ impl DataLocation {
         let can_be_built = data.is_some_and(|data| data.can_be_built);
         let ours = |table: &String| data.is_none_or(|data| data.tables.contains(&table.as_str()));
         let foreign = home(engine)?.tables()?.into_iter().filter(|table| !ours(table)).collect();
-        let Self::Postgres { config, managed, .. } = self else {
-            return Ok(ResetOptions { can_be_built, foreign, ..ResetOptions::default() });
-        };
-        let mut facts = Facts::read(engine.connect()?.as_mut(), config)?;
-        if let Some((manager, _)) = managed {
-            facts.clones = clones(manager.base_dir());
+        let options = ResetOptions { can_be_built, foreign, ..ResetOptions::default() };
+        match self {
+            Self::Temporary | Self::Sqlite(_) => Ok(options),
+            Self::Postgres { config, managed, .. } => {
+                let mut facts = Facts::read(engine.connect()?.as_mut(), config)?;
+                if let Some((manager, _)) = managed {
+                    facts.clones = clones(manager.base_dir());
+                }
+                let major = facts.version / 10_000;
+                let no_dump = programs(major).is_none().then(|| {
+                    format!(
+                        "pg_dump and pg_restore of PostgreSQL {major} or newer are not installed here (Debian: \
+                         apt-get install postgresql-client-{major})"
+                    )
+                });
+                let server = Some(DataServer::WithTemplates(facts));
+                Ok(ResetOptions { server, managed: managed.is_some(), no_dump, ..options })
+            }
+            Self::Mysql { managed, .. } => {
+                let product = mysql::product(engine.connect()?.as_mut())?;
+                let base = managed.as_ref().and_then(|server| server.base());
+                let no_dump = mysql::snapshot::programs(product, base.as_deref())
+                    .is_none()
+                    .then(|| format!("the client programs of {product} are not installed here"));
+                let server = Some(DataServer::OfFiles);
+                Ok(ResetOptions { server, managed: managed.is_some(), no_dump, ..options })
+            }
         }
-        Ok(ResetOptions {
-            foreign,
-            dump: programs(facts.version / 10_000).is_some(),
-            managed: managed.is_some(),
-            can_be_built,
-            server: Some(facts),
-        })
     }
 }
 

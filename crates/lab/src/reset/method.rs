@@ -6,17 +6,26 @@ use kelvin_measure::text::few;
 
 use kelvin_run::spec::ResetMethod;
 
+/// A server with the data.
+#[derive(Debug, Clone)]
+pub enum DataServer {
+    /// One that copies databases by itself (PostgreSQL), and what it says of this one.
+    WithTemplates(Facts),
+    /// One whose data can be copied only while it is stopped (MySQL, MariaDB).
+    OfFiles,
+}
+
 /// What the choice depends on.
 #[derive(Debug, Clone, Default)]
 pub struct ResetOptions {
-    /// What PostgreSQL says; none on SQLite.
-    pub server: Option<Facts>,
+    /// The server; none on SQLite.
+    pub server: Option<DataServer>,
     /// Whether the server is kelvin's own.
     pub managed: bool,
     /// Whether the workload can build its data.
     pub can_be_built: bool,
-    /// Whether `pg_dump` and `pg_restore` of the server's version are installed here.
-    pub dump: bool,
+    /// Why the server cannot be dumped from here: its programs are not installed.
+    pub no_dump: Option<String>,
     /// Tables in the database that are not the workload's.
     pub foreign: Vec<String>,
 }
@@ -81,11 +90,23 @@ fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
         return Err(format!(
             "the database also contains tables that do not belong to the workload ({}), and a reset would \
              restore them as well: use a separate database for the load, or confirm by naming the method \
-             (--reset template, --reset dump), or rebuild only the workload's tables (--reset reload)",
-            few(&ground.foreign, 4)
+             ({}), or rebuild only the workload's tables (--reset reload)",
+            few(&ground.foreign, 4),
+            match server {
+                DataServer::WithTemplates(_) => "--reset template, --reset dump",
+                DataServer::OfFiles => "--reset dump",
+            }
         ));
     }
-    if ground.managed && ground.clones() && server.version < 180_000 && server.bytes >= LARGE {
+    let DataServer::WithTemplates(server) = server else {
+        return if ground.managed {
+            let why = "the files of the stopped server are copied";
+            Ok((ChosenReset::Snapshot(SnapshotMethod::Files), why.into()))
+        } else {
+            dumped_or_reloaded(ground, "not kelvin's server, so no copy of its files")
+        };
+    };
+    if ground.managed && server.clones && server.version < 180_000 && server.bytes >= LARGE {
         return Ok((
             ChosenReset::Snapshot(SnapshotMethod::Files),
             "the file system clones files, which costs nothing regardless of their size".into(),
@@ -98,26 +119,29 @@ fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
         }
         Err(why) => why,
     };
+    dumped_or_reloaded(ground, &format!("no template: {no_template}"))
+}
+
+/// What is left where the faster ways are not possible, for the reason that is told.
+fn dumped_or_reloaded(ground: &ResetOptions, why: &str) -> Result<(ChosenReset, String), String> {
     match dump(ground) {
-        Ok(()) => Ok((ChosenReset::Snapshot(SnapshotMethod::Dump), format!("no template: {no_template}"))),
+        Ok(()) => Ok((ChosenReset::Snapshot(SnapshotMethod::Dump), why.to_owned())),
         Err(no_dump) => match reload(ground) {
-            Ok(()) => Ok((ChosenReset::Reload, format!("no template: {no_template}; no dump: {no_dump}"))),
-            Err(no_reload) => {
-                Err(format!("no template: {no_template}; no dump: {no_dump}; no reload: {no_reload}"))
-            }
+            Ok(()) => Ok((ChosenReset::Reload, format!("{why}; no dump: {no_dump}"))),
+            Err(no_reload) => Err(format!("{why}; no dump: {no_dump}; no reload: {no_reload}")),
         },
     }
 }
 
-impl ResetOptions {
-    fn clones(&self) -> bool {
-        self.server.as_ref().is_some_and(|server| server.clones)
-    }
-}
-
 fn template(ground: &ResetOptions) -> Result<(), String> {
-    let Some(server) = &ground.server else {
-        return Err("templates need a server; SQLite data are reset by files".into());
+    let server = match &ground.server {
+        None => return Err("templates need a server; SQLite data are reset by files".into()),
+        Some(DataServer::OfFiles) => {
+            return Err(
+                "MySQL and MariaDB cannot copy a database by themselves; use files, dump or reload".into()
+            );
+        }
+        Some(DataServer::WithTemplates(facts)) => facts,
     };
     let refusals = [
         (
@@ -157,17 +181,10 @@ fn files(ground: &ResetOptions) -> Result<(), String> {
 }
 
 fn dump(ground: &ResetOptions) -> Result<(), String> {
-    let Some(server) = &ground.server else {
+    if ground.server.is_none() {
         return Err("an SQLite file needs no dump; it is reset by copying the file (files)".into());
-    };
-    if ground.dump {
-        return Ok(());
     }
-    let major = server.version / 10_000;
-    Err(format!(
-        "pg_dump and pg_restore of PostgreSQL {major} or newer are not installed here (Debian: apt-get install \
-         postgresql-client-{major})"
-    ))
+    ground.no_dump.clone().map_or(Ok(()), Err)
 }
 
 fn reload(ground: &ResetOptions) -> Result<(), String> {
@@ -193,7 +210,12 @@ mod tests {
     }
 
     fn ground(server: Facts) -> ResetOptions {
-        ResetOptions { server: Some(server), can_be_built: true, dump: true, ..ResetOptions::default() }
+        let server = Some(DataServer::WithTemplates(server));
+        ResetOptions { server, can_be_built: true, ..ResetOptions::default() }
+    }
+
+    fn no_dump() -> Option<String> {
+        Some("pg_dump is not installed here".into())
     }
 
     fn auto(ground: &ResetOptions) -> Result<ChosenReset, String> {
@@ -219,13 +241,31 @@ mod tests {
         assert_eq!(auto(&ground(large)), snapshot(SnapshotMethod::Template), "not ours to stop");
         let bound = Facts { may_create: false, ..server() };
         assert_eq!(auto(&ground(bound.clone())), snapshot(SnapshotMethod::Dump));
-        assert_eq!(auto(&ResetOptions { dump: false, ..ground(bound.clone()) }), Ok(ChosenReset::Reload));
-        let nothing = ResetOptions { dump: false, can_be_built: false, ..ground(bound) };
+        assert_eq!(
+            auto(&ResetOptions { no_dump: no_dump(), ..ground(bound.clone()) }),
+            Ok(ChosenReset::Reload)
+        );
+        let nothing = ResetOptions { no_dump: no_dump(), can_be_built: false, ..ground(bound) };
         let error = auto(&nothing).unwrap_err();
         assert!(
             error.contains("CREATEDB") && error.contains("pg_dump") && error.contains("did not build"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_server_without_templates_is_reset_by_its_files_or_dumped_or_reloaded() {
+        let other =
+            ResetOptions { server: Some(DataServer::OfFiles), can_be_built: true, ..ResetOptions::default() };
+        assert_eq!(auto(&other), Ok(ChosenReset::Snapshot(SnapshotMethod::Dump)));
+        assert_eq!(auto(&ResetOptions { no_dump: no_dump(), ..other.clone() }), Ok(ChosenReset::Reload));
+        let managed = ResetOptions { managed: true, ..other.clone() };
+        assert_eq!(auto(&managed), Ok(ChosenReset::Snapshot(SnapshotMethod::Files)));
+        assert!(
+            choose_method(ResetMethod::Template, &managed).unwrap_err().contains("files, dump or reload")
+        );
+        let shared = ResetOptions { foreign: vec!["invoices".into()], ..other };
+        assert!(auto(&shared).unwrap_err().contains("(--reset dump)"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use kelvin_database::{Engine, Error};
 use kelvin_workload::{Stop, Workload, WorkloadData};
 
 pub use location::DataLocation;
-pub use method::{ChosenReset, ResetOptions, choose_method};
+pub use method::{ChosenReset, DataServer, ResetOptions, choose_method};
 use steps::Needs;
 
 use kelvin_run::spec::{Build, Reset, ResetMethod};
@@ -158,7 +158,11 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
              everything written since the first; to accept that, save the tables in the state you want \
              (kelvin snapshot save NAME) and use --snapshot NAME, or name the method: --reset {}",
             task.engine.describe(),
-            if ground.server.is_some() { "template" } else { "files" }
+            match ground.server {
+                None => "files",
+                Some(DataServer::WithTemplates(_)) => "template",
+                Some(DataServer::OfFiles) => "dump",
+            }
         )));
     }
     let all = if named.is_some() { task.place.snapshots()? } else { Vec::new() };

@@ -22,6 +22,7 @@ use kelvin_store::{GroupId, GroupSlot, Judgement, NewRun, RunId, RunState, RunWr
 use kelvin_workload::{Stop, Workload};
 
 use crate::bench::{Bench, BenchError, Measured, Planned};
+use crate::deep_observation::DeepObservation;
 use crate::live::{Live, RunSummary};
 use crate::open::{self, PasswordPrompt, Purpose};
 use crate::squeeze;
@@ -113,6 +114,17 @@ impl<'a> StoreBench<'a> {
             .map(|options| prepare::squeeze(options, spec, &*opened.engine, &mut notes))
             .transpose()?;
 
+        let deep = if spec.observe.deep {
+            let target = spec.target.target()?;
+            let (deep, note) =
+                DeepObservation::begin(&opened.engine, &target, &mut |text| self.live.message(text))?;
+            self.live.message(&note);
+            notes.push(note);
+            Some(deep)
+        } else {
+            None
+        };
+
         // Again: what was made meanwhile has a size.
         let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
         let info = self.new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
@@ -139,7 +151,9 @@ impl<'a> StoreBench<'a> {
         let summed = points.try_for_each(|(point, result)| writer.set_totals(point, &result.totals));
         drop(writer);
         self.live.end();
+        let switched_back = deep.map_or(Ok(()), DeepObservation::end);
         let done = self.ended(id, outcome.map(drop))?;
+        switched_back?;
         summed.map(|()| done).map_err(StoreBenchError::kept)
     }
 

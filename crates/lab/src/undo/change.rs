@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use kelvin_database::postgres::settings::PreviousSettings;
+use kelvin_database::settings::PreviousSettings;
+use kelvin_observe::engine::Instrument;
 use serde::{Deserialize, Serialize};
 
 /// A change that is about to be made, in terms of how to put it back. Putting back what was put back already, or what was
@@ -10,15 +11,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ReversibleChange {
-    /// Settings of a server were changed with `ALTER SYSTEM`.
+    /// Settings of a server were changed.
     Settings {
         /// The server, as a target without a password.
         target: String,
         /// The directory of Kelvin's own servers, when it is one of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         servers: Option<PathBuf>,
-        /// What its `postgresql.auto.conf` said.
+        /// What they were.
         before: PreviousSettings,
+    },
+    /// Instruments of a server were switched on. They are as before after its next start, too.
+    Instruments {
+        /// The server, as a target without a password.
+        target: String,
+        /// What they were.
+        before: Vec<Instrument>,
     },
     /// Processes were bound to CPUs.
     Affinity {
@@ -84,6 +92,9 @@ impl std::fmt::Display for ReversibleChange {
             Self::Settings { target, before, .. } => {
                 let names: Vec<&str> = before.settings.iter().map(|one| one.name.as_str()).collect();
                 write!(f, "{} of {target}", names.join(", "))
+            }
+            Self::Instruments { target, before } => {
+                write!(f, "{} instruments of {target}", before.len())
             }
             Self::Affinity { process, cpus } => write!(f, "CPUs {cpus} of process {}", process.pid),
             Self::MemoryNodes { group, .. } => write!(f, "memory nodes of {}", group.display()),

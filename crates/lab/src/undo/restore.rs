@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use kelvin_database::managed::Manager;
-use kelvin_database::postgres::settings::{self, PreviousSettings};
+use kelvin_database::managed::{self, ManagedServer, Manager};
+use kelvin_database::settings::PreviousSettings;
 use kelvin_database::target::Target;
 
 use super::{Journal, JournalError, Pending, ReversibleChange};
@@ -51,8 +51,8 @@ pub fn recover(
     Ok(undone)
 }
 
-/// A server of Kelvin's own that waits for a restart.
-type Waiting = (PathBuf, u32);
+/// A server of Kelvin's own that waits for a restart: the directory of all, and its target.
+type Waiting = (PathBuf, String);
 
 /// Puts back the pending changes that `which` chooses, the last one first. A server is restarted once.
 pub(crate) fn restore_changes(
@@ -82,7 +82,7 @@ pub(crate) fn restore_changes(
         }
     }
     for Pending { number, change } in then {
-        match put_one_back(&change) {
+        match put_one_back(&change, access) {
             Ok(()) => {
                 journal.undone(number)?;
                 undone.changes.push(change.to_string());
@@ -92,9 +92,13 @@ pub(crate) fn restore_changes(
     }
     let mut not_restarted = BTreeSet::new();
     for one in waiting {
-        let (servers, version) = &one;
-        if let Err(error) = Manager::new(servers).restart(*version, tell) {
-            failed.push(format!("the restart of PostgreSQL {version}: {error}"));
+        let (servers, target) = &one;
+        let restarted = own_server(servers, target).and_then(|server| match server {
+            Some(server) => server.restart(tell).map_err(|error| format!("of {}: {error}", server.label())),
+            None => Ok(()),
+        });
+        if let Err(why) = restarted {
+            failed.push(format!("the restart {why}"));
             not_restarted.insert(one);
         }
     }
@@ -121,31 +125,50 @@ fn put_settings_back(
     undone: &mut RestoredChanges,
 ) -> Result<Option<Waiting>, String> {
     let as_text = |error: kelvin_database::Error| error.to_string();
-    let parsed = Target::parse(target).map_err(as_text)?;
-    if let (Target::ManagedPostgres { version: Some(version) }, Some(base)) = (&parsed, servers) {
-        let manager = Manager::new(base);
-        let Ok(instance) = manager.running(*version) else {
+    if let Some(base) = servers
+        && let Some(server) = own_server(base, target)?
+    {
+        let Ok(engine) = server.running() else {
             // Stopped or crashed: its file is put right, and its next start reads that.
-            manager.put_back_stopped(*version, before).map_err(as_text)?;
+            server.put_back_stopped(before).map_err(as_text)?;
             return Ok(None);
         };
-        let engine = kelvin_database::postgres::PostgresEngine::new(instance.config());
-        let mut session = kelvin_database::Engine::connect(&engine).map_err(as_text)?;
-        let waiting = settings::put_back(&mut *session, before).map_err(as_text)?;
-        return Ok((!waiting.is_empty()).then(|| (base.to_owned(), *version)));
+        let mut session = engine.connect().map_err(as_text)?;
+        let settings = server.settings().map_err(as_text)?;
+        let waiting = settings.put_back(&mut *session, before).map_err(as_text)?;
+        return Ok((!waiting.is_empty()).then(|| (base.to_owned(), target.to_owned())));
     }
-    let mut session =
-        access.server(&parsed, &mut |_| ()).and_then(|server| server.session()).map_err(as_text)?;
-    let waiting = settings::put_back(&mut *session, before).map_err(as_text)?;
+    let parsed = Target::parse(target).map_err(as_text)?;
+    let server = access.server(&parsed, &mut |_| ()).map_err(as_text)?;
+    let waiting = server.settings(|settings, session| settings.put_back(session, before)).map_err(as_text)?;
     if !waiting.is_empty() {
         undone.left.push(format!("{target} must be restarted to restore {}", waiting.join(", ")));
     }
     Ok(None)
 }
 
-fn put_one_back(change: &ReversibleChange) -> Result<(), String> {
+/// The server of Kelvin's own that a target means.
+fn own_server(base: &Path, target: &str) -> Result<Option<Box<dyn ManagedServer>>, String> {
+    let target = Target::parse(target).map_err(|error| error.to_string())?;
+    managed::server(&Manager::new(base), &target).map_err(|error| error.to_string())
+}
+
+fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String> {
     match change {
         ReversibleChange::Settings { .. } => Ok(()),
+        ReversibleChange::Instruments { target, before } => {
+            let as_text = |error: kelvin_database::Error| error.to_string();
+            let parsed = Target::parse(target).map_err(as_text)?;
+            let engine = match managed::server(access.manager(), &parsed).map_err(as_text)? {
+                // One that was stopped has them as before when it is started.
+                Some(server) => match server.running() {
+                    Ok(engine) => engine,
+                    Err(_stopped) => return Ok(()),
+                },
+                None => access.server(&parsed, &mut |_| ()).map_err(as_text)?.engine,
+            };
+            kelvin_observe::engine::switch_instruments(engine.as_ref(), before, true).map_err(as_text)
+        }
         ReversibleChange::Affinity { process, cpus } => {
             if process.lives() {
                 cpus::bind_tree(process.pid, cpus)

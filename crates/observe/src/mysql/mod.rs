@@ -13,10 +13,12 @@
 mod counter_watcher;
 mod counters;
 mod flushing;
+pub(crate) mod instruments;
 mod link;
 mod locks;
 mod others;
 mod placement;
+mod plans;
 mod relations;
 mod sessions;
 mod settings;
@@ -34,6 +36,7 @@ use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
 use crate::server::figures::Figures;
 use crate::server::sessions::Sessions;
+pub use instruments::Instrument;
 use link::{FIGURES, SESSIONS};
 pub use placement::locate_server;
 

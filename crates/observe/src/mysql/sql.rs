@@ -39,8 +39,7 @@ pub(super) fn sessions(server: &Server, observers: &Observers) -> String {
         return format!(
             "SELECT CAST(t.PROCESSLIST_ID AS SIGNED), t.PROCESSLIST_USER, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, \
              CAST(t.THREAD_OS_ID AS SIGNED), {state}, \
-             (SELECT CAST(CONV(LEFT(s.DIGEST, 16), 16, -10) AS SIGNED) FROM performance_schema.events_statements_current s \
-              WHERE s.THREAD_ID = t.THREAD_ID AND s.DIGEST IS NOT NULL ORDER BY s.EVENT_ID DESC LIMIT 1), {event} \
+             {QUERY}, {event} \
              FROM performance_schema.threads t {waits} {join} \
              WHERE t.PROCESSLIST_ID NOT IN ({observers}) AND t.PROCESSLIST_COMMAND NOT IN ('Daemon', 'Connect') \
              AND (t.PROCESSLIST_COMMAND <> 'Sleep'{held})"
@@ -48,14 +47,24 @@ pub(super) fn sessions(server: &Server, observers: &Observers) -> String {
     }
     let join = if join.is_empty() { String::new() } else { format!("{join} p.ID") };
     let thread = if server.mariadb { "CAST(p.TID AS SIGNED)" } else { "NULL" };
+    // MariaDB has both off by default.
+    let (query, event, waits) = if server.performance_schema && server.waits {
+        let threads = "LEFT JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID";
+        (QUERY, EVENT, format!("{threads} {WAITING}"))
+    } else {
+        ("NULL", "NULL", String::new())
+    };
     format!(
-        "SELECT CAST(p.ID AS SIGNED), p.USER, p.COMMAND, p.STATE, {thread}, {state}, NULL, NULL \
-         FROM information_schema.PROCESSLIST p {join} \
+        "SELECT CAST(p.ID AS SIGNED), p.USER, p.COMMAND, p.STATE, {thread}, {state}, {query}, {event} \
+         FROM information_schema.PROCESSLIST p {waits} {join} \
          WHERE p.ID NOT IN ({observers}) AND p.COMMAND NOT IN ('Daemon', 'Connect') \
          AND (p.COMMAND <> 'Sleep'{held})"
     )
 }
 
+/// The statement that a session runs, by the first 64 bits of its digest.
+const QUERY: &str = "(SELECT CAST(CONV(LEFT(s.DIGEST, 16), 16, -10) AS SIGNED) FROM performance_schema.events_statements_current s \
+     WHERE s.THREAD_ID = t.THREAD_ID AND s.DIGEST IS NOT NULL ORDER BY s.EVENT_ID DESC LIMIT 1)";
 /// The innermost wait that has not ended: that for a table's row contains those for its file and its latches.
 const EVENT: &str = "w.EVENT_NAME";
 const WAITING: &str = "LEFT JOIN (SELECT THREAD_ID, MAX(EVENT_ID) AS last FROM performance_schema.events_waits_current \
@@ -118,8 +127,10 @@ mod tests {
             user: String::new(),
         };
         let of = |server: &Server| sessions(server, &Observers::default());
-        let maria = of(&server(true, true, true));
+        let maria = of(&server(true, true, false));
         assert!(maria.contains("p.TID") && !maria.contains("performance_schema"), "{maria}");
+        let deep = of(&server(true, true, true));
+        assert!(deep.contains("p.TID") && deep.contains("events_waits_current"), "{deep}");
         let mysql = of(&server(false, true, false));
         assert!(mysql.contains("THREAD_OS_ID") && !mysql.contains("events_waits_current"), "{mysql}");
         assert!(of(&server(false, true, true)).contains("events_waits_current"));

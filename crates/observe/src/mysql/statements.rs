@@ -1,13 +1,18 @@
 //! What each statement came to over a window: two readings of `performance_schema`'s digests and their difference.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use kelvin_database::{Result, Session};
-use kelvin_measure::observation::{StatementTotals, UnavailableMetrics};
+use kelvin_measure::observation::{QueryPlan, StatementTotals, UnavailableMetrics};
 
 use super::link::{Link, Server};
+use super::plans;
 use super::sessions::text;
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
+
+/// All plans of a point together may take this long.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// One digest's counters.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,11 +41,13 @@ pub(super) struct Statements {
     opened: Option<Reading>,
     /// When the load began.
     before: Reading,
+    /// Statements with their values, when the window opened.
+    samples: HashMap<i64, String>,
 }
 
 impl Statements {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, readable: false, opened: None, before: HashMap::new() }
+        Self { most, readable: false, opened: None, before: HashMap::new(), samples: HashMap::new() }
     }
 
     /// Finds out whether there are digests to read.
@@ -90,6 +97,8 @@ impl Statements {
     /// The window opens.
     pub(super) fn open(&mut self, link: &mut Link) -> std::result::Result<(), String> {
         self.opened = if self.readable { Some(link.with(read)?) } else { None };
+        // The users are connected. A server without samples has none to read.
+        self.samples = if self.readable { link.with(samples).unwrap_or_default() } else { HashMap::new() };
         Ok(())
     }
 
@@ -101,8 +110,48 @@ impl Statements {
         let Some(opened) = self.opened.take() else { return Ok(None) };
         let (mut top, total_ms) = grown(&opened, link.with(read)?);
         top.truncate(self.most);
+        let until = Instant::now() + PATIENCE;
+        for one in &mut top {
+            if Instant::now() < until {
+                // A plan that cannot be had is none; the totals are good without.
+                let sample = self.samples.get(&one.query).map(String::as_str);
+                one.plan = link.with(|session, _| explain(session, one, sample)).ok().flatten();
+            }
+        }
         Ok(Some((top, total_ms)))
     }
+}
+
+/// The plan of a statement with the values that the server has kept of one, else of its text without values.
+fn explain(
+    session: &mut dyn Session,
+    one: &StatementTotals,
+    sample: Option<&str>,
+) -> Result<Option<QueryPlan>> {
+    if let Some(sample) = sample
+        && let Ok(Some(plan)) = plans::plan(session, sample)
+    {
+        return Ok(Some(plan));
+    }
+    plans::plan(session, &one.text)
+}
+
+/// Statements with their values, by digest: MySQL keeps one of each, MariaDB the last ones of each session that is connected, where
+/// that was switched on.
+fn samples(session: &mut dyn Session, server: &Server) -> Result<HashMap<i64, String>> {
+    const OF: &str = "CAST(CONV(LEFT(DIGEST, 16), 16, -10) AS SIGNED)";
+    let rows = session.query(&if server.mariadb {
+        format!(
+            "SELECT {OF}, MIN(SQL_TEXT) FROM performance_schema.events_statements_history \
+             WHERE DIGEST IS NOT NULL AND SQL_TEXT IS NOT NULL AND CURRENT_SCHEMA = DATABASE() GROUP BY 1"
+        )
+    } else {
+        format!(
+            "SELECT {OF}, QUERY_SAMPLE_TEXT FROM performance_schema.events_statements_summary_by_digest \
+             WHERE DIGEST IS NOT NULL AND QUERY_SAMPLE_TEXT IS NOT NULL AND SCHEMA_NAME = DATABASE()"
+        )
+    })?;
+    (0..rows.len()).map(|row| Ok((rows.int(row, 0)?, rows.text(row, 1)?.to_owned()))).collect()
 }
 
 fn read(session: &mut dyn Session, _server: &Server) -> Result<Reading> {

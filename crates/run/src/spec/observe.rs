@@ -17,6 +17,9 @@ pub struct Observe {
     pub looks: u32,
     /// Statements that are named, those that took the most time.
     pub statements: u32,
+    /// Switch on the server's instruments that are off by default, for the run (MySQL and MariaDB).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub deep: bool,
     /// Prometheus endpoints of other hosts to read as well, such as "http://db1:9100/metrics".
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scrape: Vec<String>,
@@ -24,7 +27,14 @@ pub struct Observe {
 
 impl Default for Observe {
     fn default() -> Self {
-        Self { enabled: true, interval: Span::seconds(1), looks: 10, statements: 10, scrape: Vec::new() }
+        Self {
+            enabled: true,
+            interval: Span::seconds(1),
+            looks: 10,
+            statements: 10,
+            deep: false,
+            scrape: Vec::new(),
+        }
     }
 }
 
@@ -37,6 +47,9 @@ impl Observe {
         }
         if !(1..=100).contains(&self.looks) {
             return Err("sessions can be sampled 1 to 100 times per second".into());
+        }
+        if self.deep && !self.enabled {
+            return Err("deep observation needs observation: it cannot be turned off".into());
         }
         if self.statements > 100 {
             return Err("at most 100 statements can be listed".into());

@@ -37,6 +37,11 @@ impl Installation {
             .find(|path| path.is_file())
     }
 
+    /// Its profiles.
+    pub(super) fn profiles(&self) -> super::MysqlProfiles {
+        super::MysqlProfiles { product: self.product, series: self.series }
+    }
+
     /// The name of its instance's directory.
     pub(super) fn name(&self) -> String {
         format!("{}-{}.{}", self.product.word(), self.series.0, self.series.1)

@@ -5,6 +5,7 @@
 
 mod binaries;
 mod profile;
+mod server;
 
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt;
@@ -15,22 +16,25 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Pid, Signal};
 
 pub use binaries::Installation;
-pub use profile::named as profile;
+pub use profile::MysqlProfiles;
+pub use server::MysqlServer;
 
+use super::settings::{changes, parse, with_changes, written};
 use super::{Config, MysqlEngine, Product};
 use crate::managed::account::Account;
 use crate::managed::program::{
     can_work_in, io_error, is_ours, log_tail, run, size, socket_directory, write_as,
 };
-use crate::managed::{HostResources, Manager, Profile, ProfileLoad};
+use crate::managed::{HostResources, Manager, Profile};
 use crate::{Engine, Error, ErrorClass, Result};
 
 /// User and database that every instance has.
 const NAME: &str = "kelvin";
 /// After a crash the server first replays its log.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What an instance's settings begin with, before the name of its profile.
+/// What stands before the name of an instance's profile, and what above its settings.
 const PROFILE: &str = "# Profile: ";
+const OF_PROFILE: &str = "# --- settings of the profile ---\n";
 
 /// A running managed server.
 #[derive(Debug, Clone)]
@@ -104,9 +108,16 @@ impl Places {
         std::fs::read_to_string(&self.settings).ok()
     }
 
-    fn profile(&self) -> String {
+    fn profile_name(&self) -> String {
         let kept = self.kept_settings().unwrap_or_default();
         kept.lines().find_map(|line| line.strip_prefix(PROFILE)).unwrap_or("default").to_owned()
+    }
+
+    /// The profile that was written last; none where there is none yet.
+    fn profile(&self) -> Option<Profile> {
+        let kept = with_changes(&self.kept_settings()?, &[]).ok()?;
+        let lines = parse(kept.split_once(OF_PROFILE)?.1).ok()?;
+        Some(Profile { name: self.profile_name(), lines, cautions: Vec::new() })
     }
 }
 
@@ -145,15 +156,15 @@ pub fn up(
     }
     let socket = places.socket(&account);
     let kept = places.kept_settings();
-    let wanted = match (asked, &kept) {
-        (Some(profile), _) => settings(&installation, &places, &socket, profile),
+    let profile = match (asked, places.profile()) {
+        (Some(profile), _) => profile.clone(),
         // The default's sizes follow the host; others were computed for a run, or are the user's.
-        (None, Some(kept)) if places.profile() != "default" => kept.clone(),
-        (None, _) => {
-            let standard = profile("default", product, installation.series, host, &ProfileLoad::default());
-            settings(&installation, &places, &socket, &standard.unwrap_or_else(|| Profile::standard(host)))
-        }
+        (None, Some(kept)) if kept.name != "default" => kept,
+        (None, _) => installation.profiles().standard(host),
     };
+    // What a study has changed stays until it is put back.
+    let changed = kept.as_deref().map(changes).unwrap_or_default();
+    let wanted = with_changes(&settings(&installation, &places, &socket, &profile)?, &changed)?;
     if let Some(pid) = places.running() {
         if asked.is_none() || kept.as_deref() == Some(wanted.as_str()) {
             return ready(&places, product, &socket, pid, None, true);
@@ -199,7 +210,7 @@ pub fn status(manager: &Manager) -> Vec<Status> {
             .account()
             .map_or_else(|_| places.directory.join("run/s"), |account| places.socket(&account));
         Status {
-            profile: places.profile(),
+            profile: places.profile_name(),
             pid,
             uptime: since.map(|since| SystemTime::now().duration_since(since).unwrap_or_default()),
             socket,
@@ -232,10 +243,15 @@ fn config(product: Product, socket: &Path) -> Config {
 }
 
 /// The whole file of settings: what every instance has, then its profile.
-fn settings(installation: &Installation, places: &Places, socket: &Path, profile: &Profile) -> String {
+fn settings(
+    installation: &Installation,
+    places: &Places,
+    socket: &Path,
+    profile: &Profile,
+) -> Result<String> {
     let mut text = format!(
         "# Written by kelvin when it starts this server with a profile; changes here are lost.\n{PROFILE}{}\n[mysqld]\n",
-        profile.name
+        profile.name.replace(char::is_control, "?")
     );
     let mut line = |name: &str, value: &str, reason: &str| {
         let _ = writeln!(text, "# {}\n{name} = {value}", reason.replace(char::is_control, " "));
@@ -262,16 +278,20 @@ fn settings(installation: &Installation, places: &Places, socket: &Path, profile
     line("collation_server", "utf8mb4_bin", "text is compared byte by byte, as in kelvin's PostgreSQL");
     line("local_infile", "ON", "data is loaded with LOAD DATA LOCAL; kelvin sends the rows");
     line("performance_schema", "ON", "makes wait events available; MariaDB's default is off");
-    line("innodb_flush_method", "O_DIRECT", "avoids caching the data twice, in the page cache as well");
-    line("innodb_flush_neighbors", "0", "flash gains nothing from flushing neighbor pages");
-    line("innodb_adaptive_hash_index", "OFF", "a global latch; MariaDB's default is off, MySQL 8.0's is on");
     if installation.product == Product::Mysql {
         line("mysqlx", "OFF", "no second port");
     }
+    text.push_str(OF_PROFILE);
     for one in &profile.lines {
-        line(&one.name, &one.value, &one.reason);
+        let reason = one.reason.replace(char::is_control, " ");
+        // A word before what could be taken for a mark of this file's.
+        let mark = ["---", "Profile: "].iter().any(|mark| reason.starts_with(mark));
+        if !reason.is_empty() {
+            let _ = writeln!(text, "# {}{reason}", if mark { "note: " } else { "" });
+        }
+        let _ = writeln!(text, "{} = {}", one.name, written(&one.value)?);
     }
-    text
+    Ok(text)
 }
 
 /// Makes the data directory under another name first: it is there completely or not at all.

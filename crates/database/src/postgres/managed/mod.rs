@@ -5,17 +5,19 @@ mod instance;
 mod postmaster;
 mod profile;
 mod reconfigure;
+mod server;
 mod settings;
 
 pub use binaries::{Installation, installed};
 pub use instance::{Instance, Status};
 pub(crate) use postmaster::running;
+pub use server::{PostgresProfiles, PostgresServer};
 
 use instance::{Places, Wanted};
 
-use super::settings::PreviousSettings;
 use crate::managed::account::Account;
 use crate::managed::{HostResources, Manager, Profile};
+use crate::settings::PreviousSettings;
 use crate::{Error, Result};
 
 impl Manager {
@@ -78,33 +80,8 @@ impl Manager {
         instance::start_as_it_is(&places, &account, version, progress)
     }
 
-    /// [`Manager::restart`] after settings were changed with `ALTER SYSTEM`. When the instance does not start with them
-    /// (more `shared_buffers` than memory), its `postgresql.auto.conf` is put back as it was `before`, it is started with
-    /// that, and the error has the end of its log.
-    pub fn restart_or_put_back(
-        &self,
-        version: u32,
-        before: &PreviousSettings,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<Instance> {
-        let error = match self.restart(version, progress) {
-            Ok(instance) => return Ok(instance),
-            Err(error) => error,
-        };
-        progress("the server does not start with these settings; restoring the old ones");
-        self.put_back_stopped(version, before)?;
-        let doing =
-            format!("PostgreSQL {version} does not start with the new settings; the old ones were restored");
-        match self.restart(version, progress) {
-            Ok(_) => Err(error.context(&doing)),
-            Err(second) => Err(second.context(&format!(
-                "PostgreSQL {version} starts neither with the new settings nor with the old ones"
-            ))),
-        }
-    }
-
     /// Puts `postgresql.auto.conf` of a stopped instance back as it was `before`; of a running one
-    /// [`crate::postgres::settings::put_back`] does that.
+    /// [`crate::settings::ServerSettings::put_back`] does that.
     pub fn put_back_stopped(&self, version: u32, before: &PreviousSettings) -> Result<()> {
         self.must_exist(version)?;
         let _lock = self.lock(version, &mut |_| ())?;

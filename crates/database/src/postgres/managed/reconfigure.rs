@@ -4,7 +4,8 @@ use super::instance::{self, Instance, Places};
 use crate::managed::account::Account;
 use crate::managed::program::{io_error, write_as};
 use crate::postgres::PostgresEngine;
-use crate::postgres::settings::{PreviousSettings, in_auto_conf, reload};
+use crate::postgres::settings::{in_auto_conf, reload};
+use crate::settings::PreviousSettings;
 use crate::{Engine, Error, Result, Session};
 
 /// Gives a running instance another main file of settings, and restarts it where one of them needs that.

@@ -1,9 +1,9 @@
 //! `postgresql.auto.conf` of a server that does not run.
 
-use super::change::PreviousSettings;
 use super::file::quoted;
 use super::name::check_name;
 use crate::Result;
+use crate::settings::PreviousSettings;
 
 /// The text of `postgresql.auto.conf` with these settings as they were `before`: their lines are taken out, and those that
 /// were there come back at the end. For a server that is stopped: a running one writes the file itself.
@@ -31,14 +31,14 @@ pub fn in_auto_conf(text: &str, before: &PreviousSettings) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::postgres::settings::BeforeSetting;
+    use crate::settings::BeforeSetting;
 
     #[test]
     fn only_the_named_settings_change_and_doing_it_again_changes_nothing() {
         let before = PreviousSettings {
             settings: vec![
-                BeforeSetting { name: "shared_buffers".into(), value: None },
-                BeforeSetting { name: "work_mem".into(), value: Some("it's".into()) },
+                BeforeSetting::new("shared_buffers", None),
+                BeforeSetting::new("work_mem", Some("it's".into())),
             ],
         };
         let text = "# Do not edit\nshared_buffers = '900GB'\nWORK_MEM = '1GB'\nshared_buffers_x = '1'\n";

@@ -2,30 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
+use super::PostgresSettings;
 use super::name::{check_name, is_quoted_list};
-use super::read::{literal, read, read_known};
-use super::value::elements;
+use super::read::{literal, read_known};
+use crate::settings::{BeforeSetting, PreviousSettings, ServerSettings, elements};
 use crate::{Error, ErrorClass, Result, Session};
-
-/// What `postgresql.auto.conf` said of some settings before they were changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PreviousSettings {
-    /// Each setting.
-    pub settings: Vec<BeforeSetting>,
-}
-
-/// What `postgresql.auto.conf` said of one setting.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BeforeSetting {
-    /// Its name.
-    pub name: String,
-    /// Its value there; none when it was not there, so that the other files or the default counted.
-    pub value: Option<String>,
-}
 
 /// How long a server may take to read its files again.
 const RELOAD: Duration = Duration::from_secs(15);
@@ -49,7 +30,7 @@ pub fn before(session: &mut dyn Session, names: &[&str]) -> Result<PreviousSetti
                 value = Some(rows.text(row, 1)?.to_owned());
             }
         }
-        settings.push(BeforeSetting { name: (*name).to_owned(), value });
+        settings.push(BeforeSetting::new(name, value));
     }
     Ok(PreviousSettings { settings })
 }
@@ -62,7 +43,7 @@ pub fn change(session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Ve
     names.iter().try_for_each(|name| check_name(name))?;
     let commands: Vec<String> =
         settings.iter().map(|(name, value)| set(name, value)).collect::<Result<_>>()?;
-    read(session, &names)?;
+    PostgresSettings.read(session, &names)?;
     let old = before(session, &names)?;
     for (command, (name, value)) in commands.iter().zip(settings) {
         // One at a time: together they would be a transaction, in which the server refuses them.
@@ -83,7 +64,7 @@ pub fn change(session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Ve
 /// Puts `postgresql.auto.conf` back as it was for these settings, and makes the server read its files. Doing it again
 /// changes nothing. Returns the names of those that wait for a restart.
 pub fn put_back(session: &mut dyn Session, before: &PreviousSettings) -> Result<Vec<String>> {
-    for BeforeSetting { name, value } in &before.settings {
+    for BeforeSetting { name, value, .. } in &before.settings {
         check_name(name)?;
         let command = match value {
             Some(value) => set(name, value)?,

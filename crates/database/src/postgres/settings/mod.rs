@@ -1,22 +1,45 @@
-//! A server's settings: read, compared by value, changed with `ALTER SYSTEM`, and put back as they were.
-//!
-//! Nothing is remembered here. Who changes a setting keeps its [`PreviousSettings`] first, where it survives a crash, and gives it to
-//! [`put_back`]. What only a restart brings is told by name; restarting is the business of who owns the server.
+//! A PostgreSQL server's settings: changed with `ALTER SYSTEM`, and put back as they were.
 
 mod auto;
 mod change;
-mod diff;
 mod file;
 mod name;
 mod read;
-mod value;
 
 pub use auto::in_auto_conf;
 pub(crate) use change::reload;
-pub use change::{BeforeSetting, PreviousSettings, before, change, put_back};
-pub use diff::{Difference, differences};
+pub use change::{before, change, put_back};
 pub use file::parse;
 pub(crate) use file::{quoted, written};
 pub use name::check_name;
-pub use read::{CurrentSetting, read};
-pub use value::same;
+use read::read_known;
+
+use crate::settings::{CurrentSetting, PreviousSettings, ServerSettings};
+use crate::{Result, Session};
+
+/// The settings of a PostgreSQL server. Reading what they were needs the right to read `pg_file_settings`, which superusers
+/// have.
+#[derive(Debug, Clone, Copy)]
+pub struct PostgresSettings;
+
+impl ServerSettings for PostgresSettings {
+    fn check_name(&self, name: &str) -> Result<()> {
+        check_name(name)
+    }
+
+    fn read_known(&self, session: &mut dyn Session, names: &[&str]) -> Result<Vec<CurrentSetting>> {
+        read_known(session, names)
+    }
+
+    fn before(&self, session: &mut dyn Session, names: &[&str]) -> Result<PreviousSettings> {
+        before(session, names)
+    }
+
+    fn change(&self, session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Vec<String>> {
+        change(session, settings)
+    }
+
+    fn put_back(&self, session: &mut dyn Session, before: &PreviousSettings) -> Result<Vec<String>> {
+        put_back(session, before)
+    }
+}

@@ -1,44 +1,26 @@
-//! PostgreSQL where nothing can be made beside the database: a file of `pg_dump`, brought back by `pg_restore`.
-//!
-//! Only the rows and the definitions come back: pages, statistics and free space are made anew.
+//! PostgreSQL's dumps: a file of `pg_dump`, brought back by `pg_restore`.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{program, sessions};
 use crate::postgres::{Config, Host, PostgresEngine};
-use crate::snapshot::files::{list, remove_both};
-use crate::snapshot::info::hex;
-use crate::snapshot::{
-    Contents, RestoreResult, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, check_name,
-    exists_already, files, must_fit, stopped,
-};
-use crate::{Engine, Error, Result};
+use crate::snapshot::SnapshotStore;
+use crate::snapshot::dump::{DumpPrograms, Dumps};
+use crate::{Engine, Error, Result, Session};
 
-/// The snapshots of one database, in files on this host.
+/// `pg_dump` and `pg_restore`.
 #[derive(Debug, Clone)]
-pub struct Dumps {
+struct PostgresDumps {
     config: Config,
-    directory: PathBuf,
 }
 
-impl Dumps {
-    /// Of the database that `config` names, kept below `directory`, which is made when needed.
-    pub fn new(config: Config, directory: &Path) -> Self {
-        // One directory a database, so that names need to differ within it only.
-        let directory = directory.join(hex(&config.to_string(), 8));
-        Self { config, directory }
-    }
+/// Keeps dumps of the database that `config` names below `directory`, which is made when needed.
+pub fn dumps(config: Config, directory: &Path) -> Box<dyn SnapshotStore> {
+    Box::new(Dumps::of(PostgresDumps { config }, directory))
+}
 
-    fn data(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("{name}.dump"))
-    }
-
-    fn description(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("{name}.toml"))
-    }
-
+impl PostgresDumps {
     /// The program with the connection in its environment, where no other user can read it.
     fn command(&self, program: &str) -> Result<Command> {
         let mut session = PostgresEngine::new(self.config.clone()).connect()?;
@@ -84,85 +66,32 @@ impl Dumps {
     }
 }
 
-impl SnapshotStore for Dumps {
-    fn way(&self) -> SnapshotMethod {
-        SnapshotMethod::Dump
+impl DumpPrograms for PostgresDumps {
+    fn engine(&self) -> Box<dyn Engine> {
+        Box::new(PostgresEngine::new(self.config.clone()))
     }
 
-    fn list(&self) -> Result<Vec<SnapshotInfo>> {
-        list(&self.directory, "", ".toml")
+    fn target(&self) -> String {
+        self.config.to_string()
     }
 
-    fn save(&self, name: &str, contents: &Contents, job: &mut SnapshotJob<'_>) -> Result<SnapshotInfo> {
-        check_name(name)?;
-        if self.description(name).exists() {
-            return Err(exists_already(name));
-        }
-        job.go_on("nothing was saved")?;
-        // A dump has every row that its user may read: nobody else is to read it.
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.directory)
-            .map_err(|error| files::io_error("make", &self.directory, &error))?;
-        let engine = PostgresEngine::new(self.config.clone());
-        let bytes = engine.size(engine.connect()?.as_mut())?;
-        // Without indexes and free space it is smaller; how much is known afterwards.
-        let place = format!("in {}", self.directory.display());
-        must_fit(bytes, files::free_bytes(&self.directory), &place)?;
-        let unfinished = files::beside(&self.data(name), ".saving");
+    fn dump(&self, to: &Path) -> Result<(&'static str, Command)> {
         let mut dump = self.command("pg_dump")?;
         // Not compressed: processors are scarcer than disk where a database is measured.
-        dump.args(["--format=custom", "--compress=0", "--file"]).arg(&unfinished);
-        let written = || std::fs::metadata(&unfinished).map_or(0, |metadata| metadata.len());
-        let dumped = program::run(dump, "pg_dump", job, &mut |job| {
-            (job.progress)("MB saved", written().min(bytes) / 1_000_000, bytes / 1_000_000);
-        });
-        if let Err(error) = dumped {
-            let _ = std::fs::remove_file(&unfinished);
-            return Err(if (job.stop)() { stopped("nothing was saved") } else { error });
-        }
-        let data = self.data(name);
-        std::fs::File::open(&unfinished)
-            .and_then(|file| file.sync_all())
-            .and_then(|()| std::fs::rename(&unfinished, &data))
-            .map_err(|error| files::io_error("name", &data, &error))?;
-        let seal = files::seal(&data)?;
-        let mut about =
-            SnapshotInfo::new(name, SnapshotMethod::Dump, self.config.to_string(), seal.bytes, contents);
-        about.seal = Some(seal);
-        files::write_whole(&self.description(name), &about.to_text()?)?;
-        Ok(about)
+        dump.args(["--format=custom", "--compress=0", "--file"]).arg(to);
+        Ok(("pg_dump", dump))
     }
 
-    fn restore(&self, about: &SnapshotInfo, job: &mut SnapshotJob<'_>) -> Result<RestoreResult> {
-        check_name(&about.name)?;
-        let data = self.data(&about.name);
-        about.must_be_sealed(files::seal(&data)?)?;
-        job.go_on("the database is unchanged")?;
+    fn restore(&self, from: &Path) -> Result<(&'static str, Command, String)> {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         let mut restore = self.command("pg_restore")?;
         restore.args(["--clean", "--if-exists", "--exit-on-error", "--jobs", &jobs.to_string(), "--dbname"]);
-        restore.arg(connection_string(&self.config.database)).arg(&data);
-        let engine = PostgresEngine::new(self.config.clone());
-        let mut session = engine.connect()?;
-        // Their locks would hold it up halfway, and what they read would go from under them.
-        sessions::must_be_alone(session.as_mut(), Some(&self.config.database))?;
-        let total = about.bytes / 1_000_000;
-        let restored = program::run(restore, "pg_restore", job, &mut |job| {
-            let done = engine.size(session.as_mut()).unwrap_or(0) / 1_000_000;
-            (job.progress)("MB restored", done.min(total), total);
-        });
-        restored.map_err(|error| {
-            let state = "the database is only partly restored; restore it again before you use it";
-            if (job.stop)() { stopped(state) } else { error.with_help(state) }
-        })?;
-        Ok(RestoreResult { how: format!("pg_restore with {jobs} jobs"), bytes: about.bytes })
+        restore.arg(connection_string(&self.config.database)).arg(from);
+        Ok(("pg_restore", restore, format!("pg_restore with {jobs} jobs")))
     }
 
-    fn remove(&self, about: &SnapshotInfo) -> Result<()> {
-        check_name(&about.name)?;
-        remove_both(&self.description(&about.name), &self.data(&about.name))
+    fn must_be_alone(&self, session: &mut dyn Session) -> Result<()> {
+        sessions::must_be_alone(session, Some(&self.config.database))
     }
 }
 
@@ -190,7 +119,7 @@ mod tests {
     fn the_password_is_in_no_argument() {
         let mut config = Config::unix(Path::new("/nowhere"), 5432, "me", "shop");
         config.password = Some(crate::postgres::Password::new("hunter2"));
-        let dumps = Dumps::new(config, Path::new("/x"));
+        let dumps = Dumps::of(PostgresDumps { config }, Path::new("/x"));
         assert!(!format!("{dumps:?}").contains("hunter2"));
     }
 }

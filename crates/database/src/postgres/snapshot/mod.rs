@@ -7,7 +7,7 @@ mod program;
 mod sessions;
 mod template;
 
-pub use data_directory::DataDirectories;
-pub use dump::{Dumps, programs};
+pub use data_directory::files;
+pub use dump::{dumps, programs};
 pub use facts::Facts;
 pub use template::Templates;

@@ -1,26 +1,11 @@
-//! Who else is connected. Nobody's session is ended for a copy: whoever is in the way is told.
+//! Who else is connected.
 
-use std::time::{Duration, Instant};
+use crate::snapshot::{literal, sessions};
+use crate::{Result, Session};
 
-use crate::snapshot::literal;
-use crate::{Error, ErrorClass, Result, Session};
-
-/// How long sessions that are ending may take.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Refuses while others are in the database, or in any of the server's, after those had a moment that are just leaving.
+/// Refuses while others are in the database, or in any of the server's.
 pub(crate) fn must_be_alone(session: &mut dyn Session, database: Option<&str>) -> Result<()> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let others = others(session, database)?;
-        if others.is_empty() {
-            return Ok(());
-        }
-        if Instant::now() >= until {
-            return Err(in_use(database, &others));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    sessions::must_be_alone(database, &mut || others(session, database))
 }
 
 /// The server itself ends its own workers before it copies.
@@ -45,28 +30,4 @@ fn others(session: &mut dyn Session, database: Option<&str>) -> Result<Vec<Strin
             Ok(format!("process {pid} ({application}, user {user})"))
         })
         .collect()
-}
-
-fn in_use(database: Option<&str>, others: &[String]) -> Error {
-    let what = database.map_or_else(|| "the server".to_owned(), |name| format!("the database {name:?}"));
-    Error::new(
-        ErrorClass::LockNotAvailable,
-        format!("{what} is in use by {}; nothing was changed", others.join(", ")),
-    )
-    .with_help("end these sessions and try again: kelvin does not end other clients' sessions")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_is_in_the_way_is_told() {
-        let others = ["process 12 (psql, user me)".to_owned()];
-        assert_eq!(
-            in_use(Some("shop"), &others).message(),
-            "the database \"shop\" is in use by process 12 (psql, user me); nothing was changed"
-        );
-        assert!(in_use(None, &others).message().starts_with("the server is in use by process 12"));
-    }
 }

@@ -1,11 +1,11 @@
 //! Settings of servers that are not kelvin's own: shown, changed with consent, and put back.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use kelvin_database::managed::{HostResources, Manager, Profile};
-use kelvin_database::postgres::settings::{self, Difference};
-use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::settings::{ChangeTime, Difference, ServerSettings};
 use kelvin_database::target::Target;
 use kelvin_database::{Engine, Error, Session};
 use kelvin_lab::directories;
@@ -30,8 +30,8 @@ pub(super) fn diff(
     let profile = reached.profile(asked, global)?;
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
     super::warn_of_lost_durability(&profile);
-    let found = settings::differences(&mut *reached.session, &profile.lines)?;
-    out::write(&server_text::differences(&reached.config.to_string(), &profile.name, &found))
+    let found = reached.differences(&profile)?;
+    out::write(&server_text::differences(&reached.server(), &profile.name, &found))
 }
 
 /// Changes what differs, when that is allowed.
@@ -43,17 +43,25 @@ pub(super) fn apply(
     tell: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let mut reached = Reached::new(target)?;
-    let server = reached.config.to_string();
+    let server = reached.server();
     if asked.profile.is_none() {
         bail!("no profile given: add --profile FILE");
     }
     let profile = reached.profile(asked, global)?;
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
-    let found = settings::differences(&mut *reached.session, &profile.lines)?;
+    let found = reached.differences(&profile)?;
     out::write(&server_text::differences(&server, &profile.name, &found))?;
+    let by_hand: Vec<&str> =
+        found.iter().filter(|one| one.when == ChangeTime::InItsFiles).map(|one| one.name.as_str()).collect();
+    if !by_hand.is_empty() {
+        tell(&format!(
+            "not changed, because the server takes them from its option file only: {}",
+            by_hand.join(", ")
+        ));
+    }
     let changes: Vec<(&str, &str)> = found
         .iter()
-        .filter(|one| one.server.is_some())
+        .filter(|one| one.server.is_some() && one.when != ChangeTime::InItsFiles)
         .map(|one: &Difference| (one.name.as_str(), one.wanted.as_str()))
         .collect();
     if changes.is_empty() {
@@ -62,22 +70,24 @@ pub(super) fn apply(
     if !allowed {
         bail!("nothing was changed: an external server is changed only with --allow-settings");
     }
-    let path = journal_of(&reached.config)?;
+    let path = journal_of(&reached.target)?;
     let mut journal = Journal::begin(&path).with_context(|| {
         format!("a profile was already applied; revert it first: kelvin server restore --target '{server}'")
     })?;
     let names: Vec<&str> = changes.iter().map(|(name, _)| *name).collect();
-    let before = settings::before(&mut *reached.session, &names)?;
+    let Reached { engine, session, .. } = &mut reached;
+    let settings = settings_of(engine.as_ref())?;
+    let before = settings.before(session.as_mut(), &names)?;
     let number = journal.about_to(ReversibleChange::Settings {
         target: server.clone(),
         servers: None,
         before: before.clone(),
     })?;
-    let waiting = match settings::change(&mut *reached.session, &changes) {
+    let waiting = match settings.change(session.as_mut(), &changes) {
         Ok(waiting) => waiting,
         Err(error) => {
             // It puts back what it did itself, but for what fails after the last one. Nothing is forgotten that may be left.
-            if let Err(second) = settings::put_back(&mut *reached.session, &before) {
+            if let Err(second) = settings.put_back(session.as_mut(), &before) {
                 tell(&format!(
                     "not everything could be reverted ({second}): kelvin server restore --target '{server}'"
                 ));
@@ -88,6 +98,11 @@ pub(super) fn apply(
             return Err(error.into());
         }
     };
+    for one in settings.differences(session.as_mut(), &profile.lines)? {
+        if let (Some(has), ChangeTime::Now) = (&one.server, one.when) {
+            tell(&format!("{} is not {}: the server has {has}", one.name, one.wanted));
+        }
+    }
     out::line(&format!("changed; revert with: kelvin server restore --target '{server}'"))?;
     if !waiting.is_empty() {
         out::line(&format!("restart the server yourself to apply the rest: {}", waiting.join(", ")))?;
@@ -102,14 +117,14 @@ pub(super) fn restore(
     tell: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let journals = match target {
-        Some(target) => match target.target()? {
-            Target::Postgres(config) => vec![journal_of(&config)?],
-            other => bail!("{other} is not a server that `kelvin server apply` could have changed"),
-        },
+        Some(target) => {
+            let target = target.target()?;
+            vec![journal_of(&target)?, directories::settings_journal(&target, directories::INSTRUMENTS)?]
+        }
         None => all_journals()?,
     };
-    let access = Access::new(manager.clone()).with_login(|config| {
-        open::with_password(config, prompt).map_err(|error| Error::usage(format!("{error:#}")))
+    let access = Access::new(manager.clone()).with_login(|target| {
+        open::with_password(target, prompt).map_err(|error| Error::usage(format!("{error:#}")))
     });
     let mut nothing = true;
     for journal in journals.iter().filter(|journal| journal.exists()) {
@@ -130,66 +145,70 @@ pub(super) fn restore(
 
 /// A server that was connected to.
 struct Reached {
-    config: Config,
-    engine: PostgresEngine,
+    /// With its password.
+    target: Target,
+    engine: Arc<dyn Engine>,
     session: Box<dyn Session>,
 }
 
 impl Reached {
     fn new(target: &TargetName) -> Result<Self> {
-        let config = match target.target()? {
-            Target::Postgres(config) => *config,
-            Target::ManagedPostgres { .. } => {
+        let target = match target.target()? {
+            Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => {
                 bail!("{target} is kelvin's own server; omit --target, or use `kelvin server up --profile`")
             }
-            Target::Mysql(_) | Target::ManagedMysql { .. } => {
-                bail!("changing the settings of MySQL and MariaDB is not supported yet")
-            }
             Target::Sqlite { .. } => {
-                bail!("{target} has no server with settings; give postgres://user@host/database")
+                bail!(
+                    "{target} has no server with settings; give postgres://user@host/database or \
+                     mysql://user@host/database"
+                )
             }
+            server => open::with_password(server, prompt)?,
         };
-        let engine = PostgresEngine::new(open::with_password(config, prompt)?);
+        let engine = open::server(target.clone()).with_context(|| format!("{target} has no server"))?;
         let session = engine.connect().with_context(|| format!("cannot use {}", engine.describe()))?;
-        Ok(Self { config: engine.config().clone(), engine, session })
+        Ok(Self { target, engine, session })
+    }
+
+    /// As a person and a journal read it: without a password.
+    fn server(&self) -> String {
+        self.target.to_string()
+    }
+
+    fn differences(&mut self, profile: &Profile) -> Result<Vec<Difference>> {
+        let settings = settings_of(self.engine.as_ref())?;
+        Ok(settings.differences(self.session.as_mut(), &profile.lines)?)
     }
 
     /// The asked profile. Sizes come from the server's host, which has to be this one.
     fn profile(&mut self, asked: &ProfileArgs, global: &Global) -> Result<Profile> {
         let name = asked.profile.as_deref().unwrap_or("default");
-        let data = self.engine.data_directory(&mut *self.session);
+        let data = self.engine.data_directory(self.session.as_mut());
         if data.is_none() && profile::is_built_in(name) {
             bail!(
                 "the sizes of the profile {name} are computed from this host, and {} is on another host: \
                  give a file with --profile FILE",
-                self.config
+                self.server()
             );
         }
         let host = HostResources::look(&data.unwrap_or_else(|| "/".into()));
-        profile::resolve(name, asked.sized_for.as_deref(), host, global)
+        let profiles = self.engine.profiles(self.session.as_mut())?;
+        let profiles = profiles.with_context(|| format!("{} has no profiles", self.server()))?;
+        profile::resolve(name, asked.sized_for.as_deref(), host, profiles.as_ref(), global)
     }
 }
 
-/// The directory of the journals, which is made if need be.
-fn journals() -> Result<PathBuf> {
-    let directory = directories::data()?.join("settings");
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    Ok(directory)
+fn settings_of(engine: &dyn Engine) -> Result<&dyn ServerSettings> {
+    engine.settings().with_context(|| format!("{} has no settings", engine.describe()))
 }
 
-/// One a server, whatever user and database it was entered with.
-fn journal_of(config: &Config) -> Result<PathBuf> {
-    let host = match &config.host {
-        kelvin_database::postgres::Host::Tcp(name) => name.clone(),
-        kelvin_database::postgres::Host::Unix(directory) => directory.to_string_lossy().into_owned(),
-    };
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' };
-    let name: String = host.chars().map(plain).collect();
-    Ok(journals()?.join(format!("{name}_{}.journal", config.port)))
+/// The journal of the settings that `apply` has changed.
+fn journal_of(target: &Target) -> Result<PathBuf> {
+    Ok(directories::settings_journal(target, "")?)
 }
 
 fn all_journals() -> Result<Vec<PathBuf>> {
-    let directory = journals()?;
+    let directory = directories::settings_journals()?;
     let entries =
         std::fs::read_dir(&directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let mut found: Vec<PathBuf> = entries

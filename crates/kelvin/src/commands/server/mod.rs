@@ -1,15 +1,15 @@
 //! `kelvin server`: the servers that kelvin keeps for its runs, and the settings of others.
 
 mod external_servers;
-mod mysql;
 mod profile;
 mod server_text;
 
-use anyhow::Result;
-use kelvin_database::Engine;
-use kelvin_database::managed::{Manager, Profile};
-use kelvin_database::postgres::PostgresEngine;
-use kelvin_database::postgres::settings::differences;
+use anyhow::{Context, Result};
+use kelvin_database::managed::{self, ManagedServer, Manager, Profile};
+use kelvin_database::mysql::Product;
+use kelvin_database::settings::Difference;
+use kelvin_database::target::Target;
+use kelvin_database::{Engine, mysql};
 use kelvin_lab::directories;
 
 use crate::args::{Global, ProfileArgs, ServerCommand, ServerEngine};
@@ -25,52 +25,20 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
         }
     };
     match command {
-        ServerCommand::Up { engine, version, profile } => match mysql::product(*engine) {
-            None => up(&manager, *version, profile, global, &mut tell)?,
-            Some(product) => mysql::up(&manager, product, *version, profile, global, &mut tell)?,
-        },
-        ServerCommand::Down { engine, version } => {
-            let stopped = match engine {
-                None | Some(ServerEngine::Postgres) => manager.down(*version)?,
-                Some(_) => Vec::new(),
-            };
-            let others = match engine {
-                None if version.is_none() => kelvin_database::mysql::managed::down(&manager, None)?,
-                None | Some(ServerEngine::Postgres) => Vec::new(),
-                Some(engine) => kelvin_database::mysql::managed::down(&manager, mysql::product(*engine))?,
-            };
-            for name in &others {
-                out::line(&format!("stopped {name}"))?;
-            }
-            if stopped.is_empty() && others.is_empty() {
-                out::line("no server was running")?;
-            }
-            for major in stopped {
-                out::line(&format!("stopped PostgreSQL {major}"))?;
-            }
+        ServerCommand::Up { engine, version, profile } => {
+            let server = own(&manager, *engine, *version)?;
+            up(server.as_ref(), profile, global, &mut tell)?;
         }
-        ServerCommand::Status => {
-            let all = manager.status()?;
-            let others = kelvin_database::mysql::managed::status(&manager);
-            if all.is_empty() && others.is_empty() {
-                out::line("no server exists yet; `kelvin server up` creates one")?;
-            }
-            for status in all {
-                out::write(&server_text::status(&status))?;
-            }
-            for status in others {
-                out::write(&mysql::describe_status(&status))?;
-            }
-        }
+        ServerCommand::Down { engine, version } => down(&manager, *engine, *version)?,
+        ServerCommand::Status => status(&manager)?,
         ServerCommand::Diff { target: Some(target), profile, .. } => {
             external_servers::diff(target, profile, global, &mut tell)?;
         }
-        ServerCommand::Diff { target: None, version, profile } => {
-            let version = manager.version(*version)?;
-            let profile = managed_profile(&manager, version, profile, global)?;
-            let engine = PostgresEngine::new(manager.running(version)?.config());
-            let found = differences(&mut *engine.connect()?, &profile.lines)?;
-            out::write(&server_text::differences(&format!("PostgreSQL {version}"), &profile.name, &found))?;
+        ServerCommand::Diff { target: None, engine, version, profile } => {
+            let server = own(&manager, *engine, *version)?;
+            let profile = managed_profile(server.as_ref(), profile, global)?;
+            let found = differences(server.as_ref(), server.running()?.as_ref(), &profile)?;
+            out::write(&server_text::differences(&server.label(), &profile.name, &found))?;
         }
         ServerCommand::Apply { target, profile, allow_settings } => {
             external_servers::apply(target, profile, *allow_settings, global, &mut tell)?;
@@ -80,28 +48,48 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
+/// Which of the two; none for PostgreSQL.
+fn product(engine: ServerEngine) -> Option<Product> {
+    match engine {
+        ServerEngine::Postgres => None,
+        ServerEngine::Mariadb => Some(Product::Mariadb),
+        ServerEngine::Mysql => Some(Product::Mysql),
+    }
+}
+
+/// The server of kelvin's own that the flags mean.
+fn own(manager: &Manager, engine: ServerEngine, version: Option<u32>) -> Result<Box<dyn ManagedServer>> {
+    let target = match product(engine) {
+        None => Target::ManagedPostgres { version },
+        Some(product) if version.is_some() => anyhow::bail!(
+            "--version chooses among installed PostgreSQL servers; for {product} the newest is used"
+        ),
+        Some(product) => Target::ManagedMysql { product },
+    };
+    managed::server(manager, &target)?.with_context(|| format!("{target} is not managed"))
+}
+
 fn up(
-    manager: &Manager,
-    version: Option<u32>,
+    server: &dyn ManagedServer,
     asked: &ProfileArgs,
     global: &Global,
     tell: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let Some(name) = &asked.profile else {
-        let instance = manager.up(version, tell)?;
-        if instance.was_running() {
+        let started = server.start(None, tell)?;
+        if started.was_running {
             tell("it was already running");
         }
-        return out::line(&instance.config().to_string());
+        return out::line(&started.engine.describe());
     };
-    let host = manager.host(manager.version(version)?);
-    let profile = profile::resolve(name, asked.sized_for.as_deref(), host, global)?;
+    let profiles = server.profiles();
+    let profile =
+        profile::resolve(name, asked.sized_for.as_deref(), server.host(), profiles.as_ref(), global)?;
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
     warn_of_lost_durability(&profile);
-    let instance = manager.up_with_profile(version, &profile, tell)?;
-    // Lines of the user's own below the section, and what ALTER SYSTEM has set, count more.
-    let mut session = PostgresEngine::new(instance.config()).connect()?;
-    for one in differences(&mut *session, &profile.lines)? {
+    let engine = server.start(Some(&profile), tell)?.engine;
+    // Lines of the user's own below the section, what ALTER SYSTEM has set, and what a study has changed count more.
+    for one in differences(server, engine.as_ref(), &profile)? {
         let has = one
             .server
             .map_or("does not have this setting".into(), |value| format!("has {value} ({})", one.source));
@@ -112,7 +100,52 @@ fn up(
         };
         tell(&format!("{} is not {}: the server {has}{undo}", one.name, one.wanted));
     }
-    out::line(&instance.config().to_string())
+    out::line(&engine.describe())
+}
+
+fn differences(
+    server: &dyn ManagedServer,
+    engine: &dyn Engine,
+    profile: &Profile,
+) -> Result<Vec<Difference>> {
+    Ok(server.settings()?.differences(&mut *engine.connect()?, &profile.lines)?)
+}
+
+fn down(manager: &Manager, engine: Option<ServerEngine>, version: Option<u32>) -> Result<()> {
+    let stopped = match engine {
+        None | Some(ServerEngine::Postgres) => manager.down(version)?,
+        Some(_) => Vec::new(),
+    };
+    let others = match engine {
+        None if version.is_none() => mysql::managed::down(manager, None)?,
+        None | Some(ServerEngine::Postgres) => Vec::new(),
+        Some(engine) => mysql::managed::down(manager, product(engine))?,
+    };
+    for name in &others {
+        out::line(&format!("stopped {name}"))?;
+    }
+    if stopped.is_empty() && others.is_empty() {
+        out::line("no server was running")?;
+    }
+    for major in stopped {
+        out::line(&format!("stopped PostgreSQL {major}"))?;
+    }
+    Ok(())
+}
+
+fn status(manager: &Manager) -> Result<()> {
+    let all = manager.status()?;
+    let others = mysql::managed::status(manager);
+    if all.is_empty() && others.is_empty() {
+        out::line("no server exists yet; `kelvin server up` creates one")?;
+    }
+    for status in all {
+        out::write(&server_text::status(&status))?;
+    }
+    for status in others {
+        out::write(&server_text::mysql_status(&status))?;
+    }
+    Ok(())
 }
 
 /// Prints in red, also with --quiet, that a profile gives up durability.
@@ -126,8 +159,8 @@ fn warn_of_lost_durability(profile: &Profile) {
 
 /// The asked profile, or the one that the server has. One of the same name that was sized when the server was given it is
 /// not sized anew: free space has changed since, and nothing is wrong with the server for that.
-fn managed_profile(manager: &Manager, version: u32, asked: &ProfileArgs, global: &Global) -> Result<Profile> {
-    let kept = manager.profile(version);
+fn managed_profile(server: &dyn ManagedServer, asked: &ProfileArgs, global: &Global) -> Result<Profile> {
+    let kept = server.profile();
     let name = asked.profile.as_deref();
     match (kept, name) {
         (Some(kept), None) => Ok(kept),
@@ -139,7 +172,8 @@ fn managed_profile(manager: &Manager, version: u32, asked: &ProfileArgs, global:
         (_, name) => profile::resolve(
             name.unwrap_or("default"),
             asked.sized_for.as_deref(),
-            manager.host(version),
+            server.host(),
+            server.profiles().as_ref(),
             global,
         ),
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use kelvin_database::managed::{HostResources, Profile, ProfileLoad};
+use kelvin_database::managed::{HostResources, Profile, ProfileLoad, Profiles};
 use kelvin_diagnose::Evidence;
 use kelvin_run::Spec;
 use kelvin_store::Store;
@@ -24,6 +24,7 @@ pub(super) fn resolve(
     name: &str,
     sized_for: Option<&str>,
     host: HostResources,
+    profiles: &dyn Profiles,
     global: &Global,
 ) -> Result<Profile> {
     if let Some(run) = sized_for
@@ -31,20 +32,17 @@ pub(super) fn resolve(
     {
         bail!("--for {run}: only the profile steady is sized for a run");
     }
-    match name {
-        "default" => Ok(Profile::standard(host)),
-        "durable" => Ok(Profile::durable(host)),
-        "steady" => {
-            let (load, caution) = load(sized_for, global)?;
-            let mut profile = Profile::steady(host, &load);
+    let (load, caution) = load(sized_for, global)?;
+    match profiles.built_in(name, host, &load) {
+        Some(mut profile) => {
             profile.cautions.extend(caution);
             Ok(profile)
         }
-        file => read(Path::new(file)),
+        None => read(Path::new(name), profiles),
     }
 }
 
-fn read(path: &Path) -> Result<Profile> {
+fn read(path: &Path, profiles: &dyn Profiles) -> Result<Profile> {
     let shown = path.display().to_string();
     let length = match std::fs::metadata(path) {
         Ok(found) => found.len(),
@@ -58,16 +56,7 @@ fn read(path: &Path) -> Result<Profile> {
     let text = std::fs::read_to_string(path).with_context(|| format!("--profile {shown}: cannot read it"))?;
     // It stands in the server's configuration, in a line of its own.
     let name: String = shown.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    Ok(Profile::parse(&name, &text)?)
-}
-
-/// [`load`] of a built-in profile of MySQL's; only the length of a specification's run counts, since no run has its redo
-/// measured by the name that PostgreSQL's log has.
-pub(super) fn load_of(name: &str, sized_for: Option<&str>, global: &Global) -> Result<ProfileLoad> {
-    match sized_for {
-        Some(run) if name != "steady" => bail!("--for {run}: only the profile steady is sized for a run"),
-        other => load(other, global).map(|(load, _)| load),
-    }
+    Ok(profiles.parse(&name, &text)?)
 }
 
 /// The load for which steady is sized: that of a stored run, with its log as measured, or of a specification. With what is
@@ -84,24 +73,34 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<(ProfileLoad, Option
     let run = store.load(store.find(name)?)?;
     let spec = Spec::parse(&run.info.spec_toml, &format!("the specification of run {}", run.id))?;
     let evidence = Evidence::from_run(&run)?;
-    let rates =
-        evidence.points().filter_map(|point| evidence.mean(point.point, kelvin_diagnose::metric::WAL_BYTES));
+    let rates = evidence
+        .points()
+        .filter_map(|point| evidence.mean_of_first_known(point.point, kelvin_diagnose::metric::LOG_BYTES));
     let rate = rates.reduce(f64::max).filter(|rate| *rate > 0.0);
     if rate.is_none() {
         bail!(
-            "--for {name}: run {} did not measure the WAL volume (postgres.wal.bytes); name an observed run \
-             on PostgreSQL, or a specification",
+            "--for {name}: run {} did not measure the volume of the log (postgres.wal.bytes, \
+             mysql.redo.bytes); name an observed run on a server, or a specification",
             run.id
         );
     }
     let database = run.info.environment.get("database_bytes").and_then(serde_json::Value::as_u64);
-    let setting = |name: &str| run.info.environment.pointer(&format!("/database/settings/{name}"));
-    let waited =
-        setting("fsync").and_then(serde_json::Value::as_str).is_some_and(|value| value.starts_with("on"));
-    let caution = waited.then(|| {
+    let setting = |name: &str| {
+        let value = run.info.environment.pointer(&format!("/database/settings/{name}"))?.as_str()?;
+        Some(value.split(' ').next().unwrap_or(value).to_owned())
+    };
+    let waits = |name: &str, value: &str| setting(name).as_deref() == Some(value);
+    let why = if waits("fsync", "on") {
+        Some("fsync was on")
+    } else if waits("innodb_flush_log_at_trx_commit", "1") {
+        Some("innodb_flush_log_at_trx_commit was 1")
+    } else {
+        None
+    };
+    let caution = why.map(|why| {
         format!(
-            "run {} waited for the disk (fsync was on): with steady it may write more WAL than the {:.1} \
-             MB/s it was sized for; run it once, then size again with --for last",
+            "run {} waited for the disk ({why}): with steady it may write more log than the {:.1} MB/s it was \
+             sized for; run it once, then size again with --for last",
             run.id,
             rate.unwrap_or(0.0) / 1e6
         )

@@ -1,7 +1,8 @@
 //! What a person reads of servers and their settings.
 
+use kelvin_database::mysql::managed::Status as MysqlStatus;
 use kelvin_database::postgres::managed::Status;
-use kelvin_database::postgres::settings::Difference;
+use kelvin_database::settings::{ChangeTime, Difference};
 
 use crate::out;
 
@@ -26,6 +27,20 @@ pub(super) fn status(status: &Status) -> String {
     )
 }
 
+/// The same of MySQL's and MariaDB's.
+pub(super) fn mysql_status(status: &MysqlStatus) -> String {
+    let state = status.pid.map_or_else(|| "stopped".to_owned(), |pid| format!("running, process {pid}"));
+    let uptime = status.uptime.map_or(String::new(), |time| format!(", up {} s", time.as_secs()));
+    format!(
+        "{}: {state}{uptime}\n  profile  {}\n  socket   {}\n  data     {} ({:.1} MB)\n",
+        status.name,
+        status.profile,
+        status.socket.display(),
+        status.data_directory.display(),
+        status.size as f64 / 1e6,
+    )
+}
+
 /// What differs from a profile: a line a setting, with the profile's reason below.
 pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> String {
     if found.is_empty() {
@@ -33,9 +48,11 @@ pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> 
     }
     let settings = if found.len() == 1 { "1 setting" } else { &format!("{} settings", found.len()) };
     let mut text = format!("{server} differs from the profile {profile} in {settings}:\n");
-    // What ALTER SYSTEM has set counts more than a file with a profile, and is found in none that a user looks into.
+    // What a statement has set counts more than a file with a profile, and is found in none that a user looks into.
     let has = |one: &Difference| match &one.server {
-        Some(value) if one.source == "ALTER SYSTEM" => format!("{value} (ALTER SYSTEM)"),
+        Some(value) if ["ALTER SYSTEM", "SET PERSIST", "SET GLOBAL"].contains(&one.source.as_str()) => {
+            format!("{value} ({})", one.source)
+        }
         Some(value) => value.clone(),
         None => "unknown".into(),
     };
@@ -56,10 +73,11 @@ pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> 
     row(["setting", "server", "profile", "changes"]);
     let mut rows = Vec::new();
     for one in found {
-        let at = match (&one.server, one.restart) {
+        let at = match (&one.server, one.when) {
             (None, _) => "never: the server lacks it",
-            (_, true) => "after a restart",
-            (_, false) => "immediately",
+            (_, ChangeTime::AfterRestart) => "after a restart",
+            (_, ChangeTime::InItsFiles) => "in the server's option file, after a restart",
+            (_, ChangeTime::Now) => "immediately",
         };
         rows.push((one, at));
     }
@@ -92,7 +110,7 @@ mod tests {
             } else {
                 String::new()
             },
-            restart,
+            when: if restart { ChangeTime::AfterRestart } else { ChangeTime::Now },
         };
         let found = [
             one("shared_buffers", Some("128MB"), "9641MB", true),

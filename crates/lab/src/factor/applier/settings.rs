@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use kelvin_database::postgres::settings;
-
 use super::{Applier, Levels, not_taken};
 use crate::factor::access::Server;
 use crate::factor::level::{Bound, HugePages, Side};
@@ -97,33 +95,32 @@ impl Applier {
     /// Changes settings and restarts the server where that is needed and allowed.
     fn change(&mut self, server: &Server, changes: &[(&str, &str)]) -> Result<(), String> {
         let as_text = |error: kelvin_database::Error| error.to_string();
-        let mut session = server.session().map_err(as_text)?;
         let names: Vec<&str> = changes.iter().map(|(name, _)| *name).collect();
-        let present = settings::read(&mut *session, &names).map_err(as_text)?;
-        if let (None, Some(one)) = (server.managed, present.iter().find(|one| one.needs_restart())) {
+        let (present, before) = server
+            .settings(|settings, session| {
+                Ok((settings.read(session, &names)?, settings.before(session, &names)?))
+            })
+            .map_err(as_text)?;
+        if let (None, Some(one)) = (&server.managed, present.iter().find(|one| one.needs_restart())) {
             return Err(format!(
                 "{} takes effect only after a restart, but kelvin does not manage {} and cannot restart it",
                 one.name, server.target
             ));
         }
-        let before = settings::before(&mut *session, &names).map_err(as_text)?;
         // Only what was there before the first change is put back in the end.
         let mut new = before.clone();
         new.settings.retain(|one| !self.is_recorded(&server.target, &one.name));
         if !new.settings.is_empty() {
-            let servers = server.managed.map(|_| self.access.manager().base_dir().to_owned());
+            let servers = server.managed.as_ref().map(|_| self.access.manager().base_dir().to_owned());
             self.record(ReversibleChange::Settings { target: server.target.clone(), servers, before: new })?;
         }
-        let waiting = settings::change(&mut *session, changes).map_err(as_text)?;
-        drop(session);
-        match server.managed {
-            Some(version) if !waiting.is_empty() => {
-                (self.tell)(&format!("restarting PostgreSQL {version} to apply {}", waiting.join(", ")));
-                self.at_home(|this| {
-                    let manager = this.access.manager().clone();
-                    let restarted = manager.restart_or_put_back(version, &before, &mut |_| ());
-                    restarted
-                        .map(drop)
+        let waiting = server.settings(|settings, session| settings.change(session, changes)).map_err(as_text)?;
+        match &server.managed {
+            Some(managed) if !waiting.is_empty() => {
+                (self.tell)(&format!("restarting {} to apply {}", managed.label(), waiting.join(", ")));
+                self.at_home(|_| {
+                    managed
+                        .restart_or_put_back(&before, &mut |_| ())
                         .map_err(|error| format!("restart to apply {}: {error}", waiting.join(", ")))
                 })
             }

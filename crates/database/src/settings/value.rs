@@ -1,7 +1,7 @@
 //! Values of settings, compared by what they mean: 8GB, 8192MB and 1048576 pages of 8 kB are one value.
 
 /// Whether two values of a setting are the same, given the setting's type (`bool`, `integer`, `real`, `enum`, `string`)
-/// and unit as `pg_settings` has them. A number without a unit counts in the setting's own.
+/// and unit as `pg_settings` has them, or `bytes` with MySQL's endings, or `switch`, which any name switches on. A number without a unit counts in the setting's own.
 pub fn same(a: &str, b: &str, kind: &str, unit: Option<&str>) -> bool {
     let (a, b) = (a.trim(), b.trim());
     match kind {
@@ -11,11 +11,26 @@ pub fn same(a: &str, b: &str, kind: &str, unit: Option<&str>) -> bool {
             (Some(a), Some(b)) => (a - b).abs() <= 1e-6 * a.abs().max(b.abs()),
             _ => a == b,
         },
+        "bytes" => match (whole_number(a), whole_number(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => a.eq_ignore_ascii_case(b),
+        },
+        // Any word but one for "off" switches it on.
+        "switch" => (whole_truth(a) == Some(false)) == (whole_truth(b) == Some(false)),
         "bool" => truth(a).map_or(a == b, |a| Some(a) == truth(b)),
         // Some are on and off with further words beside.
         "enum" => a.eq_ignore_ascii_case(b) || (whole_truth(a).is_some() && whole_truth(a) == whole_truth(b)),
         _ => a == b || (a.contains(',') && elements(a) == elements(b)),
     }
+}
+
+/// A whole number as MySQL's option files have it: 8G, 512M, 64K or plain.
+pub(crate) fn whole_number(text: &str) -> Option<i128> {
+    let text = text.trim();
+    let ending = text.chars().last()?.to_ascii_uppercase();
+    let power = "KMGTPE".find(ending).map_or(0, |place| place as u32 + 1);
+    let digits = if power == 0 { text } else { &text[..text.len() - 1] };
+    digits.parse::<i64>().ok().map(|number| i128::from(number) << (10 * power))
 }
 
 /// The value in the setting's own unit.
@@ -87,7 +102,7 @@ fn whole_truth(text: &str) -> Option<bool> {
 }
 
 /// The elements of a list, however it is spaced and quoted.
-pub(super) fn elements(list: &str) -> Vec<String> {
+pub(crate) fn elements(list: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let mut quoted = false;
     for c in list.chars() {
@@ -125,6 +140,15 @@ mod tests {
     }
 
     #[test]
+    fn sizes_with_mysqls_endings_are_numbers() {
+        let bytes = |a, b| same(a, b, "bytes", None);
+        assert!(bytes("8589934592", "8G") && bytes("64k", "65536") && bytes("-1", "-1"));
+        assert!(!bytes("8G", "8M") && !bytes("8", "8G") && bytes("ON", "on"));
+        assert_eq!(whole_number("é"), None);
+        assert!(same("ON", "binlog", "switch", None) && !same("OFF", "binlog", "switch", None));
+    }
+
+    #[test]
     fn words_are_compared_as_the_server_reads_them() {
         assert!(
             same("on", "true", "bool", None)
@@ -139,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic_and_everything_is_itself(a in "\\PC{0,20}", kind in "bool|integer|real|enum|string") {
+        fn no_text_makes_it_panic_and_everything_is_itself(a in "\\PC{0,20}", kind in "bool|bytes|switch|integer|real|enum|string") {
             prop_assert!(same(&a, &a, &kind, Some("8kB")));
             let _ = same(&a, "8GB", &kind, Some("8kB"));
         }

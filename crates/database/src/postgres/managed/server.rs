@@ -1,0 +1,92 @@
+//! A managed PostgreSQL as servers of every engine are used.
+
+use std::sync::Arc;
+
+use crate::managed::{HostResources, ManagedServer, Manager, Profile, ProfileLoad, Profiles, Started};
+use crate::postgres::PostgresEngine;
+use crate::postgres::settings::PostgresSettings;
+use crate::settings::{PreviousSettings, ServerSettings};
+use crate::target::Target;
+use crate::{Engine, Result};
+
+/// The instance of one major version.
+#[derive(Debug, Clone)]
+pub struct PostgresServer {
+    manager: Manager,
+    version: u32,
+}
+
+impl PostgresServer {
+    /// The instance of this version, or the newest that there is or can be made.
+    pub fn new(manager: Manager, version: Option<u32>) -> Result<Self> {
+        let version = version.map_or_else(|| manager.version(None), Ok)?;
+        Ok(Self { manager, version })
+    }
+}
+
+/// PostgreSQL's profiles.
+#[derive(Debug, Clone, Copy)]
+pub struct PostgresProfiles;
+
+impl Profiles for PostgresProfiles {
+    fn built_in(&self, name: &str, host: HostResources, load: &ProfileLoad) -> Option<Profile> {
+        match name {
+            "default" => Some(Profile::standard(host)),
+            "durable" => Some(Profile::durable(host)),
+            "steady" => Some(Profile::steady(host, load)),
+            _ => None,
+        }
+    }
+
+    fn parse(&self, name: &str, text: &str) -> Result<Profile> {
+        Profile::parse(name, text)
+    }
+}
+
+impl ManagedServer for PostgresServer {
+    fn label(&self) -> String {
+        format!("PostgreSQL {}", self.version)
+    }
+
+    fn target(&self) -> Target {
+        Target::ManagedPostgres { version: Some(self.version) }
+    }
+
+    fn start(&self, profile: Option<&Profile>, progress: &mut dyn FnMut(&str)) -> Result<Started> {
+        let version = Some(self.version);
+        let instance = match profile {
+            Some(profile) => self.manager.up_with_profile(version, profile, progress),
+            None => self.manager.up(version, progress),
+        }?;
+        let engine = Arc::new(PostgresEngine::new(instance.config()));
+        Ok(Started { engine, was_running: instance.was_running() })
+    }
+
+    fn running(&self) -> Result<Arc<dyn Engine>> {
+        Ok(Arc::new(PostgresEngine::new(self.manager.running(self.version)?.config())))
+    }
+
+    fn restart(&self, progress: &mut dyn FnMut(&str)) -> Result<()> {
+        self.manager.restart(self.version, progress).map(drop)
+    }
+
+    fn settings(&self) -> Result<Box<dyn ServerSettings>> {
+        Ok(Box::new(PostgresSettings))
+    }
+
+    fn put_back_stopped(&self, before: &PreviousSettings) -> Result<()> {
+        self.manager.put_back_stopped(self.version, before)
+    }
+
+    fn profiles(&self) -> Box<dyn Profiles> {
+        Box::new(PostgresProfiles)
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        self.manager.profile(self.version)
+    }
+
+    fn host(&self) -> HostResources {
+        self.manager.host(self.version)
+    }
+}

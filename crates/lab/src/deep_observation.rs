@@ -1,0 +1,82 @@
+//! Instruments of the server that are switched on for one run, and put back after it, also when this process is killed in between.
+
+use std::sync::Arc;
+
+use kelvin_database::Engine;
+use kelvin_database::target::Target;
+use kelvin_observe::engine::{instruments_off, switch_instruments};
+
+use crate::directories;
+use crate::store_bench::StoreBenchError;
+use crate::undo::{Journal, ReversibleChange};
+
+type Result<T> = std::result::Result<T, StoreBenchError>;
+
+/// Switched on until it is dropped.
+pub(crate) struct DeepObservation {
+    engine: Arc<dyn Engine>,
+    journal: Option<Journal>,
+}
+
+impl DeepObservation {
+    /// Puts back what an earlier process left, and switches on what is off. The sentence is for the result's notes.
+    pub(crate) fn begin(
+        engine: &Arc<dyn Engine>,
+        target: &Target,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(Self, String)> {
+        let mut this = Self { engine: Arc::clone(engine), journal: None };
+        let before = instruments_off(engine.as_ref())?;
+        // Beside those of `kelvin server apply`, whose `restore` finds it.
+        let path = directories::settings_journal(target, directories::INSTRUMENTS)?;
+        this.journal = Journal::open_left_over(&path).map_err(refused)?;
+        if this.journal.is_some() {
+            this.put_back()?;
+            tell("the instruments that an earlier run had switched on were put back");
+            return Self::begin(engine, target, tell);
+        }
+        let consumers = before.iter().filter(|one| one.consumer).count();
+        let instruments = before.len() - consumers;
+        if before.is_empty() {
+            return Ok((this, "observe deep: nothing had to be switched on in the server for it".into()));
+        }
+        let mut journal = Journal::begin(&path).map_err(refused)?;
+        let change = ReversibleChange::Instruments { target: target.to_string(), before: before.clone() };
+        journal.about_to(change).map_err(refused)?;
+        this.journal = Some(journal);
+        // What fails halfway is put back by the drop.
+        switch_instruments(engine.as_ref(), &before, false)?;
+        let note = format!(
+            "observe deep: {instruments} instruments and {consumers} consumers of performance_schema were \
+             switched on for this run, which costs CPU, and are put back after it"
+        );
+        Ok((this, note))
+    }
+
+    /// Puts them back.
+    pub(crate) fn end(mut self) -> Result<()> {
+        self.put_back()
+    }
+
+    fn put_back(&mut self) -> Result<()> {
+        let Some(mut journal) = self.journal.take() else { return Ok(()) };
+        for pending in journal.pending().to_vec() {
+            if let ReversibleChange::Instruments { before, .. } = &pending.change {
+                switch_instruments(self.engine.as_ref(), before, true)?;
+                journal.undone(pending.number).map_err(refused)?;
+            }
+        }
+        journal.end().map_err(refused)
+    }
+}
+
+impl Drop for DeepObservation {
+    fn drop(&mut self) {
+        // The journal keeps what cannot be put back, and there is nobody to tell.
+        let _ = self.put_back();
+    }
+}
+
+fn refused(error: impl std::fmt::Display) -> StoreBenchError {
+    StoreBenchError::Refused(format!("observe deep: {error}"))
+}

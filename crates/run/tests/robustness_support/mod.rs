@@ -64,7 +64,7 @@ pub fn assert_consistent(config: &Config) {
     let mut workload = TprocC::new(spec().tproc_c).unwrap();
     workload.inspect(&engine).unwrap();
     let mut lines = Vec::new();
-    workload.check(&engine, &Stop::new(), &mut |line| lines.push(line)).unwrap();
+    workload.check(&engine, &Quiet, &Stop::new(), &mut |line| lines.push(line)).unwrap();
     assert!(lines.len() == 12 && lines.iter().all(|line| line.holds), "{lines:?}");
 }
 

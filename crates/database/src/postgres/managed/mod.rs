@@ -2,6 +2,7 @@
 
 mod binaries;
 mod instance;
+mod loading;
 mod postmaster;
 mod profile;
 mod reconfigure;
@@ -9,6 +10,7 @@ mod settings;
 
 pub use binaries::{Installation, installed};
 pub use instance::{Instance, Status};
+pub use loading::Loading;
 pub(crate) use postmaster::running;
 
 use instance::{Places, Wanted};
@@ -33,7 +35,7 @@ impl Manager {
         settings: &[(&str, &str)],
         progress: &mut dyn FnMut(&str),
     ) -> Result<Instance> {
-        self.start(version, Wanted { profile: None, extra: settings }, progress)
+        self.start(version, Wanted { profile: None, extra: settings, may_end_load: false }, progress)
     }
 
     /// [`Manager::up`] with this profile, which the instance keeps until it is given another. A running one reads it, and
@@ -45,18 +47,20 @@ impl Manager {
         profile: &Profile,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Instance> {
-        self.start(version, Wanted { profile: Some(profile), extra: &[] }, progress)
+        self.start(version, Wanted { profile: Some(profile), extra: &[], may_end_load: false }, progress)
     }
 
     fn start(
         &self,
         version: Option<u32>,
-        wanted: Wanted<'_>,
+        mut wanted: Wanted<'_>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Instance> {
         let installation = binaries::choose(self.preferred(version))?;
         self.make_base()?;
         let _lock = self.lock(installation.major, progress)?;
+        let load_lock = self.load_lock(installation.major)?;
+        wanted.may_end_load = load_lock.is_some();
         instance::up(&self.base, &installation, wanted, progress)
     }
 

@@ -141,7 +141,10 @@ pub(crate) fn run_each<T: Sync, R: Send>(
                 // The receiver lives until all senders are gone.
                 let done = |task, result| drop(sender.send(Ok((task, result))));
                 if let Err(error) = take_tasks(session.as_mut(), tasks, next, shared, work, &done) {
-                    shared.failed.store(true, Ordering::Release);
+                    // One that ended because somebody asked is no reason for the others to leave what they are in.
+                    if !shared.asked_to_end() {
+                        shared.failed.store(true, Ordering::Release);
+                    }
                     drop(sender.send(Err(error)));
                 }
             });

@@ -257,7 +257,8 @@ impl BuildProgress for StopAfter {
     fn update(&self, what: &str, done: u64, _total: u64, rows: u64) {
         if what.ends_with("warehouses loaded") {
             self.seen.store(done, Ordering::Relaxed);
-            if rows >= self.rows {
+            // Twice would mean "now".
+            if rows >= self.rows && !self.stop.requested() {
                 self.stop.request();
             }
         }

@@ -8,7 +8,6 @@ use kelvin_database::{Engine, Error, Result, Session};
 use super::pool::{self, Job, Unit};
 use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
-use super::whole_table::{self, Beginning};
 use crate::tproc_c::Options;
 use crate::tproc_c::calls::procedures;
 use crate::tproc_c::dialect::Dialect;
@@ -36,17 +35,10 @@ pub(crate) fn build(
     let mut session = engine.connect()?;
     must_name_a_database(session.as_mut())?;
     lock(session.as_mut(), LOCK, stop)?;
-    let Some(mut missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
+    let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
-    let seed = options.seed_to_build();
-    if builds_empty_tables(session.as_mut())? {
-        let beginning = Beginning { empty: &|_| None, frozen: &|_| false };
-        whole_table::load(&missing, engine, (loaders, &set_up_empty), seed, &beginning, (progress, stop))?;
-        let Some(rest) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
-        missing = rest;
-    }
     let job = |what| Job { what, before: 0, unit: Unit::Task, progress, stop };
-    missing.load(engine, (loaders, &set_up), seed, (progress, stop))?;
+    missing.load(engine, (loaders, &set_up), options.seed_to_build(), (progress, stop))?;
     let tables = BY_SIZE.map(table);
     let indexed: Vec<&Table> = tables.into_iter().filter(|table| table.second.is_some()).collect();
     pool::run(engine, loaders, &set_up, job("tables indexed"), &indexed, &|session, table, _| {
@@ -91,19 +83,6 @@ fn set_up(session: &mut dyn Session) -> Result<()> {
         "set session lock_wait_timeout = 86400 \
          /*!80027 , innodb_ddl_threads = 4, innodb_ddl_buffer_size = 268435456 */",
     )
-}
-
-/// Whether the server fills a table that is empty from sorted rows, without a record to undo each of them.
-fn builds_empty_tables(session: &mut dyn Session) -> Result<bool> {
-    let version = session.query("select version()")?;
-    Ok(std::env::var_os("KELVIN_WHOLE").is_some() && version.text(0, 0)?.contains("MariaDB"))
-}
-
-/// [`set_up`] of a connection that loads an empty table as a whole, which takes both checks off: there is no foreign key yet,
-/// and the rows are of our own making.
-fn set_up_empty(session: &mut dyn Session) -> Result<()> {
-    set_up(session)?;
-    session.run("set session foreign_key_checks = 0, unique_checks = 0")
 }
 
 /// Whether a table has a unique index of exactly these columns, whatever its name.

@@ -86,7 +86,7 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
     session.run("update pgbench_tellers set tbalance = tbalance + 1 where tid = 3").unwrap();
     let mut broken = Vec::new();
     ours.check(&engine, &Quiet, &Stop::new(), &mut |line| {
-        broken.extend((!line.holds).then_some(line.number))
+        broken.extend((!line.holds).then_some(line.number));
     })
     .unwrap();
     assert_eq!(broken, [2]);

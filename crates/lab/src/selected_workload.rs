@@ -105,6 +105,14 @@ impl SelectedWorkload {
         Ok(Some(pgbench.working_set(session.as_mut(), memory)?))
     }
 
+    /// Bytes that a build loads, about.
+    pub(crate) fn bytes_to_build(&self) -> u64 {
+        match self {
+            Self::TprocC(workload) => u64::from(workload.options().warehouses.unwrap_or(1)) * 100_000_000,
+            Self::Pgbench(workload) => u64::from(workload.options().scale.unwrap_or(1)) * 15_000_000,
+        }
+    }
+
     /// What is left after an interrupted build.
     pub fn unfinished(&self) -> &'static str {
         match self {

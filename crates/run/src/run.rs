@@ -1,11 +1,11 @@
 //! A whole run: every point in turn, the checks, the end.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use kelvin_database::{Engine, Error};
 use kelvin_measure::event::{CheckLine, MaximumRate, Phase, Status};
 use kelvin_measure::{Clock, Event, Sink, SinkError};
-use kelvin_workload::{Stop, Workload};
+use kelvin_workload::{BuildProgress, Stop, Workload};
 
 use crate::driver::{Point, PointResult};
 use crate::find_max::Search;
@@ -226,11 +226,22 @@ pub fn check_consistency(
     sink.event(&Event::Phase { point: 0, phase, at: clock.now(), users: 0, planned: None })?;
     let mut lines = Vec::new();
     let mut refused = None;
-    let checked = workload.check(engine, stop, &mut |line| {
-        if refused.is_none() {
-            refused = sink.event(&Event::Check { phase, line: line.clone() }).err();
+    let checked = std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        let work = scope.spawn(move || {
+            // Nobody listens only when the command is ending.
+            let each = &mut |line| drop(sender.send(Event::Check { phase, line }));
+            workload.check(engine, &Heard(sender.clone()), stop, each)
+        });
+        for event in receiver {
+            if refused.is_none() {
+                refused = sink.event(&event).err();
+            }
+            if let Event::Check { line, .. } = event {
+                lines.push(line);
+            }
         }
-        lines.push(line);
+        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     match checked {
         Err(_) if stop.requested() => return Err(RunError::Interrupted),
@@ -239,5 +250,14 @@ pub fn check_consistency(
     match refused {
         Some(error) => Err(error.into()),
         None => Ok(lines),
+    }
+}
+
+/// Hands progress on as events.
+struct Heard(mpsc::Sender<Event>);
+
+impl BuildProgress for Heard {
+    fn update(&self, what: &str, done: u64, total: u64, rows: u64) {
+        drop(self.0.send(Event::Progress { what: what.into(), done, total, rows }));
     }
 }

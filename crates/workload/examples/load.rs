@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("built in {:.2} s", started.elapsed().as_secs_f64());
     if rest.iter().any(|word| word == "check") {
         let mut began = Instant::now();
-        workload.check(engine.as_ref(), &Stop::new(), &mut |line| {
+        workload.check(engine.as_ref(), &Stages(Mutex::default()), &Stop::new(), &mut |line| {
             let verdict = if line.holds { "holds" } else { "VIOLATED" };
             println!(
                 "{:2} {verdict} in {:.2} s: {}",

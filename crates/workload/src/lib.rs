@@ -124,8 +124,15 @@ pub trait Workload: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Checks the consistency conditions, one query each, and hands out each outcome as it is known.
-    fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()>;
+    /// Checks the consistency conditions and hands out each outcome, in their order, as it is known. `progress` hears in
+    /// this thread how far it is.
+    fn check(
+        &self,
+        engine: &dyn Engine,
+        progress: &dyn BuildProgress,
+        stop: &Stop,
+        each: &mut dyn FnMut(CheckLine),
+    ) -> Result<()>;
 
     /// Whether the data tell how many headline transactions there were; without that
     /// [`Workload::headline_count`] is not to be asked, and nothing can be compared with the users' count.

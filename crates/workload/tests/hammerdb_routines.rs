@@ -43,7 +43,7 @@ fn run(engine: &dyn Engine, calls: Option<Calls>, transactions: u32) -> (Vec<Str
     let theirs = notes.iter().any(|note| note.contains("no New-Order is rolled back"));
     assert_eq!(audit.iter().any(|line| line.name == "New-Orders rolled back"), !theirs, "{notes:?}");
     let wrong = audit.into_iter().filter(|line| !line.valid).map(|line| line.name).collect();
-    Workload::check(&workload, engine, &Stop::new(), &mut |line| {
+    Workload::check(&workload, engine, &Quiet, &Stop::new(), &mut |line| {
         assert!(!line.fails(), "condition {} ({}): {}", line.number, line.name, line.detail);
     })
     .unwrap();
@@ -167,7 +167,7 @@ fn conditions_that_hammerdb_does_not_keep_are_exempt(engine: &dyn Engine) {
         failed.extend(line.fails().then_some(line.number));
         assert_eq!(line.exempt.is_some(), !line.holds && line.number >= 10, "{line:?}");
     };
-    Workload::check(&workload, engine, &Stop::new(), &mut each).unwrap();
+    Workload::check(&workload, engine, &Quiet, &Stop::new(), &mut each).unwrap();
     assert_eq!((broken, failed), (vec![1, 8, 10, 11, 12], vec![1, 8]));
 }
 
@@ -185,7 +185,7 @@ fn damage_is_found(engine: &dyn Engine) {
     );
     assert!(workload.inspect(engine).unwrap().join("; ").contains("orders_i2"), "a run says so");
     session.run("drop table stock").unwrap();
-    let check = Workload::check(&workload, engine, &Stop::new(), &mut |line| panic!("{line:?}"));
+    let check = Workload::check(&workload, engine, &Quiet, &Stop::new(), &mut |line| panic!("{line:?}"));
     for refused in [
         check,
         workload.inspect(engine).map(drop),

@@ -59,6 +59,44 @@ fn a_stopped_build_goes_on() {
     stopped_build_goes_on(&database(&server, "stopped"), &database(&server, "whole"));
 }
 
+/// Where the server writes no WAL for new tables they are loaded as a whole. A build that was stopped keeps the warehouses
+/// that it has, and goes on with what each table lacks.
+#[test]
+fn tables_are_loaded_as_a_whole_without_wal() {
+    let server = server::Server::start_with(&["wal_level=minimal", "max_wal_senders=0"]);
+    let engine = database(&server, "minimal");
+    let written = || int(&engine, "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint");
+    let before = written();
+    let asked = || Options { loaders: Some(2), ..options(3) };
+    let workload = TprocC::new(asked()).unwrap();
+    let stop = Stop::new();
+    let progress = StopAfter { rows: 400_000, stop: stop.clone(), seen: 0.into() };
+    let error = workload.build(&engine, &progress, &stop).unwrap_err();
+    assert!(error.help().unwrap_or_default().contains("to continue"), "{error}");
+    let marks = "select count(*) from kelvin_tproc_c where name like 'table %'";
+    assert!((1..8).contains(&int(&engine, marks)), "tables that are there, in whole or in part");
+    let kept = "select count(distinct ol_w_id) from order_line";
+    assert!((1..3).contains(&int(&engine, kept)), "whole warehouses of the table that was interrupted");
+    assert_eq!(int(&engine, "select count(*) from kelvin_tproc_c_loaded where w_id > 0"), 0);
+    build(&engine, asked());
+    assert_eq!(int(&engine, marks), 0);
+    initial_data_follow_the_rules(&engine, 3);
+    assert_eq!(violated(&workload, &engine), []);
+
+    let whole = database(&server, "whole");
+    let before_whole = written();
+    build(&whole, asked());
+    assert_eq!(digests(&engine), digests(&whole));
+    let (wal, size) = (written() - before_whole, int(&whole, "select pg_database_size('whole')"));
+    assert!(wal < size / 4 && before < before_whole, "{wal} bytes of WAL for {size} of data");
+    let frozen = "select count(*) from pg_class where relname = 'stock' and relallvisible = relpages";
+    assert_eq!(int(&whole, frozen), 1);
+
+    let divided = database(&server, "divided");
+    let workload = build(&divided, Options { partitions: Some(2), ..options(1) });
+    assert_eq!(violated(&workload, &divided), []);
+}
+
 /// Ends all other connections once half of the second warehouse is loaded.
 struct Cut<'a>(&'a dyn Engine);
 

@@ -74,7 +74,7 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
             run(&workload, session.as_mut(), 20);
             written += if name == "select-only" { 0 } else { 20 };
             let mut lines = Vec::new();
-            workload.check(&engine, &Stop::new(), &mut |line| lines.push(line)).unwrap();
+            workload.check(&engine, &Quiet, &Stop::new(), &mut |line| lines.push(line)).unwrap();
             assert!(lines.iter().all(|line| line.holds), "{name} {mode:?}: {lines:#?}");
             assert_eq!(lines.is_empty(), name == "select-only");
         }
@@ -85,8 +85,10 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
 
     session.run("update pgbench_tellers set tbalance = tbalance + 1 where tid = 3").unwrap();
     let mut broken = Vec::new();
-    ours.check(&engine, &Stop::new(), &mut |line| broken.extend((!line.holds).then_some(line.number)))
-        .unwrap();
+    ours.check(&engine, &Quiet, &Stop::new(), &mut |line| {
+        broken.extend((!line.holds).then_some(line.number));
+    })
+    .unwrap();
     assert_eq!(broken, [2]);
     session.run("drop table pgbench_history").unwrap();
     let error = ours.is_built(&engine).unwrap_err().to_string();

@@ -90,7 +90,7 @@ fn tables_are_those_of_pgbench_and_either_drives_them() {
     }
     let mut held = true;
     workload(Options { scale: Some(2), ..Options::default() })
-        .check(&engine, &Stop::new(), &mut |line| held &= line.holds)
+        .check(&engine, &Quiet, &Stop::new(), &mut |line| held &= line.holds)
         .unwrap();
     assert!(held);
 }
@@ -220,7 +220,7 @@ fn every_mode_keeps_the_balances_and_reads_alike() {
         let after = session.query("select count(*) from pgbench_history").unwrap().int(0, 0).unwrap();
         assert_eq!(after - before, 100);
         let mut lines = Vec::new();
-        ours.check(&engine, &Stop::new(), &mut |line| lines.push(line)).unwrap();
+        ours.check(&engine, &Quiet, &Stop::new(), &mut |line| lines.push(line)).unwrap();
         assert!(lines.len() == 2 && lines.iter().all(|line| line.holds), "{lines:?}");
     }
     // The same seed drew the same in every mode.
@@ -231,7 +231,7 @@ fn every_mode_keeps_the_balances_and_reads_alike() {
     session.run("update pgbench_accounts set abalance = abalance + 1 where aid = 1").unwrap();
     let mut broken = 0;
     workload(Options::default())
-        .check(&engine, &Stop::new(), &mut |line| broken += usize::from(!line.holds))
+        .check(&engine, &Quiet, &Stop::new(), &mut |line| broken += usize::from(!line.holds))
         .unwrap();
     assert!(broken > 0);
 }

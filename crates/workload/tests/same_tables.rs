@@ -53,7 +53,7 @@ fn run(engine: &dyn Engine, warehouses: u32, calls: Calls) -> Vec<(&'static str,
         assert!(line.holds, "{calls:?}: condition {} ({}): {}", line.number, line.name, line.detail);
         numbers.push(line.number);
     };
-    Workload::check(&workload, engine, &Stop::new(), &mut each).unwrap();
+    Workload::check(&workload, engine, &Quiet, &Stop::new(), &mut each).unwrap();
     assert_eq!(numbers.len(), 12);
     digests(session.as_mut())
 }

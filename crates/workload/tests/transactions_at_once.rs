@@ -174,5 +174,5 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
     let mut each = |line: kelvin_measure::event::CheckLine| {
         assert!(line.holds, "{calls:?}: condition {} ({}): {}", line.number, line.name, line.detail);
     };
-    Workload::check(&workload, engine, &Stop::new(), &mut each).unwrap();
+    Workload::check(&workload, engine, &Quiet, &Stop::new(), &mut each).unwrap();
 }

@@ -1,12 +1,21 @@
-//! Loading 10 warehouses: time on the clock and CPU of the client, into PostgreSQL and into SQLite.
+//! Loading 10 warehouses, or also more of them: time on the clock and CPU of the client, and the time of the conditions.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
+use super::mariadb::Mariadb;
 use super::median;
+use super::options::Options;
 use super::server::Bench;
 
-/// How often each is loaded.
-const ROUNDS: usize = 3;
+/// What is loaded into.
+const TARGETS: [&str; 3] = ["postgres", "sqlite", "mariadb"];
+
+/// The number that is always loaded, and others are compared with.
+const FEW: u32 = 10;
+/// By how much more time ten times as many warehouses may take.
+const MOST_OF_TEN_TIMES: f64 = 11.0;
+/// By how much more time MariaDB at its plain defaults may take than PostgreSQL.
+const MOST_OF_MARIADB: f64 = 2.5;
 
 /// The settings for repeatable runs limited by the CPU, as the peers had them, with the memory that this machine
 /// has: a server that is measured in the ways of FIELD.md's section 2.
@@ -21,36 +30,103 @@ pub(crate) const SETTINGS: [(&str, &str); 8] = [
     ("maintenance_work_mem", "1GB"),
 ];
 
-/// Loads and prints.
-pub(crate) fn load() -> Result<()> {
+/// Loads and prints; `words` are targets, `--rounds` and `--warehouses`.
+pub(crate) fn load(words: &[&str]) -> Result<()> {
+    let (warehouses, words) = warehouses(words)?;
+    let options = Options::parse(&words, 3, 1)?;
+    let targets = options.chosen(&TARGETS)?;
     let mut bench = Bench::new()?;
-    bench.start_server(&SETTINGS)?;
-    let url = bench.url.clone().context("no server")?;
-    let sqlite = format!("sqlite:{}", bench.path("tpcc.db").display());
-    let mut costs = vec![(Vec::new(), Vec::new()); 2];
-    for round in 1..=ROUNDS {
-        for (target, (walls, cpus)) in [&url, &sqlite].into_iter().zip(&mut costs) {
-            let cost = bench.kelvin(&[
-                "build",
-                "tproc-c",
-                "--warehouses",
-                "10",
-                "--no-check",
-                "--target",
-                target,
-            ])?;
-            bench.kelvin(&["drop", "tproc-c", "--warehouses", "10", "--yes", "--target", target])?;
-            println!("round {round}: {target}: {:.2} s, client CPU {:.2} s", cost.wall, cost.cpu);
-            walls.push(cost.wall);
-            cpus.push(cost.cpu);
+    let mut urls = Vec::new();
+    let mut mariadb = None;
+    for &target in &targets {
+        urls.push(match target {
+            "postgres" => {
+                bench.start_server(&SETTINGS)?;
+                bench.url.clone().context("no server")?
+            }
+            "mariadb" => mariadb.insert(Mariadb::start(&bench.path(""))?).url(),
+            _ => format!("sqlite:{}", bench.path("tpcc.db").display()),
+        });
+    }
+    let sizes: Vec<u32> = if warehouses == FEW { vec![FEW] } else { vec![FEW, warehouses] };
+    let mut rows = vec![Row::default(); targets.len() * sizes.len()];
+    for round in 1..=options.rounds {
+        for (row, (size, (target, url))) in rows
+            .iter_mut()
+            .zip(sizes.iter().flat_map(|size| targets.iter().zip(&urls).map(move |target| (*size, target))))
+        {
+            row.measure(&bench, url, size)?;
+            println!("round {round}: {size} warehouses into {target}: {}", row.last());
         }
+    }
+    println!("\n| target | warehouses | load, s | client CPU of the load, s | twelve conditions, s |");
+    println!("|---|---|---|---|---|");
+    let names = sizes.iter().flat_map(|size| targets.iter().map(move |target| (*target, *size)));
+    for ((target, size), row) in names.zip(&rows) {
+        let [load, cpu, check] = row.medians();
+        println!("| {target} | {size} | {load:.2} | {cpu:.2} | {check:.2} |");
+    }
+    let took = |target: &str, size: usize| {
+        let number = targets.iter().position(|one| *one == target)?;
+        rows.get(size * targets.len() + number).map(|row| row.medians()[0])
+    };
+    for &target in &targets {
+        if let (Some(few), Some(many)) = (took(target, 0), took(target, 1)) {
+            let (ratio, most) =
+                (many / few, MOST_OF_TEN_TIMES * f64::from(warehouses) / 10.0 / f64::from(FEW));
+            println!(
+                "{target}: {warehouses} warehouses take {ratio:.1} x the time of {FEW} (at most {most:.1})"
+            );
+        }
+    }
+    if let (Some(postgres), Some(mariadb)) = (took("postgres", 0), took("mariadb", 0)) {
+        let ratio = mariadb / postgres;
+        println!("MariaDB at its defaults / PostgreSQL: {ratio:.2} (at most {MOST_OF_MARIADB})");
+    }
+    Ok(())
+}
+
+/// The number of warehouses, and the other words.
+fn warehouses<'a>(words: &[&'a str]) -> Result<(u32, Vec<&'a str>)> {
+    let mut others = words.to_vec();
+    let Some(place) = others.iter().position(|word| *word == "--warehouses") else {
+        return Ok((FEW, others));
+    };
+    others.remove(place);
+    if place == others.len() {
+        bail!("--warehouses needs a number");
+    }
+    let number = others.remove(place);
+    match number.parse() {
+        Ok(warehouses) if warehouses > 0 => Ok((warehouses, others)),
+        _ => bail!("--warehouses takes a whole number above 0, not {number:?}"),
+    }
+}
+
+/// The seconds of the rounds: the load, its client's CPU, the conditions.
+#[derive(Clone, Default)]
+struct Row(Vec<[f64; 3]>);
+
+impl Row {
+    fn measure(&mut self, bench: &Bench, url: &str, warehouses: u32) -> Result<()> {
+        let size = warehouses.to_string();
+        let words = ["tproc-c", "--warehouses", &size, "--target", url];
+        let load = bench.kelvin(&[&["build", "--no-check"], &words[..]].concat())?;
+        let check = bench.kelvin(&[&["check"], &words[..]].concat())?;
+        bench.kelvin(&[&["drop", "--yes"], &words[..]].concat())?;
         for file in ["tpcc.db", "tpcc.db-wal", "tpcc.db-shm"] {
             let _ = std::fs::remove_file(bench.path(file));
         }
+        self.0.push([load.wall, load.cpu, check.wall]);
+        Ok(())
     }
-    println!("\n| 10 warehouses into | seconds (median of {ROUNDS}) | client CPU seconds |\n|---|---|---|");
-    for (name, (walls, cpus)) in ["PostgreSQL", "SQLite (CPU includes the database)"].into_iter().zip(costs) {
-        println!("| {name} | {:.2} | {:.2} |", median(walls), median(cpus));
+
+    fn last(&self) -> String {
+        let [load, cpu, check] = self.0.last().copied().unwrap_or_default();
+        format!("{load:.2} s, client CPU {cpu:.2} s; conditions {check:.2} s")
     }
-    Ok(())
+
+    fn medians(&self) -> [f64; 3] {
+        [0, 1, 2].map(|column| median(self.0.iter().map(|round| round[column]).collect()))
+    }
 }

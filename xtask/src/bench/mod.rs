@@ -7,6 +7,7 @@ mod interrupt;
 mod io;
 mod lab;
 mod load;
+mod mariadb;
 mod observe;
 mod options;
 mod process;
@@ -35,14 +36,14 @@ Benchmarks:
   lab     error rates of A/B comparisons: false-alarms and power on recorded noise; simulated error rates of change
           points (history), a sweep's USL fit (usl) and a run's own interval (within); real-false-alarms,
           real-power, -cpu and -tenth on this machine; `record` prints another series of noise
-  load    loading 10 warehouses into PostgreSQL and into SQLite
+  load    loading 10 warehouses, and --warehouses N, into PostgreSQL, SQLite and MariaDB at its defaults; 100 need 25 GB
   observe the overhead of observation, and how many findings a healthy run has
   reset   resetting 10 warehouses on PostgreSQL with each method
   users   virtual users on threads compared with event loops
 
 Options:
-  ROW…         only these rows of `driver`, `io`, `lab`, `observe`, `reset` or `users`
-  --rounds N   how often each row is run; medians are printed [default: 5; 10 for observe, 20 for lab]
+  ROW…         only these rows of `driver`, `io`, `lab`, `load`, `observe`, `reset` or `users`
+  --rounds N   how often each row is run; medians are printed [default: 5; 3 for load, 10 for observe, 20 for lab]
   --seconds N  length of a run [default: 5 for driver and reset, 3 for io and users, 1 for lab, 15 for observe]
 ";
 
@@ -57,7 +58,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         ["reset", rest @ ..] => reset::reset(&Options::parse(rest, 5, 5)?),
         ["users", rest @ ..] => users::users(&Options::parse(rest, 5, 3)?),
         ["lab", rest @ ..] => lab::lab(&Options::parse(rest, 20, 1)?),
-        ["load"] => load::load(),
+        ["load", rest @ ..] => load::load(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())

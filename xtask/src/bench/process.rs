@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 /// No run takes longer: a process that hangs is ended.
-const LONGEST: &str = "300";
+const LONGEST: &str = "1200";
 
 /// What a finished process cost.
 #[derive(Debug)]

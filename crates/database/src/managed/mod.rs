@@ -62,7 +62,10 @@ impl Manager {
     }
 
     /// The file of a lock, not locked yet, and what its error says.
-    fn lock_file(&self, name: &str) -> Result<(std::fs::File, impl Fn(std::io::Error) -> Error + use<>)> {
+    pub(crate) fn lock_file(
+        &self,
+        name: &str,
+    ) -> Result<(std::fs::File, impl Fn(std::io::Error) -> Error + use<>)> {
         let path = self.base.join(name);
         let opened = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let failed = move |error: std::io::Error| {

@@ -27,7 +27,7 @@ pub(super) fn build_tables(mut spec: Spec, check: bool, global: &Global) -> Resu
         live.message(&format!("{} already holds this data; nothing to do", opened.engine.describe()));
         return Ok(Code::Success);
     }
-    build_data(&*opened.engine, &chosen, &mut *live, &stop)?;
+    build_data(&opened, &chosen, &mut *live, &stop)?;
     if check {
         check_data(&*opened.engine, chosen.get(), &mut *live, &stop)?;
     }

@@ -100,9 +100,6 @@ impl Sink for Terminal {
                 }
             }
             Event::Progress { what, done, total, rows } => self.progress(what, *done, *total, *rows),
-            Event::Check { line, .. } if self.interactive => {
-                self.line(format!("checking the consistency conditions: {} done", line.number));
-            }
             Event::Arrivals(arrivals) => self.status.arrivals(arrivals),
             Event::Errors(errors) => self.status.errors(errors.count),
             Event::Second(second) => {

@@ -6,6 +6,7 @@ use kelvin_database::managed::Manager;
 use kelvin_database::mysql;
 use kelvin_database::mysql::managed::MysqlServer;
 use kelvin_database::postgres::Config;
+use kelvin_database::postgres::managed::Loading;
 use kelvin_database::postgres::snapshot::{Facts, Templates, programs};
 use kelvin_database::snapshot::{SnapshotInfo, SnapshotMethod, SnapshotStore, clones};
 use kelvin_database::sqlite::snapshot::SqliteFiles;
@@ -45,6 +46,17 @@ impl DataLocation {
     /// Whether the server is kelvin's own.
     pub fn is_managed(&self) -> bool {
         matches!(self, Self::Postgres { managed: Some(_), .. } | Self::Mysql { managed: Some(_), .. })
+    }
+
+    /// Gives the server settings for a load, where it is kelvin's own and has such; `tell` hears what takes long.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub(crate) fn begin_load(&self, tell: &mut dyn FnMut(&str)) -> Result<Option<Loading>> {
+        match self {
+            Self::Postgres { managed: Some((manager, major)), .. } => manager.begin_load(*major, tell),
+            _ => Ok(None),
+        }
     }
 
     /// The keeper of one way; none where the way does not exist.

@@ -18,6 +18,9 @@ use crate::reset::{self, OtherError, ResetContext, ResetError, Task};
 use crate::selected_workload::{SelectedWorkload, must_be_built, while_doing};
 use crate::squeeze::{self, Squeeze};
 
+/// Bytes of data from which on a managed server is restarted to load them.
+const WORTH_A_RESTART: u64 = 2_000_000_000;
+
 /// Makes the data if it is not there and looks at it; what the result's reader has to know is added to `notes`.
 pub(super) fn prepare(
     spec: &mut Spec,
@@ -34,7 +37,7 @@ pub(super) fn prepare(
         if spec.build == Build::Never {
             must_be_built(chosen.get(), engine)?;
         }
-        build_data(engine, &chosen, live, stop)?;
+        build_data(opened, &chosen, live, stop)?;
         check_data(engine, chosen.get(), live, stop)?;
     }
     if let SelectedWorkload::Pgbench(pgbench) = &chosen {
@@ -150,24 +153,31 @@ impl ResetContext for BuildEnvironment<'_> {
 
     fn build(&mut self) -> std::result::Result<(), OtherError> {
         let engine = &*self.opened.engine;
-        build_data(engine, self.chosen, self.live, self.stop)
+        build_data(self.opened, self.chosen, self.live, self.stop)
             .and_then(|()| check_data(engine, self.chosen.get(), self.live, self.stop))
             .map_err(OtherError::from)
     }
 }
 
-/// Builds the data of a workload; progress goes to `live`.
+/// Builds the data of a workload; progress goes to `live`. A managed server has settings for a load meanwhile, where that is
+/// worth two restarts.
 pub fn build_data(
-    engine: &dyn Engine,
+    opened: &Opened,
     chosen: &SelectedWorkload,
     live: &mut dyn Live,
     stop: &Stop,
 ) -> Result<()> {
+    let engine = &*opened.engine;
     let workload = chosen.get();
     if let Some(size) = chosen.working_set(engine)? {
         live.message(&size);
     }
     let since = Instant::now();
+    let loading = if chosen.bytes_to_build() >= WORTH_A_RESTART {
+        opened.place.begin_load(&mut |text| live.message(text))?
+    } else {
+        None
+    };
     let (sender, receiver) = mpsc::channel();
     let progress = Sender(sender);
     let (shown, built) = std::thread::scope(|scope| {
@@ -177,9 +187,10 @@ pub fn build_data(
         (shown, work.join())
     });
     live.end();
+    let put_back = loading.map_or(Ok(()), |loading| loading.end(&mut |text| live.message(text)));
     shown.map_err(StoreBenchError::Failed)?;
     match built {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => put_back?,
         Ok(Err(_)) if stop.requested() => {
             return Err(StoreBenchError::Stopped(format!("interrupted; {}", chosen.unfinished())));
         }

@@ -82,7 +82,7 @@ pub fn assert_consistent(config: &impl Config) {
     let mut workload = workload(&spec());
     workload.inspect(engine).unwrap();
     let mut lines = Vec::new();
-    workload.check(engine, &Stop::new(), &mut |line| lines.push(line)).unwrap();
+    workload.check(engine, &Quiet, &Stop::new(), &mut |line| lines.push(line)).unwrap();
     assert!(lines.len() == 12 && lines.iter().all(|line| line.holds), "{lines:?}");
 }
 

@@ -308,7 +308,13 @@ impl Workload for Pgbench {
         initialize::drop_data(engine.connect()?.as_mut())
     }
 
-    fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()> {
+    fn check(
+        &self,
+        engine: &dyn Engine,
+        _progress: &dyn BuildProgress,
+        stop: &Stop,
+        each: &mut dyn FnMut(CheckLine),
+    ) -> Result<()> {
         if !self.is_checked() || stop.requested() {
             return Ok(());
         }

@@ -77,8 +77,14 @@ impl TprocC {
     }
 
     /// Checks the twelve consistency conditions and hands out each outcome as it is known.
-    pub fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()> {
-        check::check(engine, self.dialect(engine)?, stop, each)
+    pub fn check(
+        &self,
+        engine: &dyn Engine,
+        progress: &dyn BuildProgress,
+        stop: &Stop,
+        each: &mut dyn FnMut(CheckLine),
+    ) -> Result<()> {
+        check::check(engine, self.dialect(engine)?, (progress, stop), each)
     }
 
     /// Indexes and routines that these data should have and do not, in words: a run is possible without them.

@@ -74,8 +74,14 @@ impl Workload for TprocC {
         TprocC::drop_data(self, engine)
     }
 
-    fn check(&self, engine: &dyn Engine, stop: &Stop, each: &mut dyn FnMut(CheckLine)) -> Result<()> {
-        TprocC::check(self, engine, stop, each)
+    fn check(
+        &self,
+        engine: &dyn Engine,
+        progress: &dyn BuildProgress,
+        stop: &Stop,
+        each: &mut dyn FnMut(CheckLine),
+    ) -> Result<()> {
+        TprocC::check(self, engine, progress, stop, each)
     }
 
     fn missing_objects(&self, engine: &dyn Engine) -> Result<Vec<String>> {

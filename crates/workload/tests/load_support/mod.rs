@@ -28,7 +28,7 @@ fn int(session: &mut dyn Session, sql: &str) -> i64 {
 pub fn violated(workload: &TprocC, engine: &dyn Engine) -> Vec<(u32, String)> {
     let (mut bad, mut seen) = (Vec::new(), Vec::new());
     workload
-        .check(engine, &Stop::new(), &mut |line| {
+        .check(engine, &Quiet, &Stop::new(), &mut |line| {
             seen.push(line.number);
             if !line.holds {
                 bad.push((line.number, line.detail));
@@ -241,7 +241,7 @@ pub fn each_condition_finds_its_violation(workload: &TprocC, engine: &dyn Engine
     session.run("alter table history rename column hidden to h_amount").unwrap();
     // A table that is gone is no condition: nothing is checked.
     session.run("alter table history rename to hidden").unwrap();
-    let error = workload.check(engine, &Stop::new(), &mut |line| panic!("{line:?}")).unwrap_err();
+    let error = workload.check(engine, &Quiet, &Stop::new(), &mut |line| panic!("{line:?}")).unwrap_err();
     assert!(error.message().contains("table history is missing"), "{error}");
     session.run("alter table hidden rename to history").unwrap();
 }
@@ -255,9 +255,10 @@ pub struct StopAfter {
 
 impl BuildProgress for StopAfter {
     fn update(&self, what: &str, done: u64, _total: u64, rows: u64) {
-        if what == "warehouses loaded" {
+        if what.ends_with("warehouses loaded") {
             self.seen.store(done, Ordering::Relaxed);
-            if rows >= self.rows {
+            // Twice would mean "now".
+            if rows >= self.rows && !self.stop.requested() {
                 self.stop.request();
             }
         }

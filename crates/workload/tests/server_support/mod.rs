@@ -24,6 +24,11 @@ pub struct Server {
 impl Server {
     /// Starts PostgreSQL, without safety against power loss, which no test needs.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with further settings, each `name=value`.
+    pub fn start_with(further: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("data");
         if rustix::process::geteuid().is_root() {
@@ -42,7 +47,7 @@ impl Server {
             ["fsync=off", "shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1"];
         let mut command = as_postgres("postgres");
         command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-k"]).arg(directory.path());
-        for setting in settings {
+        for setting in settings.iter().chain(further) {
             command.args(["-c", setting]);
         }
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -221,6 +221,8 @@ pub(super) struct Wanted<'a> {
     pub(super) profile: Option<&'a Profile>,
     /// Settings that override the profile's.
     pub(super) extra: &'a [(&'a str, &'a str)],
+    /// Nobody loads into it: settings of a load that it has are left from a process that was killed.
+    pub(super) may_end_load: bool,
 }
 
 pub(super) fn up(
@@ -259,6 +261,11 @@ pub(super) fn up(
         if extra.iter().any(|(name, value)| !configuration.contains(&format!("\n{name} = '{value}'\n"))) {
             return Err(Error::usage("the managed server already runs with other settings")
                 .with_help("stop it first: kelvin server down"));
+        }
+        if wanted.may_end_load && settings::is_loading(&configuration) {
+            // The process that loaded was killed.
+            let own = settings::without_loading(&configuration);
+            return reconfigure::running(&places, &account, instance, &configuration, &own, progress);
         }
         return Ok(instance);
     }

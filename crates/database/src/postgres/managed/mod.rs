@@ -2,6 +2,7 @@
 
 mod binaries;
 mod instance;
+mod loading;
 mod postmaster;
 mod profile;
 mod reconfigure;
@@ -10,6 +11,7 @@ mod settings;
 
 pub use binaries::{Installation, installed};
 pub use instance::{Instance, Status};
+pub use loading::Loading;
 pub(crate) use postmaster::running;
 pub use server::{PostgresProfiles, PostgresServer};
 
@@ -35,7 +37,7 @@ impl Manager {
         settings: &[(&str, &str)],
         progress: &mut dyn FnMut(&str),
     ) -> Result<Instance> {
-        self.start(version, Wanted { profile: None, extra: settings }, progress)
+        self.start(version, Wanted { profile: None, extra: settings, may_end_load: false }, progress)
     }
 
     /// [`Manager::up`] with this profile, which the instance keeps until it is given another. A running one reads it, and
@@ -47,18 +49,20 @@ impl Manager {
         profile: &Profile,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Instance> {
-        self.start(version, Wanted { profile: Some(profile), extra: &[] }, progress)
+        self.start(version, Wanted { profile: Some(profile), extra: &[], may_end_load: false }, progress)
     }
 
     fn start(
         &self,
         version: Option<u32>,
-        wanted: Wanted<'_>,
+        mut wanted: Wanted<'_>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Instance> {
         let installation = binaries::choose(self.preferred(version))?;
         self.make_base()?;
         let _lock = self.lock(installation.major, progress)?;
+        let load_lock = self.load_lock(installation.major)?;
+        wanted.may_end_load = load_lock.is_some();
         instance::up(&self.base, &installation, wanted, progress)
     }
 

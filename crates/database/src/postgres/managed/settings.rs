@@ -10,6 +10,9 @@ use crate::{Error, Result};
 const BEGIN: &str = "# --- kelvin: begin ---";
 const END: &str = "# --- kelvin: end ---";
 
+/// Begins the settings of a server while data are loaded; they end with the section.
+const LOADING: &str = "# While data are loaded:\n";
+
 const PROFILE: &str = "# Profile: ";
 const PROFILE_END: &str = "# End of the profile.";
 
@@ -80,6 +83,33 @@ pub(crate) fn profile(configuration: &str) -> Option<Profile> {
     Profile::parse(name, &rest[..rest.find(PROFILE_END)?]).ok()
 }
 
+/// `configuration` with settings for a load at the end of its section; as it is without a section.
+pub(crate) fn with_loading(configuration: &str, lines: &[Line]) -> Result<String> {
+    let plain = without_loading(configuration);
+    let Some(end) = plain.find(END) else { return Ok(plain) };
+    let mut text = format!("{}{LOADING}", &plain[..end]);
+    for line in lines {
+        let _ = writeln!(text, "# {}\n{} = {}", line.reason, line.name, quoted(&line.value)?);
+    }
+    text.push_str(&plain[end..]);
+    Ok(text)
+}
+
+/// `configuration` without the settings for a load.
+pub(crate) fn without_loading(configuration: &str) -> String {
+    match (configuration.find(LOADING), configuration.find(END)) {
+        (Some(begin), Some(end)) if begin < end => {
+            format!("{}{}", &configuration[..begin], &configuration[end..])
+        }
+        _ => configuration.to_owned(),
+    }
+}
+
+/// Whether the server has, or is to have, the settings for a load.
+pub(crate) fn is_loading(configuration: &str) -> bool {
+    without_loading(configuration) != configuration
+}
+
 /// `configuration` with its section replaced, or appended when there is none.
 pub(crate) fn with_section(configuration: &str, section: &str) -> String {
     if let (Some(begin), Some(end)) = (configuration.find(BEGIN), configuration.find(END))
@@ -140,6 +170,20 @@ mod tests {
         assert!(!text.contains("/run/x") && text.contains("/run/y"));
         assert_eq!(text.matches(BEGIN).count(), 1);
         assert_eq!(with_section(&text, &second), text);
+    }
+
+    #[test]
+    fn settings_for_a_load_come_last_and_go_without_a_trace() {
+        let text = with_section("a = 1\n", &of(HOST, "/run/x", &[("wal_level", "replica")]).unwrap());
+        let lines = [Line::new("wal_level", "minimal", "no WAL")];
+        let loading = with_loading(&text, &lines).unwrap();
+        assert!(loading.rfind("wal_level = 'minimal'") > loading.rfind("wal_level = 'replica'"), "{loading}");
+        assert!(is_loading(&loading) && !is_loading(&text));
+        assert_eq!(with_loading(&loading, &lines).unwrap(), loading);
+        assert_eq!(without_loading(&loading), text);
+        assert_eq!(profile(&loading), profile(&text));
+        let again = of(HOST, "/run/x", &[("wal_level", "replica")]).unwrap();
+        assert_eq!(with_section(&loading, &again), text);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! finds a violation, and an example in words.
 
 use crate::tproc_c::dialect::Dialect;
+use crate::tproc_c::schema::TABLES;
 
 /// One condition.
 pub(super) struct Condition {
@@ -9,7 +10,8 @@ pub(super) struct Condition {
     pub(super) name: &'static str,
     /// What the rows of `from` are, in the plural.
     pub(super) what: &'static str,
-    /// Where the rows come from.
+    /// Where the rows come from. Tables stand in braces, and of those that have no key by the warehouse with the column of it
+    /// that counts here: what is compared is all of one warehouse, so that a range of them can be checked by itself.
     from: Source,
     /// True for a row that violates the condition; false or null for the others.
     violated: &'static str,
@@ -52,12 +54,21 @@ impl Source {
 }
 
 impl Condition {
-    /// A query of one row: rows looked at, violations, an example.
-    pub(super) fn sql(&self, dialect: &dyn Dialect) -> String {
+    /// Whether a range of warehouses cannot be found by a key in all of its tables.
+    pub(super) fn scans(&self) -> bool {
+        match self.from {
+            Source::Rows(rows) => rows.contains("{history by "),
+            Source::BothSides { right, .. } => right.contains("{history by "),
+        }
+    }
+
+    /// A query of one row: rows looked at, violations, an example; in the warehouses of `slice`.
+    pub(super) fn sql(&self, dialect: &dyn Dialect, slice: Slice) -> String {
         let from = match dialect.condition_source(self.number) {
             Some(words) => words.to_owned(),
             None => self.from.sql(dialect),
         };
+        let from = replace(&from, |table| slice.of(table));
         format!(
             "select count(*), coalesce(sum(case when {violated} then 1 else 0 end), 0), \
              min(case when {violated} then {example} end) from {from}",
@@ -67,30 +78,72 @@ impl Condition {
     }
 }
 
-fn expand(example: &str, dialect: &dyn Dialect) -> String {
-    let mut sql = String::new();
-    let mut rest = example;
+/// The words with what stands in braces replaced.
+fn replace(words: &str, mut with: impl FnMut(&str) -> String) -> String {
+    let mut replaced = String::new();
+    let mut rest = words;
     while let Some((before, after)) = rest.split_once('{') {
         let (placeholder, after) = after.split_once('}').unwrap_or((after, ""));
-        sql.push_str(before);
-        let text = match placeholder.split_once(':') {
-            Some(("m", x)) => dialect.money_as_text(x),
-            Some((_, x)) => dialect.number_as_text(x),
-            None => placeholder.to_string(),
-        };
-        let null = placeholder.split_once(':').map_or("null", |(_, x)| x);
-        sql.extend(["case when ", null, " is null then 'none' else ", &text, " end"]);
+        replaced.push_str(before);
+        replaced.push_str(&with(placeholder));
         rest = after;
     }
-    sql.push_str(rest);
-    sql
+    replaced.push_str(rest);
+    replaced
+}
+
+fn expand(example: &str, dialect: &dyn Dialect) -> String {
+    replace(example, |placeholder| {
+        let (text, x) = match placeholder.split_once(':') {
+            Some(("m", x)) => (dialect.money_as_text(x), x),
+            Some((_, x)) => (dialect.number_as_text(x), x),
+            None => (placeholder.to_owned(), "null"),
+        };
+        format!("case when {x} is null then 'none' else {text} end")
+    })
+}
+
+/// A range of warehouses. Without an end it has all beyond, also such as should not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slice {
+    first: Option<u32>,
+    last: Option<u32>,
+}
+
+impl Slice {
+    /// `count` ranges of about the same size, which have together whatever there is.
+    pub(super) fn divide(warehouses: u32, count: u32) -> Vec<Self> {
+        let count = count.clamp(1, warehouses.max(1));
+        // The last warehouse of the first so many ranges.
+        let end = |ranges: u32| (u64::from(warehouses) * u64::from(ranges) / u64::from(count)) as u32;
+        let range = |number: u32| Self {
+            first: (number > 0).then(|| end(number) + 1),
+            last: (number + 1 < count).then(|| end(number + 1)),
+        };
+        (0..count).map(range).collect()
+    }
+
+    /// A table, or what of it is in the range: its name, and the column of the warehouse where no key begins with it.
+    fn of(self, table: &str) -> String {
+        let (name, column) = table.split_once(" by ").unwrap_or_else(|| {
+            let found = TABLES.iter().find(|one| one.name == table);
+            (table, found.and_then(|found| found.key(false).first().copied()).unwrap_or_default())
+        });
+        let condition = match (self.first, self.last) {
+            (None, None) => return name.to_owned(),
+            (Some(first), Some(last)) => format!("{column} between {first} and {last}"),
+            (Some(first), None) => format!("{column} >= {first}"),
+            (None, Some(last)) => format!("{column} <= {last}"),
+        };
+        format!("(select * from {name} where {condition}) as {name}")
+    }
 }
 
 /// Sum of delivered lines' amounts by customer, joined to every customer.
 macro_rules! delivered {
     () => {
-        "customer left join (select o_w_id, o_d_id, o_c_id, sum(ol_amount) as delivered from order_line \
-         join orders on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id \
+        "{customer} left join (select o_w_id, o_d_id, o_c_id, sum(ol_amount) as delivered from {order_line} \
+         join {orders} on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id \
          where ol_delivery_d is not null group by o_w_id, o_d_id, o_c_id) as d \
          on o_w_id = c_w_id and o_d_id = c_d_id and o_c_id = c_id"
     };
@@ -105,8 +158,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "w_ytd = sum of d_ytd",
         what: "warehouses",
         from: Source::BothSides {
-            left: "warehouse",
-            right: "(select d_w_id, sum(d_ytd) as total from district group by d_w_id) as d",
+            left: "{warehouse}",
+            right: "(select d_w_id, sum(d_ytd) as total from {district} group by d_w_id) as d",
             on: "d_w_id = w_id",
             columns: "w_id, w_ytd, d_w_id, total",
             left_key: "w_id",
@@ -121,9 +174,9 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         what: "districts",
         // The part about new_order does not apply to a district that has none outstanding.
         from: Source::Rows(
-            "district left join (select o_w_id, o_d_id, max(o_id) as o_max from orders \
+            "{district} left join (select o_w_id, o_d_id, max(o_id) as o_max from {orders} \
                group by o_w_id, o_d_id) as o on o_w_id = d_w_id and o_d_id = d_id \
-               left join (select no_w_id, no_d_id, max(no_o_id) as no_max from new_order \
+               left join (select no_w_id, no_d_id, max(no_o_id) as no_max from {new_order} \
                group by no_w_id, no_d_id) as n on no_w_id = d_w_id and no_d_id = d_id",
         ),
         violated: "o_max is null or d_next_o_id - 1 <> o_max or o_max <> no_max",
@@ -137,8 +190,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         what: "districts",
         // A district without outstanding orders has nothing to compare, and is a row all the same.
         from: Source::Rows(
-            "district left join (select no_w_id, no_d_id, max(no_o_id) - min(no_o_id) + 1 as span, \
-               count(*) as n from new_order group by no_w_id, no_d_id) as n \
+            "{district} left join (select no_w_id, no_d_id, max(no_o_id) - min(no_o_id) + 1 as span, \
+               count(*) as n from {new_order} group by no_w_id, no_d_id) as n \
                on no_w_id = d_w_id and no_d_id = d_id",
         ),
         violated: "span <> n",
@@ -151,8 +204,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "sum of o_ol_cnt = count of order_line, per district",
         what: "districts",
         from: Source::BothSides {
-            left: "(select o_w_id, o_d_id, sum(o_ol_cnt) as total from orders group by o_w_id, o_d_id) as o",
-            right: "(select ol_w_id, ol_d_id, count(*) as n from order_line group by ol_w_id, ol_d_id) as l",
+            left: "(select o_w_id, o_d_id, sum(o_ol_cnt) as total from {orders} group by o_w_id, o_d_id) as o",
+            right: "(select ol_w_id, ol_d_id, count(*) as n from {order_line} group by ol_w_id, ol_d_id) as l",
             on: "ol_w_id = o_w_id and ol_d_id = o_d_id",
             columns: "o_w_id, o_d_id, total, ol_w_id, ol_d_id, n",
             left_key: "o_w_id",
@@ -167,8 +220,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "o_carrier_id is null exactly when there is a new_order row",
         what: "orders",
         from: Source::BothSides {
-            left: "orders",
-            right: "new_order",
+            left: "{orders}",
+            right: "{new_order}",
             on: "no_w_id = o_w_id and no_d_id = o_d_id and no_o_id = o_id",
             columns: "o_w_id, o_d_id, o_id, o_carrier_id, no_w_id, no_d_id, no_o_id",
             left_key: "o_id",
@@ -184,8 +237,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "o_ol_cnt = count of the order's lines",
         what: "orders",
         from: Source::BothSides {
-            left: "orders",
-            right: "(select ol_w_id, ol_d_id, ol_o_id, count(*) as n from order_line \
+            left: "{orders}",
+            right: "(select ol_w_id, ol_d_id, ol_o_id, count(*) as n from {order_line} \
                     group by ol_w_id, ol_d_id, ol_o_id) as l",
             on: "ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id",
             columns: "o_w_id, o_d_id, o_id, o_ol_cnt, ol_w_id, ol_d_id, ol_o_id, n",
@@ -202,7 +255,7 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "ol_delivery_d is null exactly when the order's o_carrier_id is null",
         what: "order lines",
         from: Source::Rows(
-            "order_line left join orders on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id",
+            "{order_line} left join {orders} on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id",
         ),
         violated: "o_id is null or (ol_delivery_d is null) <> (o_carrier_id is null)",
         example: "'warehouse ' || ol_w_id || ', district ' || ol_d_id || ', order ' || ol_o_id || ', line ' || \
@@ -214,8 +267,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "w_ytd = sum of h_amount",
         what: "warehouses",
         from: Source::BothSides {
-            left: "warehouse",
-            right: "(select h_w_id, sum(h_amount) as total from history group by h_w_id) as h",
+            left: "{warehouse}",
+            right: "(select h_w_id, sum(h_amount) as total from {history by h_w_id} group by h_w_id) as h",
             on: "h_w_id = w_id",
             columns: "w_id, w_ytd, h_w_id, total",
             left_key: "w_id",
@@ -229,8 +282,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         name: "d_ytd = sum of h_amount",
         what: "districts",
         from: Source::BothSides {
-            left: "district",
-            right: "(select h_w_id, h_d_id, sum(h_amount) as total from history group by h_w_id, h_d_id) as h",
+            left: "{district}",
+            right: "(select h_w_id, h_d_id, sum(h_amount) as total from {history by h_w_id} group by h_w_id, h_d_id) as h",
             on: "h_w_id = d_w_id and h_d_id = d_id",
             columns: "d_w_id, d_id, d_ytd, h_w_id, h_d_id, total",
             left_key: "d_id",
@@ -246,7 +299,7 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         what: "customers",
         from: Source::Rows(concat!(
             delivered!(),
-            " left join (select h_c_w_id, h_c_d_id, h_c_id, sum(h_amount) as paid from history \
+            " left join (select h_c_w_id, h_c_d_id, h_c_id, sum(h_amount) as paid from {history by h_c_w_id} \
              group by h_c_w_id, h_c_d_id, h_c_id) as h \
              on h_c_w_id = c_w_id and h_c_d_id = c_d_id and h_c_id = c_id"
         )),
@@ -262,11 +315,11 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         // Every delivery adds one to the c_delivery_cnt of one customer of the district, and the load leaves
         // it at 0, so that their sum counts the district's deliveries since.
         from: Source::Rows(
-            "district left join (select o_w_id, o_d_id, count(*) as orders from orders \
+            "{district} left join (select o_w_id, o_d_id, count(*) as orders from {orders} \
                group by o_w_id, o_d_id) as o on o_w_id = d_w_id and o_d_id = d_id \
-               left join (select no_w_id, no_d_id, count(*) as waiting from new_order \
+               left join (select no_w_id, no_d_id, count(*) as waiting from {new_order} \
                group by no_w_id, no_d_id) as n on no_w_id = d_w_id and no_d_id = d_id \
-               left join (select c_w_id, c_d_id, sum(c_delivery_cnt) as deliveries from customer \
+               left join (select c_w_id, c_d_id, sum(c_delivery_cnt) as deliveries from {customer} \
                group by c_w_id, c_d_id) as c on c_w_id = d_w_id and c_d_id = d_id",
         ),
         violated: "coalesce(orders, 0) - coalesce(waiting, 0) <> 2100 + coalesce(deliveries, 0)",
@@ -287,3 +340,53 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         not_kept_by_hammerdb: Some(SWAPPED_AMOUNTS),
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(first: Option<u32>, last: Option<u32>) -> Slice {
+        Slice { first, last }
+    }
+
+    #[test]
+    fn ranges_have_every_warehouse_once_and_what_lies_outside_too() {
+        assert_eq!(Slice::divide(1, 8), [slice(None, None)]);
+        assert_eq!(Slice::divide(0, 8), [slice(None, None)]);
+        assert_eq!(
+            Slice::divide(25, 3),
+            [slice(None, Some(8)), slice(Some(9), Some(16)), slice(Some(17), None)]
+        );
+        for (warehouses, count) in [(7, 7), (100, 10), (1000, 64), (u32::MAX, 100)] {
+            let ranges = Slice::divide(warehouses, count);
+            assert_eq!(ranges.len(), count as usize);
+            assert!(ranges.windows(2).all(|pair| pair[0].last.map(|last| last + 1) == pair[1].first));
+        }
+    }
+
+    #[test]
+    fn tables_are_cut_by_the_column_of_the_warehouse() {
+        let middle = slice(Some(3), Some(4));
+        assert_eq!(middle.of("orders"), "(select * from orders where o_w_id between 3 and 4) as orders");
+        let history = "(select * from history where h_c_w_id >= 3) as history";
+        assert_eq!(slice(Some(3), None).of("history by h_c_w_id"), history);
+        assert_eq!(slice(None, None).of("history by h_w_id"), "history");
+        for condition in &CONDITIONS {
+            let parts = match condition.from {
+                Source::Rows(rows) => vec![rows],
+                Source::BothSides { left, right, .. } => vec![left, right],
+            };
+            for part in parts {
+                // No table is left out, and each has a column to be cut by.
+                let cut = replace(part, |table| middle.of(table));
+                assert!(!cut.contains("where  "), "{cut}");
+                for table in &TABLES {
+                    assert!(!cut.contains(&format!("from {} group", table.name)), "{cut}");
+                    assert!(!cut.contains(&format!("join {} ", table.name)), "{cut}");
+                }
+            }
+        }
+        let scanned: Vec<u32> = CONDITIONS.iter().filter(|one| one.scans()).map(|one| one.number).collect();
+        assert_eq!(scanned, [8, 9, 10]);
+    }
+}

@@ -259,7 +259,7 @@ fn an_engine_that_nobody_knows_runs_tproc_c() {
     assert_eq!(workload.headline_count(session.as_mut()).unwrap() - before, orders);
     assert!(!workload.is_fresh(session.as_mut()).unwrap());
     let mut conditions = Vec::new();
-    workload.check(&engine, &stop, &mut |line| conditions.push(line)).unwrap();
+    workload.check(&engine, &Quiet, &stop, &mut |line| conditions.push(line)).unwrap();
     assert!(conditions.len() == 12 && conditions.iter().all(|line| line.holds), "{conditions:?}");
     workload.drop_data(&engine).unwrap();
     assert!(!workload.is_built(&engine).unwrap());

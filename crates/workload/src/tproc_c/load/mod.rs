@@ -6,26 +6,38 @@ mod pool;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 mod steps;
+mod whole_table;
 
-use kelvin_database::{Engine, Error, Result, Session, TransactionControl};
+use kelvin_database::{Engine, Error, Result, Session, Timestamp, TransactionControl};
 
 use super::Options;
 use super::data;
 use super::dialect::Dialect;
 use super::schema::metadata::{Build, BuiltBy, begin_build, loaded_parts, present_tables};
-use super::schema::{self, Table};
+use super::schema::{self, Name, Table};
 use crate::{BuildProgress, Stop};
 
 pub(crate) use pool::stopped;
-use pool::{Job, Setup};
-pub(crate) use steps::interruptible;
+pub(crate) use pool::{Job, Setup, Unit, run_each};
+pub(crate) use steps::{connections_of_the_host, interruptible};
 
 /// What is missing of a build that is not complete: perhaps no part, and only what follows them.
 pub(crate) struct Missing {
-    /// 0 for the items, w for warehouse w.
-    parts: Vec<u32>,
+    parts: Vec<MissingPart>,
     /// Warehouses that are there.
     loaded: u64,
+    /// The number of warehouses that there are to be.
+    warehouses: u32,
+    /// The time of the rows; none in a build that an older version began, where each part has its own.
+    time: Option<Timestamp>,
+}
+
+/// A part that is not complete.
+struct MissingPart {
+    /// 0 for the items, w for warehouse w.
+    number: u32,
+    /// Its tables that have none of its rows: not all of them where tables were loaded as a whole.
+    tables: Vec<Name>,
 }
 
 impl Missing {
@@ -33,11 +45,12 @@ impl Missing {
     pub(crate) fn load(
         &self,
         engine: &dyn Engine,
-        (loaders, setup): (usize, &Setup),
+        (loaders, setup): (usize, &Setup<'_>),
         seed: u64,
         (progress, stop): (&dyn BuildProgress, &Stop),
     ) -> Result<()> {
-        let (items, warehouses) = self.parts.split_at(self.parts.iter().filter(|&&part| part == 0).count());
+        let items = self.parts.iter().filter(|part| part.number == 0).count();
+        let (items, warehouses) = self.parts.split_at(items);
         for (what, before, loaders, parts) in
             [("items loaded", 0, 1, items), ("warehouses loaded", self.loaded, loaders, warehouses)]
         {
@@ -45,12 +58,23 @@ impl Missing {
                 engine,
                 loaders,
                 setup,
-                Job { what, before, progress, stop },
+                Job { what, before, unit: Unit::Task, progress, stop },
                 parts,
-                &|session, &part, shared| part::load(session, seed, part, shared),
+                &|session, part, shared| part::load(session, seed, part, self.time, shared),
             )?;
         }
         Ok(())
+    }
+
+    /// The tables that have no row of any warehouse: those that can be loaded as a whole.
+    fn whole_tables(&self) -> Vec<&'static Table> {
+        let all_parts = self.parts.iter().filter(|part| part.number != 0);
+        let lacking = |table: Name| all_parts.clone().filter(|part| part.tables.contains(&table)).count();
+        steps::BY_SIZE
+            .into_iter()
+            .filter(|&table| self.warehouses > 0 && lacking(table) == self.warehouses as usize)
+            .map(schema::table)
+            .collect()
     }
 }
 
@@ -92,13 +116,15 @@ pub(crate) fn prepare(
     dialect: &dyn Dialect,
     options: &Options,
 ) -> Result<Option<Missing>> {
-    if let Some(build) = Build::read(session, dialect)? {
+    let found = Build::read(session, dialect)?;
+    if let Some(build) = &found {
         build.must_match(options)?;
         build.must_be_whole()?;
         if build.complete {
             return Ok(None);
         }
-        if !build.missing_tables().is_empty() && !loaded_parts(session)?.is_empty() {
+        let loaded = build.has_loaded_tables() || !loaded_parts(session)?.is_empty();
+        if !build.missing_tables().is_empty() && loaded {
             // Rows that were loaded are gone with their table.
             return Err(build.damaged());
         }
@@ -114,12 +140,28 @@ pub(crate) fn prepare(
         }
         begin(engine, session, dialect, options)?;
     }
+    let build = match found {
+        Some(build) => build,
+        None => {
+            Build::read(session, dialect)?.ok_or_else(|| Error::protocol("the tables made are not there"))?
+        }
+    };
     let loaded = loaded_parts(session)?;
-    let parts =
-        (0..=options.warehouses_to_build()).filter(|part| loaded.binary_search(part).is_err()).collect();
+    let warehouses = options.warehouses_to_build();
+    let parts = (0..=warehouses)
+        .filter(|part| loaded.binary_search(part).is_err())
+        .map(|number| MissingPart {
+            number,
+            tables: part::tables(number)
+                .iter()
+                .copied()
+                .filter(|&one| build.loaded_of(one) < number.max(1))
+                .collect(),
+        })
+        .collect();
     // The items are not a warehouse: they do not count in "warehouses loaded".
     let loaded = loaded.iter().filter(|&&part| part != 0).count() as u64;
-    Ok(Some(Missing { parts, loaded }))
+    Ok(Some(Missing { parts, loaded, warehouses, time: build.time() }))
 }
 
 /// Makes all tables. The description comes first: where they are not made at once ([`change_tables`]), the next build knows

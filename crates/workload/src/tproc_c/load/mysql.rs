@@ -5,7 +5,7 @@
 
 use kelvin_database::{Engine, Error, Result, Session};
 
-use super::pool::{self, Job};
+use super::pool::{self, Job, Unit};
 use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
 use crate::tproc_c::Options;
@@ -37,7 +37,7 @@ pub(crate) fn build(
     lock(session.as_mut(), LOCK, stop)?;
     let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
-    let job = |what| Job { what, before: 0, progress, stop };
+    let job = |what| Job { what, before: 0, unit: Unit::Task, progress, stop };
     missing.load(engine, (loaders, &set_up), options.seed_to_build(), (progress, stop))?;
     let tables = BY_SIZE.map(table);
     let indexed: Vec<&Table> = tables.into_iter().filter(|table| table.second.is_some()).collect();
@@ -78,8 +78,12 @@ fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
 
 /// Settings of a loading connection. None of them outlives it.
 fn set_up(session: &mut dyn Session) -> Result<()> {
-    // Another loader's warehouse is never waited for; the tables' own locks may take as long as an index takes.
-    session.run("set session lock_wait_timeout = 86400")
+    // Another loader's warehouse is never waited for; the tables' own locks may take as long as an index takes. MySQL's
+    // indexes are sorted by several threads; MariaDB takes the rest for a comment.
+    session.run(
+        "set session lock_wait_timeout = 86400 \
+         /*!80027 , innodb_ddl_threads = 4, innodb_ddl_buffer_size = 268435456 */",
+    )
 }
 
 /// Whether a table has an index of exactly these columns, whatever its name. InnoDB adds those of the primary key to each:

@@ -1,9 +1,11 @@
 //! One part of the data, the items or a warehouse, in one transaction.
 
+use std::ops::RangeInclusive;
+
 use kelvin_database::{BulkTable, Error, Result, Session, Timestamp};
 
-use super::in_transaction;
 use super::pool::Shared;
+use super::{MissingPart, in_transaction};
 use crate::tproc_c::data::Generator;
 use crate::tproc_c::schema::{Name, Table, table};
 
@@ -22,54 +24,94 @@ const OF_A_WAREHOUSE: [Name; 8] = [
     Name::OrderLine,
 ];
 
-/// Loads part `part` (0 for the items) and commits it together with its row in `kelvin_tproc_c_loaded`, so
-/// that the part is there as a whole or not at all.
-pub(super) fn load(session: &mut dyn Session, data_seed: u64, part: u32, shared: &Shared<'_>) -> Result<()> {
-    let load = |session: &mut dyn Session| load_rows(session, data_seed, part, shared);
-    in_transaction(session, load).map_err(|error| error.context(&name(part)))
+/// The tables that have rows of part `part` (0 for the items).
+pub(super) fn tables(part: u32) -> &'static [Name] {
+    if part == 0 { &[Name::Item] } else { &OF_A_WAREHOUSE }
 }
 
-fn load_rows(session: &mut dyn Session, data_seed: u64, part: u32, shared: &Shared<'_>) -> Result<()> {
-    // First, so that a second loader of the same part waits or fails before it has done the work.
-    session.run(&format!("insert into kelvin_tproc_c_loaded (w_id) values ({part})"))?;
-    let mut generator = Generator::new(data_seed);
-    let now = Timestamp::now();
-    let tables: &[Name] = if part == 0 { &[Name::Item] } else { &OF_A_WAREHOUSE };
-    for &name in tables {
-        let table = table(name);
-        load_table(session, &mut generator, table, part, now, shared)
-            .map_err(|error| error.context(&format!("table {}", table.name)))?;
-    }
-    Ok(())
-}
-
-fn load_table(
+/// Loads a part and commits it together with its row in `kelvin_tproc_c_loaded`, so that the part is there as a whole or
+/// not at all.
+pub(super) fn load(
     session: &mut dyn Session,
-    generator: &mut Generator,
-    table: &Table,
-    part: u32,
-    now: Timestamp,
+    data_seed: u64,
+    part: &MissingPart,
+    time: Option<Timestamp>,
     shared: &Shared<'_>,
 ) -> Result<()> {
-    let columns = table.bulk_columns();
-    let bulk = BulkTable { name: table.name, columns: &columns };
-    let mut load = session.bulk_load(&bulk)?;
-    let mut rows = 0_u64;
-    generator.rows(table.id, part, now, &mut |values| {
-        load.row(values)?;
-        rows += 1;
-        if rows.is_multiple_of(STRIDE) {
-            shared.add_rows(STRIDE);
-            shared.go_on()?;
+    let load = |session: &mut dyn Session| {
+        // First, so that a second loader of the same part waits or fails before it has done the work.
+        session.run(&format!("insert into kelvin_tproc_c_loaded (w_id) values ({})", part.number))?;
+        let mut generator = Generator::new(data_seed);
+        let time = time.unwrap_or_else(Timestamp::now);
+        for &name in &part.tables {
+            let rows =
+                TableRows { table: table(name), parts: part.number..=part.number, time, frozen: false };
+            rows.load(session, &mut generator, &|| shared.go_on().map(|()| false), shared)?;
         }
         Ok(())
-    })?;
-    let taken = load.finish()?;
-    if taken != rows {
-        return Err(Error::protocol(format!("{rows} rows were sent, but {taken} were loaded")));
+    };
+    in_transaction(session, load).map_err(|error| error.context(&name(part.number)))
+}
+
+/// The rows that a table has of some parts.
+pub(super) struct TableRows {
+    pub(super) table: &'static Table,
+    pub(super) parts: RangeInclusive<u32>,
+    /// The time of the load in them.
+    pub(super) time: Timestamp,
+    /// Whether the transaction has emptied the table: nobody else needs to see what was there.
+    pub(super) frozen: bool,
+}
+
+impl TableRows {
+    /// Loads them, and returns the last part that was. `ends` says whether to end behind the part at hand, or that none
+    /// of it is to stay; it is asked every few rows.
+    pub(super) fn load(
+        &self,
+        session: &mut dyn Session,
+        generator: &mut Generator,
+        ends: &dyn Fn() -> Result<bool>,
+        shared: &Shared<'_>,
+    ) -> Result<u32> {
+        self.copy(session, generator, ends, shared)
+            .map_err(|error| error.context(&format!("table {}", self.table.name)))
     }
-    shared.add_rows(rows % STRIDE);
-    Ok(())
+
+    fn copy(
+        &self,
+        session: &mut dyn Session,
+        generator: &mut Generator,
+        ends: &dyn Fn() -> Result<bool>,
+        shared: &Shared<'_>,
+    ) -> Result<u32> {
+        let columns = self.table.bulk_columns();
+        let bulk = BulkTable { name: self.table.name, columns: &columns };
+        let mut load =
+            if self.frozen { session.bulk_load_frozen(&bulk)? } else { session.bulk_load(&bulk)? };
+        let (mut rows, mut last) = (0_u64, 0);
+        for part in self.parts.clone() {
+            let mut ending = false;
+            generator.rows(self.table.id, part, self.time, &mut |values| {
+                load.row(values)?;
+                rows += 1;
+                if rows.is_multiple_of(STRIDE) {
+                    shared.add_rows(STRIDE);
+                    ending = ends()?;
+                }
+                Ok(())
+            })?;
+            last = part;
+            if ending {
+                break;
+            }
+        }
+        let taken = load.finish()?;
+        if taken != rows {
+            return Err(Error::protocol(format!("{rows} rows were sent, but {taken} were loaded")));
+        }
+        shared.add_rows(rows % STRIDE);
+        Ok(last)
+    }
 }
 
 fn name(part: u32) -> String {

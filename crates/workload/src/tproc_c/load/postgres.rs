@@ -7,13 +7,14 @@
 
 use kelvin_database::{Engine, Result, Session};
 
-use super::pool::{self, Job};
+use super::pool::{self, Job, Unit};
 use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
+use super::whole_table::{self, Beginning};
 use crate::tproc_c::Options;
 use crate::tproc_c::calls::functions;
 use crate::tproc_c::dialect::Dialect;
-use crate::tproc_c::schema::{TABLES, Table, item_first, metadata, postgres as ddl, table};
+use crate::tproc_c::schema::{Name, TABLES, Table, item_first, metadata, postgres as ddl, table};
 use crate::{BuildProgress, Stop};
 
 /// Held by the one build that is under way in a database.
@@ -32,10 +33,23 @@ pub(crate) fn build(
     let mut session = engine.connect()?;
     let free = format!("select case when pg_try_advisory_lock({LOCK}) then 1 else 0 end");
     lock(session.as_mut(), &free, stop)?;
-    let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
+    let Some(mut missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
-    let job = |what, before| Job { what, before, progress, stop };
-    missing.load(engine, (loaders, &set_up), options.seed_to_build(), (progress, stop))?;
+    let set_up = |session: &mut dyn Session| set_up(session, loaders);
+    let job = |what, before| Job { what, before, unit: Unit::Task, progress, stop };
+    let (work, seed) = ((loaders, &set_up as &pool::Setup<'_>), options.seed_to_build());
+    if logs_no_new_table(session.as_mut())? {
+        let beginning = Beginning {
+            empty: &|table| Some(format!("truncate {}", table.name)),
+            // PostgreSQL does not freeze what is copied into a partitioned table.
+            frozen: &|table| options.partitions.is_none() || table.id != Name::OrderLine,
+        };
+        whole_table::load(&missing, engine, work, seed, &beginning, (progress, stop))?;
+        // What an interrupted build had loaded in part, and what says that the warehouses are complete.
+        let Some(rest) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
+        missing = rest;
+    }
+    missing.load(engine, work, seed, (progress, stop))?;
     let tables = BY_SIZE.map(table);
     let item_first = item_first(options.profile);
     pool::run(engine, loaders, &set_up, job("tables indexed", 0), &tables, &|session, table, shared| {
@@ -63,12 +77,22 @@ pub(crate) fn build(
     checkpoint(engine, session.as_mut(), INSUFFICIENT_PRIVILEGE, job("checkpoint", 0))
 }
 
-/// Settings of a loading connection. None of them outlives it.
-fn set_up(session: &mut dyn Session) -> Result<()> {
-    // An index of three million lines is sorted within this much memory; there is one sort a connection.
-    session
-        .run("set maintenance_work_mem = '256MB'; set synchronous_commit = off; set statement_timeout = 0")?;
-    session.run("set max_parallel_maintenance_workers = 2; set lock_timeout = 0")?;
+/// Whether the server writes no WAL for a table that the transaction itself has made or emptied.
+fn logs_no_new_table(session: &mut dyn Session) -> Result<bool> {
+    Ok(session.query("select current_setting('wal_level')")?.text(0, 0)? == "minimal")
+}
+
+/// Settings of one of `loaders` loading connections. None of them outlives it.
+fn set_up(session: &mut dyn Session, loaders: usize) -> Result<()> {
+    // There is one sort a connection. The server's memory is not known here, but whoever gave it its buffers knew: a quarter
+    // of those, for a server as it should be a sixteenth of its memory, sorts 30 million lines without a file.
+    session.run(
+        "select set_config('maintenance_work_mem', greatest(262144, \
+           pg_size_bytes(current_setting('maintenance_work_mem')) / 1024, \
+           least(pg_size_bytes(current_setting('shared_buffers')) / 4096, 2097151))::text || 'kB', false)",
+    )?;
+    session.run(&format!("set max_parallel_maintenance_workers = {}", (loaders / 2).max(2)))?;
+    session.run("set synchronous_commit = off; set statement_timeout = 0; set lock_timeout = 0")?;
     session.run("set idle_in_transaction_session_timeout = 0")
 }
 

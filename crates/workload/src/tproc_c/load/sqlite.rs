@@ -8,7 +8,7 @@
 
 use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
-use super::pool::{self, Job};
+use super::pool::{self, Job, Unit};
 use super::prepare;
 use crate::tproc_c::Options;
 use crate::tproc_c::dialect::Dialect;
@@ -32,7 +32,7 @@ pub(crate) fn build(
     let Some(missing) = prepare(engine, engine.connect()?.as_mut(), dialect, options)? else {
         return Ok(());
     };
-    let job = |what, before| Job { what, before, progress, stop };
+    let job = |what, before| Job { what, before, unit: Unit::Task, progress, stop };
     missing.load(engine, (1, &set_up), options.seed_to_build(), (progress, stop))?;
     let indexes: Vec<(String, String)> = TABLES.iter().flat_map(ddl::indexes).collect();
     pool::run(engine, 1, &set_up, job("indexes created", 0), &indexes, &|session, (name, sql), _| {

@@ -28,8 +28,12 @@ pub(super) const BY_SIZE: [Name; 9] = [
 
 /// Connections that load.
 pub(super) fn loaders(options: &Options) -> usize {
-    let of_the_host = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_LOADERS);
-    options.loaders.map_or_else(of_the_host, |loaders| loaders as usize)
+    options.loaders.map_or_else(connections_of_the_host, |loaders| loaders as usize)
+}
+
+/// Connections that are worth having to a server, where the user gave no number.
+pub(crate) fn connections_of_the_host() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_LOADERS)
 }
 
 /// Keeps a second build out of the database: asks `free`, a query that takes a lock of the session's and returns 1, until

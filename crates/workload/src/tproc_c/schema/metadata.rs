@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use kelvin_database::{Error, Result, Session};
+use kelvin_database::{Error, Result, Session, Timestamp};
 
-use super::TABLES;
+use super::{Name, TABLES};
 use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::non_uniform::NonUniform;
 use crate::tproc_c::{Options, Profile};
@@ -52,6 +52,9 @@ pub(crate) struct Build {
     missing: Vec<&'static str>,
     foreign_keys: bool,
     partitions: Option<u32>,
+    /// Tables that were loaded as a whole, with the last warehouse that each has.
+    tables: Vec<(Name, u32)>,
+    time: Option<Timestamp>,
 }
 
 impl Build {
@@ -81,7 +84,24 @@ impl Build {
             missing: Vec::new(),
             foreign_keys: false,
             partitions: None,
+            tables: Vec::new(),
+            time: None,
         })
+    }
+
+    /// The last warehouse that a table has by [`mark_table`], where they were not loaded one by one; 0 for none.
+    pub(crate) fn loaded_of(&self, table: Name) -> u32 {
+        self.tables.iter().find(|(name, _)| *name == table).map_or(0, |(_, last)| *last)
+    }
+
+    /// Whether a table was loaded as a whole.
+    pub(crate) fn has_loaded_tables(&self) -> bool {
+        !self.tables.is_empty()
+    }
+
+    /// When the build began: the time in its rows.
+    pub(crate) fn time(&self) -> Option<Timestamp> {
+        self.time
     }
 
     /// Tables of a build that was interrupted before it had made them all.
@@ -231,6 +251,14 @@ fn read_own(session: &mut dyn Session) -> Result<Build> {
             "none" => None,
             count => Some(number("partitions", count)?),
         },
+        tables: TABLES
+            .iter()
+            .filter_map(|table| {
+                let last = values.get(&table_mark(table.name))?;
+                Some(number("the warehouses of a table", last).map(|last| (table.id, last)))
+            })
+            .collect::<Result<_>>()?,
+        time: values.get("time").map(|time| number("time", time).map(Timestamp)).transpose()?,
     })
 }
 
@@ -245,7 +273,7 @@ fn unreadable(key: &str, value: &str) -> Error {
 
 /// Statements that make the two tables and describe the build that begins.
 pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &dyn Dialect) -> Vec<String> {
-    let rows: [(&str, String); 10] = [
+    let rows: [(&str, String); 11] = [
         ("format", FORMAT.into()),
         ("profile", word(options.profile).into()),
         ("warehouses", options.warehouses_to_build().to_string()),
@@ -255,6 +283,7 @@ pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &d
         ("c-item", constants.c_item.to_string()),
         ("foreign-keys", yes(options.foreign_keys).into()),
         ("partitions", options.partitions.map_or("none".into(), |n| n.to_string())),
+        ("time", Timestamp::now().0.to_string()),
         ("state", "loading".into()),
     ];
     let rows: Vec<String> = rows.iter().map(|(name, value)| format!("('{name}', '{value}')")).collect();
@@ -265,8 +294,19 @@ pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &d
     ]
 }
 
-/// Marks the build complete.
-pub(crate) const COMPLETE: &str = "update kelvin_tproc_c set value = 'complete' where name = 'state'";
+/// Says, in the transaction that loads it, up to which warehouse a table has its rows.
+pub(crate) fn mark_table(table: Name, last: u32) -> String {
+    let mark = table_mark(super::table(table).name);
+    format!("insert into kelvin_tproc_c (name, value) values ('{mark}', '{last}')")
+}
+
+fn table_mark(name: &str) -> String {
+    format!("table {name}")
+}
+
+/// Marks the build complete. The marks of tables have served their purpose then.
+pub(crate) const COMPLETE: &str = "delete from kelvin_tproc_c where name like 'table %'; \
+    update kelvin_tproc_c set value = 'complete' where name = 'state'";
 
 /// Numbers of the parts that are loaded, ascending: 0 for the items, then warehouses.
 pub(crate) fn loaded_parts(session: &mut dyn Session) -> Result<Vec<u32>> {

@@ -20,6 +20,20 @@ pub(crate) const ITEMS: u32 = 100_000;
 /// The last initial order of a district that is delivered.
 pub(crate) const DELIVERED: u32 = 2100;
 
+/// Rows that a table has of a warehouse; of order lines the expected number.
+pub(crate) fn rows_of_a_warehouse(table: Name) -> u64 {
+    let orders = DISTRICTS as u64 * u64::from(CUSTOMERS);
+    match table {
+        Name::Item => 0,
+        Name::Warehouse => 1,
+        Name::District => DISTRICTS as u64,
+        Name::Customer | Name::History | Name::Orders => orders,
+        Name::Stock => u64::from(ITEMS),
+        Name::NewOrder => DISTRICTS as u64 * u64::from(CUSTOMERS - DELIVERED),
+        Name::OrderLine => orders * 10,
+    }
+}
+
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Name {

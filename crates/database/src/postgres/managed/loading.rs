@@ -1,0 +1,99 @@
+//! An instance while much data is loaded: it has settings that a load is faster with, and gets its own back afterwards.
+
+use std::fs::File;
+
+use rustix::fs::FlockOperation;
+
+use super::instance::Places;
+use super::{reconfigure, settings};
+use crate::managed::account::Account;
+use crate::managed::{Line, Manager};
+use crate::{Error, Result};
+
+/// What the instance has while data are loaded.
+fn lines() -> [Line; 4] {
+    [
+        Line::new("wal_level", "minimal", "a table that the load itself makes is synced to disk, not logged"),
+        Line::new("max_wal_senders", "0", "required by wal_level = minimal"),
+        Line::new("archive_mode", "off", "required by wal_level = minimal"),
+        Line::new("autovacuum", "off", "the load vacuums and analyzes what it has loaded"),
+    ]
+}
+
+/// An instance that has settings for a load. [`Loading::end`] gives it its own back; where this process is killed, the next
+/// start of the instance or the next [`Manager::up`] does.
+#[derive(Debug)]
+pub struct Loading {
+    manager: Manager,
+    version: u32,
+    ended: bool,
+    /// Held by the process that loads.
+    _lock: File,
+}
+
+impl Manager {
+    /// Restarts the running instance with settings for a load. None, and an instance as it was, where that is not to be had:
+    /// others work on it or load into it, or its user has settings that do not go together with these; `progress` hears why.
+    pub fn begin_load(&self, version: u32, progress: &mut dyn FnMut(&str)) -> Result<Option<Loading>> {
+        self.must_exist(version)?;
+        let _lock = self.lock(version, progress)?;
+        let Some(load_lock) = self.load_lock(version)? else { return Ok(None) };
+        let places = Places::new(self.base_dir(), version);
+        let old = places.configuration()?;
+        let new = settings::with_loading(&old, &lines())?;
+        if let Err(error) = self.reconfigure(version, &places, &old, &new, progress) {
+            progress(&format!("loading with the server's own settings, which is slower: {error}"));
+            return Ok(None);
+        }
+        Ok(Some(Loading { manager: self.clone(), version, ended: false, _lock: load_lock }))
+    }
+
+    fn reconfigure(
+        &self,
+        version: u32,
+        places: &Places,
+        old: &str,
+        new: &str,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<()> {
+        let account = Account::for_data(&places.data)?;
+        reconfigure::running(places, &account, self.running(version)?, old, new, progress).map(drop)
+    }
+
+    /// The lock of the process that loads into the instance; none while another one has it.
+    pub(super) fn load_lock(&self, version: u32) -> Result<Option<File>> {
+        let (file, failed) = self.lock_file(&format!("postgres-{version}.load.lock"))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+}
+
+impl Loading {
+    /// Restarts the instance with its own settings. An error when others work on it: it has those of the load then.
+    pub fn end(mut self, progress: &mut dyn FnMut(&str)) -> Result<()> {
+        self.put_back(progress)
+    }
+
+    fn put_back(&mut self, progress: &mut dyn FnMut(&str)) -> Result<()> {
+        self.ended = true;
+        let _lock = self.manager.lock(self.version, progress)?;
+        let places = Places::new(self.manager.base_dir(), self.version);
+        let old = places.configuration()?;
+        let new = settings::without_loading(&old);
+        self.manager
+            .reconfigure(self.version, &places, &old, &new, progress)
+            .map_err(|error: Error| error.context("the server still has its settings for loading"))
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Another error is on its way; the next start tells of this one.
+            let _ = self.put_back(&mut |_| ());
+        }
+    }
+}

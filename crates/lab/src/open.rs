@@ -10,6 +10,7 @@ use kelvin_database::mysql::{self, MysqlEngine};
 use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
+use kelvin_database::sqlserver::{self, SqlServerEngine};
 use kelvin_database::target::Target;
 use kelvin_run::spec::TargetName;
 
@@ -88,6 +89,10 @@ pub fn open(
             let engine = MysqlEngine::new(with_mysql_password(*config, prompt)?);
             (Arc::new(engine), DataLocation::Mysql, None)
         }
+        Target::SqlServer(config) => {
+            let engine = SqlServerEngine::new(with_sqlserver_password(*config, prompt)?);
+            (Arc::new(engine), DataLocation::SqlServer, None)
+        }
         Target::ManagedMysql { product } => {
             let instance = kelvin_database::mysql::managed::up(
                 &Manager::new(directories::servers()?),
@@ -150,6 +155,18 @@ fn with_mysql_password(mut config: mysql::Config, prompt: PasswordPrompt) -> Res
         return Ok(config);
     }
     config.password = mysql::password::find(&|name| std::env::var(name).ok())?;
+    if config.password.is_none() {
+        config.password = prompt(&config).doing("cannot read a password")?;
+    }
+    Ok(config)
+}
+
+/// [`with_password`] for SQL Server, which lets nobody in without one: nothing is sent before there is one.
+fn with_sqlserver_password(mut config: sqlserver::Config, prompt: PasswordPrompt) -> Result<sqlserver::Config> {
+    if config.token.is_some() || config.token_file.is_some() {
+        return Ok(config);
+    }
+    config.password = sqlserver::password::find(&|name| std::env::var(name).ok());
     if config.password.is_none() {
         config.password = prompt(&config).doing("cannot read a password")?;
     }

@@ -67,6 +67,9 @@ impl Access {
             Target::Mysql(_) | Target::ManagedMysql { .. } => {
                 Err(Error::usage("MySQL and MariaDB settings are not yet supported as factors of a study"))
             }
+            Target::SqlServer(_) => {
+                Err(Error::usage("SQL Server settings are not yet supported as factors of a study"))
+            }
             Target::Sqlite { .. } => Err(Error::usage(format!("{target} has no server"))),
         }
     }

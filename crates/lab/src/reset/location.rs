@@ -30,6 +30,8 @@ pub enum DataLocation {
     },
     /// A MySQL or MariaDB server: its data is made anew.
     Mysql,
+    /// A SQL Server: its data is made anew.
+    SqlServer,
 }
 
 impl DataLocation {

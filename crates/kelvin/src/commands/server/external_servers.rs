@@ -145,6 +145,7 @@ impl Reached {
             Target::Mysql(_) | Target::ManagedMysql { .. } => {
                 bail!("changing the settings of MySQL and MariaDB is not supported yet")
             }
+            Target::SqlServer(_) => bail!("changing the settings of SQL Server is not supported yet"),
             Target::Sqlite { .. } => {
                 bail!("{target} has no server with settings; give postgres://user@host/database")
             }

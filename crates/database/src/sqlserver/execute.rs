@@ -91,11 +91,8 @@ impl SqlServerSession {
                 if declare(declared, params) {
                     *handle = None;
                 }
-                if let Some(handle) = handle {
-                    by_number(out, procedure::EXECUTE);
-                    out.extend_from_slice(&[0, 0, super::column::kind::INT_N, 4, 4]);
-                    out.extend_from_slice(&handle.to_le_bytes());
-                    values(out, declared, params, collation).map(|()| Returns::Nothing)
+                if let Some(handle) = *handle {
+                    append_execute(out, handle, declared, params, collation).map(|()| Returns::Nothing)
                 } else {
                     by_number(out, procedure::PREPARE_AND_EXECUTE);
                     out.extend_from_slice(&[0, encode::OUTPUT, super::column::kind::INT_N, 4, 0]);
@@ -308,9 +305,24 @@ fn values(out: &mut Vec<u8>, declared: &Declared, params: &[Value<'_>], collatio
     Ok(())
 }
 
+/// Appends the execution of a statement that has a handle.
+#[inline]
+pub(crate) fn append_execute(
+    out: &mut Vec<u8>,
+    handle: i32,
+    declared: &Declared,
+    params: &[Value<'_>],
+    collation: [u8; 5],
+) -> Result<()> {
+    by_number(out, procedure::EXECUTE);
+    out.extend_from_slice(&[0, 0, super::column::kind::INT_N, 4, 4]);
+    out.extend_from_slice(&handle.to_le_bytes());
+    values(out, declared, params, collation)
+}
+
 /// Appends the call of a procedure.
 #[inline]
-fn append_call(
+pub(crate) fn append_call(
     out: &mut Vec<u8>,
     call: &Call,
     params: &[Value<'_>],

@@ -24,6 +24,8 @@ pub mod password;
 mod pipeline;
 mod prelogin;
 mod prepare;
+#[cfg(test)]
+mod reference;
 mod session;
 mod startup;
 mod statement;

@@ -47,12 +47,14 @@ impl Link {
     /// whether somebody does.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<()> {
-        if self.wakes {
-            self.wanted.store(false, Ordering::Relaxed);
-        } else if Arc::strong_count(&self.wanted) > 1 {
+        if !self.wakes {
+            if Arc::strong_count(&self.wanted) == 1 {
+                return Ok(());
+            }
             self.stream.wake_every(WAKE_EVERY)?;
             self.wakes = true;
         }
+        self.wanted.store(false, Ordering::Relaxed);
         Ok(())
     }
 

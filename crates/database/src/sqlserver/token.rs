@@ -144,6 +144,7 @@ impl Answer {
     /// Prepares for an answer with this many OUTPUT parameters.
     #[inline]
     pub(crate) fn expect_returned(&mut self, count: usize) {
+        self.columns.clear();
         self.returned.reset(count, false);
         self.returned_count = 0;
     }

@@ -98,20 +98,27 @@ fn parameters_go_and_come_back() {
         session.execute(find, &[Value::Int(key)], &mut rows).unwrap();
         assert_eq!((rows.len(), rows.affected(), rows.decimal(0, 0, 2).unwrap()), (1, 1, -123_456));
         assert_eq!((rows.text(0, 1).unwrap(), rows.text(0, 2).unwrap()), ("abc   ", text));
-        assert_eq!((rows.float(0, 3).unwrap(), rows.timestamp(0, 4).unwrap().0), (0.1, 1_709_210_096_789_123));
+        assert_eq!(
+            (rows.float(0, 3).unwrap(), rows.timestamp(0, 4).unwrap().0),
+            (0.1, 1_709_210_096_789_123)
+        );
     }
     let nulls = [Value::Int(9), Value::Null, Value::Null, Value::Null, Value::Null, Value::Null];
     session.execute(insert, &nulls, &mut rows).unwrap();
     session.execute(find, &[Value::Int(9)], &mut rows).unwrap();
     assert!((0..5).all(|column| rows.is_null(0, column).unwrap()));
     let twice = session.execute(insert, &nulls, &mut rows).unwrap_err();
-    assert_eq!((twice.class(), twice.code().0.starts_with("2627/14")), (ErrorClass::Constraint, true), "{twice}");
+    assert_eq!(
+        (twice.class(), twice.code().0.starts_with("2627/14")),
+        (ErrorClass::Constraint, true),
+        "{twice}"
+    );
     let update = session.prepare("UPDATE kelvin_params SET f = f + 1 WHERE k <= $1").unwrap();
     session.execute(update, &[Value::Int(4)], &mut rows).unwrap();
     assert_eq!((rows.affected(), rows.len()), (4, 0));
-    let error = session.prepare("SELECT nothing FROM kelvin_params WHERE k = $1").and_then(|statement| {
-        session.execute(statement, &[Value::Int(1)], &mut rows)
-    });
+    let error = session
+        .prepare("SELECT nothing FROM kelvin_params WHERE k = $1")
+        .and_then(|statement| session.execute(statement, &[Value::Int(1)], &mut rows));
     assert_eq!(error.unwrap_err().class(), ErrorClass::Statement);
     session.run("DROP TABLE kelvin_params").unwrap();
 }
@@ -174,12 +181,16 @@ fn procedures_are_called_by_name() {
              BEGIN SET @sum = @a + @b; SET @text = N'größer'; END",
         )
         .unwrap();
-    let call = session.prepare("EXEC kelvin_add @a = $1, @b = $2, @sum = $3 OUTPUT, @text = $4 OUTPUT").unwrap();
+    let call =
+        session.prepare("EXEC kelvin_add @a = $1, @b = $2, @sum = $3 OUTPUT, @text = $4 OUTPUT").unwrap();
     let mut rows = Rows::new();
     for _ in 0..2 {
         let amount = Value::Decimal(Decimal::new(125, 2));
         session.execute(call, &[Value::Int(2), amount, Value::Null, Value::Null], &mut rows).unwrap();
-        assert_eq!((rows.len(), rows.decimal(0, 0, 2).unwrap(), rows.text(0, 1).unwrap()), (1, 325, "größer"));
+        assert_eq!(
+            (rows.len(), rows.decimal(0, 0, 2).unwrap(), rows.text(0, 1).unwrap()),
+            (1, 325, "größer")
+        );
     }
     session.run("DROP PROCEDURE kelvin_add").unwrap();
     session.run("IF OBJECT_ID('kelvin_list') IS NOT NULL DROP PROCEDURE kelvin_list").unwrap();
@@ -206,7 +217,9 @@ fn tables_are_parameters() {
     let Some(mut session) = connect() else { return };
     session.run("IF OBJECT_ID('kelvin_sum') IS NOT NULL DROP PROCEDURE kelvin_sum").unwrap();
     session.run("IF TYPE_ID('kelvin_lines') IS NOT NULL DROP TYPE kelvin_lines").unwrap();
-    session.run("CREATE TYPE kelvin_lines AS TABLE (item int, amount decimal(12,2), name nvarchar(20))").unwrap();
+    session
+        .run("CREATE TYPE kelvin_lines AS TABLE (item int, amount decimal(12,2), name nvarchar(20))")
+        .unwrap();
     session
         .run(
             "CREATE PROCEDURE kelvin_sum @lines kelvin_lines READONLY AS \
@@ -220,7 +233,10 @@ fn tables_are_parameters() {
     let mut rows = Rows::new();
     let arrays = [Value::IntArray(&items), Value::DecimalArray(&amounts), Value::TextArray(&names)];
     session.execute(call, &arrays, &mut rows).unwrap();
-    assert_eq!((rows.int(0, 0).unwrap(), rows.decimal(0, 1, 2).unwrap(), rows.text(0, 2).unwrap()), (120, 120, "zwölf"));
+    assert_eq!(
+        (rows.int(0, 0).unwrap(), rows.decimal(0, 1, 2).unwrap(), rows.text(0, 2).unwrap()),
+        (120, 120, "zwölf")
+    );
     let short = [Value::IntArray(&items[1..]), Value::DecimalArray(&amounts), Value::TextArray(&names)];
     assert!(session.execute(call, &short, &mut rows).unwrap_err().message().contains("different lengths"));
     session.run("DROP PROCEDURE kelvin_sum; DROP TYPE kelvin_lines").unwrap();

@@ -82,7 +82,8 @@ fn a_statement_is_prepared_by_its_first_execution_and_keeps_its_handle() {
         peer.say(&[error(11526, 16, "cannot"), done(DONE_PROC, FAILED, 0)]);
         for handle in [Some(5), None, Some(6)] {
             peer.hear()?;
-            let mut tokens = vec![ints("a", &[1]), done(DONE_IN_PROC, MORE | COUNT, 1), vec![0x79, 0, 0, 0, 0]];
+            let mut tokens =
+                vec![ints("a", &[1]), done(DONE_IN_PROC, MORE | COUNT, 1), vec![0x79, 0, 0, 0, 0]];
             tokens.extend(handle.map(returned));
             tokens.push(done(DONE_PROC, FINAL, 0));
             peer.say(&tokens);
@@ -179,7 +180,9 @@ fn a_transaction_is_named_by_its_descriptor_and_one_that_the_server_ended_is_not
     session.run("UPDATE t SET a = 1").unwrap();
     session.control(TransactionControl::Commit).unwrap();
     session.run("begin transaction").unwrap();
-    assert!(session.control(TransactionControl::Begin).unwrap_err().message().contains("a transaction is open"));
+    assert!(
+        session.control(TransactionControl::Begin).unwrap_err().message().contains("a transaction is open")
+    );
     session.run("UPDATE t SET a = 1").unwrap();
     // A procedure that commits.
     session.run("EXEC p").unwrap();
@@ -224,7 +227,13 @@ fn outputs_come_back_as_a_row() {
         }
         peer.say(&[described, done(DONE_IN_PROC, MORE | COUNT, 2), done(DONE_PROC, FINAL, 0)]);
         peer.hear()?;
-        peer.say(&[ints("x", &[4]), done(DONE_IN_PROC, MORE, 0), returned(11), returned(12), done(DONE_PROC, FINAL, 0)]);
+        peer.say(&[
+            ints("x", &[4]),
+            done(DONE_IN_PROC, MORE, 0),
+            returned(11),
+            returned(12),
+            done(DONE_PROC, FINAL, 0),
+        ]);
         None
     });
     let mut session = server.connect().unwrap();
@@ -235,7 +244,12 @@ fn outputs_come_back_as_a_row() {
     let heard = server.heard();
     let sent = &heard[4].1[22..];
     let expected = [
-        &[1, 0][..], &wide("p"), &[0, 0], &short("@a"), &[1, 0x26, 8, 8, 1, 0, 0, 0, 0, 0, 0, 0], &short("@b"),
+        &[1, 0][..],
+        &wide("p"),
+        &[0, 0],
+        &short("@a"),
+        &[1, 0x26, 8, 8, 1, 0, 0, 0, 0, 0, 0, 0],
+        &short("@b"),
         &[1, 0x6a, 9, 12, 2, 0],
     ]
     .concat();
@@ -314,8 +328,7 @@ fn rows_are_loaded_as_the_server_describes_them() {
         None
     });
     let mut session = server.connect().unwrap();
-    let table =
-        BulkTable { name: "t]", columns: &[("k", ColumnType::Int4), ("v", ColumnType::Text)] };
+    let table = BulkTable { name: "t]", columns: &[("k", ColumnType::Int4), ("v", ColumnType::Text)] };
     let mut load = session.bulk_load(&table).unwrap();
     load.row(&[Value::Int(1), Value::Text("ä")]).unwrap();
     assert!(load.row(&[Value::Int(1 << 40), Value::Null]).unwrap_err().message().starts_with("column k"));
@@ -358,7 +371,10 @@ fn malformed() -> Vec<(Vec<u8>, &'static str)> {
         (with_row(&[0x26, 4], &[3, 1, 2, 3]), "an integer of 3 bytes"),
         (with_row(&[0x26, 4], &[200, 1]), "in the middle of a token"),
         (with_row(&[0xe7, 0xff, 0xff, 0, 0, 0, 0, 0], &[[0xfe; 8], [0xff; 8]].concat()), "announced a value"),
-        (with_row(&[0x22, 0, 0, 0, 0, 0], &[[16; 1].as_slice(), &[0; 24], &[0xff; 4]].concat()), "announced a value"),
+        (
+            with_row(&[0x22, 0, 0, 0, 0, 0], &[[16; 1].as_slice(), &[0; 24], &[0xff; 4]].concat()),
+            "announced a value",
+        ),
         (with_row(&[0x6f, 8], &[8, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]), "invalid datetime"),
         (with_row(&[0x6a, 9, 9, 99], &[9, 1, 1, 1, 1, 1, 1, 1, 1, 1]), "a decimal of 9 bytes"),
         (with_row(&[0x62, 0, 0, 0, 0], &[2, 0, 0, 0, 0x62, 0]), "sql_variant within"),
@@ -383,7 +399,10 @@ fn malformed_conversations_end_in_a_clear_error() {
         });
         let mut session = server.connect().unwrap();
         let error = session.query("SELECT 1").unwrap_err();
-        assert!(matches!(error.class(), ErrorClass::Protocol | ErrorClass::ConnectionLost), "{shown}: {error}");
+        assert!(
+            matches!(error.class(), ErrorClass::Protocol | ErrorClass::ConnectionLost),
+            "{shown}: {error}"
+        );
         assert!(error.to_string().contains(words), "{shown}: {error}");
         assert!(session.is_broken());
         assert!(session.run("SELECT 1").unwrap_err().message().contains("lost earlier"));

@@ -57,18 +57,25 @@ enum Way {
     Never,
 }
 
-fn attempt(tls: &Arc<ServerConfig>, way: Way, change: impl FnOnce(&mut Config)) -> (Result<(), Error>, Vec<u8>) {
+fn attempt(
+    tls: &Arc<ServerConfig>,
+    way: Way,
+    change: impl FnOnce(&mut Config),
+) -> (Result<(), Error>, Vec<u8>) {
     let tls = Arc::clone(tls);
     let mut server = Scripted::new(move |peer| {
         if way == Way::First {
             peer.encrypt_first(&tls)?;
         }
         peer.hear()?;
-        peer.say_as(4, &prelogin(match way {
-            Way::Within => 3,
-            Way::LoginOnly => 0,
-            Way::First | Way::Never => 2,
-        }));
+        peer.say_as(
+            4,
+            &prelogin(match way {
+                Way::Within => 3,
+                Way::LoginOnly => 0,
+                Way::First | Way::Never => 2,
+            }),
+        );
         if matches!(way, Way::Within | Way::LoginOnly) {
             peer.encrypt_within(&tls)?;
         }
@@ -97,11 +104,9 @@ fn encryption_is_as_strict_as_asked() {
     let tls = server_config(files.path());
     let root = Some(files.path().join("ca.pem"));
     let logged_in = |kinds: &[u8]| kinds.contains(&16);
-    for (way, encrypt) in [
-        (Way::First, Encrypt::Strict),
-        (Way::Within, Encrypt::Mandatory),
-        (Way::Within, Encrypt::Optional),
-    ] {
+    for (way, encrypt) in
+        [(Way::First, Encrypt::Strict), (Way::Within, Encrypt::Mandatory), (Way::Within, Encrypt::Optional)]
+    {
         let with = |change: &dyn Fn(&mut Config)| {
             attempt(&tls, way, |config| {
                 config.encrypt = encrypt;
@@ -118,13 +123,10 @@ fn encryption_is_as_strict_as_asked() {
         .0
         .unwrap();
         // Verified unless they say otherwise: by the system's roots, and by the name.
-        for change in [
-            &(|_: &mut Config| ()) as &dyn Fn(&mut Config),
-            &|config| {
-                config.root_certificate.clone_from(&root);
-                config.host = "127.0.0.1".into();
-            },
-        ] {
+        for change in [&(|_: &mut Config| ()) as &dyn Fn(&mut Config), &|config| {
+            config.root_certificate.clone_from(&root);
+            config.host = "127.0.0.1".into();
+        }] {
             let (outcome, kinds) = with(change);
             let error = outcome.unwrap_err();
             let known = error.message().contains("TLS failed") && error.help().unwrap().contains("trustServerCertificate")
@@ -140,7 +142,10 @@ fn encryption_is_as_strict_as_asked() {
     for way in [Way::Never, Way::LoginOnly] {
         let (outcome, kinds) = attempt(&tls, way, |config| config.encrypt = Encrypt::Mandatory);
         let error = outcome.unwrap_err();
-        assert!(error.class() == ErrorClass::Usage && error.message().contains("does not encrypt"), "{error}");
+        assert!(
+            error.class() == ErrorClass::Usage && error.message().contains("does not encrypt"),
+            "{error}"
+        );
         assert!(!logged_in(&kinds));
     }
 }

@@ -162,7 +162,10 @@ fn with_mysql_password(mut config: mysql::Config, prompt: PasswordPrompt) -> Res
 }
 
 /// [`with_password`] for SQL Server, which lets nobody in without one: nothing is sent before there is one.
-fn with_sqlserver_password(mut config: sqlserver::Config, prompt: PasswordPrompt) -> Result<sqlserver::Config> {
+fn with_sqlserver_password(
+    mut config: sqlserver::Config,
+    prompt: PasswordPrompt,
+) -> Result<sqlserver::Config> {
     if config.token.is_some() || config.token_file.is_some() {
         return Ok(config);
     }

@@ -300,7 +300,9 @@ fn rescaled(value: Value<'_>, scale: u8) -> Result<i128> {
     let wide = i128::from(unscaled);
     if have <= scale {
         let unit = 10_i128.checked_pow(u32::from(scale - have));
-        return unit.and_then(|unit| wide.checked_mul(unit)).ok_or_else(|| does_not_fit(&unscaled.to_string()));
+        return unit
+            .and_then(|unit| wide.checked_mul(unit))
+            .ok_or_else(|| does_not_fit(&unscaled.to_string()));
     }
     match 10_i128.checked_pow(u32::from(have - scale)) {
         Some(unit) if wide % unit == 0 => Ok(wide / unit),
@@ -427,7 +429,10 @@ mod tests {
             assert_eq!(back(Value::Timestamp(at), &column).unwrap().timestamp(0, 0).unwrap().0, expected);
         }
         let datetime = column(kind::DATETIME_N, Length::Byte, 8);
-        assert_eq!(back(Value::Timestamp(Timestamp(DAY - 1)), &datetime).unwrap().timestamp(0, 0).unwrap().0, DAY);
+        assert_eq!(
+            back(Value::Timestamp(Timestamp(DAY - 1)), &datetime).unwrap().timestamp(0, 0).unwrap().0,
+            DAY
+        );
         assert!(back(Value::Timestamp(Timestamp(i64::MIN / 100)), &datetime).is_err());
     }
 }

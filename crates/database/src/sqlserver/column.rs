@@ -116,12 +116,7 @@ impl Column {
                 Self::of(kind, Length::Fixed(4))
             }
             kind::INT8 | kind::FLOAT | kind::DATETIME | kind::MONEY => Self::of(kind, Length::Fixed(8)),
-            kind::GUID
-            | kind::INT_N
-            | kind::BIT_N
-            | kind::FLOAT_N
-            | kind::MONEY_N
-            | kind::DATETIME_N => {
+            kind::GUID | kind::INT_N | kind::BIT_N | kind::FLOAT_N | kind::MONEY_N | kind::DATETIME_N => {
                 Self { size: inbox.u8()?.into(), ..Self::of(kind, Length::Byte) }
             }
             kind::DATE => Self::of(kind, Length::Byte),
@@ -136,7 +131,11 @@ impl Column {
                 let size = inbox.u16()?;
                 let length = if size == MAX { Length::Parts } else { Length::Short };
                 let column = Self { size, ..Self::of(kind, length) };
-                if matches!(kind, kind::VARBINARY | kind::BINARY) { column } else { column.collated(inbox)? }
+                if matches!(kind, kind::VARBINARY | kind::BINARY) {
+                    column
+                } else {
+                    column.collated(inbox)?
+                }
             }
             kind::TEXT | kind::NTEXT | kind::IMAGE => {
                 inbox.u32()?;
@@ -172,7 +171,10 @@ impl Column {
     }
 
     /// Reads the description of a column, its name into `name` where that is wanted.
-    pub(crate) fn read_described<S: Source>(inbox: &mut Inbox<S>, name: Option<&mut Vec<u8>>) -> Result<Self> {
+    pub(crate) fn read_described<S: Source>(
+        inbox: &mut Inbox<S>,
+        name: Option<&mut Vec<u8>>,
+    ) -> Result<Self> {
         inbox.u32()?;
         let flags = inbox.u16()?;
         let mut column = Self::read(inbox)?;

@@ -69,7 +69,9 @@ fn value(column: &Column, bytes: &[u8], rows: &mut Rows, scratch: &mut Vec<u8>) 
             [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
             _ => return Err(wrong_size("an integer", bytes.len())),
         }),
-        kind::DECIMAL | kind::NUMERIC | kind::DECIMAL_OLD | kind::NUMERIC_OLD => decimal(bytes, column.scale)?,
+        kind::DECIMAL | kind::NUMERIC | kind::DECIMAL_OLD | kind::NUMERIC_OLD => {
+            decimal(bytes, column.scale)?
+        }
         kind::VARCHAR | kind::CHAR | kind::NVARCHAR | kind::NCHAR | kind::TEXT | kind::NTEXT | kind::XML => {
             return text(bytes, column.encoding, rows, scratch);
         }
@@ -94,14 +96,14 @@ fn value(column: &Column, bytes: &[u8], rows: &mut Rows, scratch: &mut Vec<u8>) 
         kind::DATETIME | kind::SMALLDATETIME | kind::DATETIME_N => Cell::Timestamp(datetime(bytes)?),
         kind::DATE => Cell::Timestamp(Timestamp(date(Fields(bytes))? * DAY)),
         kind::DATETIME2 => {
-            let (clock, day) = bytes
-                .split_last_chunk::<3>()
-                .ok_or_else(|| wrong_size("a datetime2", bytes.len()))?;
+            let (clock, day) =
+                bytes.split_last_chunk::<3>().ok_or_else(|| wrong_size("a datetime2", bytes.len()))?;
             Cell::Timestamp(Timestamp(date(Fields(day))? * DAY + micros(clock, column.scale)?))
         }
         kind::DATETIMEOFFSET => {
             // The offset is how it was written; the point in time is in UTC.
-            let rest = bytes.len().checked_sub(5).ok_or_else(|| wrong_size("a datetimeoffset", bytes.len()))?;
+            let rest =
+                bytes.len().checked_sub(5).ok_or_else(|| wrong_size("a datetimeoffset", bytes.len()))?;
             let (clock, day) = bytes[..rest + 3].split_at(rest);
             Cell::Timestamp(Timestamp(date(Fields(day))? * DAY + micros(clock, column.scale)?))
         }
@@ -212,7 +214,9 @@ fn time(bytes: &[u8], scale: u8, rows: &mut Rows) -> Result<()> {
 
 /// As the server writes it: the first three groups are little-endian.
 fn guid(bytes: &[u8], rows: &mut Rows) -> Result<()> {
-    let &[a, b, c, d, e, f, g, h, ref rest @ ..] = bytes else { return Err(wrong_size("a GUID", bytes.len())) };
+    let &[a, b, c, d, e, f, g, h, ref rest @ ..] = bytes else {
+        return Err(wrong_size("a GUID", bytes.len()));
+    };
     let [i, j, last @ ..] = rest else { return Err(wrong_size("a GUID", bytes.len())) };
     let Ok([k, l, m, n, o, p]) = <[u8; 6]>::try_from(last) else {
         return Err(wrong_size("a GUID", bytes.len()));
@@ -271,7 +275,8 @@ mod tests {
             assert_eq!(one(of(kind::INT_N, 0), bytes).unwrap().int(0, 0).unwrap(), expected);
         }
         assert!(one(of(kind::INT_N, 0), &[1, 2, 3]).is_err());
-        let decimal = |bytes: &[u8], scale| one(of(kind::NUMERIC, scale), bytes).map(|rows| rows.cell(0, 0).unwrap());
+        let decimal =
+            |bytes: &[u8], scale| one(of(kind::NUMERIC, scale), bytes).map(|rows| rows.cell(0, 0).unwrap());
         assert_eq!(decimal(&[0, 0xd2, 4, 0, 0], 2).unwrap(), Cell::Decimal { unscaled: -1234, scale: 2 });
         let wide = [1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
         assert_eq!(decimal(&wide, 2).unwrap_err().class(), ErrorClass::Statement);
@@ -301,7 +306,9 @@ mod tests {
         assert_eq!(stamp(of(kind::SMALLDATETIME, 0), &small).0, at.0 / 60_000_000 * 60_000_000);
         let time = one(of(kind::TIME, 2), &4_529_679_u32.to_le_bytes()[..3]).unwrap();
         assert_eq!(time.text(0, 0).unwrap(), "12:34:56.79");
-        for (kind, bad) in [(kind::DATE, &[255; 3][..]), (kind::DATETIME, &[255; 8]), (kind::DATETIME2, &[255; 8])] {
+        for (kind, bad) in
+            [(kind::DATE, &[255; 3][..]), (kind::DATETIME, &[255; 8]), (kind::DATETIME2, &[255; 8])]
+        {
             assert_eq!(one(of(kind, 7), bad).unwrap_err().class(), ErrorClass::Protocol);
         }
     }

@@ -183,14 +183,7 @@ impl Engine for SqlServerEngine {
             }
         }
         row_of(session, "databases", OF_THE_DATABASE, "name = DB_NAME()", "database", &mut settings)?;
-        row_of(
-            session,
-            "dm_exec_sessions",
-            OF_THE_SESSION,
-            "session_id = @@SPID",
-            "session",
-            &mut settings,
-        )?;
+        row_of(session, "dm_exec_sessions", OF_THE_SESSION, "session_id = @@SPID", "session", &mut settings)?;
         // Number, status, global, session.
         if let Some(flags) = if_known(session, "DBCC TRACESTATUS(-1) WITH NO_INFOMSGS")? {
             for row in 0..flags.len() {
@@ -214,7 +207,8 @@ impl Engine for SqlServerEngine {
         let rows = if is_babelfish(session)? {
             session.query("SELECT CAST(pg_database_size(current_database()) AS bigint)")?
         } else {
-            session.query("SELECT CAST(SUM(CAST(size AS bigint)) * 8192 AS bigint) FROM sys.database_files")?
+            session
+                .query("SELECT CAST(SUM(CAST(size AS bigint)) * 8192 AS bigint) FROM sys.database_files")?
         };
         u64::try_from(rows.int(0, 0)?).map_err(|_| Error::protocol("the server reports a negative size"))
     }

@@ -22,7 +22,9 @@ fn class(number: i32, severity: u8) -> ErrorClass {
         // The database that the login names.
         911 | 4060 => ErrorClass::Usage,
         // Shut down, killed, restarted, failed over.
-        596 | 6005 | 6006 | 17142..=17148 | 40197 | 40613 | 40143 | 42108 | 42109 => ErrorClass::ConnectionLost,
+        596 | 6005 | 6006 | 17142..=17148 | 40197 | 40613 | 40143 | 42108 | 42109 => {
+            ErrorClass::ConnectionLost
+        }
         // Reads that failed or gave something else than was written: no statement's fault, and no repetition helps.
         823..=825 | 605 => ErrorClass::Server,
         // Raised by a routine of the user's.
@@ -37,7 +39,9 @@ fn class(number: i32, severity: u8) -> ErrorClass {
 
 fn help(number: i32) -> Option<&'static str> {
     Some(match number {
-        18456 => "check user and password: MSSQL_PASSWORD, SQLCMDPASSWORD, or the password typed at the prompt",
+        18456 => {
+            "check user and password: MSSQL_PASSWORD, SQLCMDPASSWORD, or the password typed at the prompt"
+        }
         18452 => "Windows accounts cannot log in with a password; use a SQL login or an access token",
         18486 | 18487 | 18488 => "the login has to be unlocked, or its password changed, on the server",
         4060 | 911 => "create it first (CREATE DATABASE), or name another one in the URL",
@@ -87,7 +91,14 @@ pub(crate) mod tests {
     use super::*;
 
     /// The content of an ERROR token.
-    pub(crate) fn token(number: i32, severity: u8, state: u8, message: &str, routine: &str, line: u32) -> Vec<u8> {
+    pub(crate) fn token(
+        number: i32,
+        severity: u8,
+        state: u8,
+        message: &str,
+        routine: &str,
+        line: u32,
+    ) -> Vec<u8> {
         let mut out = number.to_le_bytes().to_vec();
         out.extend([state, severity]);
         out.extend((message.encode_utf16().count() as u16).to_le_bytes());
@@ -130,10 +141,7 @@ pub(crate) mod tests {
     fn a_token_is_shown_with_number_severity_state_and_line() {
         let body = token(1205, 13, 51, "Transaction was \u{1b}[31mdeadlocked", "neword", 42);
         let (error, severity) = from_token(&body).unwrap();
-        assert_eq!(
-            error.to_string(),
-            "Transaction was  [31mdeadlocked (1205/13/51)\n  at line 42 of neword"
-        );
+        assert_eq!(error.to_string(), "Transaction was  [31mdeadlocked (1205/13/51)\n  at line 42 of neword");
         assert_eq!((severity, number(&error)), (13, Some(1205)));
         for length in 0..body.len() {
             assert_eq!(from_token(&body[..length]).unwrap_err().class(), ErrorClass::Protocol);

@@ -126,7 +126,8 @@ impl SqlServerSession {
             match returns {
                 Returns::Nothing => {}
                 Returns::Handle => {
-                    let value = self.answer.returned.int(0, 0).ok().and_then(|handle| i32::try_from(handle).ok());
+                    let value =
+                        self.answer.returned.int(0, 0).ok().and_then(|handle| i32::try_from(handle).ok());
                     if let Form::Handle { handle, .. } = &mut self.statements[statement.0 as usize].form {
                         *handle = value;
                     }

@@ -61,14 +61,7 @@ fn close_long(out: &mut Vec<u8>, size: usize) {
 }
 
 /// Appends `content` as packets of `size`, the first with this number; the last of them ends the message if `ends`.
-pub(crate) fn frame(
-    out: &mut Vec<u8>,
-    kind: u8,
-    content: &[u8],
-    size: usize,
-    number: &mut u8,
-    ends: bool,
-) {
+pub(crate) fn frame(out: &mut Vec<u8>, kind: u8, content: &[u8], size: usize, number: &mut u8, ends: bool) {
     let mut parts = content.chunks(size - HEADER).peekable();
     if parts.peek().is_none() && ends {
         out.extend_from_slice(&[kind, LAST, 0, HEADER as u8, 0, 0, *number, 0]);

@@ -40,11 +40,7 @@ impl SqlServerSession {
     /// Adds a mark behind which the batch goes on even when what precedes it failed; it has an empty result of its own.
     pub(crate) fn queue_sync_within(&mut self) -> Result<()> {
         self.begin_batch()?;
-        self.queued.push(Queued {
-            statement: SYNC_WITHIN,
-            end: self.out.len(),
-            returns: Returns::Nothing,
-        });
+        self.queued.push(Queued { statement: SYNC_WITHIN, end: self.out.len(), returns: Returns::Nothing });
         Ok(())
     }
 

@@ -66,11 +66,14 @@ pub(crate) fn request(encrypt: Encrypt, instance: &str, token: bool) -> Vec<u8> 
     let mut options: Vec<(u8, &[u8])> = vec![
         // A version of our own means nothing to a server.
         (option::VERSION, &[0; 6]),
-        (option::ENCRYPTION, match encryption {
-            Encryption::Login => &[0],
-            Encryption::All => &[1],
-            Encryption::None | Encryption::Required => &[2],
-        }),
+        (
+            option::ENCRYPTION,
+            match encryption {
+                Encryption::Login => &[0],
+                Encryption::All => &[1],
+                Encryption::None | Encryption::Required => &[2],
+            },
+        ),
         (option::INSTANCE, &instance),
     ];
     if token {
@@ -126,8 +129,12 @@ impl Reply {
             (_, Encryption::All | Encryption::Required) => Ok(Agreed::All),
             (Encrypt::Optional, Encryption::Login) => Ok(Agreed::Login),
             (Encrypt::Optional, Encryption::None) => Ok(Agreed::Nothing),
-            (Encrypt::Mandatory, _) => Err(Error::usage("the server does not encrypt, which encrypt=mandatory requires")
-                .with_help("configure a certificate on the server, or write encrypt=optional where nobody can listen")),
+            (Encrypt::Mandatory, _) => Err(Error::usage(
+                "the server does not encrypt, which encrypt=mandatory requires",
+            )
+            .with_help(
+                "configure a certificate on the server, or write encrypt=optional where nobody can listen",
+            )),
         }
     }
 }
@@ -139,7 +146,8 @@ mod tests {
     #[test]
     fn options_are_laid_out_as_in_the_published_example() {
         // [MS-TDS] 4.1: the client's prelogin.
-        let example = b"\x12\x01\x00\x2f\x00\x00\x01\x00\x00\x00\x1a\x00\x06\x01\x00\x20\x00\x01\x02\x00\x21\x00\x01\
+        let example =
+            b"\x12\x01\x00\x2f\x00\x00\x01\x00\x00\x00\x1a\x00\x06\x01\x00\x20\x00\x01\x02\x00\x21\x00\x01\
             \x03\x00\x22\x00\x04\x04\x00\x26\x00\x01\xff\x09\x00\x00\x00\x00\x00\x01\x00\xb8\x0d\x00\x00\x01";
         let mut out = Vec::new();
         packet::open(&mut out, packet::kind::PRELOGIN);

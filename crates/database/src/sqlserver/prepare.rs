@@ -160,7 +160,11 @@ impl SqlServerSession {
             }
             if let Source::Table { of, .. } = &mut argument.source {
                 if rows.int(row, 5)? == 0 {
-                    return Err(Error::usage(format!("the parameter {} of {} is no table", at + 1, call.name)));
+                    return Err(Error::usage(format!(
+                        "the parameter {} of {} is no table",
+                        at + 1,
+                        call.name
+                    )));
                 }
                 *of = (rows.text(row, 6)?.to_owned(), rows.text(row, 7)?.to_owned());
             }

@@ -184,7 +184,11 @@ impl SqlServerSession {
     /// Switches implicit transactions, in a round trip of its own: what follows depends on it.
     #[cold]
     pub(crate) fn switch_manual(&mut self, manual: bool) -> Result<()> {
-        self.send_batch(if manual { "SET IMPLICIT_TRANSACTIONS ON" } else { "SET IMPLICIT_TRANSACTIONS OFF" })?;
+        self.send_batch(if manual {
+            "SET IMPLICIT_TRANSACTIONS ON"
+        } else {
+            "SET IMPLICIT_TRANSACTIONS OFF"
+        })?;
         self.read_quietly()?;
         self.manual = manual;
         Ok(())

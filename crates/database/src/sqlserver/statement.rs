@@ -45,7 +45,9 @@ pub(crate) fn control_of_text(sql: &str) -> Option<TransactionControl> {
     }
     match (first.as_str(), second.as_deref()) {
         ("BEGIN", None | Some("TRAN" | "TRANSACTION")) => Some(TransactionControl::Begin),
-        ("COMMIT", None | Some("TRAN" | "TRANSACTION" | "WORK")) | ("END", None) => Some(TransactionControl::Commit),
+        ("COMMIT", None | Some("TRAN" | "TRANSACTION" | "WORK")) | ("END", None) => {
+            Some(TransactionControl::Commit)
+        }
         ("ROLLBACK", None | Some("TRAN" | "TRANSACTION" | "WORK")) => Some(TransactionControl::Rollback),
         _ => None,
     }
@@ -69,9 +71,9 @@ pub(crate) struct Known {
 
 impl Known {
     pub(crate) fn new(name: &str) -> Self {
-        let longest = ["char(", "varchar(", "nchar(", "nvarchar("].iter().find_map(|word| {
-            name.strip_prefix(word)?.strip_suffix(')')?.parse().ok()
-        });
+        let longest = ["char(", "varchar(", "nchar(", "nvarchar("]
+            .iter()
+            .find_map(|word| name.strip_prefix(word)?.strip_suffix(')')?.parse().ok());
         Self { name: name.to_owned(), longest }
     }
 }
@@ -274,7 +276,9 @@ mod tests {
 
     #[test]
     fn calls_are_told_from_other_statements() {
-        let call = Call::parse("exec dbo.[new order] @w = $1, @lines=($3,$4), @total = $2 OUTPUT ;").unwrap().unwrap();
+        let call = Call::parse("exec dbo.[new order] @w = $1, @lines=($3,$4), @total = $2 OUTPUT ;")
+            .unwrap()
+            .unwrap();
         assert_eq!((call.name.as_str(), call.parameters(), call.outputs()), ("dbo.[new order]", 4, 1));
         let names: Vec<&str> = call.arguments.iter().map(|argument| argument.name.as_str()).collect();
         assert_eq!(names, ["@w", "@lines", "@total"]);
@@ -324,10 +328,7 @@ mod tests {
         let declared = Declared { known: Some(vec![known("int"), known("char(2)")]), given: Vec::new() };
         assert_eq!(declared.text(), "@P1 int,@P2 char(2)");
         let given = vec![Wire::Int, Wire::Decimal { precision: 19, scale: 2 }, Wire::LongText];
-        assert_eq!(
-            Declared { known: None, given }.text(),
-            "@P1 bigint,@P2 decimal(19,2),@P3 nvarchar(max)"
-        );
+        assert_eq!(Declared { known: None, given }.text(), "@P1 bigint,@P2 decimal(19,2),@P3 nvarchar(max)");
     }
 
     proptest::proptest! {

@@ -118,7 +118,10 @@ mod tests {
              &connect_timeout=3",
         )
         .unwrap();
-        assert_eq!((c.host.as_str(), c.port, c.instance.as_deref()), ("db.example", Some(6000), Some("INST")));
+        assert_eq!(
+            (c.host.as_str(), c.port, c.instance.as_deref()),
+            ("db.example", Some(6000), Some("INST"))
+        );
         assert_eq!((c.user.as_str(), c.database.as_str()), ("u@x", "my db"));
         assert_eq!((c.encrypt, c.connect_timeout), (Encrypt::Strict, Duration::from_secs(3)));
         assert_eq!(c.host_name_in_certificate.as_deref(), Some("a.b"));

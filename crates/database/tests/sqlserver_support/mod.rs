@@ -215,7 +215,8 @@ impl Peer {
     }
 
     pub fn set_tls(&mut self, tls: Option<ServerConnection>) {
-        let (Wire::Plain(stream) | Wire::Tls(_, stream)) = std::mem::replace(&mut self.wire, Wire::None) else {
+        let (Wire::Plain(stream) | Wire::Tls(_, stream)) = std::mem::replace(&mut self.wire, Wire::None)
+        else {
             return;
         };
         self.wire = match tls {
@@ -262,7 +263,10 @@ impl Scripted {
         Self::with_packets(4096, script)
     }
 
-    pub fn with_packets(packet_size: usize, script: impl Fn(&mut Peer) -> Option<()> + Send + 'static) -> Self {
+    pub fn with_packets(
+        packet_size: usize,
+        script: impl Fn(&mut Peer) -> Option<()> + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut config = Config::new("localhost", listener.local_addr().unwrap().port(), "sa", "db");
         config.password = Some(Password::new("s3crét"));

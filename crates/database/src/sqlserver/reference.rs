@@ -1,9 +1,11 @@
 //! What is sent and read, against another encoder (the crate tds-protocol) and the examples of [MS-TDS] section 4.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use tds_protocol::rpc::{RpcParam, RpcRequest, TypeInfo};
+use tds_protocol::tvp::{TvpColumnDef, TvpEncoder, TvpWireType};
 
+use super::encode::table;
 use super::execute::{append_call, append_execute};
 use super::inbox::{Inbox, Recorded};
 use super::packet::{self, HEADER, put_all_headers};
@@ -115,6 +117,39 @@ proptest! {
         append_execute(&mut ours, handle, &Declared::default(), &values, COLLATION).unwrap();
         let expected = RpcRequest::execute(handle, theirs);
         prop_assert_eq!(&ours[HEADER..], &expected.encode_with_transaction(transaction)[..]);
+    }
+}
+
+proptest! {
+    #[test]
+    fn tables_are_the_same_bytes_as_another_encoders(
+        rows in proptest::collection::vec((any::<i64>(), ".{0,20}"), 0..20),
+        name in "[a-zä_]{1,20}",
+    ) {
+        let numbers: Vec<i64> = rows.iter().map(|(number, _)| *number).collect();
+        let texts: Vec<&str> = rows.iter().map(|(_, text)| text.as_str()).collect();
+        let mut ours = Vec::new();
+        let arrays = [Value::IntArray(&numbers), Value::TextArray(&texts)];
+        table(&mut ours, ("dbo", &name), &arrays, COLLATION).unwrap();
+        let columns = [
+            TvpColumnDef::nullable(TvpWireType::Int { size: 8 }),
+            TvpColumnDef::nullable(TvpWireType::NVarChar { max_length: 8000 }),
+        ];
+        let encoder = TvpEncoder::new("dbo", &name, &columns);
+        let mut theirs = BytesMut::new();
+        encoder.encode_metadata(&mut theirs);
+        for (number, text) in &rows {
+            encoder.encode_row(&mut theirs, |out| {
+                let mut wide = Vec::new();
+                put_utf16(&mut wide, text);
+                out.extend_from_slice(&[8]);
+                out.extend_from_slice(&number.to_le_bytes());
+                out.extend_from_slice(&(wide.len() as u16).to_le_bytes());
+                out.extend_from_slice(&wide);
+            });
+        }
+        encoder.encode_end(&mut theirs);
+        prop_assert_eq!(ours, theirs);
     }
 }
 

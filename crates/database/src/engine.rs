@@ -16,12 +16,14 @@ pub enum EngineKind {
     Postgres,
     /// MySQL and MariaDB. Which of them a server is, its version says.
     Mysql,
+    /// SQL Server, and what speaks its protocol.
+    SqlServer,
     /// One that this crate does not know, by its name: of a program that brings its own.
     Other(&'static str),
 }
 
 impl EngineKind {
-    const KNOWN: [Self; 3] = [Self::Sqlite, Self::Postgres, Self::Mysql];
+    const KNOWN: [Self; 4] = [Self::Sqlite, Self::Postgres, Self::Mysql, Self::SqlServer];
 
     /// Its name in results and specifications.
     pub fn as_str(self) -> &'static str {
@@ -29,6 +31,7 @@ impl EngineKind {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
             Self::Mysql => "mysql",
+            Self::SqlServer => "sqlserver",
             Self::Other(name) => name,
         }
     }
@@ -40,6 +43,7 @@ impl std::fmt::Display for EngineKind {
             Self::Sqlite => "SQLite",
             Self::Postgres => "PostgreSQL",
             Self::Mysql => "MySQL",
+            Self::SqlServer => "SQL Server",
             Self::Other(name) => name,
         })
     }

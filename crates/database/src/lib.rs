@@ -2,7 +2,7 @@
 //!
 //! An [`Engine`] is a database that can be connected to; a [`Session`] is one connection, owned by the
 //! thread that uses it. Nothing here knows a workload. Adding an engine means adding a folder beside
-//! `sqlite/`, `postgres/` and `mysql/`.
+//! `sqlite/`, `postgres/`, `mysql/` and `sqlserver/`.
 
 mod calendar;
 mod client;
@@ -21,6 +21,7 @@ mod session;
 pub mod settings;
 pub mod snapshot;
 pub mod sqlite;
+pub mod sqlserver;
 mod stream;
 pub mod target;
 mod url;

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-/// The statement with `sign` in place of each parameter's `$`: `$2` becomes `?2`. Texts in quotes and comments stay as
-/// they are.
-pub(crate) fn numbered(sql: &str, sign: char) -> Cow<'_, str> {
+/// The statement with `sign` in place of each parameter's `$`: `$2` becomes `?2`; and the highest number of a parameter.
+/// Texts in quotes and comments stay as they are.
+pub(crate) fn numbered<'a>(sql: &'a str, sign: &str) -> (Cow<'a, str>, usize) {
     if !sql.contains('$') {
-        return Cow::Borrowed(sql);
+        return (Cow::Borrowed(sql), 0);
     }
+    let mut highest = 0;
     let mut out = String::with_capacity(sql.len());
     let mut rest = sql;
     while let Some(at) = rest.find(['$', '\'', '"', '`', '[', '-', '/']) {
@@ -20,14 +21,16 @@ pub(crate) fn numbered(sql: &str, sign: char) -> Cow<'_, str> {
             && found[1..].starts_with(|next: char| next.is_ascii_digit())
             && !out.ends_with(|last: char| last.is_alphanumeric() || last == '_' || last == '$')
         {
-            out.push(sign);
+            let digits = found[1..].bytes().take_while(u8::is_ascii_digit).count();
+            highest = highest.max(found[1..=digits].parse().unwrap_or(usize::MAX));
+            out.push_str(sign);
         } else {
             out.push_str(&found[..1]);
         }
         rest = &found[length.max(1)..];
     }
     out.push_str(rest);
-    Cow::Owned(out)
+    (Cow::Owned(out), highest)
 }
 
 /// A statement for engines whose parameters are `?`, in the order of the text.
@@ -129,8 +132,9 @@ mod tests {
             ("SELECT total$1, [a $1], `b$2`, $2", "SELECT total$1, [a $1], `b$2`, ?2"),
             ("SELECT 1", "SELECT 1"),
         ] {
-            assert_eq!(numbered(sql, '?'), expected);
+            assert_eq!(numbered(sql, "?").0, expected);
         }
+        assert_eq!(numbered("SELECT $2, '$9', $1 -- $7", "@P"), ("SELECT @P2, '$9', @P1 -- $7".into(), 2));
     }
 
     #[test]
@@ -155,7 +159,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_but_signs_changes(sql in "[$'\"/*1é`\\[\\]\\- \n-]{0,24}") {
-            let changed = numbered(&sql, '?');
+            let changed = numbered(&sql, "?").0;
             prop_assert_eq!(&changed.replace('?', "$"), &sql);
             let found = Positional::of(&sql);
             let mut back = String::new();

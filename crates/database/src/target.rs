@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::{EngineKind, Error, Result, mysql, postgres};
+use crate::{EngineKind, Error, Result, mysql, postgres, sqlserver};
 
 /// A database as the user named it.
 #[derive(Debug, Clone)]
@@ -27,11 +27,12 @@ pub enum Target {
         /// Which of the two.
         product: mysql::Product,
     },
+    /// A SQL Server that runs somewhere.
+    SqlServer(Box<sqlserver::Config>),
 }
 
 /// Schemes of databases that people know and this build does not.
-const NOT_YET: &[(&str, &str)] =
-    &[("sqlserver", "SQL Server"), ("mssql", "SQL Server"), ("oracle", "Oracle"), ("db2", "Db2")];
+const NOT_YET: &[(&str, &str)] = &[("oracle", "Oracle"), ("db2", "Db2")];
 
 const ACCEPTED: &str = "valid targets are:\n\
     sqlite                            a file that kelvin chooses\n\
@@ -39,12 +40,13 @@ const ACCEPTED: &str = "valid targets are:\n\
     postgres, postgres:16             a PostgreSQL server that kelvin creates and starts\n\
     postgres://user@host:port/db      a running PostgreSQL server\n\
     mariadb, mysql                    a MariaDB or MySQL server that kelvin creates and starts\n\
-    mariadb://user@host:port/db       a running MariaDB or MySQL server (also mysql://)";
+    mariadb://user@host:port/db       a running MariaDB or MySQL server (also mysql://)\n\
+    sqlserver://user@host:port/db     a running SQL Server (also mssql://)";
 
 impl Target {
     /// Reads what the user wrote: `sqlite`, `sqlite:PATH`, `sqlite:///PATH`, a path that ends in `.db`,
     /// `.sqlite` or `.sqlite3`, `postgres`, `postgres:VERSION`, `postgres://…`, `postgresql://…`, `mysql`, `mariadb`,
-    /// `mysql://…` or `mariadb://…`.
+    /// `mysql://…`, `mariadb://…`, `sqlserver://…` or `mssql://…`.
     pub fn parse(text: &str) -> Result<Self> {
         let scheme_end = text.find(':');
         let scheme = scheme_end.map_or(text, |end| &text[..end]).to_ascii_lowercase();
@@ -66,6 +68,11 @@ impl Target {
                 .with_help(format!(
                     "write {scheme}, or {scheme}://user@host:port/database for a running server"
                 ))),
+            ("sqlserver" | "mssql", Some(rest)) if rest.starts_with("//") => {
+                Ok(Self::SqlServer(Box::new(sqlserver::Config::parse(text)?)))
+            }
+            ("sqlserver" | "mssql", _) => Err(Error::usage(format!("{:?} names no server", shown(text)))
+                .with_help(format!("write {scheme}://user@host:port/database for a running server"))),
             (other, _) => {
                 if let Some((_, name)) = NOT_YET.iter().find(|(known, _)| *known == other) {
                     return Err(Error::usage(format!("{name} is not supported yet")).with_help(ACCEPTED));
@@ -94,6 +101,7 @@ impl Target {
             Self::Sqlite { .. } => EngineKind::Sqlite,
             Self::Postgres(_) | Self::ManagedPostgres { .. } => EngineKind::Postgres,
             Self::Mysql(_) | Self::ManagedMysql { .. } => EngineKind::Mysql,
+            Self::SqlServer(_) => EngineKind::SqlServer,
         }
     }
 }
@@ -162,6 +170,7 @@ impl fmt::Display for Target {
             Self::Sqlite { path: Some(path) } => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(config) => config.fmt(f),
             Self::Mysql(config) => config.fmt(f),
+            Self::SqlServer(config) => config.fmt(f),
             Self::ManagedMysql { product } => f.write_str(product.word()),
             Self::ManagedPostgres { version: None } => f.write_str("postgres"),
             Self::ManagedPostgres { version: Some(version) } => write!(f, "postgres:{version}"),

@@ -23,6 +23,11 @@ fn targets_are_read_and_written() {
         ("postgres:16", "postgres:16", EngineKind::Postgres),
         ("postgres://me@db.example:5433/x", "postgres://me@db.example:5433/x", EngineKind::Postgres),
         ("postgresql://me@db.example:5433/x", "postgres://me@db.example:5433/x", EngineKind::Postgres),
+        (
+            "mssql://sa@db.example;I/x?encrypt=strict",
+            "sqlserver://sa@db.example;I/x?encrypt=strict",
+            EngineKind::SqlServer,
+        ),
     ] {
         let target = Target::parse(text).unwrap();
         assert_eq!((target.to_string().as_str(), target.engine()), (written, engine), "{text}");
@@ -38,7 +43,8 @@ fn what_is_no_target_is_refused_with_what_is() {
         ("http://host/x.db", "names no database"),
         ("mysql:8", "names no server"),
         ("mariadb://root@h:0/x", "port"),
-        ("sqlserver://sa@host", "SQL Server is not supported yet"),
+        ("sqlserver", "names no server"),
+        ("mssql://host", "names no user"),
         ("oracle://scott@host", "Oracle is not supported yet"),
         ("sqlite:", "names no file"),
         ("sqlite://host/x.db", "names a host"),
@@ -61,6 +67,8 @@ fn what_is_no_target_is_refused_with_what_is() {
 fn a_password_is_never_repeated() {
     for text in [
         "mysql://root:s3cret@host/x",
+        "sqlserver://sa:s3cret@host;I/x",
+        "sqlserver:sa:s3cret@host/x",
         "htp://u:s3cret@host",
         "x://u:s3c@ret@host",
         "postgres://u:s3cret@h/d",

@@ -102,7 +102,7 @@ fn command_lines_and_urls() {
     cases.case("count and duration", &["run", "tproc-c", "--transactions", "5", "--duration", "5s"]);
     cases.case("functions on SQLite", &["run", "tproc-c", "--calls", "functions"]);
     cases.case("unknown scheme", &run("ftp://host/db"));
-    cases.case("an engine to come", &run("sqlserver://host/db"));
+    cases.case("an engine to come", &run("oracle://host/db"));
     cases.case("port 0", &run("postgres://u@127.0.0.1:0/db"));
     cases.case("port beyond all ports", &run("postgres://u@127.0.0.1:70000/db"));
     cases.case("password in the URL", &run("postgres://u:hush@127.0.0.1/db"));

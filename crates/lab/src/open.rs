@@ -11,6 +11,7 @@ use kelvin_database::mysql::{self, MysqlEngine};
 use kelvin_database::postgres::password::{self, Password};
 use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
+use kelvin_database::sqlserver::{self, SqlServerEngine};
 use kelvin_database::target::Target;
 use kelvin_run::spec::TargetName;
 
@@ -89,6 +90,10 @@ pub fn open(
                 dumps: directories::dumps()?,
             };
             (Arc::new(MysqlEngine::new(*config)), place, None)
+        }
+        Target::SqlServer(config) => {
+            let engine = SqlServerEngine::new(with_sqlserver_password(*config, prompt)?);
+            (Arc::new(engine), DataLocation::SqlServer, None)
         }
         Target::ManagedMysql { product } => {
             let manager = Manager::new(directories::servers()?);
@@ -181,4 +186,19 @@ fn look_up(mut target: Target) -> kelvin_database::Result<(Target, bool)> {
         Target::Sqlite { .. } | Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => true,
     };
     Ok((target, found))
+}
+
+/// [`with_password`] for SQL Server, which lets nobody in without one: nothing is sent before there is one.
+fn with_sqlserver_password(
+    mut config: sqlserver::Config,
+    prompt: PasswordPrompt,
+) -> Result<sqlserver::Config> {
+    if config.token.is_some() || config.token_file.is_some() {
+        return Ok(config);
+    }
+    config.password = sqlserver::password::find(&|name| std::env::var(name).ok());
+    if config.password.is_none() {
+        config.password = prompt(&config).doing("cannot read a password")?;
+    }
+    Ok(config)
 }

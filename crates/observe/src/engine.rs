@@ -62,7 +62,9 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatc
             Ok(EngineWatchers { watchers: sqlite::watchers(engine, plan.figures), place })
         }
         EngineKind::Mysql => mysql::watchers(engine, plan),
-        EngineKind::Other(name) => Err(Error::usage(format!("{name} provides nothing to observe"))),
+        kind @ (EngineKind::SqlServer | EngineKind::Other(_)) => {
+            Err(Error::usage(format!("observing {kind} is not supported yet")))
+        }
     }
 }
 
@@ -70,6 +72,7 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatc
 pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> Place {
     match engine.kind() {
         EngineKind::Mysql => mysql::locate_server(engine, session),
+        EngineKind::SqlServer => Place::default(),
         _ => postgres::locate_server(engine, session),
     }
 }

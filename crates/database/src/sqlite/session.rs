@@ -304,7 +304,7 @@ impl Session for SqliteSession {
             self.connection.set_prepared_statement_cache_capacity(self.statements.len() + 128);
         }
         self.calls.start();
-        let sql = &*placeholder::numbered(sql.trim(), '?');
+        let sql = &*placeholder::numbered(sql.trim(), "?").0;
         expect_one(&self.connection, sql)?;
         let compiled = self.connection.prepare_cached(sql).map_err(translate)?;
         let writes = !compiled.readonly();

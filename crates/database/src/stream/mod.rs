@@ -66,6 +66,9 @@ pub(crate) struct Stream {
     deadline: Option<Instant>,
     /// When the call under way has to end, once something beside its answer has come.
     call_deadline: Option<Instant>,
+    /// Waiting for bytes ends after this at the latest, as a time-out, so that the caller can act and go on waiting;
+    /// sending does not.
+    longest_wait: Option<Duration>,
 }
 
 impl Stream {
@@ -78,6 +81,7 @@ impl Stream {
             timeout: None,
             deadline: Some(deadline),
             call_deadline: None,
+            longest_wait: None,
         }
     }
 
@@ -137,10 +141,22 @@ impl Stream {
 
     pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         // The system refuses zero; the shortest wait is as good.
-        let timeout = timeout.map(|t| t.max(Duration::from_millis(1)));
-        self.socket.set_read_timeout(timeout).map_err(|e| from_io(&e, "setting the timeout"))?;
-        self.timeout = timeout;
-        Ok(())
+        self.timeout = timeout.map(|t| t.max(Duration::from_millis(1)));
+        let wait = self.shorter(self.timeout);
+        self.socket.set_read_timeout(wait).map_err(|e| from_io(&e, "setting the timeout"))
+    }
+
+    /// From now on no wait for bytes is longer than this. What ends it is a time-out, after which reading can go on.
+    pub(crate) fn wake_every(&mut self, wait: Duration) -> Result<()> {
+        self.longest_wait = Some(wait);
+        self.set_timeout(self.timeout)
+    }
+
+    fn shorter(&self, limit: Option<Duration>) -> Option<Duration> {
+        match self.longest_wait {
+            None => limit,
+            Some(wait) => Some(limit.map_or(wait, |limit| limit.min(wait))),
+        }
     }
 
     fn remaining(&self, doing: &str) -> Result<Option<Duration>> {
@@ -188,7 +204,7 @@ impl Stream {
     }
 
     fn receive_in_fiber(&mut self, space: &mut [u8]) -> Result<usize> {
-        let limit = self.remaining(RECEIVING)?;
+        let limit = self.shorter(self.remaining(RECEIVING)?);
         if self.tls.is_some() {
             return self.receive_tls(space);
         }
@@ -221,7 +237,7 @@ impl Stream {
             let mut wire = Wire { socket: &self.socket, flags: RecvFlags::empty() };
             return tls.read_tls(&mut wire).map_err(|e| from_io(&e, doing));
         }
-        let limit = self.remaining(doing)?;
+        let limit = self.shorter(self.remaining(doing)?);
         loop {
             match tls.read_tls(&mut Wire { socket: &self.socket, flags: RecvFlags::DONTWAIT }) {
                 Ok(count) => return Ok(count),
@@ -387,8 +403,13 @@ impl Stream {
                 process(&mut tls, &self.socket)?;
             }
         }
-        self.tls = Some(Box::new(tls));
+        self.set_tls(Some(tls));
         Ok(())
+    }
+
+    /// Speaks by `tls` from now on, whose handshake has been made by other ways, or plainly.
+    pub(crate) fn set_tls(&mut self, tls: Option<ClientConnection>) {
+        self.tls = tls.map(Box::new);
     }
 }
 

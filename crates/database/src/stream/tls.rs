@@ -93,6 +93,17 @@ pub(crate) fn check_trust(mode: SslMode, root: Option<&Path>) -> Result<()> {
 
 /// A TLS connection to `host`, before its handshake.
 pub(crate) fn connection(host: &str, mode: SslMode, root: Option<&Path>) -> Result<ClientConnection> {
+    connection_of(host, mode, root, rustls::ALL_VERSIONS, None)
+}
+
+/// The same by these versions of TLS only, and for this protocol.
+pub(crate) fn connection_of(
+    host: &str,
+    mode: SslMode,
+    root: Option<&Path>,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+    protocol: Option<&[u8]>,
+) -> Result<ClientConnection> {
     check_trust(mode, root)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let trust = match (mode, root) {
@@ -104,12 +115,13 @@ pub(crate) fn connection(host: &str, mode: SslMode, root: Option<&Path>) -> Resu
     };
     let verifier = Verifier { trust, provider: Arc::clone(&provider) };
     let mut client = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .map_err(|e| failure(&e))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     client.resumption = rustls::client::Resumption::disabled();
+    client.alpn_protocols.extend(protocol.map(<[u8]>::to_vec));
     let name = match ServerName::try_from(host.to_owned()) {
         Ok(name) => name,
         Err(_) if mode == SslMode::VerifyFull => {

@@ -58,6 +58,9 @@ impl Access {
 
     /// Reaches the server of a target; starts it when it is Kelvin's own and stopped.
     pub(crate) fn server(&self, target: &Target, tell: &mut dyn FnMut(&str)) -> Result<Server> {
+        if matches!(target, Target::SqlServer(_)) {
+            return Err(Error::usage("SQL Server settings are not yet supported as factors of a study"));
+        }
         if let Some(managed) = managed::server(&self.manager, target)? {
             let engine = managed.start(None, tell)?.engine;
             return Ok(Server { engine, target: managed.target().to_string(), managed: Some(managed) });

@@ -40,6 +40,8 @@ pub enum DataLocation {
         /// Where dumps are kept.
         dumps: PathBuf,
     },
+    /// A SQL Server: its data is made anew.
+    SqlServer,
 }
 
 impl DataLocation {

@@ -13,7 +13,7 @@ pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
     match kind {
         EngineKind::Postgres => Some(&Postgres),
         EngineKind::Mysql => Some(&Mysql),
-        EngineKind::Sqlite | EngineKind::Other(_) => None,
+        EngineKind::Sqlite | EngineKind::SqlServer | EngineKind::Other(_) => None,
     }
 }
 

@@ -157,6 +157,7 @@ impl Reached {
             Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => {
                 bail!("{target} is kelvin's own server; omit --target, or use `kelvin server up --profile`")
             }
+            Target::SqlServer(_) => bail!("changing the settings of SQL Server is not supported yet"),
             Target::Sqlite { .. } => {
                 bail!(
                     "{target} has no server with settings; give postgres://user@host/database or \

@@ -26,7 +26,9 @@ pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
         EngineKind::Postgres => Ok(&postgres::Postgres),
         EngineKind::Sqlite => Ok(&sqlite::Sqlite),
         EngineKind::Mysql => Ok(&mysql::Mysql),
-        EngineKind::Other(_) => Err(Error::usage(format!("TPROC-C has no dialect for {kind}"))),
+        EngineKind::SqlServer | EngineKind::Other(_) => {
+            Err(Error::usage(format!("TPROC-C has no dialect for {kind}")))
+        }
     }
 }
 

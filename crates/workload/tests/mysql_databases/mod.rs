@@ -20,7 +20,7 @@ pub fn start() -> Arc<Server> {
     static RUNNING: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut running = RUNNING.lock().unwrap();
     running.upgrade().unwrap_or_else(|| {
-        let settings = ["--innodb-buffer-pool-size=512M", "--innodb-log-file-size=512M"];
+        let settings = ["--innodb-buffer-pool-size=512M", "--innodb-log-file-size=512M", "--sync-binlog=0"];
         let server = Arc::new(Server::start_with(&settings, |_| {}));
         *running = Arc::downgrade(&server);
         server

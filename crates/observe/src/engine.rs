@@ -78,8 +78,10 @@ pub fn activity(engine: &Arc<dyn Engine>, looks: u32) -> Result<Activity> {
     match engine.kind() {
         EngineKind::Postgres => postgres::activity(engine, &plan),
         EngineKind::Mysql => mysql::activity(engine, &plan),
-        other => Err(Error::usage(format!("{other} has no server whose sessions and statements can be seen"))
-            .with_help("give the address of a server with --target")),
+        other => {
+            Err(Error::usage(format!("{other} has no server whose sessions and statements can be seen"))
+                .with_help("give the address of a server with --target"))
+        }
     }
 }
 

@@ -7,9 +7,7 @@ mod table;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use kelvin_observe::activity::{
-    ServerActivity, SessionSamples, StatementCounters, StatementReading, grown,
-};
+use kelvin_observe::activity::{ServerActivity, SessionSamples, StatementCounters, StatementReading, grown};
 use kelvin_report::table::{Table, number};
 use kelvin_workload::Stop;
 use serde::Serialize;
@@ -85,13 +83,15 @@ pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
     let measured = measure(args, server.as_mut(), counters.is_ok(), sampling, &stop)?;
     let Measured { grown, samples, seconds } = measured;
     let counted = Counted { grown, samples, seconds, counters: counters.as_ref().ok() };
-    let (mut statements, not_ended) = counted.statements(args.by, usize::from(args.limit), server.as_mut())?;
+    let (mut statements, not_ended) =
+        counted.statements(args.by, usize::from(args.limit), server.as_mut())?;
     if let Some(whose) = args.plans() {
         plan(&mut statements, server.as_mut(), whose, args.save_plans.as_deref(), global)?;
     }
     let since = earlier.map(|earlier| {
         let changes = earlier.changes(&statements);
-        let why = (args.plans().is_none() && earlier.has_plans()).then_some("give --plans to compare plans, too");
+        let why =
+            (args.plans().is_none() && earlier.has_plans()).then_some("give --plans to compare plans, too");
         Changes {
             target: earlier.target,
             product: earlier.product,
@@ -209,7 +209,8 @@ fn plan(
                 one.plan = Some(found.plan.hash);
                 one.plan_text = Some(found.plan.text);
             }
-            Err(why) => one.no_plan = Some(why),
+            // A server's message may have hints below it, which are for who wrote the statement.
+            Err(why) => one.no_plan = why.lines().next().map(str::to_owned),
         }
     }
     if let Some(directory) = directory.filter(|_| !global.quiet) {
@@ -229,9 +230,8 @@ impl Document for TopSql {
 
     /// One row for each statement.
     fn table(&self) -> Result<Table> {
-        let mut table = Table::new(
-            "query,calls,mean_ms,elapsed_ms,share,cpu_ms,rows,reads,writes,log_bytes,plan,text",
-        );
+        let mut table =
+            Table::new("query,calls,mean_ms,elapsed_ms,share,cpu_ms,rows,reads,writes,log_bytes,plan,text");
         for one in &self.statements {
             table.rows.push(vec![
                 one.query.clone(),

@@ -23,6 +23,9 @@ use crate::{out, signal};
 /// Seconds from one question who waits for whom to the next.
 const BLOCKED_EVERY: f64 = 1.0;
 
+/// Seconds that an interval waits for the samples in it.
+const SAMPLES_LATE: f64 = 1.5;
+
 /// What is printed.
 #[derive(Debug, Serialize)]
 struct Waits<'a> {
@@ -57,7 +60,7 @@ pub(crate) fn waits(args: &WaitsArgs, global: &Global) -> Result<Code> {
         sampling.take();
         let now = sampling.seconds();
         counters.look_at_locks(server.as_mut(), now);
-        if let Some(live) = live.as_mut().filter(|live| now >= live.due) {
+        if let Some(live) = live.as_mut().filter(|live| live.is_due(now, &sampling.samples)) {
             counters.read(server.as_mut());
             live.show(&names, &sampling.samples, &counters, server.as_ref(), now)?;
         }
@@ -197,6 +200,12 @@ impl Live {
         }
     }
 
+    /// Samples come once a second: the interval ends with the first that come after its time. From a server that has gone none do.
+    fn is_due(&self, now: f64, samples: &SessionSamples) -> bool {
+        let sampled = samples.counts().looks > self.counts.looks;
+        now >= self.due && (sampled || now >= self.due + SAMPLES_LATE)
+    }
+
     fn show(
         &mut self,
         names: &Names<'_>,
@@ -230,21 +239,28 @@ impl Live {
             self.lines += 1;
             return out::line(&table::line(&waits, now));
         }
-        let rows = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| usize::from(size.ws_row));
+        let rows =
+            rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| usize::from(size.ws_row));
         let text = table::render(&waits, rows.saturating_sub(1));
-        out::write(&format!("{}{text}", self.over()))?;
+        // Each line over the one that was there, and what is left of the interval before below them.
+        let over: String = text.lines().map(|line| format!("{line}\x1b[K\n")).collect();
+        out::write(&format!("{}{over}\x1b[J", self.back()))?;
         self.lines = text.lines().count();
         Ok(())
     }
 
-    /// Goes back to the first line of the interval before, and clears the screen from there.
-    fn over(&self) -> String {
-        if self.lines == 0 { String::new() } else { format!("\r\x1b[{}A\x1b[J", self.lines) }
+    /// Goes back to the first line of the interval before.
+    fn back(&self) -> String {
+        if self.lines == 0 { String::new() } else { format!("\r\x1b[{}A", self.lines) }
     }
 
     /// The totals take the place of the last interval.
     fn end(self) -> Result<()> {
-        if self.terminal && self.format == Format::Text { out::write(&self.over()) } else { Ok(()) }
+        if self.terminal && self.format == Format::Text {
+            out::write(&format!("{}\x1b[J", self.back()))
+        } else {
+            Ok(())
+        }
     }
 }
 

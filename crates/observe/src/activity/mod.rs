@@ -19,7 +19,8 @@ pub use statements::{
     Level, StatementKey, StatementReading, StatementSums, by_query, grown, total, total_ms,
 };
 pub use waits::{
-    ClassRow, CountedSinceStart, EventRow, FileRow, Latency, PoisonRow, StatementShare, WaitInputs, WaitReport,
+    ClassRow, CountedSinceStart, EventRow, FileRow, Latency, PoisonRow, StatementShare, WaitInputs,
+    WaitReport,
 };
 
 /// A server that can be asked.
@@ -242,14 +243,26 @@ mod tests {
 
     #[test]
     fn an_interval_is_a_difference_and_counters_that_begin_anew_are_taken_whole() {
-        let file = |name: &str, reads, syncs| FileSums { name: name.into(), reads, syncs, ..FileSums::default() };
+        let file =
+            |name: &str, reads, syncs| FileSums { name: name.into(), reads, syncs, ..FileSums::default() };
         let before = ServerReading {
             waits: vec![wait("a", 10.0, 100.0), wait("b", 5.0, 5.0), wait("c", 7.0, 7.0)],
-            files: vec![file("f", io(10.0, Some(20.0)), io(1.0, None)), file("g", io(3.0, None), io(0.0, None))],
+            files: vec![
+                file("f", io(10.0, Some(20.0)), io(1.0, None)),
+                file("g", io(3.0, None), io(0.0, None)),
+            ],
         };
         let after = ServerReading {
-            waits: vec![wait("a", 12.0, 130.0), wait("b", 5.0, 5.0), wait("c", 2.0, 4.0), wait("d", 1.0, 9.0)],
-            files: vec![file("f", io(14.0, Some(40.0)), io(1.0, None)), file("g", io(3.0, None), io(0.0, None))],
+            waits: vec![
+                wait("a", 12.0, 130.0),
+                wait("b", 5.0, 5.0),
+                wait("c", 2.0, 4.0),
+                wait("d", 1.0, 9.0),
+            ],
+            files: vec![
+                file("f", io(14.0, Some(40.0)), io(1.0, None)),
+                file("g", io(3.0, None), io(0.0, None)),
+            ],
         };
         let grown = after.since(&before);
         let waits: Vec<_> =

@@ -93,7 +93,8 @@ pub fn total_ms(grown: &StatementReading) -> f64 {
 
 /// Any measure, likewise.
 pub fn total(grown: &StatementReading, measure: impl Fn(&StatementSums) -> f64) -> f64 {
-    let of = |level| grown.iter().filter(|(key, _)| key.1 == level).map(|(_, sums)| measure(sums)).sum::<f64>();
+    let of =
+        |level| grown.iter().filter(|(key, _)| key.1 == level).map(|(_, sums)| measure(sums)).sum::<f64>();
     of(Level::Top).max(of(Level::Call))
 }
 

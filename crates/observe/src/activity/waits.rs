@@ -275,7 +275,11 @@ impl WaitReport {
         let mut background: Vec<_> = background.into_iter().collect();
         heaviest(&mut background);
         blocked.sort_by(|one, other| {
-            other.waited_ms.unwrap_or(0.0).total_cmp(&one.waited_ms.unwrap_or(0.0)).then(one.session.cmp(&other.session))
+            other
+                .waited_ms
+                .unwrap_or(0.0)
+                .total_cmp(&one.waited_ms.unwrap_or(0.0))
+                .then(one.session.cmp(&other.session))
         });
         Self {
             seconds,
@@ -355,7 +359,8 @@ fn poison(
     let mut row = |class: &str, event: &str, change: &mut dyn FnMut(&mut PoisonRow)| {
         let Some(sign) = server.poison(class, event) else { return };
         let name = event_name(class, event);
-        let new = PoisonRow { event: name.clone(), sessions: None, waits: None, waits_since_start: None, sign };
+        let new =
+            PoisonRow { event: name.clone(), sessions: None, waits: None, waits_since_start: None, sign };
         change(rows.entry(name).or_insert(new));
     };
     for (group, seen) in samples.states(counts) {
@@ -471,7 +476,11 @@ mod tests {
         let interval = ServerReading {
             waits: vec![wait(WaitKind::RowLock, "row", 6.0, 30.0, 3.0)],
             files: vec![
-                FileSums { name: "idle".into(), reads: IoSums { count: Some(9.0), ..IoSums::default() }, ..FileSums::default() },
+                FileSums {
+                    name: "idle".into(),
+                    reads: IoSums { count: Some(9.0), ..IoSums::default() },
+                    ..FileSums::default()
+                },
                 FileSums {
                     name: "hot".into(),
                     writes: IoSums { count: Some(4.0), bytes: None, ms: Some(8.0) },
@@ -505,11 +514,15 @@ mod tests {
         let since = locks.sums.since_start.unwrap();
         assert_eq!((since.waits, since.total_ms, since.average_ms), (60.0, Some(600.0), Some(10.0)));
         assert_eq!(locks.events.len(), 1);
-        assert_eq!((locks.statements[0].query.as_str(), locks.statements[0].text.as_str()), ("7", "update t"));
+        assert_eq!(
+            (locks.statements[0].query.as_str(), locks.statements[0].text.as_str()),
+            ("7", "update t")
+        );
         assert_eq!(report.background[0].event, "checkpointer: IO DataFileWrite");
         assert_eq!(report.background[0].sessions, Some(0.5));
         assert_eq!((report.poison[0].event.as_str(), report.poison[0].waits), ("Lock pool", Some(0.0)));
-        let files: Vec<_> = report.files.iter().map(|one| (one.name.as_str(), one.writes.average_ms)).collect();
+        let files: Vec<_> =
+            report.files.iter().map(|one| (one.name.as_str(), one.writes.average_ms)).collect();
         assert_eq!(files, [("hot", Some(2.0)), ("idle", None)]);
     }
 

@@ -57,12 +57,8 @@ pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<Eng
     observers.set(SESSIONS, sessions.about.connection);
     observers.set(FIGURES, figures.about.connection);
     let interval = (Duration::from_secs(1) / plan.looks).max(BETWEEN_LOOKS);
-    let looks = sessions::MysqlSessions::new(
-        plan,
-        place.server,
-        observers.clone(),
-        samples::Samples::default(),
-    );
+    let looks =
+        sessions::MysqlSessions::new(plan, place.server, observers.clone(), samples::Samples::default());
     let counters = counter_watcher::MysqlCounters::new(plan, observers);
     Ok(EngineWatchers {
         watchers: vec![

@@ -120,8 +120,7 @@ pub(super) fn blockers(server: &Server) -> &'static str {
 /// holder of a lock on the table, as `sys.schema_table_lock_waits` has them).
 pub(super) fn blocked(server: &Server) -> &'static [&'static str] {
     if server.mariadb {
-        &[
-            "SELECT CAST(r.trx_mysql_thread_id AS SIGNED), rp.USER, CONCAT('row of ', l.lock_table), \
+        &["SELECT CAST(r.trx_mysql_thread_id AS SIGNED), rp.USER, CONCAT('row of ', l.lock_table), \
           TIMESTAMPDIFF(MICROSECOND, r.trx_wait_started, NOW(6)) / 1e3, r.trx_query, \
           CAST(b.trx_mysql_thread_id AS SIGNED), bp.USER, bp.COMMAND, bp.STATE, \
           TIMESTAMPDIFF(MICROSECOND, b.trx_started, NOW(6)) / 1e3, b.trx_query \
@@ -130,8 +129,7 @@ pub(super) fn blocked(server: &Server) -> &'static [&'static str] {
           JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id \
           JOIN information_schema.INNODB_TRX b ON b.trx_id = w.blocking_trx_id \
           LEFT JOIN information_schema.PROCESSLIST rp ON rp.ID = r.trx_mysql_thread_id \
-          LEFT JOIN information_schema.PROCESSLIST bp ON bp.ID = b.trx_mysql_thread_id ORDER BY 4 DESC LIMIT 1000",
-        ]
+          LEFT JOIN information_schema.PROCESSLIST bp ON bp.ID = b.trx_mysql_thread_id ORDER BY 4 DESC LIMIT 1000"]
     } else if server.performance_schema {
         &[
             "SELECT CAST(r.PROCESSLIST_ID AS SIGNED), r.PROCESSLIST_USER, \

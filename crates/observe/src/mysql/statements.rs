@@ -11,8 +11,7 @@ use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, t
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 
 /// Why there is nothing of `performance_schema`.
-pub(super) const NO_PERFORMANCE_SCHEMA: &str =
-    "performance_schema is off (MariaDB's default), or the account cannot read it; start the server with performance_schema=ON, \
+pub(super) const NO_PERFORMANCE_SCHEMA: &str = "performance_schema is off (MariaDB's default), or the account cannot read it; start the server with performance_schema=ON, \
      and GRANT SELECT ON performance_schema.* TO the account";
 
 /// The sums, and the texts by the first 64 bits of the digest.
@@ -26,7 +25,8 @@ pub(super) struct Reading {
 /// and are in the time of its CALL as well.
 /// MySQL counts CPU time since 8.0.28, where the consumer is on.
 fn digests(server: &Server, cpu: bool) -> String {
-    let cpu = if cpu && !server.mariadb && server.version >= CPU_TIME { "SUM_CPU_TIME / 1e9" } else { "NULL" };
+    let cpu =
+        if cpu && !server.mariadb && server.version >= CPU_TIME { "SUM_CPU_TIME / 1e9" } else { "NULL" };
     format!(
         "SELECT CAST(CONV(LEFT(DIGEST, 16), 16, -10) AS SIGNED), COUNT_STAR + 0e0, SUM_TIMER_WAIT / 1e9, \
          SUM_ROWS_SENT + SUM_ROWS_AFFECTED + 0e0, DIGEST_TEXT, SUM_ROWS_EXAMINED + 0e0, SUM_ROWS_AFFECTED + 0e0, {cpu} \

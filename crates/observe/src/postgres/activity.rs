@@ -42,7 +42,11 @@ const POISON: &[(&str, &[&str], &str)] = &[
         &["LockManager", "lock_manager"],
         "more than 16 locks per transaction, by many partitions or indexes: the shared lock table is contended",
     ),
-    ("Timeout", &["SpinDelay"], "spinlock contention: more running processes than CPUs can serve, or one hot structure"),
+    (
+        "Timeout",
+        &["SpinDelay"],
+        "spinlock contention: more running processes than CPUs can serve, or one hot structure",
+    ),
 ];
 
 /// Connects to the server twice: one connection samples the sessions.
@@ -109,7 +113,10 @@ impl ServerActivity for PostgresActivity {
         });
         let Ok([io, wal]) = settings else { return absent };
         if io {
-            add("latency of files", "track_io_timing is off; turn it on (pg_test_timing measures its overhead)");
+            add(
+                "latency of files",
+                "track_io_timing is off; turn it on (pg_test_timing measures its overhead)",
+            );
         }
         if wal {
             add("latency of the WAL", "track_wal_io_timing is off; turn it on");
@@ -191,16 +198,16 @@ impl ServerActivity for PostgresActivity {
             return Err("pg_stat_statements no longer has its text".into());
         };
         if !ours && !others {
-            return Err(
-                "other roles' statement: planning it may run its functions with your rights; \
+            return Err("other roles' statement: planning it may run its functions with your rights; \
                  --plans=all plans these, too"
-                    .into(),
-            );
+                .into());
         }
         // The server's message repeats parts of the statement, which here is normalised.
         let explained = self.link.with(|session, server| plans::plan(session, server.version, text))?;
         let Some(explained) = explained else {
-            return Err("not a query: EXPLAIN plans SELECT, INSERT, UPDATE, DELETE, MERGE and WITH only".into());
+            return Err(
+                "not a query: EXPLAIN plans SELECT, INSERT, UPDATE, DELETE, MERGE and WITH only".into()
+            );
         };
         let files = vec![("txt", format!("{}\n", explained.plan.text)), ("json", explained.json)];
         Ok(StatementPlan { plan: explained.plan, files })
@@ -248,7 +255,9 @@ mod tests {
     #[test]
     fn signs_of_trouble_are_known_by_the_names_of_all_versions() {
         let sign = |class: &str, event: &str| {
-            POISON.iter().find(|(of, names, _)| *of == class && names.iter().any(|name| event.starts_with(name)))
+            POISON
+                .iter()
+                .find(|(of, names, _)| *of == class && names.iter().any(|name| event.starts_with(name)))
         };
         for (class, event) in [
             ("LWLock", "SubtransSLRU"),

@@ -65,7 +65,8 @@ impl PostgresSessions {
                  log shows them",
             );
         }
-        if self.log.is_none() {
+        // Who asks for the sessions' statements asks for no checkpoints.
+        if self.log.is_none() && self.sent.is_none() {
             add(
                 "reasons for checkpoints",
                 "log_checkpoints is off, or the server's log cannot be read here; whether WAL size \

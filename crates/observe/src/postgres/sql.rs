@@ -122,8 +122,10 @@ pub(super) fn blocked(version: i64) -> String {
 /// counted, or not timed by the settings, is NULL. Until 15 only each database's reads are counted, since 16 `pg_stat_io` has kinds of
 /// process, object and use, since 18 with the log.
 pub(super) fn files(version: i64) -> String {
-    let io_time = |column: &str| format!("CASE WHEN current_setting('track_io_timing')::bool THEN {column} END");
-    let wal_time = |column: &str| format!("CASE WHEN current_setting('track_wal_io_timing')::bool THEN {column} END");
+    let io_time =
+        |column: &str| format!("CASE WHEN current_setting('track_io_timing')::bool THEN {column} END");
+    let wal_time =
+        |column: &str| format!("CASE WHEN current_setting('track_wal_io_timing')::bool THEN {column} END");
     let mut parts = Vec::new();
     if version >= V16 {
         let bytes = |column: &str| match column {

@@ -99,7 +99,8 @@ impl Statements {
         let (Some(source), Some(opened)) = (&self.source, self.opened.take()) else { return Ok(None) };
         let closed = link.with(|session, _| read(session, source))?;
         let grown = grown(&opened, &closed);
-        let mut top: Vec<StatementTotals> = by_query(&grown).into_iter().take(self.most).map(totals).collect();
+        let mut top: Vec<StatementTotals> =
+            by_query(&grown).into_iter().take(self.most).map(totals).collect();
         let ids: Vec<i64> = top.iter().map(|one| one.query).collect();
         let texts = link.with(|session, _| texts(session, source, &ids))?;
         let until = Instant::now() + PATIENCE;
@@ -118,7 +119,10 @@ impl Statements {
 }
 
 /// The view and what is tracked, or why there is none.
-pub(super) fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(Source, String), String>> {
+pub(super) fn find(
+    session: &mut dyn Session,
+    create: bool,
+) -> Result<std::result::Result<(Source, String), String>> {
     let rows = session.query(&format!(
         "{MARK} SELECT coalesce((SELECT reset_val FROM pg_settings WHERE name = 'pg_stat_statements.track'), ''), \
          EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements'), \

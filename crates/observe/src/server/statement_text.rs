@@ -180,7 +180,10 @@ mod tests {
                 "SELECT c_1 FROM t2 WHERE n = ? AND m = ? ",
             ),
             ("insert into `t9`\n  values (1.5e3, -2, 'a''b', 0xFF)", "insert into `t9` values (?, -?, …)"),
-            ("select * from t where id in (1, 2,3, 4) and b = 5", "select * from t where id in (?, …) and b = ?"),
+            (
+                "select * from t where id in (1, 2,3, 4) and b = 5",
+                "select * from t where id in (?, …) and b = ?",
+            ),
             ("select 'never ends", "select ?…"),
             ("ALTER ROLE bob PASSWORD 'hunter2'", "ALTER ROLE bob PASSWORD ?"),
             ("select $1, a$b /* 'x */ from t -- don't\n where c = 'x'", "select $1, a$b from t where c = ?"),

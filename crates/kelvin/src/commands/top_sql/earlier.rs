@@ -108,8 +108,9 @@ impl Saved {
             bail!("--since: {shown} is not a file that kelvin top-sql --save wrote: it has {size} bytes");
         }
         let text = std::fs::read_to_string(path).with_context(|| format!("--since: cannot read {shown}"))?;
-        let saved: Self = serde_json::from_str(&text)
-            .map_err(|error| anyhow::anyhow!("--since: {shown} is not a file that kelvin top-sql --save wrote: {error}"))?;
+        let saved: Self = serde_json::from_str(&text).map_err(|error| {
+            anyhow::anyhow!("--since: {shown} is not a file that kelvin top-sql --save wrote: {error}")
+        })?;
         if saved.kind != KIND {
             bail!("--since: {shown} is not a file that kelvin top-sql --save wrote");
         }
@@ -200,7 +201,12 @@ mod tests {
         let short: Vec<_> = changes
             .iter()
             .map(|one| {
-                (one.query.as_str(), one.new, one.mean.as_ref().map(|mean| mean.factor), one.plan.as_ref().map(|plan| plan.now.as_str()))
+                (
+                    one.query.as_str(),
+                    one.new,
+                    one.mean.as_ref().map(|mean| mean.factor),
+                    one.plan.as_ref().map(|plan| plan.now.as_str()),
+                )
             })
             .collect();
         assert_eq!(

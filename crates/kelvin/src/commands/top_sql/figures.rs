@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use anyhow::Result;
 use kelvin_measure::observation::WaitKind;
 use kelvin_observe::activity::{
-    ServerActivity, SessionSamples, StatementCounters, StatementReading, StatementSums, by_query, total, total_ms,
+    ServerActivity, SessionSamples, StatementCounters, StatementReading, StatementSums, by_query, total,
+    total_ms,
 };
 use serde::Serialize;
 
@@ -107,7 +108,13 @@ impl Counted<'_> {
         sessions as f64 * self.sample_ms()
     }
 
-    fn statement(&self, query: i64, sums: Option<&StatementSums>, seen: &Seen, server: &dyn ServerActivity) -> Statement {
+    fn statement(
+        &self,
+        query: i64,
+        sums: Option<&StatementSums>,
+        seen: &Seen,
+        server: &dyn ServerActivity,
+    ) -> Statement {
         let none = HashMap::new();
         let by_kind = seen.get(&query).unwrap_or(&none);
         let sessions: u64 = by_kind.values().sum();
@@ -159,11 +166,14 @@ impl Counted<'_> {
         };
         all.sort_by(order);
         let whole = self.whole(by, &all);
+        all.retain(|one| one.by(by) > 0.0);
         all.truncate(limit);
         for one in &mut all {
             one.share = (whole > 0.0).then(|| one.by(by) / whole);
         }
-        not_ended.sort_by(|one, other| other.elapsed_ms.total_cmp(&one.elapsed_ms).then(one.number.cmp(&other.number)));
+        not_ended.sort_by(|one, other| {
+            other.elapsed_ms.total_cmp(&one.elapsed_ms).then(one.number.cmp(&other.number))
+        });
         not_ended.truncate(NOT_ENDED);
         if self.counters.is_some() {
             name(&mut all, server)?;

@@ -24,7 +24,12 @@ static COLUMNS: [Column; 6] = [
     Column { heading: "calls", width: 9, measure: Some(Measure::Calls), of: |one| one.calls },
     Column { heading: "mean ms", width: 9, measure: None, of: |one| one.mean_ms },
     Column { heading: "rows", width: 9, measure: None, of: |one| one.rows },
-    Column { heading: "CPU s", width: 8, measure: Some(Measure::Cpu), of: |one| one.cpu_ms.map(|ms| ms / 1000.0) },
+    Column {
+        heading: "CPU s",
+        width: 8,
+        measure: Some(Measure::Cpu),
+        of: |one| one.cpu_ms.map(|ms| ms / 1000.0),
+    },
     Column { heading: "reads", width: 9, measure: Some(Measure::Reads), of: |one| one.reads },
     Column { heading: "writes", width: 9, measure: Some(Measure::Writes), of: |one| one.writes },
 ];
@@ -37,7 +42,12 @@ pub(super) fn render(top: &TopSql) -> String {
     if !top.not_ended.is_empty() {
         text.push_str("\nSampled but not counted: still running, or of another database\n");
         for one in &top.not_ended {
-            let line = format!("  {:<20}  {:>6.2} s sampled  {}", one.query, one.elapsed_ms / 1000.0, one.text.trim());
+            let line = format!(
+                "  {:<20}  {:>6.2} s sampled  {}",
+                one.query,
+                one.elapsed_ms / 1000.0,
+                one.text.trim()
+            );
             let _ = writeln!(text, "{}", cut(&line, top.width).trim_end());
         }
     }
@@ -104,8 +114,12 @@ fn statements(text: &mut String, top: &TopSql) {
     let _ = writeln!(text, "{heading}");
     for (index, one) in top.statements.iter().enumerate() {
         let share = one.share.map_or_else(|| "–".into(), |share| format!("{:.1} %", share * 100.0));
-        let mut row =
-            format!("{:>3} {:<21}{:>9}{share:>8} ", index + 1, one.query, figure(Some(one.elapsed_ms / 1000.0)));
+        let mut row = format!(
+            "{:>3} {:<21}{:>9}{share:>8} ",
+            index + 1,
+            one.query,
+            figure(Some(one.elapsed_ms / 1000.0))
+        );
         for column in &columns {
             row.push_str(&format!("{:>width$}", figure((column.of)(one)), width = column.width));
         }
@@ -168,7 +182,9 @@ fn changes(text: &mut String, since: &Changes, top: &TopSql) {
                 figure(Some(mean.before_ms))
             )
         }));
-        words.extend(one.plan.as_ref().map(|plan| format!("plan changed ({}, was {})", plan.now, plan.before)));
+        words.extend(
+            one.plan.as_ref().map(|plan| format!("plan changed ({}, was {})", plan.now, plan.before)),
+        );
         wrapped(text, &format!("{}: {}", one.query, words.join("; ")), 2, 4, top.width);
         for line in one.plan.iter().flat_map(|plan| plan.before_text.lines()) {
             let _ = writeln!(text, "      was: {}", cut(line, top.width - 11));

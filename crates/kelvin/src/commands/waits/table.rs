@@ -17,7 +17,7 @@ const ROWS: usize = 10;
 const SAMPLED: usize = 17;
 const COUNTED: usize = 18;
 const SIGNAL: usize = 8;
-const SINCE_START: usize = 11;
+const SINCE_START: usize = 13;
 
 /// Stands above the lines of [`line`].
 pub(super) const HEADING: &str = "      s   active  idle-tx  sessions by class (main event)";
@@ -28,7 +28,8 @@ pub(super) fn line(waits: &Waits<'_>, now: f64) -> String {
     let of = |class: &kelvin_observe::activity::ClassRow| {
         let sessions = class.sums.sessions?;
         let event = class.events.first().map_or("", |event| event.event.as_str());
-        let event = if event.is_empty() || event == class.label { String::new() } else { format!(" ({event})") };
+        let event =
+            if event.is_empty() || event == class.label { String::new() } else { format!(" ({event})") };
         Some(format!("{} {sessions:.2}{event}", class.label))
     };
     let classes: Vec<String> = report.classes.iter().filter_map(of).collect();
@@ -107,22 +108,29 @@ fn classes(text: &mut String, waits: &Waits<'_>) {
         seconds: report.seconds,
     };
     text.push('\n');
-    let mut heading = format!("{:<name$}{:>9}{:>8}", "Waits by class", "sessions", "share", name = columns.name);
+    let mut heading =
+        format!("{:<name$}{:>9}{:>8}", "Waits by class", "sessions", "share", name = columns.name);
     if columns.counted {
         heading.push_str(&format!("{:>9}{:>9}", "waits/s", "mean ms"));
         if signal {
             heading.push_str(&format!("{:>8}", "signal"));
         }
-        heading.push_str(&format!("{:>11}", "since start"));
+        heading.push_str(&format!("{:>13}", "since start"));
     }
     let _ = writeln!(text, "{heading}");
-    if report.classes.is_empty() {
+    if report.classes.is_empty() && report.samples > 0 {
         text.push_str("  no session was active\n");
     }
-    for class in &report.classes {
+    let happened = |sums: &EventRow| {
+        sums.sessions.is_some()
+            || sums.waits.is_some()
+            || sums.since_start.is_some_and(|since| since.waits > 0.0)
+    };
+    for class in report.classes.iter().filter(|class| happened(&class.sums)) {
         row(text, &columns, class.label, &class.sums);
         // The one event of a class whose name is the class's says nothing more.
-        let more = class.events.iter().filter(|event| event.event != class.label);
+        let in_interval = |event: &&EventRow| event.sessions.is_some() || event.waits.is_some();
+        let more = class.events.iter().filter(in_interval).filter(|event| event.event != class.label);
         for event in more.take(EVENTS) {
             row(text, &columns, &format!("  {}", event.event), event);
         }
@@ -147,7 +155,7 @@ fn row(text: &mut String, columns: &Columns, name: &str, row: &EventRow) {
             || "–".to_owned(),
             |since| since.total_ms.map_or_else(|| format!("{:.0} ×", since.waits), |ms| span(ms / 1000.0)),
         );
-        line.push_str(&format!("{since:>11}"));
+        line.push_str(&format!("{since:>13}"));
     }
     let _ = writeln!(text, "{}", line.trim_end());
 }
@@ -187,14 +195,15 @@ fn blocked_line(one: &BlockedSession) -> String {
         "" => number.to_string(),
         name => format!("{number} ({name})"),
     };
-    let waited = one.waited_ms.map_or_else(String::new, |ms| format!(" since {}", span(ms / 1000.0)));
-    let age = one
-        .blocker_transaction_ms
-        .map_or_else(String::new, |ms| format!(", in a transaction since {}", span(ms / 1000.0)));
-    let doing = if one.blocker_doing.is_empty() { String::new() } else { format!(", {}", one.blocker_doing) };
+    let waited = one.waited_ms.map_or_else(String::new, |ms| format!("has waited {} ", span(ms / 1000.0)));
+    let age = one.blocker_transaction_ms.map(|ms| format!("transaction {} old", span(ms / 1000.0)));
+    let about: Vec<String> =
+        Some(one.blocker_doing.clone()).filter(|doing| !doing.is_empty()).into_iter().chain(age).collect();
+    let about = if about.is_empty() { String::new() } else { format!(", {}", about.join(", ")) };
     format!(
-        "{} waits{waited} for {}{doing}{age}: {}",
+        "{} {}for {}{about}: {}",
         named(one.session, &one.application),
+        if waited.is_empty() { "waits " } else { &waited },
         named(one.blocker, &one.blocker_application),
         one.waits_for
     )
@@ -233,11 +242,11 @@ fn files(text: &mut String, waits: &Waits<'_>) {
     }
     // Bytes where there is room for them.
     let wide = waits.width >= 100;
-    let name = if wide { waits.width - 66 } else { waits.width - 48 };
+    let name = waits.width - if wide { 64 } else { 46 };
     let mb = |text: &str| if wide { format!("{text:>9}") } else { String::new() };
     let _ = writeln!(
         text,
-        "\n{:<name$}{:>9}{}{:>8}{:>9}{}{:>8}{:>7}{:>7}",
+        "\n{:<name$}{:>8}{}{:>7}{:>9}{}{:>7}{:>8}{:>7}",
         "Files",
         "reads/s",
         mb("MB/s"),
@@ -265,7 +274,7 @@ fn file(one: &FileRow, seconds: f64, name: usize, wide: bool) -> String {
     };
     let mean = |io: &Latency| figure(io.average_ms);
     format!(
-        "{:<name$}{:>9}{}{:>8}{:>9}{}{:>8}{:>7}{:>7}",
+        "{:<name$}{:>8}{}{:>7}{:>9}{}{:>7}{:>8}{:>7}",
         shortened(&one.name, name - 1),
         rate(&one.reads),
         mb(&one.reads),
@@ -324,9 +333,14 @@ mod tests {
 
     #[test]
     fn names_and_figures_fit_their_columns() {
-        assert_eq!(shortened("  Wait wait/io/file/innodb/innodb_data_file", 26), "  …innodb/innodb_data_file");
+        assert_eq!(
+            shortened("  Wait wait/io/file/innodb/innodb_data_file", 26),
+            "  …innodb/innodb_data_file"
+        );
         assert_eq!(shortened("  Wait a", 26), "  Wait a");
-        for (value, expected) in [(0.0, "0"), (0.0125, "0.013"), (3.14159, "3.14"), (31.4, "31.4"), (12345.6, "12346")] {
+        for (value, expected) in
+            [(0.0, "0"), (0.0125, "0.013"), (3.14159, "3.14"), (31.4, "31.4"), (12345.6, "12346")]
+        {
             assert_eq!(figure(Some(value)), expected);
         }
         let spans: Vec<_> = [0.004, 3.0, 600.0, 90_000.0].into_iter().map(span).collect();

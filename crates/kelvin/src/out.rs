@@ -64,6 +64,13 @@ pub(crate) fn warning(text: &str) {
     let _ = writeln!(std::io::stderr(), "{on}{}{off}", clean(text));
 }
 
+/// Columns of the terminal, between 80 and 120; 100 where there is none.
+pub(crate) fn width() -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let real = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    asked.or_else(real).filter(|columns| *columns > 0).unwrap_or(100).clamp(80, 120)
+}
+
 /// Writes words, without marks, in lines of at most `width` columns: the first one begins at `first`, those after at `rest`.
 pub(crate) fn wrapped(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
     let mut column = first;

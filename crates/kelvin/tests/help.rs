@@ -29,6 +29,8 @@ fn each_workload_teaches_its_own_flags() {
         "check pgbench --help",
         "drop --help",
         "drop pgbench --help",
+        "waits --help",
+        "top-sql --help",
     ] {
         let args: Vec<&str> = line.split(' ').collect();
         let output = place.command(&args).env("COLUMNS", "100").output().unwrap();

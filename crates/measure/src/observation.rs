@@ -118,6 +118,29 @@ pub enum WaitKind {
     Other,
 }
 
+impl WaitKind {
+    /// Its name for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::DataRead => "data reads",
+            Self::DataWrite => "data writes",
+            Self::Log => "log",
+            Self::LogFlush => "log flush",
+            Self::RowLock => "row locks",
+            Self::Lock => "other locks",
+            Self::Page => "pages",
+            Self::Latch => "latches",
+            Self::Memory => "memory grants",
+            Self::Replication => "replication",
+            Self::Client => "client",
+            Self::IdleInTransaction => "idle in transaction",
+            Self::Workers => "parallel workers",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// What a session was doing, as far as sessions are told apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WaitGroup {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 
+use crate::activity::Activity;
 use crate::baseline::Baseline;
 use crate::server::Place;
 use crate::watch::Watcher;
@@ -27,6 +28,9 @@ pub struct WatchPlan {
     /// Whether sessions of other applications are told apart from those that connect as we do, the load's. Where there is
     /// no load of ours, all are the ones to watch.
     pub apart: bool,
+    /// Whether the texts of the sessions' statements are sent as they come, without their values; statements to which the server
+    /// gives no identifier are then told apart by their text.
+    pub texts: bool,
 }
 
 impl Default for WatchPlan {
@@ -37,6 +41,7 @@ impl Default for WatchPlan {
             statements: 10,
             create_extension: false,
             apart: false,
+            texts: false,
         }
     }
 }
@@ -64,6 +69,22 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatc
         EngineKind::Mysql => mysql::watchers(engine, plan),
         kind @ (EngineKind::SqlServer | EngineKind::Other(_)) => {
             Err(Error::usage(format!("observing {kind} is not supported yet")))
+        }
+    }
+}
+
+/// Connects to a server to ask what it is doing; `looks` is how often its sessions are sampled, a second.
+///
+/// # Errors
+/// When it cannot be connected to, or its engine has no sessions that wait.
+pub fn activity(engine: &Arc<dyn Engine>, looks: u32) -> Result<Activity> {
+    let plan = WatchPlan { looks, texts: true, ..WatchPlan::default() };
+    match engine.kind() {
+        EngineKind::Postgres => postgres::activity(engine, &plan),
+        EngineKind::Mysql => mysql::activity(engine, &plan),
+        other => {
+            Err(Error::usage(format!("{other} has no server whose sessions and statements can be seen"))
+                .with_help("give the address of a server with --target"))
         }
     }
 }

@@ -2,6 +2,7 @@
 //! machine cannot be compared with anything; [`sample`] shows what it did while they were made, and [`watch`] lets it, the
 //! database and others be watched side by side, on the run's clock; [`baseline`] measures what the host can do before.
 
+pub mod activity;
 pub mod baseline;
 pub mod engine;
 pub mod host;

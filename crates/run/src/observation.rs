@@ -92,6 +92,7 @@ impl Watchers {
             statements: plan.statements as usize,
             create_extension: ours,
             apart: loaded,
+            texts: false,
         };
         match engine::watchers(engine, &plan) {
             Ok(found) => {

@@ -30,6 +30,7 @@ mod study_analysis;
 mod tproc_c;
 mod transfer;
 mod vioperf;
+mod waits;
 mod workload;
 
 use std::path::PathBuf;
@@ -56,6 +57,7 @@ pub(crate) use study::{
 pub(crate) use study_analysis::{AnalyzeArgs, StudyReportArgs};
 pub(crate) use transfer::{ExportArgs, ImportArgs};
 pub(crate) use vioperf::{Required, VioperfArgs};
+pub(crate) use waits::{Measure, PlansOf, SampledServerArgs, TopSqlArgs, WaitsArgs};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
 
 /// The command line.
@@ -158,6 +160,10 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Observe this machine, and a database's share of it, without running a load
     Observe(ObserveArgs),
+    /// Show what a server's sessions wait for: waits by class, files, statements, who blocks whom
+    Waits(WaitsArgs),
+    /// Show a server's most expensive statements, their plans, and what changed since an earlier look
+    TopSql(TopSqlArgs),
     /// Measure whether storage is fast enough for a column store: MB/s per core, with vioperf's four tests
     Vioperf(VioperfArgs),
     /// Explain a finding: what it means, how it is detected, its thresholds, and what to do

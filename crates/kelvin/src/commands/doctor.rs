@@ -76,7 +76,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     if args.json {
         out::line(&serde_json::to_string(&report)?)?;
     } else {
-        out::write(&table::render(&report, table::width()))?;
+        out::write(&table::render(&report, out::width()))?;
     }
     Ok(Code::Success)
 }

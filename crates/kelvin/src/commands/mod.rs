@@ -21,6 +21,7 @@ mod report;
 mod rm;
 mod run;
 mod runs;
+mod sampling;
 mod select;
 mod serve;
 mod server;
@@ -28,8 +29,10 @@ mod show;
 mod snapshot;
 mod squeeze;
 mod study;
+mod top_sql;
 mod transfer;
 mod vioperf;
+mod waits;
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -68,6 +71,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Study(command) => study::study(&command, global),
         Command::Doctor(args) => doctor::doctor(&args, global),
         Command::Observe(args) => observe::observe(&args, global),
+        Command::Waits(args) => waits::waits(&args, global),
+        Command::TopSql(args) => top_sql::top_sql(&args, global),
         Command::Vioperf(args) => vioperf::run(&args, global),
         Command::Explain(args) => explain::explain(&args),
         Command::Completions { shell } => completions::completions(shell),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use kelvin_database::{Result, Session};
 
 use super::link::Server;
-use super::{flushing, sql};
+use super::{files, flushing, sql};
 use crate::metric;
 
 /// Values by name: status variables in small letters, InnoDB's metrics behind "innodb.", files behind "file.".
@@ -281,14 +281,16 @@ pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<Table> 
         }
     }
     if server.performance_schema {
-        let rows = session.query(&files())?;
-        for row in 0..rows.len() {
-            let event = rows.text(row, 0)?;
-            let name = event.rsplit('/').next().unwrap_or(event);
-            for (column, what) in
-                ["read_ms", "write_bytes", "write_ms", "misc", "misc_ms"].into_iter().enumerate()
-            {
-                table.insert(format!("file.{name}.{what}"), rows.float(row, column + 1)?);
+        for file in files::by_event(session, FILES)? {
+            let name = file.name.rsplit('/').next().unwrap_or(&file.name);
+            for (what, value) in [
+                ("read_ms", file.reads.ms),
+                ("write_bytes", file.writes.bytes),
+                ("write_ms", file.writes.ms),
+                ("misc", file.syncs.count),
+                ("misc_ms", file.syncs.ms),
+            ] {
+                table.extend(value.map(|value| (format!("file.{name}.{what}"), value)));
             }
         }
     }
@@ -338,16 +340,6 @@ fn metrics(server: &Server) -> String {
     format!(
         "SELECT NAME, COUNT + 0e0 FROM information_schema.INNODB_METRICS WHERE {enabled} AND NAME IN ({})",
         quoted(METRICS.iter().copied())
-    )
-}
-
-/// Picoseconds become milliseconds.
-fn files() -> String {
-    let events = FILES.iter().map(|file| format!("'wait/io/file/{file}'"));
-    format!(
-        "SELECT EVENT_NAME, SUM_TIMER_READ / 1e9, SUM_NUMBER_OF_BYTES_WRITE + 0e0, SUM_TIMER_WRITE / 1e9, COUNT_MISC + 0e0, \
-         SUM_TIMER_MISC / 1e9 FROM performance_schema.file_summary_by_event_name WHERE EVENT_NAME IN ({})",
-        events.collect::<Vec<_>>().join(", ")
     )
 }
 

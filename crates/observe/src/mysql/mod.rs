@@ -10,8 +10,10 @@
 //! this host whose threads may be read, the kernel says the rest: the system call that a session's thread is in, and of which
 //! file ([`thread`]). What neither can show is told as [`kelvin_measure::observation::Absent`].
 
+mod activity;
 mod counter_watcher;
 mod counters;
+mod files;
 mod flushing;
 pub(crate) mod instruments;
 mod link;
@@ -20,6 +22,7 @@ mod others;
 mod placement;
 mod plans;
 mod relations;
+mod samples;
 mod sessions;
 mod settings;
 mod sql;
@@ -36,6 +39,7 @@ use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
 use crate::server::figures::Figures;
 use crate::server::sessions::Sessions;
+pub(crate) use activity::activity;
 pub use instruments::Instrument;
 use link::{FIGURES, SESSIONS};
 pub use placement::locate_server;
@@ -55,7 +59,8 @@ pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<Eng
     observers.set(SESSIONS, sessions.about.connection);
     observers.set(FIGURES, figures.about.connection);
     let interval = (Duration::from_secs(1) / plan.looks).max(BETWEEN_LOOKS);
-    let looks = sessions::MysqlSessions::new(plan, place.server, observers.clone());
+    let looks =
+        sessions::MysqlSessions::new(plan, place.server, observers.clone(), samples::Samples::default());
     let counters = counter_watcher::MysqlCounters::new(plan, observers);
     Ok(EngineWatchers {
         watchers: vec![

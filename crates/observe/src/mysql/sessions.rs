@@ -6,10 +6,11 @@ use kelvin_measure::observation::{Blocker, UnavailableMetrics, WaitGroup, WaitKi
 
 use super::link::{Link, Observers, SESSIONS, Server};
 use super::others::Others;
+use super::samples::Samples;
 use super::state::{Seen, state};
 use super::thread::Threads;
 use super::{WatchPlan, locks, sql};
-use crate::server::sessions::{SessionSource, Tally};
+use crate::server::sessions::{SentTexts, SessionSource, Tally};
 use crate::server::shortened;
 use crate::watch::Feed;
 
@@ -21,16 +22,27 @@ pub(super) struct MysqlSessions {
     threads: Option<Threads>,
     apart: bool,
     others: Others,
+    /// The statements whose texts were sent; none where they are not asked for.
+    sent: Option<SentTexts>,
+    /// Statements as they were sent by clients, which stay in this process.
+    samples: Samples,
 }
 
 impl MysqlSessions {
-    pub(super) fn new(plan: &WatchPlan, process: Option<u32>, observers: Observers) -> Self {
+    pub(super) fn new(
+        plan: &WatchPlan,
+        process: Option<u32>,
+        observers: Observers,
+        samples: Samples,
+    ) -> Self {
         Self {
             observers,
             rows: Rows::new(),
             threads: process.and_then(Threads::of),
             apart: plan.apart,
             others: Others::default(),
+            sent: plan.texts.then(SentTexts::default),
+            samples,
         }
     }
 
@@ -85,12 +97,13 @@ impl SessionSource for MysqlSessions {
 
     fn ask(&mut self, link: &mut Link) -> Result<(), String> {
         let (observers, others, apart) = (&self.observers, &mut self.others, self.apart);
+        let texts = self.sent.is_some();
         self.rows = link.with(|session, server| {
             observers.set(SESSIONS, server.connection);
             if apart {
                 let _refused = others.mark(session, server);
             }
-            let rows = session.query(&sql::sessions(server, observers))?;
+            let rows = session.query(&sql::sessions(server, observers, texts))?;
             if apart {
                 others.meet(session, server, &rows)?;
             }
@@ -104,7 +117,7 @@ impl SessionSource for MysqlSessions {
         server: &Server,
         tally: &mut Tally,
         _now: Nanos,
-        _feed: &mut Feed,
+        feed: &mut Feed,
     ) -> Result<(), Error> {
         let rows = &self.rows;
         for row in 0..rows.len() {
@@ -142,12 +155,21 @@ impl SessionSource for MysqlSessions {
                 }
                 _ => "client backend".to_owned(),
             };
+            let mut query = rows.optional(row, 6, Rows::int)?;
+            if let Some(sent) = &mut self.sent {
+                let (normalised, as_sent) = (text(rows, row, 8)?, text(rows, row, 9)?);
+                match query {
+                    Some(query) if !normalised.is_empty() => sent.normalised(query, normalised, feed),
+                    _ => query = sent.sampled(query, as_sent, feed),
+                }
+                self.samples.keep(query, as_sent);
+            }
             tally.session(WaitGroup {
                 backend,
                 kind: state.kind,
                 class: state.class.into(),
                 event: state.event.into(),
-                query: rows.optional(row, 6, Rows::int)?,
+                query,
             });
         }
         Ok(())

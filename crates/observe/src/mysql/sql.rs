@@ -20,12 +20,15 @@ pub(super) const WAITS: &str = "SELECT \
      CAST((SELECT COUNT(*) FROM performance_schema.setup_consumers WHERE NAME = 'events_waits_current' AND ENABLED = 'YES') AS SIGNED), \
      CAST((SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME LIKE 'wait/%' AND ENABLED = 'YES') AS SIGNED)";
 
+/// A sampled statement's text is cut after so many characters; one that is cut cannot be explained.
+pub(super) const LONGEST_SAMPLE: usize = 16_000;
+
 /// Sessions that do something or hold a transaction open: connection, user, command, state, the kernel's number of its thread,
-/// state of its transaction, statement, wait.
+/// state of its transaction, statement, wait; with `texts` its text as the server normalised it, and as it was sent, cut.
 ///
 /// `INNODB_TRX` is a copy that InnoDB renews only when nobody has read it for 0.1 s (`CACHE_MIN_IDLE_TIME`): who reads it more
 /// often sees the same transactions for ever.
-pub(super) fn sessions(server: &Server, observers: &Observers) -> String {
+pub(super) fn sessions(server: &Server, observers: &Observers, texts: bool) -> String {
     let observers = observers.list();
     let (state, join) = if server.transactions {
         ("x.trx_state", "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id =")
@@ -36,10 +39,20 @@ pub(super) fn sessions(server: &Server, observers: &Observers) -> String {
     if server.performance_schema && !server.mariadb {
         let join = if join.is_empty() { String::new() } else { format!("{join} t.PROCESSLIST_ID") };
         let (event, waits) = if server.waits { (EVENT, WAITING) } else { ("NULL", "") };
+        let current = |column: &str| {
+            format!(
+                "(SELECT {column} FROM performance_schema.events_statements_current s \
+                 WHERE s.THREAD_ID = t.THREAD_ID AND s.DIGEST IS NOT NULL ORDER BY s.EVENT_ID DESC LIMIT 1)"
+            )
+        };
+        let texts = if texts {
+            format!(", {}, LEFT(t.PROCESSLIST_INFO, {LONGEST_SAMPLE})", current("s.DIGEST_TEXT"))
+        } else {
+            String::new()
+        };
         return format!(
             "SELECT CAST(t.PROCESSLIST_ID AS SIGNED), t.PROCESSLIST_USER, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, \
-             CAST(t.THREAD_OS_ID AS SIGNED), {state}, \
-             {QUERY}, {event} \
+             CAST(t.THREAD_OS_ID AS SIGNED), {state}, {QUERY}, {event}{texts} \
              FROM performance_schema.threads t {waits} {join} \
              WHERE t.PROCESSLIST_ID NOT IN ({observers}) AND t.PROCESSLIST_COMMAND NOT IN ('Daemon', 'Connect') \
              AND (t.PROCESSLIST_COMMAND <> 'Sleep'{held})"
@@ -47,6 +60,7 @@ pub(super) fn sessions(server: &Server, observers: &Observers) -> String {
     }
     let join = if join.is_empty() { String::new() } else { format!("{join} p.ID") };
     let thread = if server.mariadb { "CAST(p.TID AS SIGNED)" } else { "NULL" };
+    let texts = if texts { format!(", NULL, LEFT(p.INFO, {LONGEST_SAMPLE})") } else { String::new() };
     // MariaDB has both off by default.
     let (query, event, waits) = if server.performance_schema && server.waits {
         let threads = "LEFT JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID";
@@ -55,7 +69,7 @@ pub(super) fn sessions(server: &Server, observers: &Observers) -> String {
         ("NULL", "NULL", String::new())
     };
     format!(
-        "SELECT CAST(p.ID AS SIGNED), p.USER, p.COMMAND, p.STATE, {thread}, {state}, {query}, {event} \
+        "SELECT CAST(p.ID AS SIGNED), p.USER, p.COMMAND, p.STATE, {thread}, {state}, {query}, {event}{texts} \
          FROM information_schema.PROCESSLIST p {waits} {join} \
          WHERE p.ID NOT IN ({observers}) AND p.COMMAND NOT IN ('Daemon', 'Connect') \
          AND (p.COMMAND <> 'Sleep'{held})"
@@ -110,6 +124,48 @@ pub(super) fn blockers(server: &Server) -> &'static str {
     }
 }
 
+/// Sessions that wait for a lock, each with every session that it waits for: connection, user, what it waits for, milliseconds,
+/// statement; connection, user, command, state, milliseconds since its transaction began, statement. Rows, and in MySQL tables (every
+/// holder of a lock on the table, as `sys.schema_table_lock_waits` has them).
+pub(super) fn blocked(server: &Server) -> &'static [&'static str] {
+    if server.mariadb {
+        &["SELECT CAST(r.trx_mysql_thread_id AS SIGNED), rp.USER, CONCAT('row of ', l.lock_table), \
+          TIMESTAMPDIFF(MICROSECOND, r.trx_wait_started, NOW(6)) / 1e3, r.trx_query, \
+          CAST(b.trx_mysql_thread_id AS SIGNED), bp.USER, bp.COMMAND, bp.STATE, \
+          TIMESTAMPDIFF(MICROSECOND, b.trx_started, NOW(6)) / 1e3, b.trx_query \
+          FROM information_schema.INNODB_LOCK_WAITS w \
+          JOIN information_schema.INNODB_LOCKS l ON l.lock_id = w.requested_lock_id \
+          JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id \
+          JOIN information_schema.INNODB_TRX b ON b.trx_id = w.blocking_trx_id \
+          LEFT JOIN information_schema.PROCESSLIST rp ON rp.ID = r.trx_mysql_thread_id \
+          LEFT JOIN information_schema.PROCESSLIST bp ON bp.ID = b.trx_mysql_thread_id ORDER BY 4 DESC LIMIT 1000"]
+    } else if server.performance_schema {
+        &[
+            "SELECT CAST(r.PROCESSLIST_ID AS SIGNED), r.PROCESSLIST_USER, \
+             CONCAT('row of ', l.OBJECT_SCHEMA, '.', l.OBJECT_NAME), r.PROCESSLIST_TIME * 1e3, r.PROCESSLIST_INFO, \
+             CAST(b.PROCESSLIST_ID AS SIGNED), b.PROCESSLIST_USER, b.PROCESSLIST_COMMAND, b.PROCESSLIST_STATE, \
+             x.TIMER_WAIT / 1e9, b.PROCESSLIST_INFO FROM performance_schema.data_lock_waits w \
+             JOIN performance_schema.data_locks l ON l.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
+             JOIN performance_schema.threads r ON r.THREAD_ID = w.REQUESTING_THREAD_ID \
+             JOIN performance_schema.threads b ON b.THREAD_ID = w.BLOCKING_THREAD_ID \
+             LEFT JOIN performance_schema.events_transactions_current x ON x.THREAD_ID = b.THREAD_ID AND x.STATE = 'ACTIVE' \
+             ORDER BY 4 DESC LIMIT 1000",
+            "SELECT CAST(r.PROCESSLIST_ID AS SIGNED), r.PROCESSLIST_USER, \
+             CONCAT('metadata of ', w.OBJECT_SCHEMA, '.', w.OBJECT_NAME), r.PROCESSLIST_TIME * 1e3, r.PROCESSLIST_INFO, \
+             CAST(b.PROCESSLIST_ID AS SIGNED), b.PROCESSLIST_USER, b.PROCESSLIST_COMMAND, b.PROCESSLIST_STATE, \
+             x.TIMER_WAIT / 1e9, b.PROCESSLIST_INFO FROM performance_schema.metadata_locks w \
+             JOIN performance_schema.metadata_locks h ON h.OBJECT_TYPE = 'TABLE' AND h.OBJECT_SCHEMA = w.OBJECT_SCHEMA \
+             AND h.OBJECT_NAME = w.OBJECT_NAME AND h.LOCK_STATUS = 'GRANTED' AND h.OWNER_THREAD_ID <> w.OWNER_THREAD_ID \
+             JOIN performance_schema.threads r ON r.THREAD_ID = w.OWNER_THREAD_ID \
+             JOIN performance_schema.threads b ON b.THREAD_ID = h.OWNER_THREAD_ID \
+             LEFT JOIN performance_schema.events_transactions_current x ON x.THREAD_ID = b.THREAD_ID AND x.STATE = 'ACTIVE' \
+             WHERE w.OBJECT_TYPE = 'TABLE' AND w.LOCK_STATUS = 'PENDING' ORDER BY 4 DESC LIMIT 1000",
+        ]
+    } else {
+        &[]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,7 +182,7 @@ mod tests {
             connection: 0,
             user: String::new(),
         };
-        let of = |server: &Server| sessions(server, &Observers::default());
+        let of = |server: &Server| sessions(server, &Observers::default(), true);
         let maria = of(&server(true, true, false));
         assert!(maria.contains("p.TID") && !maria.contains("performance_schema"), "{maria}");
         let deep = of(&server(true, true, true));
@@ -134,6 +190,8 @@ mod tests {
         let mysql = of(&server(false, true, false));
         assert!(mysql.contains("THREAD_OS_ID") && !mysql.contains("events_waits_current"), "{mysql}");
         assert!(of(&server(false, true, true)).contains("events_waits_current"));
+        assert!(mysql.contains("DIGEST_TEXT") && maria.contains("p.INFO"));
+        assert!(!sessions(&server(true, false, false), &Observers::default(), false).contains("INFO"));
         let without = of(&server(false, false, false));
         assert!(!without.contains("performance_schema") && !without.contains("TID"), "{without}");
         let blind = Server { transactions: false, ..server(true, false, false) };

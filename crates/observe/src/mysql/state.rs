@@ -186,6 +186,16 @@ fn wait_kind(event: &str) -> WaitKind {
     }
 }
 
+/// What a wait is for that `performance_schema` counted, of all threads together; none for those that idle sessions and idle
+/// background threads are in: sockets, and conditions other than those of commits.
+pub(super) fn counted_kind(event: &str) -> Option<WaitKind> {
+    match wait_kind(event) {
+        WaitKind::Client => None,
+        WaitKind::Other if event.starts_with("wait/synch/cond/") => None,
+        kind => Some(kind),
+    }
+}
+
 fn is_of_commit(name: &str) -> bool {
     [
         "MYSQL_BIN_LOG::",
@@ -269,5 +279,8 @@ mod tests {
         ] {
             assert_eq!(wait_kind(event), expected, "{event}");
         }
+        assert_eq!(counted_kind("wait/synch/cond/sql/COND_server_started"), None);
+        assert_eq!(counted_kind("wait/io/socket/sql/client_connection"), None);
+        assert_eq!(counted_kind("wait/synch/cond/sql/MYSQL_BIN_LOG::COND_done"), Some(WaitKind::Log));
     }
 }

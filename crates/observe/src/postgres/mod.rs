@@ -8,6 +8,7 @@
 //! Backends publish their counters only between transactions and at most once a second, so a second's rates are those of a
 //! second that ended up to one second ago; over a window of minutes this is nothing.
 
+mod activity;
 mod baseline;
 mod checkpoints;
 mod counter_watcher;
@@ -34,6 +35,7 @@ use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
 use crate::server::figures::Figures;
 use crate::server::sessions::Sessions;
+pub(crate) use activity::activity;
 pub(crate) use baseline::settings as baseline_settings;
 pub use placement::locate_server;
 pub use wait_kind::wait_group;

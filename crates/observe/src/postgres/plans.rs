@@ -12,13 +12,20 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::sql::{MARK, V16};
+use crate::server::statement_text::is_query;
 
 /// What planning one statement may take, in milliseconds.
 const PATIENCE_MS: u32 = 1000;
 
+/// A plan, and all of it as JSON.
+pub(super) struct Explained {
+    pub(super) plan: QueryPlan,
+    pub(super) json: String,
+}
+
 /// The plan; none for what is no query or cannot be planned without its values.
-pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Result<Option<QueryPlan>> {
-    if !can_be_explained(text) {
+pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Result<Option<Explained>> {
+    if !is_query(text) {
         return Ok(None);
     }
     session.run(&format!("{MARK} BEGIN READ ONLY; SET LOCAL statement_timeout = {PATIENCE_MS}"))?;
@@ -26,7 +33,7 @@ pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Resul
     let ended = session.run("ROLLBACK");
     let (json, text) = outputs?;
     ended?;
-    Ok(parse(&json).map(|(hash, scans)| QueryPlan { hash, text, scans }))
+    Ok(parse(&json).map(|(hash, scans)| Explained { plan: QueryPlan { hash, text, scans }, json }))
 }
 
 fn generic(session: &mut dyn Session, text: &str) -> Result<(String, String)> {
@@ -64,28 +71,6 @@ fn lines(session: &mut dyn Session, sql: &str) -> Result<String> {
     let rows = session.query(sql)?;
     let lines: Result<Vec<&str>> = (0..rows.len()).map(|row| rows.text(row, 0)).collect();
     Ok(lines?.join("\n"))
-}
-
-/// Whether it is a query: what else there is runs when it is explained, or cannot be.
-fn can_be_explained(text: &str) -> bool {
-    let mut rest = text.trim_start();
-    loop {
-        if let Some(comment) = rest.strip_prefix("/*") {
-            let Some(end) = comment.find("*/") else { return false };
-            rest = comment[end + 2..].trim_start();
-        } else if let Some(comment) = rest.strip_prefix("--") {
-            let Some(end) = comment.find('\n') else { return false };
-            rest = comment[end..].trim_start();
-        } else if let Some(inner) = rest.strip_prefix('(') {
-            rest = inner.trim_start();
-        } else {
-            break;
-        }
-    }
-    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-    ["select", "insert", "update", "delete", "merge", "with"]
-        .iter()
-        .any(|verb| rest[..end].eq_ignore_ascii_case(verb))
 }
 
 /// The hash and the scans of a plan in EXPLAIN's JSON; none when it is none.
@@ -144,32 +129,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn only_queries_are_explained() {
-        for text in [
-            "SELECT 1",
-            " select $1",
-            "/* a */ UPDATE t SET a = $1",
-            "-- x\nwith a as (select 1) table a",
-            "(SELECT 1)",
-        ] {
-            assert!(can_be_explained(text), "{text}");
-        }
-        for text in [
-            "COMMIT",
-            "CALL p()",
-            "selectx",
-            "EXECUTE a",
-            "VACUUM",
-            "",
-            "/* select",
-            "-- select",
-            "CREATE TABLE a AS SELECT 1",
-        ] {
-            assert!(!can_be_explained(text), "{text}");
-        }
-    }
-
     fn json(index: &str, cost: f64) -> String {
         format!(
             r#"[{{"Plan": {{"Node Type": "Nested Loop", "Total Cost": {cost}, "Plans": [
@@ -204,16 +163,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_the_readers_panic(text in ".{0,200}") {
-            let _ = can_be_explained(&text);
+        fn nothing_makes_the_reader_panic(text in ".{0,200}") {
             let _ = parse(&text);
-        }
-
-        #[test]
-        fn a_comment_or_a_bracket_before_a_query_changes_nothing(comment in "[a-z ]{0,20}", text in "(select|commit|update|call)[ a-z0-9$]{0,20}") {
-            let expected = can_be_explained(&text);
-            prop_assert_eq!(can_be_explained(&format!("/*{comment}*/ {text}")), expected);
-            prop_assert_eq!(can_be_explained(&format!("--{comment}\n({text}")), expected);
         }
     }
 }

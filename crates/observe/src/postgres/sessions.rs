@@ -13,7 +13,7 @@ use super::vacuums::Vacuums;
 use super::wait_kind::wait_group;
 use super::{WatchPlan, sql};
 use crate::server::figures::lost;
-use crate::server::sessions::{SessionSource, Tally};
+use crate::server::sessions::{SentTexts, SessionSource, Tally};
 use crate::server::shortened;
 use crate::watch::{Feed, Stage};
 
@@ -31,6 +31,8 @@ pub(super) struct PostgresSessions {
     apart: bool,
     /// What the load's sessions call their application, when others' are told apart.
     own: Option<String>,
+    /// The statements whose texts were sent; none where they are not asked for.
+    sent: Option<SentTexts>,
 }
 
 impl PostgresSessions {
@@ -47,6 +49,7 @@ impl PostgresSessions {
             offset: 0.0,
             apart: plan.apart,
             own: None,
+            sent: plan.texts.then(SentTexts::default),
         }
     }
 
@@ -62,7 +65,8 @@ impl PostgresSessions {
                  log shows them",
             );
         }
-        if self.log.is_none() {
+        // Who asks for the sessions' statements asks for no checkpoints.
+        if self.log.is_none() && self.sent.is_none() {
             add(
                 "reasons for checkpoints",
                 "log_checkpoints is off, or the server's log cannot be read here; whether WAL size \
@@ -144,7 +148,8 @@ impl SessionSource for PostgresSessions {
     }
 
     fn ask(&mut self, link: &mut Link) -> Result<(), String> {
-        self.ask.run(link, sql::sessions).map(|_| ())
+        let texts = self.sent.is_some();
+        self.ask.run(link, |version| sql::sessions(version, texts)).map(|_| ())
     }
 
     fn count(
@@ -185,7 +190,10 @@ impl SessionSource for PostgresSessions {
                 Some(name) if foreign => format!("{backend} ({})", shortened(name)),
                 _ => backend.to_owned(),
             };
-            let query = rows.optional(row, 5, Rows::int)?;
+            let mut query = rows.optional(row, 5, Rows::int)?;
+            if let (Some(sent), Some(text)) = (&mut self.sent, optional(9)?) {
+                query = sent.sampled(query, text, feed);
+            }
             tally.session(wait_group(&backend, class, event.unwrap_or_default(), query));
         }
         Ok(())

@@ -3,6 +3,7 @@
 //! Every text begins with a comment by which `pg_stat_statements` tells our statements from the load's.
 
 use super::APPLICATION_NAME;
+use crate::server::figures::LONGEST_TEXT;
 
 /// Begins every statement of the observers.
 pub(super) const MARK: &str = "/* kelvin observer */";
@@ -22,13 +23,19 @@ pub(super) const WHO: &str = "/* kelvin observer */ SELECT current_setting('serv
 /// Sessions that do something: pid, kind of process, state, class and event of the wait, query, text and start of what
 /// an autovacuum worker does, name of a client's application. The view's joins are left out by the planner where nothing of theirs is asked for; measured
 /// (15, 16 users) it is no dearer than the function below it: 0.10 against 0.13 ms a look.
-pub(super) fn sessions(version: i64) -> String {
+/// With `texts`, the clients' statements come with it, cut after so many characters.
+pub(super) fn sessions(version: i64, texts: bool) -> String {
     let query = if version >= V14 { "query_id" } else { "NULL::int8" };
+    let text = if texts {
+        format!("CASE WHEN backend_type = 'client backend' THEN left(query, {LONGEST_TEXT}) END")
+    } else {
+        "NULL::text".into()
+    };
     format!(
         "{MARK} SELECT pid, backend_type, state, wait_event_type, wait_event, {query}, \
          CASE WHEN backend_type = 'autovacuum worker' THEN query END, \
          CASE WHEN backend_type = 'autovacuum worker' THEN extract(epoch FROM query_start)::float8 END, \
-         CASE WHEN backend_type = 'client backend' THEN application_name END \
+         CASE WHEN backend_type = 'client backend' THEN application_name END, {text} \
          FROM pg_stat_activity WHERE backend_type IS NOT NULL AND application_name <> '{APPLICATION_NAME}' \
          AND state IS DISTINCT FROM 'idle' AND state IS DISTINCT FROM 'disabled' \
          AND wait_event_type IS DISTINCT FROM 'Activity'"
@@ -85,6 +92,83 @@ pub(super) fn blockers() -> String {
     )
 }
 
+/// Sessions that wait for a heavyweight lock, each with every session that it waits for: process, application, kind of the lock,
+/// relation, waiting since when in milliseconds (since 14; before, how long its statement takes), statement; process, application,
+/// state and wait, age of the transaction, and statement of the other. `pg_blocking_pids` locks the lock table for each who waits:
+/// this is asked once a second by who looks at a server, not beside a load.
+pub(super) fn blocked(version: i64) -> String {
+    let since = if version >= V14 { "coalesce(asked.waitstart, w.query_start)" } else { "w.query_start" };
+    let ago = |since: &str| format!("(extract(epoch FROM clock_timestamp() - {since}) * 1000)::float8");
+    format!(
+        "{MARK} SELECT w.pid::int8, coalesce(w.application_name, ''), w.wait_event, \
+         coalesce((SELECT nspname || '.' || relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace \
+          WHERE c.oid = coalesce(asked.relation, held.relation)), ''), {}, left(w.query, {LONGEST_TEXT}), \
+         other.pid::int8, coalesce(b.application_name, ''), \
+         CASE WHEN b.state LIKE 'idle in transaction%' THEN 'idle in transaction' \
+          WHEN b.wait_event_type IS NOT NULL THEN b.wait_event_type || ' ' || b.wait_event \
+          WHEN b.state = 'active' THEN 'CPU' ELSE coalesce(b.state, '') END, {}, left(b.query, {LONGEST_TEXT}) \
+         FROM pg_stat_activity w CROSS JOIN LATERAL (SELECT DISTINCT unnest(pg_blocking_pids(w.pid)) AS pid) AS other \
+         LEFT JOIN pg_stat_activity b ON b.pid = other.pid \
+         LEFT JOIN LATERAL (SELECT * FROM pg_locks WHERE pg_locks.pid = w.pid AND NOT granted LIMIT 1) AS asked ON true \
+         LEFT JOIN LATERAL (SELECT relation FROM pg_locks WHERE pg_locks.pid = w.pid AND locktype = 'tuple' AND database = {HERE} \
+          LIMIT 1) AS held ON true \
+         WHERE w.wait_event_type = 'Lock' ORDER BY 1, 7 LIMIT 1000",
+        ago(since),
+        ago("b.xact_start")
+    )
+}
+
+/// Files by class: name; reads, their bytes and milliseconds; writes with extends, likewise; syncs and their milliseconds. What is not
+/// counted, or not timed by the settings, is NULL. Until 15 only each database's reads are counted, since 16 `pg_stat_io` has kinds of
+/// process, object and use, since 18 with the log.
+pub(super) fn files(version: i64) -> String {
+    let io_time =
+        |column: &str| format!("CASE WHEN current_setting('track_io_timing')::bool THEN {column} END");
+    let wal_time =
+        |column: &str| format!("CASE WHEN current_setting('track_wal_io_timing')::bool THEN {column} END");
+    let mut parts = Vec::new();
+    if version >= V16 {
+        let bytes = |column: &str| match column {
+            _ if version < V18 => format!("{column}s * op_bytes"),
+            _ => format!("{column}_bytes"),
+        };
+        let time = |column: &str| {
+            if version < V18 {
+                io_time(column)
+            } else {
+                format!("CASE WHEN object = 'wal' THEN {} ELSE {} END", wal_time(column), io_time(column))
+            }
+        };
+        parts.push(format!(
+            "SELECT object || ', ' || context || ', ' || backend_type, reads::float8, ({})::float8, {}, \
+             (coalesce(writes, 0) + coalesce(extends, 0))::float8, (coalesce({}, 0) + coalesce({}, 0))::float8, {}, \
+             fsyncs::float8, {} FROM pg_stat_io \
+             WHERE coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) + coalesce(fsyncs, 0) > 0",
+            bytes("read"),
+            time("read_time"),
+            bytes("write"),
+            bytes("extend"),
+            time("coalesce(write_time, 0) + coalesce(extend_time, 0)"),
+            time("fsync_time")
+        ));
+    } else {
+        parts.push(format!(
+            "SELECT 'relation, database ' || datname, blks_read::float8, blks_read * current_setting('block_size')::float8, {}, \
+             NULL::float8, NULL::float8, NULL::float8, NULL::float8, NULL::float8 FROM pg_stat_database \
+             WHERE datname IS NOT NULL AND blks_read > 0",
+            io_time("blk_read_time")
+        ));
+    }
+    if (V14..V18).contains(&version) {
+        parts.push(format!(
+            "SELECT 'wal', NULL, NULL, NULL, wal_write::float8, NULL, {}, wal_sync::float8, {} FROM pg_stat_wal",
+            wal_time("wal_write_time"),
+            wal_time("wal_sync_time")
+        ));
+    }
+    format!("{MARK} {}", parts.join(" UNION ALL "))
+}
+
 const HERE: &str = "(SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// The server's time, the last checkpoint by the control file (its place in the log, and when it began) and the
@@ -120,17 +204,30 @@ mod tests {
 
     #[test]
     fn what_a_version_does_not_have_is_not_asked_of_it() {
-        assert!(!sessions(130_000).contains("query_id") && sessions(V14).contains("query_id"));
+        assert!(!sessions(130_000, true).contains("query_id") && sessions(V14, true).contains("query_id"));
         assert!(
             checkpoints(V16).contains("pg_stat_bgwriter")
                 && !checkpoints(V16).contains("pg_stat_checkpointer")
         );
         assert!(checkpoints(V17).contains("num_requested") && !checkpoints(V17).contains("pg_stat_bgwriter"));
+        assert!(files(V16).contains("op_bytes") && files(V16).contains("pg_stat_wal"));
+        assert!(!files(V18).contains("op_bytes") && !files(V18).contains("pg_stat_wal"));
+        assert!(!files(130_000).contains("pg_stat_io") && !files(130_000).contains("pg_stat_wal"));
+        assert!(!blocked(130_000).contains("waitstart"));
     }
 
     #[test]
     fn every_statement_bears_the_mark() {
-        for text in [WHO.to_owned(), sessions(V14), row_waiters(), blockers(), checkpoints(V17), vacuums()] {
+        for text in [
+            WHO.to_owned(),
+            sessions(V14, false),
+            row_waiters(),
+            blockers(),
+            checkpoints(V17),
+            vacuums(),
+            blocked(V14),
+            files(V18),
+        ] {
             assert!(text.starts_with(MARK), "{text}");
         }
     }

@@ -3,36 +3,24 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use kelvin_database::{Result, Session};
+use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::{StatementTotals, UnavailableMetrics};
 
 use super::link::Link;
 use super::plans;
 use super::sql::MARK;
+use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
+use crate::server::statement_text::{is_query, masked};
 
 /// All plans of a point together may take this long.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// One entry's counters.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Totals {
-    calls: i64,
-    total_ms: f64,
-    rows: i64,
-    hit: i64,
-    read: i64,
-    wal: i64,
-}
-
-/// Role, nested or not, statement.
-type Key = (i64, bool, i64);
-
 /// How the view is to be read here.
 #[derive(Debug, Clone)]
-struct Source {
+pub(super) struct Source {
     /// The view's name with its schema, quoted.
-    view: String,
+    pub(super) view: String,
     /// Whether it tells nested statements from others (since 14).
     has_toplevel: bool,
 }
@@ -43,14 +31,14 @@ pub(super) struct Statements {
     most: usize,
     create_extension: bool,
     source: Option<Source>,
-    opened: Option<HashMap<Key, Totals>>,
+    opened: Option<StatementReading>,
     /// When the load began.
-    before: HashMap<Key, Totals>,
+    before: StatementReading,
 }
 
 impl Statements {
     pub(super) fn new(most: usize, create_extension: bool) -> Self {
-        Self { most, create_extension, source: None, opened: None, before: HashMap::new() }
+        Self { most, create_extension, source: None, opened: None, before: StatementReading::new() }
     }
 
     /// Finds out what can be read, and tells what cannot and why.
@@ -80,7 +68,7 @@ impl Statements {
     /// The load begins.
     pub(super) fn begin_load(&mut self, link: &mut Link) -> std::result::Result<(), String> {
         let Some(source) = &self.source else { return Ok(()) };
-        self.before = link.with(|session, _| read(session, source))?.into_iter().collect();
+        self.before = link.with(|session, _| read(session, source))?;
         Ok(())
     }
 
@@ -88,8 +76,8 @@ impl Statements {
     pub(super) fn so_far(&self, link: &mut Link) -> std::result::Result<Vec<(i64, String)>, String> {
         let Some(source) = &self.source else { return Ok(Vec::new()) };
         let now = link.with(|session, _| read(session, source))?;
-        let (top, _) = summed(&self.before, &now);
-        let ids: Vec<i64> = top.iter().take(self.most).map(|one| one.query).collect();
+        let top = by_query(&grown(&self.before, &now));
+        let ids: Vec<i64> = top.iter().take(self.most).map(|(query, _)| *query).collect();
         let texts = link.with(|session, _| texts(session, source, &ids))?;
         let short = |text: String| text.chars().take(SHORT_TEXT).collect();
         Ok(texts.into_iter().map(|(query, (text, _))| (query, short(text))).collect())
@@ -99,7 +87,7 @@ impl Statements {
     pub(super) fn open(&mut self, link: &mut Link) -> std::result::Result<(), String> {
         self.opened = None;
         let Some(source) = &self.source else { return Ok(()) };
-        self.opened = Some(link.with(|session, _| read(session, source))?.into_iter().collect());
+        self.opened = Some(link.with(|session, _| read(session, source))?);
         Ok(())
     }
 
@@ -110,8 +98,9 @@ impl Statements {
     ) -> std::result::Result<Option<(Vec<StatementTotals>, f64)>, String> {
         let (Some(source), Some(opened)) = (&self.source, self.opened.take()) else { return Ok(None) };
         let closed = link.with(|session, _| read(session, source))?;
-        let (mut top, total_ms) = summed(&opened, &closed);
-        top.truncate(self.most);
+        let grown = grown(&opened, &closed);
+        let mut top: Vec<StatementTotals> =
+            by_query(&grown).into_iter().take(self.most).map(totals).collect();
         let ids: Vec<i64> = top.iter().map(|one| one.query).collect();
         let texts = link.with(|session, _| texts(session, source, &ids))?;
         let until = Instant::now() + PATIENCE;
@@ -121,16 +110,19 @@ impl Statements {
             // Planning runs functions that are said to be immutable, as us: not those of other roles.
             if *ours && Instant::now() < until {
                 // A plan that cannot be had is none; the totals are good without.
-                one.plan =
-                    link.with(|session, server| plans::plan(session, server.version, text)).ok().flatten();
+                let plan = link.with(|session, server| plans::plan(session, server.version, text));
+                one.plan = plan.ok().flatten().map(|explained| explained.plan);
             }
         }
-        Ok(Some((top, total_ms)))
+        Ok(Some((top, total_ms(&grown))))
     }
 }
 
 /// The view and what is tracked, or why there is none.
-fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(Source, String), String>> {
+pub(super) fn find(
+    session: &mut dyn Session,
+    create: bool,
+) -> Result<std::result::Result<(Source, String), String>> {
     let rows = session.query(&format!(
         "{MARK} SELECT coalesce((SELECT reset_val FROM pg_settings WHERE name = 'pg_stat_statements.track'), ''), \
          EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements'), \
@@ -176,32 +168,40 @@ fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(
 }
 
 /// All entries of this database but those of the observers.
-fn read(session: &mut dyn Session, source: &Source) -> Result<Vec<(Key, Totals)>> {
+pub(super) fn read(session: &mut dyn Session, source: &Source) -> Result<StatementReading> {
     let toplevel = if source.has_toplevel { "toplevel" } else { "true" };
     let rows = session.query(&format!(
         "{MARK} SELECT userid::int8, {toplevel}, queryid, calls, total_exec_time, rows, shared_blks_hit, \
-         shared_blks_read, wal_bytes::int8 FROM {} WHERE queryid IS NOT NULL AND query NOT LIKE '{MARK}%' \
+         shared_blks_read, wal_bytes::int8, shared_blks_dirtied FROM {} WHERE queryid IS NOT NULL AND query NOT LIKE '{MARK}%' \
          AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())",
         source.view
     ))?;
     (0..rows.len())
         .map(|row| {
-            let key = (rows.int(row, 0)?, rows.int(row, 1)? == 1, rows.int(row, 2)?);
-            let totals = Totals {
-                calls: rows.int(row, 3)?,
+            let level = if rows.int(row, 1)? == 1 { Level::Top } else { Level::Nested };
+            let key = (rows.int(row, 0)?, level, rows.int(row, 2)?);
+            let sums = StatementSums {
+                calls: rows.float(row, 3)?,
                 total_ms: rows.float(row, 4)?,
-                rows: rows.int(row, 5)?,
-                hit: rows.int(row, 6)?,
-                read: rows.int(row, 7)?,
-                wal: rows.optional(row, 8, kelvin_database::Rows::int)?.unwrap_or(0),
+                cpu_ms: None,
+                rows: rows.float(row, 5)?,
+                hits: Some(rows.float(row, 6)?),
+                reads: Some(rows.float(row, 7)?),
+                writes: Some(rows.float(row, 9)?),
+                log_bytes: Some(rows.optional(row, 8, Rows::float)?.unwrap_or(0.0)),
             };
-            Ok((key, totals))
+            Ok((key, sums))
         })
         .collect()
 }
 
-/// Texts by identifier, and whether a statement of this text was run by our own role.
-fn texts(session: &mut dyn Session, source: &Source, ids: &[i64]) -> Result<HashMap<i64, (String, bool)>> {
+/// Texts by identifier, and whether a statement of this text was run by our own role. What is no query the view may have with its
+/// values, passwords among them.
+pub(super) fn texts(
+    session: &mut dyn Session,
+    source: &Source,
+    ids: &[i64],
+) -> Result<HashMap<i64, (String, bool)>> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
@@ -214,80 +214,25 @@ fn texts(session: &mut dyn Session, source: &Source, ids: &[i64]) -> Result<Hash
         source.view,
         ids.join(", ")
     ))?;
-    let one = |row| Ok((rows.int(row, 0)?, (rows.text(row, 1)?.to_owned(), rows.int(row, 2)? == 1)));
+    let one = |row| {
+        let text = rows.text(row, 1)?;
+        let text = if is_query(text) { text.to_owned() } else { masked(text, LONGEST_TEXT) };
+        Ok((rows.int(row, 0)?, (text, rows.int(row, 2)? == 1)))
+    };
     (0..rows.len()).map(one).collect()
 }
 
-/// Differences by statement, the longest first, and the time of all that are not within others.
-fn summed(opened: &HashMap<Key, Totals>, closed: &[(Key, Totals)]) -> (Vec<StatementTotals>, f64) {
-    let mut total_ms = 0.0;
-    let mut sums: HashMap<i64, Totals> = HashMap::new();
-    for (key, now) in closed {
-        // One that counts less than before was forgotten in between and has begun anew.
-        let then = opened.get(key).filter(|then| then.calls <= now.calls).copied().unwrap_or_default();
-        if now.calls == then.calls {
-            continue;
-        }
-        let took = (now.total_ms - then.total_ms).max(0.0);
-        if key.1 {
-            total_ms += took;
-        }
-        let sum = sums.entry(key.2).or_default();
-        sum.calls += now.calls - then.calls;
-        sum.total_ms += took;
-        sum.rows += now.rows - then.rows;
-        sum.hit += now.hit - then.hit;
-        sum.read += now.read - then.read;
-        sum.wal += now.wal - then.wal;
-    }
-    let count = |value: i64| value.max(0).unsigned_abs();
-    let mut statements: Vec<StatementTotals> = sums
-        .into_iter()
-        .map(|(query, sum)| StatementTotals {
-            query,
-            text: String::new(),
-            calls: count(sum.calls),
-            total_ms: sum.total_ms,
-            rows: count(sum.rows),
-            blocks_hit: Some(count(sum.hit)),
-            blocks_read: Some(count(sum.read)),
-            wal_bytes: Some(count(sum.wal)),
-            plan: None,
-        })
-        .collect();
-    statements
-        .sort_by(|one, other| other.total_ms.total_cmp(&one.total_ms).then(one.query.cmp(&other.query)));
-    (statements, total_ms)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn totals(calls: i64, total_ms: f64) -> Totals {
-        Totals { calls, total_ms, rows: calls, hit: 2 * calls, read: 0, wal: 10 * calls }
-    }
-
-    #[test]
-    fn differences_are_summed_over_roles_and_nested_time_is_counted_once() {
-        let opened = HashMap::from([
-            ((1, true, 7), totals(10, 100.0)),
-            ((1, false, 8), totals(5, 5.0)),
-            ((1, true, 9), totals(3, 3.0)),
-            ((1, true, 11), totals(100, 50.0)),
-        ]);
-        let closed = [
-            ((1, true, 7), totals(20, 160.0)),
-            ((2, true, 7), totals(1, 1.0)),
-            ((1, false, 8), totals(6, 45.0)),
-            ((1, true, 9), totals(3, 3.0)),
-            // Forgotten and begun anew.
-            ((1, true, 11), totals(2, 4.0)),
-        ];
-        let (statements, total) = summed(&opened, &closed);
-        let short: Vec<_> = statements.iter().map(|one| (one.query, one.calls, one.total_ms)).collect();
-        assert_eq!(short, [(7, 11, 61.0), (8, 1, 40.0), (11, 2, 4.0)]);
-        assert_eq!(total, 65.0);
-        assert_eq!((statements[0].blocks_hit, statements[0].wal_bytes), (Some(22), Some(110)));
+/// As a run's events have them.
+fn totals((query, sums): (i64, StatementSums)) -> StatementTotals {
+    StatementTotals {
+        query,
+        text: String::new(),
+        calls: sums.calls as u64,
+        total_ms: sums.total_ms,
+        rows: sums.rows as u64,
+        blocks_hit: sums.hits.map(|pages| pages as u64),
+        blocks_read: sums.reads.map(|pages| pages as u64),
+        wal_bytes: sums.log_bytes.map(|bytes| bytes as u64),
+        plan: None,
     }
 }

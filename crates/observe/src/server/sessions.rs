@@ -1,6 +1,6 @@
 //! Looking at the sessions of a server: what each does or waits for, how many do, and who holds the rows that others wait for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use kelvin_database::{Error, Rows};
@@ -9,9 +9,14 @@ use kelvin_measure::observation::{
 };
 use kelvin_measure::{Nanos, SECOND};
 
+use super::figures::LONGEST_TEXT;
 use super::link::Link;
+use super::statement_text::{hash, masked};
 use super::waits::Counted;
 use crate::watch::{Feed, Stage, Watcher};
+
+/// Statements whose texts are sent, as many as are told apart.
+const MOST_TEXTS: usize = 4096;
 
 /// Those who wait for one holder that are named.
 pub(crate) const NAMED: usize = 16;
@@ -295,6 +300,39 @@ impl<S: SessionSource> Watcher for Sessions<S> {
             return Err("the connection was lost".into());
         }
         self.source.end(&mut self.link, feed)
+    }
+}
+
+/// The statements of sampled sessions, each sent once.
+#[derive(Debug, Default)]
+pub(crate) struct SentTexts {
+    known: HashSet<i64>,
+}
+
+impl SentTexts {
+    /// A session runs this text as its client sent it. Returns the statement's identifier: the server's, or where it gives none
+    /// that of the text without its values.
+    pub(crate) fn sampled(&mut self, query: Option<i64>, text: &str, feed: &mut Feed) -> Option<i64> {
+        if query.is_some_and(|query| self.known.contains(&query)) || text.is_empty() {
+            return query;
+        }
+        let masked = masked(text, LONGEST_TEXT);
+        let query = query.unwrap_or_else(|| hash(&masked));
+        self.send(query, masked, feed);
+        Some(query)
+    }
+
+    /// The same of a text that the server has normalised.
+    pub(crate) fn normalised(&mut self, query: i64, text: &str, feed: &mut Feed) {
+        if !self.known.contains(&query) {
+            self.send(query, text.chars().take(LONGEST_TEXT).collect(), feed);
+        }
+    }
+
+    fn send(&mut self, query: i64, text: String, feed: &mut Feed) {
+        if self.known.len() < MOST_TEXTS && self.known.insert(query) {
+            feed.send(Observation::StatementTexts { texts: vec![(query, text)] });
+        }
     }
 }
 

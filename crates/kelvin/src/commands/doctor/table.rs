@@ -21,13 +21,6 @@ const LABEL: usize = 33;
 const VALUE: usize = 12;
 const RATIO: usize = 8;
 
-/// Columns of the terminal, between 80 and 120; 100 where there is none.
-pub(super) fn width() -> usize {
-    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let real = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    asked.or_else(real).filter(|columns| *columns > 0).unwrap_or(100).clamp(80, 120)
-}
-
 /// The table.
 pub(super) fn render(report: &DoctorReport, width: usize) -> String {
     let mut text = String::new();

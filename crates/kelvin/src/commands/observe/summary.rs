@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use kelvin_measure::observation::{
-    DatabaseDirectory, Metric, Observation, Observer, Reading, UnavailableMetrics, WaitGroup,
+    DatabaseDirectory, Metric, Observation, Observer, Reading, UnavailableMetrics,
 };
-use kelvin_measure::{Nanos, declare};
+use kelvin_measure::Nanos;
+use kelvin_observe::activity::SessionSamples;
 
 use crate::out::wrapped;
 
@@ -55,9 +56,7 @@ pub(super) struct Summary {
     host: Option<u32>,
     first: Option<Nanos>,
     last: Nanos,
-    groups: Vec<WaitGroup>,
-    seen: BTreeMap<u32, u64>,
-    looks: u64,
+    sessions: SessionSamples,
     occurrences: BTreeMap<u32, String>,
     absent: Vec<UnavailableMetrics>,
     places: Vec<DatabaseDirectory>,
@@ -69,13 +68,7 @@ impl Summary {
         match observation {
             Observation::Observer(observer) => self.declare(observer),
             Observation::Reading(reading) => return self.reading(reading),
-            Observation::WaitGroups { first, groups } => declare(&mut self.groups, *first, groups),
-            Observation::Waits(waits) => {
-                self.looks += u64::from(waits.looks);
-                for (group, sessions) in &waits.seen {
-                    *self.seen.entry(*group).or_default() += u64::from(*sessions);
-                }
-            }
+            Observation::WaitGroups { .. } | Observation::Waits(_) => self.sessions.take(observation),
             Observation::Occurrence(one) => {
                 let at = |nanos: Nanos| format!("{:.1} s", nanos as f64 / 1e9);
                 let to = one.to.map_or("still running".into(), |to| format!("to {}", at(to)));
@@ -319,15 +312,14 @@ impl Summary {
     }
 
     fn sessions(&self, text: &mut String) {
-        if self.looks == 0 {
+        let counts = self.sessions.counts();
+        if counts.looks == 0 {
             return;
         }
-        let _ = writeln!(text, "\nSessions, on average, over {} samples", self.looks);
+        let _ = writeln!(text, "\nSessions, on average, over {} samples", counts.looks);
         let mut states: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-        for (group, sessions) in &self.seen {
-            if let Some(group) = self.groups.get(*group as usize) {
-                *states.entry((&group.class, &group.event)).or_default() += sessions;
-            }
+        for (group, sessions) in self.sessions.states(counts) {
+            *states.entry((&group.class, &group.event)).or_default() += sessions;
         }
         let mut states: Vec<_> = states.into_iter().collect();
         states.sort_by_key(|(_, sessions)| std::cmp::Reverse(*sessions));
@@ -336,7 +328,7 @@ impl Summary {
                 text,
                 "  {:<42} {:>9.2}",
                 format!("{class} {event}"),
-                sessions as f64 / self.looks as f64
+                sessions as f64 / counts.looks as f64
             );
         }
     }
@@ -352,7 +344,7 @@ fn figure(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kelvin_measure::observation::{Occurrence, WaitSamples};
+    use kelvin_measure::observation::{Occurrence, WaitGroup, WaitSamples};
 
     use super::super::line;
     use super::*;

@@ -1,0 +1,300 @@
+//! `kelvin waits`: what a server's sessions wait for, without a load of ours.
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+
+use anyhow::{Result, bail};
+use kelvin_measure::observation::UnavailableMetrics;
+use kelvin_observe::activity::{
+    BlockedSession, SampleCounts, ServerActivity, ServerReading, SessionSamples, WaitInputs, WaitReport,
+};
+use kelvin_report::table::{Table, number};
+use kelvin_run::spec::Span;
+use serde::Serialize;
+
+use super::sampling::{INTERVAL, Opened, Sampling, TICK, open_server};
+use crate::args::{Format, Global, WaitsArgs};
+use crate::document::{self, Document};
+use crate::exit::Code;
+use crate::{out, signal};
+
+/// Seconds from one question who waits for whom to the next.
+const BLOCKED_EVERY: f64 = 1.0;
+
+/// Seconds that an interval waits for the samples in it.
+const SAMPLES_LATE: f64 = 1.5;
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Waits<'a> {
+    target: &'a str,
+    product: &'a str,
+    #[serde(flatten)]
+    report: WaitReport,
+    /// What could not be seen, and why.
+    not_seen: Vec<UnavailableMetrics>,
+    #[serde(skip)]
+    width: usize,
+}
+
+/// Samples, counts, prints.
+pub(crate) fn waits(args: &WaitsArgs, global: &Global) -> Result<Code> {
+    let format = args.server.format.format();
+    check(args, format)?;
+    let stop = signal::listen_saying("kelvin: stopping; the totals follow")?;
+    let Opened { target, product, sessions, mut server } = open_server(&args.server, global)?;
+    let names = Names { target: &target, product: &product, absent: server.absent() };
+    let mut counters = Counters::begin(server.as_mut())?;
+    let mut sampling = Sampling::start(sessions)?;
+    let until = match (args.duration, args.watch) {
+        (Some(duration), _) => Some(duration),
+        (None, None) => Some(INTERVAL),
+        (None, Some(_)) => None,
+    };
+    let until = until.map(|span| span.duration().as_secs_f64());
+    let mut live = args.watch.map(|every| Live::new(every, format));
+    while !stop.requested() && until.is_none_or(|until| sampling.seconds() < until) {
+        std::thread::sleep(TICK);
+        sampling.take();
+        let now = sampling.seconds();
+        counters.look_at_locks(server.as_mut(), now);
+        if let Some(live) = live.as_mut().filter(|live| live.is_due(now, &sampling.samples)) {
+            counters.read(server.as_mut());
+            live.show(&names, &sampling.samples, &counters, server.as_ref(), now)?;
+        }
+    }
+    let seconds = sampling.seconds();
+    let samples = sampling.finish();
+    counters.read(server.as_mut());
+    if let Some(live) = live {
+        live.end()?;
+    }
+    let inputs = WaitInputs {
+        samples: &samples,
+        counts: samples.counts(),
+        interval: &counters.now.since(&counters.began),
+        since_start: &counters.now,
+        seconds,
+        blocked: counters.all_blocked.into_values().collect(),
+    };
+    let mut totals = names.waits(WaitReport::new(inputs, server.as_ref()), &samples);
+    totals.not_seen.extend(counters.lost);
+    document::print(&totals, format)?;
+    // Without a duration a signal is the end that was planned.
+    Ok(if stop.requested() && until.is_some() { Code::Interrupted } else { Code::Success })
+}
+
+fn check(args: &WaitsArgs, format: Format) -> Result<()> {
+    if args.duration.is_some_and(Span::is_zero) {
+        bail!("--duration: an interval of 0s has no waits; write for example 10s");
+    }
+    let Some(watch) = args.watch else { return Ok(()) };
+    if watch < Span::seconds(1) {
+        bail!("--watch: the shortest interval is 1s, in which a session is sampled ten times");
+    }
+    if !matches!(format, Format::Text | Format::Jsonl) {
+        bail!("--watch prints text, or with --json one record for each interval; remove --format or --watch");
+    }
+    Ok(())
+}
+
+/// What the reports of this server have in common.
+struct Names<'a> {
+    target: &'a str,
+    product: &'a str,
+    absent: Vec<UnavailableMetrics>,
+}
+
+impl Names<'_> {
+    fn waits(&self, report: WaitReport, samples: &SessionSamples) -> Waits<'_> {
+        let mut not_seen = self.absent.clone();
+        not_seen.extend(samples.absent().iter().cloned());
+        Waits { target: self.target, product: self.product, report, not_seen, width: out::width() }
+    }
+}
+
+/// What the server counted, and who waited for whom.
+struct Counters {
+    began: ServerReading,
+    now: ServerReading,
+    blocked: Vec<BlockedSession>,
+    /// Every pair that was seen, as it was when it had waited longest.
+    all_blocked: BTreeMap<(i64, i64), BlockedSession>,
+    looked: f64,
+    lost: Option<UnavailableMetrics>,
+}
+
+impl Counters {
+    fn begin(server: &mut dyn ServerActivity) -> Result<Self> {
+        let began = server.read().map_err(anyhow::Error::msg)?;
+        Ok(Self {
+            now: began.clone(),
+            began,
+            blocked: Vec::new(),
+            all_blocked: BTreeMap::new(),
+            looked: 0.0,
+            lost: None,
+        })
+    }
+
+    /// Reads the counters; those before stay where they cannot be read.
+    fn read(&mut self, server: &mut dyn ServerActivity) {
+        match server.read() {
+            Ok(reading) => self.now = reading,
+            Err(why) => self.lose("counters", why),
+        }
+    }
+
+    fn look_at_locks(&mut self, server: &mut dyn ServerActivity, now: f64) {
+        if now < self.looked + BLOCKED_EVERY {
+            return;
+        }
+        self.looked = now;
+        match server.blocked() {
+            Ok(found) => self.blocked = found,
+            Err(why) => {
+                self.blocked.clear();
+                self.lose("who waits for whom", why);
+            }
+        }
+        for one in &self.blocked {
+            let kept = self.all_blocked.entry((one.session, one.blocker)).or_insert_with(|| one.clone());
+            if one.waited_ms > kept.waited_ms {
+                kept.clone_from(one);
+            }
+        }
+    }
+
+    fn lose(&mut self, what: &str, why: String) {
+        self.lost.get_or_insert_with(|| UnavailableMetrics { what: what.into(), why });
+    }
+}
+
+/// The waits of each interval as it ends.
+struct Live {
+    every: f64,
+    due: f64,
+    format: Format,
+    terminal: bool,
+    /// Lines on the screen that the next interval is written over; printed so far where there is no screen.
+    lines: usize,
+    shown: f64,
+    counts: SampleCounts,
+    reading: Option<ServerReading>,
+}
+
+impl Live {
+    fn new(every: Span, format: Format) -> Self {
+        let every = every.duration().as_secs_f64();
+        Self {
+            every,
+            due: every,
+            format,
+            terminal: std::io::stdout().is_terminal(),
+            lines: 0,
+            shown: 0.0,
+            counts: SampleCounts::default(),
+            reading: None,
+        }
+    }
+
+    /// Samples come once a second: the interval ends with the first that come after its time. From a server that has gone none do.
+    fn is_due(&self, now: f64, samples: &SessionSamples) -> bool {
+        let sampled = samples.counts().looks > self.counts.looks;
+        now >= self.due && (sampled || now >= self.due + SAMPLES_LATE)
+    }
+
+    fn show(
+        &mut self,
+        names: &Names<'_>,
+        samples: &SessionSamples,
+        counters: &Counters,
+        server: &dyn ServerActivity,
+        now: f64,
+    ) -> Result<()> {
+        // A server that is slow to answer has the turns skipped that it missed.
+        self.due += self.every * (((now - self.due) / self.every).floor() + 1.0);
+        let counts = samples.counts().since(&self.counts);
+        self.counts = samples.counts().clone();
+        let before = self.reading.replace(counters.now.clone());
+        let seconds = now - std::mem::replace(&mut self.shown, now);
+        let inputs = WaitInputs {
+            samples,
+            counts: &counts,
+            interval: &counters.now.since(before.as_ref().unwrap_or(&counters.began)),
+            since_start: &counters.now,
+            seconds,
+            blocked: counters.blocked.clone(),
+        };
+        let waits = names.waits(WaitReport::new(inputs, server), samples);
+        if self.format == Format::Jsonl {
+            return document::print(&waits, self.format);
+        }
+        if !self.terminal {
+            if self.lines.is_multiple_of(20) {
+                out::line(table::HEADING)?;
+            }
+            self.lines += 1;
+            return out::line(&table::line(&waits, now));
+        }
+        let rows =
+            rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| usize::from(size.ws_row));
+        let text = table::render(&waits, rows.saturating_sub(1));
+        // Each line over the one that was there, and what is left of the interval before below them.
+        let over: String = text.lines().map(|line| format!("{line}\x1b[K\n")).collect();
+        out::write(&format!("{}{over}\x1b[J", self.back()))?;
+        self.lines = text.lines().count();
+        Ok(())
+    }
+
+    /// Goes back to the first line of the interval before.
+    fn back(&self) -> String {
+        if self.lines == 0 { String::new() } else { format!("\r\x1b[{}A", self.lines) }
+    }
+
+    /// The totals take the place of the last interval.
+    fn end(self) -> Result<()> {
+        if self.terminal && self.format == Format::Text {
+            out::write(&format!("{}\x1b[J", self.back()))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Document for Waits<'_> {
+    fn text(&self) -> Result<String> {
+        Ok(table::render(self, usize::MAX))
+    }
+
+    fn records(&self) -> Result<Vec<String>> {
+        Ok(vec![serde_json::to_string(self)?])
+    }
+
+    /// One row for each class, and one for each event in it.
+    fn table(&self) -> Result<Table> {
+        let mut table = Table::new(
+            "class,event,sessions,share,waits,average_ms,signal_share,since_start_waits,since_start_ms,since_start_average_ms",
+        );
+        for class in &self.report.classes {
+            for row in std::iter::once(&class.sums).chain(&class.events) {
+                let since = row.since_start;
+                table.rows.push(vec![
+                    class.label.to_owned(),
+                    row.event.clone(),
+                    number(row.sessions),
+                    number(row.share),
+                    number(row.waits),
+                    number(row.average_ms),
+                    number(row.signal_share),
+                    number(since.map(|since| since.waits)),
+                    number(since.and_then(|since| since.total_ms)),
+                    number(since.and_then(|since| since.average_ms)),
+                ]);
+            }
+        }
+        Ok(table)
+    }
+}

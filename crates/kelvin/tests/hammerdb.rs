@@ -4,6 +4,7 @@
 
 mod support;
 
+use kelvin_database::postgres::Host;
 use support::{Place, Server, text};
 
 /// The parts of a day with HammerDB, as its users write them.
@@ -52,8 +53,9 @@ fn a_script_builds_checks_runs_prints_and_deletes() {
     let place = Place::new();
     let server = Server::start();
     let config = server.instance.config();
+    let Host::Unix(socket) = &config.host else { panic!("{:?}", config.host) };
     let script = SCRIPT
-        .replace("SOCKET", &config.host.to_string())
+        .replace("SOCKET", socket.to_str().unwrap())
         .replace("PORT", &config.port.to_string())
         .replace("USER", &config.user)
         .replace("DATABASE", &config.database);

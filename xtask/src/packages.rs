@@ -55,6 +55,12 @@ const NEEDS: &[Need] = &[
         elsewhere: "sysstat",
     },
     Need {
+        what: "tclsh, against which the evaluator of HammerDB's scripts is tested",
+        is_there: || in_path("tclsh"),
+        debian: "tcl",
+        elsewhere: "tcl",
+    },
+    Need {
         what: "jq, for a command line in the documentation",
         is_there: || in_path("jq"),
         debian: "jq",

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
-use kelvin_database::Engine;
+use kelvin_database::{Engine, Session};
 use kelvin_database::managed::Manager;
 use kelvin_database::mysql::managed::MysqlServer;
 use kelvin_database::mysql::{self, MysqlEngine};
@@ -118,6 +118,17 @@ pub fn open(
     };
     engine.connect().doing(format!("cannot use {}", engine.describe()))?;
     Ok(Opened { engine, place, _scratch: scratch })
+}
+
+/// Connects to a running server with a password that the caller has.
+pub fn connect_with_password(target: &str, password: &str) -> Result<Box<dyn Session>> {
+    let password = (!password.is_empty()).then(|| Password::new(password));
+    let engine: Arc<dyn Engine> = match Target::parse(target)? {
+        Target::Postgres(config) => Arc::new(PostgresEngine::new(Config { password, ..*config })),
+        Target::Mysql(config) => Arc::new(MysqlEngine::new(mysql::Config { password, ..*config })),
+        other => return Err(StoreBenchError::Refused(format!("{other} is no running server"))),
+    };
+    Ok(engine.connect().doing(format!("cannot use {}", engine.describe()))?)
 }
 
 /// The managed server whose socket this is, if it is one's.

@@ -7,6 +7,7 @@ mod doctor;
 mod documents;
 mod familiar;
 mod format;
+mod hammerdb;
 mod history;
 pub(crate) mod io;
 pub(crate) mod io_plot;
@@ -42,6 +43,7 @@ use kelvin_run::Spec;
 pub(crate) use ab::AbArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
+pub(crate) use hammerdb::{HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs};
 pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
@@ -166,6 +168,8 @@ pub(crate) enum Command {
     TopSql(TopSqlArgs),
     /// Measure whether storage is fast enough for a column store: MB/s per core, with vioperf's four tests
     Vioperf(VioperfArgs),
+    /// Run scripts of HammerDB's command line, without HammerDB
+    Hammerdb(HammerdbArgs),
     /// Explain a finding: what it means, how it is detected, its thresholds, and what to do
     Explain(ExplainArgs),
     /// Print shell completions

@@ -11,6 +11,7 @@ mod explain;
 mod gate;
 mod group_page;
 mod groups;
+mod hammerdb;
 mod history;
 pub(crate) mod io;
 mod io_explain;
@@ -74,6 +75,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Waits(args) => waits::waits(&args, global),
         Command::TopSql(args) => top_sql::top_sql(&args, global),
         Command::Vioperf(args) => vioperf::run(&args, global),
+        Command::Hammerdb(args) => hammerdb::hammerdb(&args, global),
         Command::Explain(args) => explain::explain(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),

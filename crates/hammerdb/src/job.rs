@@ -1,0 +1,185 @@
+//! What HammerDB's `job` prints of a run, made from Kelvin's report of it.
+
+use serde_json::{Map, Value, json};
+
+use crate::settings::System;
+
+/// Kelvin's transaction types under HammerDB's names.
+const PROCEDURES: [(&str, &str); 5] = [
+    ("New-Order", "NEWORD"),
+    ("Payment", "PAYMENT"),
+    ("Delivery", "DELIVERY"),
+    ("Stock-Level", "SLEV"),
+    ("Order-Status", "OSTAT"),
+];
+
+/// Seconds between two readings of HammerDB's transaction counter.
+const INTERVAL: usize = 10;
+
+/// Which part of a job is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobPart {
+    /// The figures of the run.
+    Result,
+    /// Service times of each transaction type.
+    Timing,
+    /// Transactions per minute over time.
+    Counts,
+}
+
+impl JobPart {
+    /// The part that a word of `job ID WORD` names.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "result" => Some(Self::Result),
+            "timing" => Some(Self::Timing),
+            "tcount" => Some(Self::Counts),
+            _ => None,
+        }
+    }
+}
+
+/// The part of a job as indented JSON with HammerDB's keys, from Kelvin's report of the run as JSON (`kelvin show ID
+/// --format json`). Times are in ms, as texts, as there.
+pub fn render(report: &Value, job: &str, part: JobPart) -> String {
+    let system = system(report);
+    let point = &report["points"][0];
+    let value = match part {
+        JobPart::Result => result(report, point, job, system),
+        JobPart::Timing => timing(point),
+        JobPart::Counts => counts(point, system),
+    };
+    format!("{value:#}\n")
+}
+
+/// The database system of a run, by what the server said of its version.
+fn system(report: &Value) -> System {
+    let version = report["environment"]["database"]["version"].as_str().unwrap_or_default();
+    let named =
+        [System::Postgres, System::Mariadb].into_iter().find(|system| version.contains(system.name()));
+    named.unwrap_or(System::Mysql)
+}
+
+/// NOPM by the client's count, and TPM by the server's where it counts, as HammerDB's, else by the client's.
+fn result(report: &Value, point: &Value, job: &str, system: System) -> Value {
+    let whole = |value: &Value| value.as_f64().map(|value| format!("{value:.0}"));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let users = point["users"].as_u64().unwrap_or(0);
+    let server = whole(&point["server_transactions_per_minute"]);
+    let tpm = server.or_else(|| whole(&point["transactions_per_minute"]));
+    let mut lines =
+        vec![job.to_owned(), text(&report["started"]), format!("{users} Active Virtual Users configured")];
+    lines.push(match (whole(&point["headline_per_minute"]), tpm) {
+        (Some(nopm), Some(tpm)) => {
+            format!("TEST RESULT : System achieved {nopm} NOPM from {tpm} {} TPM", system.name())
+        }
+        _ => "TEST RESULT : none; the run measured nothing".to_owned(),
+    });
+    let state = text(&report["state"]);
+    if state != "counted" {
+        let reasons: Vec<_> = report["reasons"].as_array().into_iter().flatten().map(text).collect();
+        let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
+        lines.push(format!("DO NOT USE : Kelvin judged the run {state}{why}"));
+    }
+    json!(lines)
+}
+
+fn timing(point: &Value) -> Value {
+    let ms =
+        |value: &Value| value.as_f64().map_or_else(|| "-".to_owned(), |us| format!("{:.3}", us / 1000.0));
+    let rows = || point["latency"].as_array().into_iter().flatten();
+    let calls =
+        |row: &Value| row["committed"].as_u64().unwrap_or(0) + row["rolled_back"].as_u64().unwrap_or(0);
+    let total_of = |row: &Value| row["mean_us"].as_f64().unwrap_or(0.0) * calls(row) as f64 / 1000.0;
+    let total: f64 = rows().map(total_of).sum();
+    let mut procedures = Map::new();
+    for row in rows() {
+        let known = PROCEDURES.iter().find(|(kind, _)| row["kind"] == **kind);
+        let Some((_, name)) = known else { continue };
+        let share = if total > 0.0 { 100.0 * total_of(row) / total } else { 0.0 };
+        let elapsed = point["window_s"].as_f64().unwrap_or(0.0) * 1000.0;
+        procedures.insert(
+            (*name).to_owned(),
+            json!({
+                "elapsed_ms": format!("{elapsed:.1}"),
+                "calls": calls(row).to_string(),
+                "avg_ms": ms(&row["mean_us"]),
+                "max_ms": ms(&row["max_us"]),
+                "total_ms": format!("{:.3}", total_of(row)),
+                "p99_ms": ms(&row["p99_us"]),
+                "p95_ms": ms(&row["p95_us"]),
+                "p50_ms": ms(&row["p50_us"]),
+                "sd": ms(&row["stddev_us"]),
+                "ratio_pct": format!("{share:.3}"),
+            }),
+        );
+    }
+    Value::Object(procedures)
+}
+
+/// The mean of each ten seconds of the window, by the client's count.
+fn counts(point: &Value, system: System) -> Value {
+    let measured: Vec<f64> = point["seconds"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|second| second["second"].as_i64().is_some_and(|second| second >= 0))
+        .filter_map(|second| second["transactions_per_minute"].as_f64())
+        .collect();
+    let mut times = Map::new();
+    for (index, part) in measured.chunks(INTERVAL).enumerate() {
+        let mean = part.iter().sum::<f64>() / part.len() as f64;
+        times.insert(format!("{}s", index * INTERVAL + part.len()), json!(format!("{mean:.0}")));
+    }
+    json!({ format!("{} tpm", system.name()): times })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Value {
+        let row = |kind: &str, committed: u64, mean: f64| {
+            json!({"kind": kind, "committed": committed, "rolled_back": 0, "mean_us": mean, "p50_us": 900.0, "p95_us": 2000.0,
+                "p99_us": null, "max_us": 9000.0, "stddev_us": 10.0})
+        };
+        let seconds: Vec<_> = (-2..12)
+            .map(|second| json!({"second": second, "transactions_per_minute": if second < 10 { 600.0 } else { 300.0 }}))
+            .collect();
+        json!({"environment": {"database": {"version": "PostgreSQL 15.18"}}, "started": "2026-11-23T09:00:00Z", "state": "counted", "reasons": [], "points": [{
+            "users": 4, "window_s": 12.0, "headline_per_minute": 250.4, "transactions_per_minute": 550.0,
+            "server_transactions_per_minute": 560.6, "latency": [row("New-Order", 30, 3000.0), row("Payment", 10, 1000.0)],
+            "seconds": seconds,
+        }]})
+    }
+
+    #[test]
+    fn results_are_those_of_the_report() {
+        let text = render(&report(), "AB12", JobPart::Result);
+        assert!(text.contains("TEST RESULT : System achieved 250 NOPM from 561 PostgreSQL TPM"), "{text}");
+        assert!(text.contains("4 Active Virtual Users configured"), "{text}");
+        let timing = render(&report(), "AB12", JobPart::Timing);
+        let timing: Value = serde_json::from_str(&timing).unwrap();
+        assert_eq!(timing["NEWORD"]["calls"], "30");
+        assert_eq!(timing["NEWORD"]["avg_ms"], "3.000");
+        assert_eq!(timing["NEWORD"]["ratio_pct"], "90.000");
+        assert_eq!(timing["NEWORD"]["p99_ms"], "-");
+        assert_eq!(timing["PAYMENT"]["total_ms"], "10.000");
+        let counts: Value = serde_json::from_str(&render(&report(), "AB12", JobPart::Counts)).unwrap();
+        assert_eq!(counts, json!({"PostgreSQL tpm": {"10s": "600", "12s": "300"}}));
+    }
+
+    #[test]
+    fn a_run_that_does_not_count_says_so() {
+        let mut void = report();
+        void["state"] = json!("void");
+        void["reasons"] = json!(["the load generator was short of CPU"]);
+        let text = render(&void, "AB12", JobPart::Result);
+        assert!(
+            text.contains("DO NOT USE : Kelvin judged the run void: the load generator was short of CPU"),
+            "{text}"
+        );
+        let nothing = render(&json!({"state": "failed"}), "AB12", JobPart::Result);
+        assert!(nothing.contains("none; the run measured nothing"), "{nothing}");
+    }
+}

@@ -1,0 +1,16 @@
+//! HammerDB's command-line scripts, run without HammerDB: a Tcl evaluator ([`tcl`]), HammerDB's settings ([`Settings`]), its
+//! commands ([`Session`]), and what they ask for as commands of Kelvin ([`Step`]).
+//!
+//! Nothing here connects to a database: a [`Runner`] does the steps.
+
+mod job;
+mod session;
+mod settings;
+mod step;
+pub mod tcl;
+
+pub use job::{JobPart, render};
+pub use session::{Runner, Session};
+pub use settings::{Section, Settings, System, UnknownKey, is_secret};
+pub use step::{Action, Administration, DatabaseObject, KelvinCommand, Step};
+pub use tcl::{Fault, HostError, Interpreter, Position};

@@ -1,0 +1,376 @@
+//! What a script asks for, as commands of Kelvin.
+
+use std::fmt;
+
+use crate::settings::{Section, Settings, System};
+use crate::tcl::Position;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// `buildschema`: make user, database and tables, and load them.
+    Build,
+    /// `checkschema`: check the loaded data.
+    Check,
+    /// `deleteschema`: remove the tables.
+    Delete,
+    /// `vurun`: drive the database.
+    Run,
+}
+
+impl Action {
+    /// HammerDB's command.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Build => "buildschema",
+            Self::Check => "checkschema",
+            Self::Delete => "deleteschema",
+            Self::Run => "vurun",
+        }
+    }
+}
+
+/// One thing to do, with the settings of that moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What.
+    pub action: Action,
+    /// Where the script asks for it.
+    pub position: Position,
+    /// The settings.
+    pub settings: Settings,
+    /// Virtual users of a run.
+    pub users: u32,
+}
+
+/// A command line of Kelvin, without the program's name, and the password that it needs in its environment.
+#[derive(Clone, PartialEq)]
+pub struct KelvinCommand {
+    /// The arguments.
+    pub arguments: Vec<String>,
+    /// The variable that holds the password, and the password.
+    pub password: (&'static str, String),
+    /// What the script sets that has no effect, or another than its author may expect.
+    pub notes: Vec<String>,
+}
+
+impl fmt::Debug for KelvinCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KelvinCommand").field("arguments", &self.arguments).finish_non_exhaustive()
+    }
+}
+
+/// What must exist before a build and go after `deleteschema`: the database and, on PostgreSQL, its owner.
+#[derive(Clone, PartialEq)]
+pub struct Administration {
+    /// The address of the administrator's database.
+    pub target: String,
+    /// The administrator's password.
+    pub password: String,
+    /// What is made, in this order, and dropped in the other.
+    pub objects: Vec<DatabaseObject>,
+    /// The address of the database of the tables, as their owner, and the owner's password.
+    pub own: (String, String),
+    /// A query there that returns a row if it holds tables.
+    pub holds_tables: String,
+}
+
+/// A database or a role. Statements hold the role's password: they are not for logs.
+#[derive(Clone, PartialEq)]
+pub struct DatabaseObject {
+    /// What it is, for messages.
+    pub name: String,
+    /// A query that returns a row if it exists.
+    pub exists: String,
+    /// The statement that makes it.
+    pub create: String,
+    /// The statement that drops it.
+    pub drop: String,
+}
+
+impl Administration {
+    fn new(admin: (String, &str), system: System, own: String, owner: (&str, &str), database: &str) -> Self {
+        let objects = if system == System::Postgres {
+            let (name, word) = (quoted(owner.0, '"'), quoted(owner.1, '\''));
+            let created = quoted(database, '"');
+            vec![
+                DatabaseObject {
+                    name: format!("role {}", owner.0),
+                    exists: format!("SELECT 1 FROM pg_roles WHERE rolname = {}", quoted(owner.0, '\'')),
+                    create: format!("CREATE ROLE {name} LOGIN PASSWORD {word}"),
+                    drop: format!("DROP ROLE {name}"),
+                },
+                DatabaseObject {
+                    name: format!("database {database}"),
+                    exists: format!("SELECT 1 FROM pg_database WHERE datname = {}", quoted(database, '\'')),
+                    create: format!("CREATE DATABASE {created} OWNER {name}"),
+                    drop: format!("DROP DATABASE {created}"),
+                },
+            ]
+        } else {
+            let created = quoted(database, '`');
+            // Backslashes escape in texts there.
+            let text = quoted(&database.replace('\\', "\\\\"), '\'');
+            vec![DatabaseObject {
+                name: format!("database {database}"),
+                exists: format!("SELECT 1 FROM information_schema.schemata WHERE schema_name = {text}"),
+                create: format!("CREATE DATABASE {created}"),
+                drop: format!("DROP DATABASE {created}"),
+            }]
+        };
+        let holds_tables =
+            "SELECT 1 FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', \
+             'information_schema', 'mysql', 'performance_schema', 'sys')"
+                .to_owned();
+        let holds_tables = match system {
+            System::Postgres => holds_tables,
+            _ => format!("{holds_tables} AND table_schema = DATABASE()"),
+        };
+        Self {
+            target: admin.0,
+            password: admin.1.to_owned(),
+            objects,
+            own: (own, owner.1.to_owned()),
+            holds_tables: format!("{holds_tables} LIMIT 1"),
+        }
+    }
+}
+
+/// A name or a text in quotes, which are doubled within.
+fn quoted(text: &str, quote: char) -> String {
+    let doubled = text.replace(quote, &format!("{quote}{quote}"));
+    format!("{quote}{doubled}{quote}")
+}
+
+impl Step {
+    fn text(&self, name: &str) -> &str {
+        self.settings.get(Section::Tpcc, name)
+    }
+
+    fn connection(&self, name: &str) -> &str {
+        self.settings.get(Section::Connection, name)
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        let value = self.text(name);
+        match value.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" | "" => Ok(false),
+            _ => Err(self.bad(name, "true or false")),
+        }
+    }
+
+    fn count(&self, name: &str) -> Result<u32, String> {
+        match self.text(name).trim().parse() {
+            Ok(0) | Err(_) => Err(self.bad(name, "a whole number of at least 1")),
+            Ok(count) => Ok(count),
+        }
+    }
+
+    fn bad(&self, name: &str, wanted: &str) -> String {
+        format!("{}_{name} is {:?}, but must be {wanted}", self.settings.system().word(), self.text(name))
+    }
+
+    /// Minutes as Kelvin writes times, shortened by `scale`.
+    fn minutes(&self, name: &str, scale: f64) -> Result<String, String> {
+        match self.text(name).trim().parse::<f64>() {
+            Ok(minutes) if (0.0..=100_000.0).contains(&minutes) => {
+                let milliseconds = (minutes * 60_000.0 * scale).round();
+                let seconds = milliseconds / 1000.0;
+                Ok(if seconds.fract() == 0.0 { format!("{seconds}s") } else { format!("{milliseconds}ms") })
+            }
+            _ => Err(self.bad(name, "a number of minutes")),
+        }
+    }
+
+    /// The target as a URL, of `user` and `database`.
+    fn target(&self, user: &str, database: &str) -> String {
+        let mysql = |scheme: &str| {
+            let socket = self.connection("socket");
+            let encrypted = if self.connection("ssl") == "true" { "require" } else { "prefer" };
+            let local = ["127.0.0.1", "localhost", "null"].contains(&self.connection("host"));
+            // As HammerDB: a socket that exists serves a local host.
+            let (user, database) = (encoded(user), encoded(database));
+            if local && !socket.is_empty() && std::path::Path::new(socket).exists() {
+                return format!("{scheme}://{user}@/{database}?socket={}", encoded(socket));
+            }
+            let (host, port) = (self.connection("host"), self.connection("port"));
+            format!("{scheme}://{user}@{}:{port}/{database}?sslmode={encrypted}", encoded(host))
+        };
+        match self.settings.system() {
+            System::Mariadb => mysql("mariadb"),
+            System::Mysql => mysql("mysql"),
+            _ => {
+                let (host, port) = (self.connection("host"), self.connection("port"));
+                // A host that is a directory holds the server's socket.
+                let (host, socket) = match host.starts_with('/') {
+                    true => ("", format!("&host={}", encoded(host))),
+                    false => (host, String::new()),
+                };
+                let mode = encoded(self.connection("sslmode"));
+                format!(
+                    "postgres://{}@{}:{port}/{}?sslmode={mode}{socket}",
+                    encoded(user),
+                    encoded(host),
+                    encoded(database)
+                )
+            }
+        }
+    }
+
+    /// Kelvin's command for the step. `scale` shortens ramp-up and duration, for rehearsals; `label` names the stored run.
+    ///
+    /// # Errors
+    /// If a setting cannot be used, or nothing can be run on this system.
+    pub fn command(&self, scale: f64, label: Option<&str>) -> Result<KelvinCommand, String> {
+        let system = self.settings.system();
+        if !system.is_supported() {
+            return Err(format!(
+                "this build cannot run {} on {}; it supports pg, maria and mysql",
+                self.action.word(),
+                system.name()
+            ));
+        }
+        let target = self.target(self.text("user"), self.text("dbase"));
+        let verb = match self.action {
+            Action::Build => "build",
+            Action::Check => "check",
+            Action::Delete => "drop",
+            Action::Run => "run",
+        };
+        let mut arguments: Vec<String> = [verb, "tproc-c", "--target", &target].map(String::from).to_vec();
+        let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+        add(&["--profile", "hammerdb"]);
+        match self.action {
+            Action::Build => {
+                let warehouses = self.count("count_ware")?;
+                // More loaders than warehouses find nothing to do.
+                let loaders = self.count("num_vu")?.min(warehouses);
+                add(&[
+                    "--profile",
+                    "hammerdb",
+                    "--warehouses",
+                    &warehouses.to_string(),
+                    "--loaders",
+                    &loaders.to_string(),
+                ]);
+                if self.flag("partition")? {
+                    add(&["--partitions", &warehouses.div_ceil(100).clamp(2, 64).to_string()]);
+                }
+            }
+            Action::Check => {}
+            Action::Delete => add(&["--yes"]),
+            Action::Run => {
+                let run = self.run_arguments(scale)?;
+                add(&run.iter().map(String::as_str).collect::<Vec<_>>());
+                if let Some(label) = label {
+                    add(&["--label", label]);
+                }
+            }
+        }
+        let variable = if system == System::Postgres { "PGPASSWORD" } else { "MYSQL_PWD" };
+        Ok(KelvinCommand {
+            arguments,
+            password: (variable, self.text("pass").to_owned()),
+            notes: self.notes()?,
+        })
+    }
+
+    fn run_arguments(&self, scale: f64) -> Result<Vec<String>, String> {
+        let mut arguments = vec!["--profile".to_owned(), "hammerdb".to_owned(), "--no-build".to_owned()];
+        let asynchronous = self.flag("async_scale")?;
+        let users = match asynchronous {
+            true => self
+                .users
+                .checked_mul(self.count("async_client")?)
+                .ok_or("there are too many virtual users")?,
+            false => self.users,
+        };
+        let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+        add(&["--users", &users.to_string()]);
+        match self.text("driver") {
+            "timed" => {
+                add(&[
+                    "--ramp-up",
+                    &self.minutes("rampup", scale)?,
+                    "--duration",
+                    &self.minutes("duration", scale)?,
+                ]);
+            }
+            "test" => add(&["--transactions", &self.count("total_iterations")?.to_string()]),
+            _ => return Err(self.bad("driver", "timed or test")),
+        }
+        if self.flag("allwarehouse")? {
+            add(&["--all-warehouses"]);
+        }
+        // Asynchronous clients are users that key and think, many to a thread.
+        if self.flag("keyandthink")? || asynchronous {
+            add(&["--keying-and-thinking"]);
+        }
+        if self.settings.system() != System::Postgres && self.flag("no_stored_procs")? {
+            add(&["--calls", "statements"]);
+        }
+        Ok(arguments)
+    }
+
+    fn notes(&self) -> Result<Vec<String>, String> {
+        let prefix = self.settings.system().word();
+        let mut notes = Vec::new();
+        let mut when = |name: &str, text: &str| -> Result<(), String> {
+            if self.flag(name)? {
+                notes.push(format!("{prefix}_{name} {text}"));
+            }
+            Ok(())
+        };
+        match self.action {
+            Action::Run => {
+                when("connect_pool", "is ignored: every virtual user has one connection")?;
+                when("timeprofile", "needs nothing: the times of every transaction are always measured")?;
+                when("raiseerror", "is ignored: errors are counted by kind, and the run goes on")?;
+                if self.settings.system() == System::Postgres {
+                    when(
+                        "vacuum",
+                        "is ignored in a run: use --reset to begin each run with the same tables",
+                    )?;
+                    when("dritasnap", "is ignored: it needs EnterpriseDB")?;
+                } else {
+                    when("prepared", "is ignored: statements are always prepared")?;
+                }
+            }
+            Action::Build if self.settings.system() == System::Postgres => {
+                when("oracompat", "is ignored: it needs EnterpriseDB")?;
+                when("cituscompat", "is ignored: tables are not distributed")?;
+                if self.text("tspace") != "pg_default" {
+                    notes.push(
+                        "pg_tspace is ignored: tables are created in the database's default tablespace"
+                            .into(),
+                    );
+                }
+            }
+            _ => {}
+        }
+        Ok(notes)
+    }
+
+    /// The database of the step, and who may create and drop it.
+    pub fn administration(&self) -> Administration {
+        let system = self.settings.system();
+        let (user, password, database) = match system {
+            System::Postgres => {
+                (self.text("superuser"), self.text("superuserpass"), self.text("defaultdbase"))
+            }
+            _ => (self.text("user"), self.text("pass"), ""),
+        };
+        let owner = (self.text("user"), self.text("pass"));
+        let own = self.target(owner.0, self.text("dbase"));
+        Administration::new((self.target(user, database), password), system, own, owner, self.text("dbase"))
+    }
+}
+
+/// A part of a URL: everything but letters, digits, `-`, `_` and `.` by its code.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}

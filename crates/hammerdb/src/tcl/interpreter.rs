@@ -1,0 +1,458 @@
+//! The state of a script and the evaluation of its commands.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::files::Files;
+use super::parse::{self, Command, Part};
+use super::{Fault, Position, commands};
+
+/// What the script's commands act on.
+pub trait Host {
+    /// Runs a command that is not Tcl's; `None` if there is none of this name.
+    fn call(
+        &mut self,
+        name: &str,
+        arguments: &[String],
+        position: &Position,
+    ) -> Option<Result<String, HostError>>;
+
+    /// Prints what the script prints to standard output.
+    fn print(&mut self, text: &str);
+
+    /// Whether a command of this name exists.
+    fn knows(&self, name: &str) -> bool;
+
+    /// The script that stands in for a file of this name, if the host has one.
+    fn replacement(&self, file_name: &str) -> Option<&'static str>;
+
+    /// Waits as `after` asks; an error ends the script.
+    fn wait(&mut self, milliseconds: u64) -> Result<(), HostError>;
+}
+
+/// A command of the host that failed.
+#[derive(Debug, Clone)]
+pub struct HostError {
+    /// What is wrong.
+    pub message: String,
+    /// Whether the script must end, `catch` or not.
+    pub fatal: bool,
+}
+
+impl From<String> for HostError {
+    fn from(message: String) -> Self {
+        Self { message, fatal: false }
+    }
+}
+
+/// What ends the evaluation of a script before its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Fault(Fault),
+    Break,
+    Continue,
+    Return(String),
+    Exit(i32),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+pub(super) type Answer = Result<String, Stop>;
+
+/// A word after substitution, and the line on which it began.
+#[derive(Debug, Clone)]
+pub(super) struct Argument {
+    pub(super) text: String,
+    pub(super) line: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Variable {
+    Text(String),
+    Array(BTreeMap<String, String>),
+    /// The variable of this name at the top.
+    Global(String),
+}
+
+pub(super) type Frame = HashMap<String, Variable>;
+
+/// A procedure of the script.
+#[derive(Debug)]
+pub(super) struct Procedure {
+    /// Names with their defaults; the last may be `args`.
+    pub(super) parameters: Vec<(String, Option<String>)>,
+    pub(super) body: String,
+    pub(super) line: u32,
+    pub(super) file: Option<PathBuf>,
+}
+
+/// What a name calls.
+#[derive(Debug, Clone)]
+pub(super) enum Definition {
+    Procedure(Rc<Procedure>),
+    /// A command of Tcl or the host that was renamed.
+    Command(String),
+    /// Renamed away.
+    Nothing,
+}
+
+/// Commands that a script may run: many times what any script of settings needs.
+const MOST_COMMANDS: u64 = 5_000_000;
+/// Calls, scripts and files within each other.
+const DEEPEST: u32 = 100;
+/// Bytes of a text that a script makes.
+const LONGEST: usize = 16 << 20;
+
+/// A script's interpreter.
+pub struct Interpreter<'h> {
+    pub(super) host: &'h mut dyn Host,
+    pub(super) files: Files,
+    pub(super) file: Option<PathBuf>,
+    pub(super) globals: Frame,
+    pub(super) frames: Vec<Frame>,
+    pub(super) definitions: HashMap<String, Definition>,
+    commands: u64,
+    depth: u32,
+}
+
+impl<'h> Interpreter<'h> {
+    /// An interpreter whose script may read and write files below `directories`; relative names begin at the first.
+    /// `environment` is what the script finds in `::env`.
+    pub fn new(
+        host: &'h mut dyn Host,
+        directories: Vec<PathBuf>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let environment = environment.into_iter().collect();
+        let globals = Frame::from([("env".to_owned(), Variable::Array(environment))]);
+        Self {
+            host,
+            files: Files::new(directories),
+            file: None,
+            globals,
+            frames: Vec::new(),
+            definitions: HashMap::new(),
+            commands: 0,
+            depth: 0,
+        }
+    }
+
+    /// Runs the script in a file; the status that `exit` asked for, 0 without.
+    pub fn run_file(&mut self, path: &Path) -> Result<i32, Fault> {
+        let text =
+            super::files::read_script(path).map_err(|message| Fault::at(Position::default(), &message))?;
+        self.file = Some(path.to_owned());
+        match self.top(&text, 1) {
+            Ok(_) => Ok(0),
+            Err(Stop::Exit(status)) => Ok(status),
+            Err(stop) => Err(self.uncaught(stop)),
+        }
+    }
+
+    /// Runs what was typed, which begins with line `line`, and returns its result; `None` when it asked to exit.
+    pub fn run_line(&mut self, text: &str, line: u32) -> Result<Option<String>, Fault> {
+        self.commands = 0;
+        self.depth = 0;
+        self.frames.clear();
+        match self.top(text, line) {
+            Ok(result) => Ok(Some(result)),
+            Err(Stop::Exit(_)) => Ok(None),
+            Err(stop) => Err(self.uncaught(stop)),
+        }
+    }
+
+    fn top(&mut self, text: &str, line: u32) -> Answer {
+        match self.evaluate(text, line) {
+            Err(Stop::Return(value)) => Ok(value),
+            other => other,
+        }
+    }
+
+    fn uncaught(&self, stop: Stop) -> Fault {
+        match stop {
+            Stop::Fault(fault) => fault,
+            _ => Fault::at(
+                Position { file: self.file.clone(), line: 0 },
+                "break or continue stands outside a loop",
+            ),
+        }
+    }
+
+    /// A fault on `line` of the current file.
+    pub(super) fn fault(&self, line: u32, message: &str) -> Stop {
+        Stop::Fault(Fault::at(Position { file: self.file.clone(), line }, message))
+    }
+
+    fn fatal(&self, line: u32, message: &str) -> Stop {
+        let position = Position { file: self.file.clone(), line };
+        Stop::Fault(Fault { fatal: true, ..Fault::at(position, message) })
+    }
+
+    /// Adds the current file to a fault of the parser.
+    pub(super) fn located(&self, mut fault: Fault) -> Stop {
+        if fault.position.file.is_none() {
+            fault.position.file.clone_from(&self.file);
+        }
+        Stop::Fault(fault)
+    }
+
+    /// Evaluates a script whose first line is `line`.
+    pub(super) fn evaluate(&mut self, text: &str, line: u32) -> Answer {
+        let commands = parse::script(text, line).map_err(|fault| self.located(fault))?;
+        self.run(&commands)
+    }
+
+    /// Runs commands; the result of the last.
+    pub(super) fn run(&mut self, commands: &[Command]) -> Answer {
+        self.depth += 1;
+        let line = commands.first().map_or(0, |command| command.line);
+        if self.depth > DEEPEST {
+            return Err(self.fatal(line, "calls are nested too deeply"));
+        }
+        let mut result = String::new();
+        for command in commands {
+            result = self.command(command)?;
+        }
+        self.depth -= 1;
+        Ok(result)
+    }
+
+    /// Runs `work` and, where it ended early, forgets how deep it was.
+    pub(super) fn guarded(&mut self, work: impl FnOnce(&mut Self) -> Answer) -> Answer {
+        let depth = self.depth;
+        let answer = work(self);
+        self.depth = depth;
+        answer
+    }
+
+    fn command(&mut self, command: &Command) -> Answer {
+        self.commands += 1;
+        if self.commands > MOST_COMMANDS {
+            let message = format!("the script ran {MOST_COMMANDS} commands and does not end");
+            return Err(self.fatal(command.line, &message));
+        }
+        let mut words = Vec::with_capacity(command.words.len());
+        for word in &command.words {
+            let text = self.substitute(&word.parts, word.line)?;
+            if word.expanded {
+                let elements =
+                    super::list::elements(&text).map_err(|message| self.fault(word.line, &message))?;
+                words.extend(elements.into_iter().map(|text| Argument { text, line: word.line }));
+            } else {
+                words.push(Argument { text, line: word.line });
+            }
+        }
+        let Some((name, arguments)) = words.split_first() else { return Ok(String::new()) };
+        self.call(&name.text, arguments, command.line)
+    }
+
+    /// Calls the command `name`, which stands on `line`.
+    pub(super) fn call(&mut self, name: &str, arguments: &[Argument], line: u32) -> Answer {
+        let name = name.strip_prefix("::").unwrap_or(name);
+        match self.definitions.get(name).cloned() {
+            Some(Definition::Procedure(procedure)) => self.call_procedure(name, &procedure, arguments, line),
+            Some(Definition::Command(original)) => self.call_command(&original, arguments, line),
+            Some(Definition::Nothing) => Err(self.unknown(name, line)),
+            None => self.call_command(name, arguments, line),
+        }
+    }
+
+    fn call_command(&mut self, name: &str, arguments: &[Argument], line: u32) -> Answer {
+        if let Some(answer) = commands::call(self, name, arguments, line) {
+            return answer;
+        }
+        let texts: Vec<String> = arguments.iter().map(|argument| argument.text.clone()).collect();
+        let position = Position { file: self.file.clone(), line };
+        match self.host.call(name, &texts, &position) {
+            Some(Ok(result)) => Ok(result),
+            Some(Err(error)) => {
+                Err(Stop::Fault(Fault { position, message: error.message, fatal: error.fatal }))
+            }
+            None => Err(self.unknown(name, line)),
+        }
+    }
+
+    fn unknown(&self, name: &str, line: u32) -> Stop {
+        self.fault(line, &format!("unknown command {name:?}"))
+    }
+
+    fn call_procedure(
+        &mut self,
+        name: &str,
+        procedure: &Rc<Procedure>,
+        arguments: &[Argument],
+        line: u32,
+    ) -> Answer {
+        let mut frame = Frame::new();
+        let mut given = arguments.iter();
+        for (index, (parameter, default)) in procedure.parameters.iter().enumerate() {
+            let text = if parameter == "args" && index + 1 == procedure.parameters.len() {
+                super::list::from(given.by_ref().map(|argument| &argument.text))
+            } else {
+                match (given.next(), default) {
+                    (Some(argument), _) => argument.text.clone(),
+                    (None, Some(default)) => default.clone(),
+                    (None, None) => {
+                        return Err(
+                            self.fault(line, &format!("{name} is called without its argument {parameter}"))
+                        );
+                    }
+                }
+            };
+            frame.insert(parameter.clone(), Variable::Text(text));
+        }
+        if given.next().is_some() {
+            return Err(self.fault(line, &format!("{name} is called with too many arguments")));
+        }
+        self.frames.push(frame);
+        let file = std::mem::replace(&mut self.file, procedure.file.clone());
+        let answer = self.guarded(|interpreter| interpreter.evaluate(&procedure.body, procedure.line));
+        self.file = file;
+        self.frames.pop();
+        match answer {
+            Err(Stop::Return(value)) => Ok(value),
+            Err(Stop::Break | Stop::Continue) => {
+                Err(self.fault(line, &format!("{name} ends with break or continue outside a loop")))
+            }
+            other => other,
+        }
+    }
+
+    /// The text of a word's parts.
+    pub(super) fn substitute(&mut self, parts: &[Part], line: u32) -> Answer {
+        if let [Part::Text(text)] = parts {
+            return Ok(text.clone());
+        }
+        let mut text = String::new();
+        for part in parts {
+            match part {
+                Part::Text(part) => text.push_str(part),
+                Part::Variable(name, None) => text.push_str(&self.get(name, None, line)?),
+                Part::Variable(name, Some(index)) => {
+                    let index = self.substitute(index, line)?;
+                    text.push_str(&self.get(name, Some(&index), line)?);
+                }
+                Part::Script(commands) => text.push_str(&self.run(commands)?),
+            }
+            if text.len() > LONGEST {
+                return Err(self.fatal(line, "a text is longer than 16 MiB"));
+            }
+        }
+        Ok(text)
+    }
+
+    /// The variable of a name, and the name by which its frame has it.
+    fn find(&mut self, name: &str) -> (&mut Frame, String) {
+        if let Some(global) = name.strip_prefix("::") {
+            return (&mut self.globals, global.to_owned());
+        }
+        let linked = match self.frames.last().and_then(|frame| frame.get(name)) {
+            Some(Variable::Global(global)) => Some(global.clone()),
+            _ => None,
+        };
+        match (linked, self.frames.last_mut()) {
+            (Some(global), _) => (&mut self.globals, global),
+            (None, Some(frame)) => (frame, name.to_owned()),
+            (None, None) => (&mut self.globals, name.to_owned()),
+        }
+    }
+
+    /// A name as written: the variable's, and its index.
+    pub(super) fn split_name(written: &str) -> (&str, Option<&str>) {
+        match written.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
+            Some((name, index)) => (name, Some(index)),
+            None => (written, None),
+        }
+    }
+
+    /// The value of a variable, if there is one.
+    pub(super) fn value(&mut self, name: &str, index: Option<&str>) -> Option<String> {
+        let (frame, name) = self.find(name);
+        match (frame.get(&name)?, index) {
+            (Variable::Text(text), None) => Some(text.clone()),
+            (Variable::Array(elements), Some(index)) => elements.get(index).cloned(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn array(&mut self, name: &str) -> Option<&mut BTreeMap<String, String>> {
+        let (frame, name) = self.find(name);
+        match frame.get_mut(&name)? {
+            Variable::Array(elements) => Some(elements),
+            _ => None,
+        }
+    }
+
+    /// Whether there is a variable of this name.
+    pub(super) fn exists(&mut self, written: &str) -> bool {
+        let (name, index) = Self::split_name(written);
+        self.value(name, index).is_some() || index.is_none() && self.array(name).is_some()
+    }
+
+    fn get(&mut self, name: &str, index: Option<&str>, line: u32) -> Answer {
+        if let Some(value) = self.value(name, index) {
+            return Ok(value);
+        }
+        let message = match index {
+            Some(index) if name.trim_start_matches(':') == "env" => {
+                format!(
+                    "the environment variable {index} is not set, which the script reads as $::env({index})"
+                )
+            }
+            Some(index) => format!("there is no variable {name}({index})"),
+            None => format!("there is no variable {name}"),
+        };
+        Err(self.fault(line, &message))
+    }
+
+    /// The value of the variable as written, such as `name` or `name(index)`.
+    pub(super) fn read(&mut self, written: &str, line: u32) -> Answer {
+        let (name, index) = Self::split_name(written);
+        self.get(name, index, line)
+    }
+
+    /// Sets the variable as written, and returns its value.
+    pub(super) fn set(&mut self, written: &str, value: String, line: u32) -> Answer {
+        if value.len() > LONGEST {
+            return Err(self.fatal(line, "a text is longer than 16 MiB"));
+        }
+        let (name, index) = Self::split_name(written);
+        let (frame, own) = self.find(name);
+        let fits = match (frame.get_mut(&own), index) {
+            (Some(Variable::Array(elements)), Some(index)) => {
+                elements.insert(index.to_owned(), value.clone());
+                true
+            }
+            (Some(Variable::Array(_)), None) | (Some(Variable::Text(_)), Some(_)) => false,
+            (_, None) => {
+                frame.insert(own, Variable::Text(value.clone()));
+                true
+            }
+            (_, Some(index)) => {
+                let elements = BTreeMap::from([(index.to_owned(), value.clone())]);
+                frame.insert(own, Variable::Array(elements));
+                true
+            }
+        };
+        if fits {
+            Ok(value)
+        } else {
+            Err(self.fault(line, &format!("{name} is used both as an array and as a plain variable")))
+        }
+    }
+
+    /// Removes the variable as written; whether there was one.
+    pub(super) fn unset(&mut self, written: &str) -> bool {
+        let (name, index) = Self::split_name(written);
+        if let Some(index) = index {
+            return self.array(name).is_some_and(|elements| elements.remove(index).is_some());
+        }
+        let (frame, own) = self.find(name);
+        frame.remove(&own).is_some()
+    }
+}

@@ -1,0 +1,93 @@
+//! `kelvin hammerdb`: scripts of HammerDB's command line, and its prompt.
+
+mod runner;
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use kelvin_hammerdb::{Fault, Interpreter, Session};
+
+use crate::args::{Global, HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
+use crate::exit::{Code, Stopped};
+use crate::out;
+use runner::{KelvinRunner, Mode};
+
+/// Runs a script, or the commands of standard input.
+pub(crate) fn hammerdb(args: &HammerdbArgs, global: &Global) -> Result<Code> {
+    match &args.command {
+        Some(HammerdbCommand::Run(args)) => run(args, global),
+        None => prompt(global),
+    }
+}
+
+fn run(args: &HammerdbRunArgs, global: &Global) -> Result<Code> {
+    if !args.file.extension().is_some_and(|extension| extension == "tcl") {
+        bail!("{} is no Tcl script: its name must end in .tcl", args.file.display());
+    }
+    let mode = match (args.plan, args.print_spec) {
+        (true, _) => Mode::Plan,
+        (_, true) => Mode::Specifications,
+        _ => Mode::Run,
+    };
+    let mut runner = KelvinRunner::new(global, mode, args.scale_time)?;
+    let directory =
+        args.file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut session = Session::new(&mut runner);
+    let status = interpreter(&mut session, Some(directory))?.run_file(&args.file);
+    drop(session);
+    match status {
+        Ok(0) => Ok(runner.worst()),
+        Ok(status) => bail!("the script ended with exit {status}"),
+        Err(fault) => Err(failure(fault, &runner)),
+    }
+}
+
+/// What a fault means for the command: a step's own code, where a step failed.
+fn failure(fault: Fault, runner: &KelvinRunner<'_>) -> anyhow::Error {
+    if runner.interrupted() { Stopped(fault.to_string()).into() } else { fault.into() }
+}
+
+fn interpreter<'h>(session: &'h mut Session<'_>, script: Option<&Path>) -> Result<Interpreter<'h>> {
+    let mut directories: Vec<PathBuf> =
+        vec![std::env::current_dir().context("there is no current directory")?];
+    directories.extend(script.map(Path::to_owned));
+    directories.extend(std::env::var_os("TMP").map(PathBuf::from));
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Ok(Interpreter::new(session, directories, environment))
+}
+
+/// Reads commands until the end of standard input; an error ends only its command, but not where nobody types.
+fn prompt(global: &Global) -> Result<Code> {
+    let typed = std::io::stdin().is_terminal();
+    let mut runner = KelvinRunner::new(global, Mode::Run, 1.0)?;
+    let mut session = Session::new(&mut runner);
+    let mut interpreter = interpreter(&mut session, None)?;
+    let (mut text, mut line) = (String::new(), 1);
+    loop {
+        if typed {
+            out::write(if text.is_empty() { "hammerdb>" } else { "        >" })?;
+            std::io::stdout().flush()?;
+        }
+        let read = std::io::stdin().lock().read_line(&mut text).context("cannot read standard input")?;
+        if read > 0 && !kelvin_hammerdb::tcl::is_complete(&text) {
+            continue;
+        }
+        match interpreter.run_line(&text, line) {
+            Ok(Some(result)) if !result.is_empty() => out::line(&out::clean(&result))?,
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(fault) if typed && !fault.fatal => out::note(&format!("kelvin: {fault}")),
+            Err(fault) => return Err(fault.into()),
+        }
+        line += text.lines().count() as u32;
+        text.clear();
+        if read == 0 {
+            break;
+        }
+    }
+    drop(interpreter);
+    drop(session);
+    Ok(runner.worst())
+}

@@ -1,0 +1,293 @@
+//! The steps of a script, each by this program with the arguments that a user would type.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result};
+use kelvin_hammerdb::{
+    Action, Administration, DatabaseObject, HostError, JobPart, KelvinCommand, Position, Runner, Step,
+};
+use kelvin_lab::open::connect_with_password;
+use kelvin_report::RunReport;
+use kelvin_store::Store;
+use kelvin_workload::Stop;
+
+use crate::args::Global;
+use crate::exit::Code;
+use crate::{out, paths, signal};
+
+/// What is done with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It is run.
+    Run,
+    /// Its command is printed.
+    Plan,
+    /// The specification of a run is printed, nothing of other steps.
+    Specifications,
+}
+
+/// Does the steps of a script.
+pub(super) struct KelvinRunner<'a> {
+    global: &'a Global,
+    mode: Mode,
+    scale: f64,
+    stop: Stop,
+    /// The exit code of the step that went worst.
+    worst: i32,
+    /// Planned runs, which have jobs, too.
+    planned: u32,
+    /// What was noted of the script so far.
+    noted: BTreeSet<String>,
+}
+
+/// Exit codes from the best to the worst.
+const ORDER: [(i32, Code); 6] = [
+    (0, Code::Success),
+    (3, Code::WithErrors),
+    (1, Code::NotValid),
+    (2, Code::BadInput),
+    (4, Code::Aborted),
+    (130, Code::Interrupted),
+];
+
+impl<'a> KelvinRunner<'a> {
+    pub(super) fn new(global: &'a Global, mode: Mode, scale: f64) -> Result<Self> {
+        // The step that runs gets the same signal and says what it does.
+        let stop = signal::listen_saying("")?;
+        Ok(Self { global, mode, scale, stop, worst: 0, planned: 0, noted: BTreeSet::new() })
+    }
+
+    /// The code of the step that went worst.
+    pub(super) fn worst(&self) -> Code {
+        ORDER.iter().find(|(code, _)| *code == self.worst).map_or(Code::Aborted, |(_, code)| *code)
+    }
+
+    pub(super) fn interrupted(&self) -> bool {
+        self.stop.requested()
+    }
+
+    fn child(&self, command: &KelvinCommand) -> Result<Command> {
+        let program = std::env::current_exe().context("cannot find this program's executable")?;
+        let mut child = Command::new(program);
+        child.args(&command.arguments).stdin(Stdio::null());
+        if let Some(store) = &self.global.store {
+            child.arg("--store").arg(store);
+        }
+        if self.global.quiet {
+            child.arg("--quiet");
+        }
+        let (variable, password) = &command.password;
+        if !password.is_empty() {
+            child.env(variable, password);
+        }
+        Ok(child)
+    }
+
+    /// Runs a step's command, and keeps its exit code if none was worse.
+    fn execute(&mut self, step: &Step, command: &KelvinCommand) -> Result<(), HostError> {
+        let run = || Ok(self.child(command)?.status()?);
+        let status = run().map_err(|error: anyhow::Error| HostError::from(format!("{error:#}")))?;
+        let code = status.code().unwrap_or(4);
+        let rank = |code: i32| ORDER.iter().position(|(known, _)| *known == code).unwrap_or(ORDER.len());
+        if rank(code) > rank(self.worst) {
+            self.worst = code;
+        }
+        if self.stop.requested() || code == 130 {
+            self.worst = 130;
+            return Err(HostError { message: format!("interrupted in {}", step.action.word()), fatal: true });
+        }
+        // What was measured is stored, whatever it is good for.
+        let went_on = code == 0 || step.action == Action::Run && (code == 1 || code == 3);
+        if went_on { Ok(()) } else { Err(format!("{} failed (exit code {code})", step.action.word()).into()) }
+    }
+
+    /// Makes the objects that are missing.
+    fn create(&self, administration: &Administration) -> Result<()> {
+        // Where the tables' owner gets in, nothing is missing, and the administrator's password is not needed.
+        let (own, password) = &administration.own;
+        if connect_with_password(own, password).is_ok() {
+            return Ok(());
+        }
+        let mut session = connect_with_password(&administration.target, &administration.password)
+            .context("cannot create the database as its administrator")?;
+        for object in &administration.objects {
+            if session.query(&object.exists)?.is_empty() {
+                self.say(&format!("creating {}", object.name));
+                session.run(&object.create).with_context(|| format!("cannot create {}", object.name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the database and its owner, unless they hold more than the tables that are gone.
+    fn drop(&self, administration: &Administration) -> Result<()> {
+        let (own, password) = &administration.own;
+        let mut session = connect_with_password(own, password)?;
+        if !session.query(&administration.holds_tables)?.is_empty() {
+            self.say("the database holds other tables, and is kept");
+            return Ok(());
+        }
+        drop(session);
+        let mut session = connect_with_password(&administration.target, &administration.password)
+            .context("cannot drop the database as its administrator")?;
+        for DatabaseObject { name, drop, .. } in administration.objects.iter().rev() {
+            self.say(&format!("dropping {name}"));
+            session.run(drop).with_context(|| format!("cannot drop {name}"))?;
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str) {
+        if !self.global.quiet {
+            out::note(text);
+        }
+    }
+
+    fn plan(&mut self, step: &Step, command: &KelvinCommand) -> Result<(), HostError> {
+        match (self.mode, step.action) {
+            (Mode::Specifications, Action::Run) => {
+                let mut child = self.child(command).map_err(|error| HostError::from(format!("{error:#}")))?;
+                match child.arg("--print-spec").status() {
+                    Ok(status) if status.success() => Ok(()),
+                    _ => Err(HostError::from("the run cannot be specified".to_owned())),
+                }
+            }
+            (Mode::Plan, _) => {
+                let line = format!(
+                    "kelvin {}",
+                    command.arguments.iter().map(|word| shell(word)).collect::<Vec<_>>().join(" ")
+                );
+                self.print(&format!("{line}\n"));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn report(&self, job: &str) -> Result<serde_json::Value> {
+        let store = Store::open_read_only(&paths::store(self.global.store.as_deref())?)?;
+        let run = store.find(&label(job)).with_context(|| format!("there is no job {job}"))?;
+        let report = RunReport::load(&store, run)?;
+        Ok(serde_json::from_str(&kelvin_report::json::render(&report)?)?)
+    }
+}
+
+/// The label of a job's run.
+fn label(job: &str) -> String {
+    format!("hammerdb-{job}")
+}
+
+/// A new job's identifier: the microsecond in which it began.
+fn job() -> String {
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    format!("{:X}", now.as_micros())
+}
+
+/// A word as a shell reads it.
+fn shell(word: &str) -> String {
+    let plain = |found: char| found.is_ascii_alphanumeric() || "-_./:=,@%+".contains(found);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+impl Runner for KelvinRunner<'_> {
+    fn run(&mut self, step: &Step) -> Result<String, HostError> {
+        if self.stop.requested() {
+            return Err(HostError { message: "interrupted".into(), fatal: true });
+        }
+        let job = match self.mode {
+            Mode::Run => job(),
+            _ => {
+                self.planned += 1;
+                format!("PLANNED{}", self.planned)
+            }
+        };
+        let label = label(&job);
+        let command = step.command(self.scale, (self.mode == Mode::Run).then_some(label.as_str()))?;
+        for note in &command.notes {
+            self.warn(&step.position, note);
+        }
+        if self.mode != Mode::Run {
+            return self.plan(step, &command).map(|()| job);
+        }
+        self.say(&format!(
+            "{}: {}: kelvin {}",
+            step.position,
+            step.action.word(),
+            command.arguments.join(" ")
+        ));
+        let administered =
+            |result: Result<()>| result.map_err(|error| HostError::from(crate::exit::describe(&error)));
+        let administration = step.administration();
+        if step.action == Action::Build {
+            administered(self.create(&administration))?;
+        }
+        self.execute(step, &command)?;
+        if step.action == Action::Delete {
+            administered(self.drop(&administration))?;
+        }
+        Ok(job)
+    }
+
+    fn job(&mut self, command: &str, arguments: &[String]) -> Result<String, HostError> {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        match (command, words.as_slice()) {
+            ("jobs", ["profileid", ..]) => Ok(String::new()),
+            ("jobs", _) => Ok("Runs are listed by `kelvin runs`.\n".into()),
+            (_, [job, ..]) if job.starts_with("PLANNED") => Ok(String::new()),
+            (_, [job, part]) => match JobPart::parse(part) {
+                Some(part) => {
+                    let report =
+                        self.report(job).map_err(|error| HostError::from(crate::exit::describe(&error)))?;
+                    Ok(kelvin_hammerdb::render(&report, job, part))
+                }
+                None => {
+                    Ok(format!("kelvin show {} prints everything that is known of the job.\n", label(job)))
+                }
+            },
+            _ => Err(HostError::from("job is called as: job ID result|timing|tcount".to_owned())),
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        // In a plan, what the script prints is between the commands as remarks.
+        let text = match self.mode {
+            Mode::Run => text.to_owned(),
+            _ if text.starts_with("kelvin ") => text.to_owned(),
+            _ => text.lines().map(|line| format!("# {line}\n")).collect(),
+        };
+        // Whoever reads it may have gone.
+        let _ = out::write(&out::clean(&text));
+    }
+
+    fn warn(&mut self, position: &Position, text: &str) {
+        let line = format!("{position}: note: {text}");
+        // A step in a loop has the same to say each time.
+        if self.noted.insert(line.clone()) {
+            out::note(&line);
+        }
+    }
+
+    fn wait(&mut self, milliseconds: u64) -> Result<(), HostError> {
+        if self.mode != Mode::Run {
+            return Ok(());
+        }
+        let until = Instant::now() + Duration::from_millis(milliseconds).mul_f64(self.scale.min(1.0));
+        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            if self.stop.requested() {
+                return Err(HostError { message: "interrupted".into(), fatal: true });
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+        Ok(())
+    }
+
+    fn processors(&self) -> u32 {
+        std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
+    }
+}

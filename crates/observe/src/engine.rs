@@ -6,7 +6,7 @@ use std::time::Duration;
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 
 use crate::baseline::Baseline;
-use crate::server::Place;
+use crate::server::ServerPlacement;
 use crate::watch::Watcher;
 use crate::{mysql, postgres, sqlite};
 
@@ -44,7 +44,7 @@ pub struct EngineWatchers {
     /// The watchers, connected.
     pub watchers: Vec<Box<dyn Watcher>>,
     /// Where the server runs and keeps its files, when it is on this host and lets us know.
-    pub place: Place,
+    pub place: ServerPlacement,
 }
 
 /// Makes the watchers of a database, with connections of their own.
@@ -56,7 +56,7 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatc
         EngineKind::Postgres => postgres::watchers(engine, plan),
         EngineKind::Sqlite => {
             let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
-            let place = Place { data, ..Place::default() };
+            let place = ServerPlacement { data, ..ServerPlacement::default() };
             Ok(EngineWatchers { watchers: sqlite::watchers(engine, plan.figures), place })
         }
         EngineKind::Mysql => mysql::watchers(engine, plan),
@@ -65,7 +65,7 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatc
 }
 
 /// Where a database's server runs and keeps its files, when that is this host and sure.
-pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> Place {
+pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> ServerPlacement {
     match engine.kind() {
         EngineKind::Mysql => mysql::locate_server(engine, session),
         _ => postgres::locate_server(engine, session),

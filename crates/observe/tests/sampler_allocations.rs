@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kelvin_observe::sample::{Config, HostSampler, Process, Source};
+use kelvin_observe::sample::{Config, HostSampler, Process, SystemFiles};
 
 struct Counting;
 
@@ -77,8 +77,10 @@ fn placement() {
         std::fs::create_dir_all(tree.path().join(format!("sys/devices/system/node/node{node}"))).unwrap();
     }
     let process = Process { name: "client".into(), pid: std::process::id(), children: false };
-    let sampler =
-        HostSampler::of(&Source::at(tree.path()), &Config { processes: vec![process], ..Config::default() });
+    let sampler = HostSampler::of(
+        &SystemFiles::at(tree.path()),
+        &Config { processes: vec![process], ..Config::default() },
+    );
     let has = |name: &str| sampler.series().iter().any(|series| series.name == name);
     assert!(has("host.process.client.numa.1") || !std::path::Path::new("/proc/self/numa_maps").exists());
     samples(sampler);

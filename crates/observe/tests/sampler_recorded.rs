@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kelvin_observe::sample::{Config, HostSampler, Process, Source};
+use kelvin_observe::sample::{Config, HostSampler, Process, SystemFiles};
 
 #[path = "sampler_recorded/machines.rs"]
 mod machines;
@@ -46,7 +46,7 @@ impl Tree {
     }
 
     fn sampler(&self, config: &Config) -> Sampler {
-        let sampler = HostSampler::of(&Source::at(self.root.path()), config);
+        let sampler = HostSampler::of(&SystemFiles::at(self.root.path()), config);
         let values = vec![0.0; sampler.series().len()];
         Sampler { sampler, values }
     }

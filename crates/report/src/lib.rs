@@ -23,8 +23,8 @@ pub mod text;
 pub mod wrap;
 
 pub use kelvin_diagnose::{
-    BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, Severity, Share,
-    Witness,
+    BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, IndependentCounter,
+    Severity, Share,
 };
 pub use model::SCHEMA;
 pub use model::{

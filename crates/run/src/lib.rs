@@ -7,16 +7,16 @@ pub mod environment;
 pub mod find_max;
 mod heartbeat;
 pub mod io;
-mod nearest;
 pub mod observation;
 pub mod run;
 mod series;
+mod similar_name;
 pub mod spec;
 mod sweep;
 mod trial;
 
 pub use environment::Environment;
-pub use nearest::nearest;
 pub use run::{Run, RunError, RunOutcome, Sink, SinkError};
 pub use series::series;
+pub use similar_name::nearest;
 pub use spec::{Spec, SpecError};

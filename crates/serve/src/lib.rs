@@ -22,7 +22,6 @@
 //! # }
 //! ```
 
-mod classic;
 mod endpoint;
 mod exposition;
 mod latency;
@@ -30,6 +29,7 @@ mod names;
 mod sink;
 mod site;
 mod state;
+mod text_format;
 
 pub use endpoint::MetricsEndpoint;
 pub use sink::MetricsSink;

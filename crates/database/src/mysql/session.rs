@@ -12,7 +12,7 @@ use super::pipeline::Queued;
 use super::prepare::Prepared;
 use super::{Config, error, wire};
 use crate::client::{SpareRows, must_be_flushed, must_be_whole};
-use crate::own;
+use crate::process_sessions;
 use crate::stream::Stream;
 use crate::{
     BulkLoad, BulkTable, Cancel, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement,
@@ -65,7 +65,7 @@ impl MysqlSession {
         capabilities: u64,
         config: &Config,
     ) -> Self {
-        own::set_connection(greeting.connection, true);
+        process_sessions::set_connection(greeting.connection, true);
         Self {
             stream,
             inbox,
@@ -318,6 +318,6 @@ impl Drop for MysqlSession {
             // The server rolls back and closes either way; this way it counts no aborted client.
             let _ = self.stream.send(&[1, 0, 0, 0, command::QUIT], &mut self.inbox.buffer);
         }
-        own::set_connection(self.connection, false);
+        process_sessions::set_connection(self.connection, false);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Password, SslMode};
 use crate::Result;
 use crate::client::{Authority, CONNECT_TIMEOUT, Host, Parameters};
-use crate::own::{PROGRAM, SESSION_NAME};
+use crate::process_sessions::{PROGRAM, SESSION_NAME};
 use crate::url::Escaped;
 
 /// Whether the login is tied to the TLS connection that carries it, with libpq's meanings.

@@ -5,7 +5,6 @@ mod choice_parser;
 mod doctor;
 #[cfg(test)]
 mod documents;
-mod familiar;
 mod format;
 mod history;
 pub(crate) mod io;
@@ -14,6 +13,7 @@ mod language;
 mod load;
 mod observation;
 mod observe;
+mod other_tools;
 mod pace;
 mod parse;
 mod pgbench;

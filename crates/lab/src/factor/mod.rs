@@ -8,6 +8,7 @@
 mod access;
 mod applier;
 pub(crate) mod cpus;
+mod factor_table;
 pub(crate) mod kernel;
 mod level;
 pub(crate) mod memory;
@@ -15,7 +16,6 @@ pub(crate) mod mount;
 mod server;
 pub(crate) mod shell;
 mod specification;
-mod written;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub use specification::check_factors;
 
 pub use crate::undo::recover;
 use crate::undo::{JournalError, UndoError};
-use written::Written;
+use factor_table::Written;
 
 /// One factor. In a file:
 ///

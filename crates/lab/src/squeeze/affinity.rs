@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::guard::{self, Guard};
+use super::cleanup_shell::{self, Guard};
 use super::tree;
 
 /// How far a whole number of CPUs may be from the share that was asked for.
@@ -46,14 +46,15 @@ impl Affinity {
         let guard = if embedded {
             None
         } else {
-            let probe = guard::apart(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
+            let probe =
+                cleanup_shell::apart(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
             if !probe.is_ok_and(|status| status.success()) {
                 return Err(
                     "taskset (util-linux) is not installed; it would restore the CPUs if kelvin were killed"
                         .into(),
                 );
             }
-            Some(Guard::start(guard::AFFINITY, &[words(&all), server.to_string()])?)
+            Some(Guard::start(cleanup_shell::AFFINITY, &[words(&all), server.to_string()])?)
         };
         Ok(Self { server, all, fewer, others: Mutex::default(), _guard: guard })
     }
@@ -170,7 +171,8 @@ mod tests {
         assert_eq!(cpus(), [total, total]);
         // As after a kill: only the shell is left to do it.
         affinity.cut().unwrap();
-        let mut guard = Guard::start(guard::AFFINITY, &[words(&affinity.all), server.to_string()]).unwrap();
+        let mut guard =
+            Guard::start(cleanup_shell::AFFINITY, &[words(&affinity.all), server.to_string()]).unwrap();
         guard.abandon();
         assert_eq!(cpus(), [total, total]);
         for child in children() {

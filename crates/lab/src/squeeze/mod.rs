@@ -8,10 +8,10 @@
 //! Whatever ends the run, the processes go back where they were and every bound is lifted.
 
 mod affinity;
+mod cleanup_shell;
 mod control;
 mod elasticity;
 mod group;
-mod guard;
 mod meter;
 mod plan;
 mod rate_cap;
@@ -28,7 +28,7 @@ use kelvin_database::Engine;
 use kelvin_measure::event::{Elasticity, LoadPart, Phase, Second, Series, Squeeze as Outcome, SqueezeSlice};
 use kelvin_measure::observation::UnavailableMetrics;
 use kelvin_measure::{Clock, Event, Nanos, SourceId};
-use kelvin_observe::sample::{BackingDevice, Source};
+use kelvin_observe::sample::{BackingDevice, SystemFiles};
 
 use control::{SqueezeRecord, SqueezedResource, Valves, work};
 use group::{Controller, Group};
@@ -416,7 +416,7 @@ fn taken(left: &[f64]) -> Option<f64> {
 /// The one disk under the log, or else the data: its name and its number.
 fn device(data: &Path) -> Result<(String, String), String> {
     let log = data.join("pg_wal");
-    let place = BackingDevice::find(&Source::default(), if log.exists() { &log } else { data });
+    let place = BackingDevice::find(&SystemFiles::default(), if log.exists() { &log } else { data });
     match &place.disks[..] {
         [disk] => {
             let path = format!("/sys/class/block/{disk}/dev");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use super::guard::{self, Guard};
+use super::cleanup_shell::{self, Guard};
 use super::tree;
 
 /// As the control group's (`group.rs`).
@@ -41,7 +41,7 @@ impl RateCap {
         test_kill_process(pid).map_err(|e| {
             format!("its processes cannot be stopped ({e}): run kelvin as its user or as root")
         })?;
-        let mut held = Held::new(server, Guard::start(guard::CONTINUE, &[])?);
+        let mut held = Held::new(server, Guard::start(cleanup_shell::CONTINUE, &[])?);
         held.refresh()?;
         if held.processes.is_empty() {
             return Err(format!("/proc/{server}/schedstat, which counts its CPU time, cannot be read"));
@@ -217,7 +217,7 @@ mod tests {
     fn after_a_kill_the_shell_lets_it_go_on() {
         let mut child = spinner();
         let process = child.id();
-        let mut held = Held::new(process, Guard::start(guard::CONTINUE, &[]).unwrap());
+        let mut held = Held::new(process, Guard::start(cleanup_shell::CONTINUE, &[]).unwrap());
         held.refresh().unwrap();
         held.signal(Signal::STOP);
         while !is_stopped(process) {

@@ -29,7 +29,7 @@ pub struct State {
     /// one of the budget.
     replaced: BTreeSet<u32>,
     /// The last session.
-    pub session: Option<Session>,
+    pub session: Option<StudySession>,
     /// Whether the last word is that nothing is left to run.
     pub finished: bool,
     /// Times that `kelvin study run` was begun.
@@ -43,7 +43,7 @@ pub struct State {
 
 /// What was known when `kelvin study run` was last begun.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Session {
+pub struct StudySession {
     /// The file that holds the runs.
     pub store: std::path::PathBuf,
     /// The number of their group.
@@ -107,7 +107,8 @@ impl State {
             LedgerEvent::Session { store, group, facts, .. } => {
                 self.sessions += 1;
                 self.finished = false;
-                self.session = Some(Session { store: store.clone(), group: *group, facts: facts.clone() });
+                self.session =
+                    Some(StudySession { store: store.clone(), group: *group, facts: facts.clone() });
             }
             LedgerEvent::Deviation(deviation) => self.deviations.push(deviation.clone()),
             LedgerEvent::Started { attempt } => self.next_place = self.next_place.max(attempt.place + 1),

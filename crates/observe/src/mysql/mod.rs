@@ -15,7 +15,7 @@ mod counters;
 mod flushing;
 mod link;
 mod locks;
-mod others;
+mod other_programs;
 mod placement;
 mod relations;
 mod sessions;

@@ -5,7 +5,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Blocker, UnavailableMetrics, WaitGroup, WaitKind};
 
 use super::link::{Link, Observers, SESSIONS, Server};
-use super::others::Others;
+use super::other_programs::OtherPrograms;
 use super::state::{Seen, state};
 use super::thread::Threads;
 use super::{WatchPlan, locks, sql};
@@ -20,7 +20,7 @@ pub(super) struct MysqlSessions {
     /// The server's threads, where they may be read.
     threads: Option<Threads>,
     apart: bool,
-    others: Others,
+    others: OtherPrograms,
 }
 
 impl MysqlSessions {
@@ -30,7 +30,7 @@ impl MysqlSessions {
             rows: Rows::new(),
             threads: process.and_then(Threads::of),
             apart: plan.apart,
-            others: Others::default(),
+            others: OtherPrograms::default(),
         }
     }
 
@@ -137,7 +137,7 @@ impl SessionSource for MysqlSessions {
                 _ if self.apart && user != server.user => {
                     format!("client backend ({})", shortened(user))
                 }
-                _ if self.apart && Others::is_foreign(server, connection) => {
+                _ if self.apart && OtherPrograms::is_foreign(server, connection) => {
                     format!("client backend ({})", self.others.name(connection))
                 }
                 _ => "client backend".to_owned(),

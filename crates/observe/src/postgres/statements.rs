@@ -30,7 +30,7 @@ type Key = (i64, bool, i64);
 
 /// How the view is to be read here.
 #[derive(Debug, Clone)]
-struct Source {
+struct StatementsView {
     /// The view's name with its schema, quoted.
     view: String,
     /// Whether it tells nested statements from others (since 14).
@@ -42,7 +42,7 @@ struct Source {
 pub(super) struct Statements {
     most: usize,
     create_extension: bool,
-    source: Option<Source>,
+    source: Option<StatementsView>,
     opened: Option<HashMap<Key, Totals>>,
     /// When the load began.
     before: HashMap<Key, Totals>,
@@ -130,7 +130,10 @@ impl Statements {
 }
 
 /// The view and what is tracked, or why there is none.
-fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(Source, String), String>> {
+fn find(
+    session: &mut dyn Session,
+    create: bool,
+) -> Result<std::result::Result<(StatementsView, String), String>> {
     let rows = session.query(&format!(
         "{MARK} SELECT coalesce((SELECT reset_val FROM pg_settings WHERE name = 'pg_stat_statements.track'), ''), \
          EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements'), \
@@ -169,14 +172,14 @@ fn find(session: &mut dyn Session, create: bool) -> Result<std::result::Result<(
                 .into(),
         ));
     }
-    let source = Source { view: rows.text(0, 0)?.to_owned(), has_toplevel: rows.int(0, 2)? == 1 };
+    let source = StatementsView { view: rows.text(0, 0)?.to_owned(), has_toplevel: rows.int(0, 2)? == 1 };
     // It may be made and yet refuse.
     read(session, &source)?;
     Ok(Ok((source, track)))
 }
 
 /// All entries of this database but those of the observers.
-fn read(session: &mut dyn Session, source: &Source) -> Result<Vec<(Key, Totals)>> {
+fn read(session: &mut dyn Session, source: &StatementsView) -> Result<Vec<(Key, Totals)>> {
     let toplevel = if source.has_toplevel { "toplevel" } else { "true" };
     let rows = session.query(&format!(
         "{MARK} SELECT userid::int8, {toplevel}, queryid, calls, total_exec_time, rows, shared_blks_hit, \
@@ -201,7 +204,11 @@ fn read(session: &mut dyn Session, source: &Source) -> Result<Vec<(Key, Totals)>
 }
 
 /// Texts by identifier, and whether a statement of this text was run by our own role.
-fn texts(session: &mut dyn Session, source: &Source, ids: &[i64]) -> Result<HashMap<i64, (String, bool)>> {
+fn texts(
+    session: &mut dyn Session,
+    source: &StatementsView,
+    ids: &[i64],
+) -> Result<HashMap<i64, (String, bool)>> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }

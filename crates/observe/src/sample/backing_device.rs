@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kelvin_host::Mount;
 
-use super::source::Source;
+use super::system_files::SystemFiles;
 
 /// Where a path lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Device {
 
 impl Device {
     /// Looks the devices up.
-    pub(super) fn all(source: &Source, names: Vec<String>) -> Vec<Self> {
+    pub(super) fn all(source: &SystemFiles, names: Vec<String>) -> Vec<Self> {
         let text = source.text("/proc/self/mountinfo").unwrap_or_default();
         let number = |text: &str| {
             let (major, minor) = text.split_once(':')?;
@@ -70,7 +70,7 @@ impl Device {
 
 impl BackingDevice {
     /// Finds it. The path must exist; nothing is written.
-    pub fn find(source: &Source, path: &Path) -> Self {
+    pub fn find(source: &SystemFiles, path: &Path) -> Self {
         let mut place = Self {
             path: path.to_owned(),
             mount_point: None,
@@ -90,7 +90,7 @@ impl BackingDevice {
     }
 
     /// The same for a path whose device number is known.
-    fn resolve(&mut self, source: &Source, number: (u32, u32)) {
+    fn resolve(&mut self, source: &SystemFiles, number: (u32, u32)) {
         let text = source.text("/proc/self/mountinfo").unwrap_or_default();
         let mounts = Mount::all(&text);
         let mount = Mount::showing(&mounts, &self.path, &format!("{}:{}", number.0, number.1));
@@ -136,20 +136,20 @@ impl BackingDevice {
         });
     }
 
-    fn hold(&mut self, source: &Source, device: String) {
+    fn hold(&mut self, source: &SystemFiles, device: String) {
         self.disks = whole_disks(source, &device);
         self.device = Some(device);
     }
 }
 
 /// A block device's name by its number.
-fn name(source: &Source, (major, minor): (u32, u32)) -> Option<String> {
+fn name(source: &SystemFiles, (major, minor): (u32, u32)) -> Option<String> {
     let link = fs::read_link(source.path(format!("/sys/dev/block/{major}:{minor}"))).ok()?;
     Some(link.file_name()?.to_str()?.to_owned())
 }
 
 /// The whole disks below a device, sorted; itself where it is one.
-fn whole_disks(source: &Source, device: &str) -> Vec<String> {
+fn whole_disks(source: &SystemFiles, device: &str) -> Vec<String> {
     let mut disks = BTreeSet::new();
     descend(source, device, 0, &mut |device, lowest| {
         if lowest {
@@ -161,7 +161,7 @@ fn whole_disks(source: &Source, device: &str) -> Vec<String> {
 
 /// Shows a device and those below it, and whether there is none below: a partition's disk, the parts of a volume or
 /// array, and theirs.
-fn descend(source: &Source, device: &str, depth: u32, each: &mut dyn FnMut(&str, bool)) {
+fn descend(source: &SystemFiles, device: &str, depth: u32, each: &mut dyn FnMut(&str, bool)) {
     // Deeper than any stack of volumes: a cycle, which only a broken tree has.
     if depth > 16 {
         return;
@@ -230,7 +230,7 @@ mod tests {
             disks: Vec::new(),
             unknown: None,
         };
-        place.resolve(&Source::at(root.path()), number);
+        place.resolve(&SystemFiles::at(root.path()), number);
         place
     }
 
@@ -249,7 +249,7 @@ mod tests {
     fn a_disk_shows_what_is_mounted_from_it() {
         let root = tree();
         let names = ["nvme0n1", "nvme0n1p1", "vdb", "dm-0"].map(str::to_owned).to_vec();
-        let devices = Device::all(&Source::at(root.path()), names);
+        let devices = Device::all(&SystemFiles::at(root.path()), names);
         let mounts: Vec<_> = devices.iter().map(|device| device.mounts.join(" ")).collect();
         assert_eq!(mounts, ["/ /data", "/", "/data", "/data"]);
         assert_eq!(devices[3].disks, ["nvme0n1", "vdb"]);
@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(place.device, None);
             assert!(place.unknown.as_ref().unwrap().contains(word), "{place:?}");
         }
-        let missing = BackingDevice::find(&Source::default(), Path::new("/no/such/path"));
+        let missing = BackingDevice::find(&SystemFiles::default(), Path::new("/no/such/path"));
         assert!(missing.unknown.is_some());
     }
 }

@@ -13,7 +13,7 @@ use perf_event::events::Dynamic;
 use super::bytes::first_number;
 use super::counter::Counter;
 use super::perf::{Counting, Event, Whom, reason};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 const MONITORS: &str = "/sys/fs/resctrl/mon_data";
@@ -23,7 +23,7 @@ const TOTAL: &str = "host.memory_bandwidth.total";
 /// Reads and writes, by the names that servers' units and those of smaller machines have for them.
 const EVENTS: [[&str; 2]; 2] = [["cas_count_read", "cas_count_write"], ["data_reads", "data_writes"]];
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry) {
     let controllers = controllers(source).map(|parts| {
         let help = "memory read and written, counted by the memory controllers";
         registry.add(vec![(TOTAL.to_owned(), "B/s", help)], Controllers { parts });
@@ -34,7 +34,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry) {
     }
 }
 
-fn monitors(source: &Source, registry: &mut Registry, total: bool) -> Result<(), String> {
+fn monitors(source: &SystemFiles, registry: &mut Registry, total: bool) -> Result<(), String> {
     let domains = source.numbered(MONITORS, "mon_L3_");
     let path = |domain: u32| format!("{MONITORS}/mon_L3_{domain:02}/mbm_total_bytes");
     let found: Vec<_> = domains.iter().filter_map(|&d| Some((d, source.open(path(d)).ok()?))).collect();
@@ -98,7 +98,7 @@ impl Collector for Controllers {
     }
 }
 
-fn controllers(source: &Source) -> Result<Vec<(Counting, f64)>, String> {
+fn controllers(source: &SystemFiles) -> Result<Vec<(Counting, f64)>, String> {
     let units: Vec<String> =
         source.names(UNITS).into_iter().filter(|unit| unit.starts_with("uncore_imc")).collect();
     let has = |unit: &str, event: &str| source.path(format!("{UNITS}/{unit}/events/{event}")).exists();

@@ -11,7 +11,7 @@ use super::bytes::{first_number, lines, number, words};
 use super::cgroup_v1::{Held, Hierarchies};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields, Kind};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry, pressure};
 
 const THROTTLING: [Field; 3] = throttling("throttled_usec", 1e-6);
@@ -100,7 +100,7 @@ const IO: [(&str, &str, &str, &[u8]); 6] = [
     ("discards", "1/s", "discards", b"dios"),
 ];
 
-pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(String, PathBuf)]) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry, given: &[(String, PathBuf)]) {
     let mounts = source.text("/proc/self/mountinfo").unwrap_or_default();
     let groups = source.text("/proc/self/cgroup").unwrap_or_default();
     let old = Hierarchies::find(&mounts, &groups);
@@ -141,7 +141,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, given: &[(Strin
 
 const NO_PRESSURE: &str = "cgroup v1 has no pressure files, and the group is not in a v2 hierarchy";
 
-fn group(source: &Source, registry: &mut Registry, prefix: &str, directory: &Path, held: Held) {
+fn group(source: &SystemFiles, registry: &mut Registry, prefix: &str, directory: &Path, held: Held) {
     let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
     if !held.cpu {
         Fields::register(source, registry, &file("cpu.stat"), 0, prefix, &CPU);

@@ -14,7 +14,7 @@ use kelvin_host::Mount;
 use super::bytes::{first_number, lines, number, words};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry, cgroup};
 
 /// The controllers that are read.
@@ -89,7 +89,7 @@ impl Hierarchies {
     /// Registers this process's own group (`path` none) or another, and returns what of it there is.
     pub(super) fn register(
         &self,
-        source: &Source,
+        source: &SystemFiles,
         registry: &mut Registry,
         prefix: &str,
         path: Option<&Path>,
@@ -176,7 +176,7 @@ impl Hierarchies {
     }
 
     /// The group's directory in a hierarchy, as far as it has one there.
-    fn directory(&self, source: &Source, hierarchy: &Hierarchy, path: Option<&Path>) -> Option<PathBuf> {
+    fn directory(&self, source: &SystemFiles, hierarchy: &Hierarchy, path: Option<&Path>) -> Option<PathBuf> {
         let Hierarchy { point, root, own, .. } = hierarchy;
         let is_group = |directory: &PathBuf| source.path(directory).join("cgroup.procs").exists();
         let below = |path: &Path| {
@@ -210,7 +210,7 @@ struct One {
 }
 
 fn one(
-    source: &Source,
+    source: &SystemFiles,
     registry: &mut Registry,
     series: String,
     unit: &'static str,
@@ -241,7 +241,7 @@ struct Quota {
     period: KernelFile,
 }
 
-fn quota(source: &Source, registry: &mut Registry, prefix: &str, quota: &str, period: &str) {
+fn quota(source: &SystemFiles, registry: &mut Registry, prefix: &str, quota: &str, period: &str) {
     let series = format!("{prefix}.cpu.limit");
     match (source.open(quota), source.open(period)) {
         (Ok(quota), Ok(period)) => {

@@ -7,7 +7,7 @@
 
 use super::bytes::{lines, number, words};
 use super::counter::{Counter, figure, ratio};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 /// The states of a CPU in the order of /proc/stat, each with its help.
@@ -51,7 +51,7 @@ struct Cpus {
 /// The last reading of the nine times of a CPU: user to steal, guest and guest_nice added up.
 type Times = [Counter; 9];
 
-pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bool) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry, totals_only: bool) {
     let file = match source.open("/proc/stat") {
         Ok(file) => file,
         Err(why) => return registry.absent("host.cpu", why),
@@ -85,7 +85,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bo
 
 /// The nodes with the places of their CPUs; none where there is one node, or CPUs are not told apart. A node without CPUs
 /// has memory only.
-fn nodes_of(source: &Source, cpus: &[(Option<u32>, Times)]) -> Vec<(u32, Vec<usize>)> {
+fn nodes_of(source: &SystemFiles, cpus: &[(Option<u32>, Times)]) -> Vec<(u32, Vec<usize>)> {
     let numbers = source.numbered(NODES, "node");
     let of = |number: u32| {
         let list = source.text(format!("{NODES}/node{number}/cpulist")).unwrap_or_default();

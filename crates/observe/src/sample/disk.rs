@@ -6,7 +6,7 @@
 use super::backing_device::BackingDevice;
 use super::bytes::lines;
 use super::iostat::{COLUMNS, Counters, columns, parse, replaced};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 struct Disks {
@@ -29,7 +29,7 @@ pub(crate) fn missing(column: usize, counters: usize) -> bool {
 
 /// Registers the devices and returns their names.
 pub(super) fn register(
-    source: &Source,
+    source: &SystemFiles,
     registry: &mut Registry,
     wanted: &[String],
     places: &[(String, BackingDevice)],

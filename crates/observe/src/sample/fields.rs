@@ -2,7 +2,7 @@
 
 use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 /// One line of such a file as a series.
@@ -48,7 +48,7 @@ pub(super) struct Fields {
 impl Fields {
     /// Registers those of the fields that the file has, as `prefix.name`, and the others as absent.
     pub(super) fn register(
-        source: &Source,
+        source: &SystemFiles,
         registry: &mut Registry,
         path: &str,
         skip: usize,

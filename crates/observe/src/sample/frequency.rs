@@ -5,7 +5,7 @@
 
 use super::bytes::{decimal, first_number, lines, number, words};
 use super::counter::Counter;
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 const DIRECTORY: &str = "/sys/devices/system/cpu";
@@ -13,7 +13,7 @@ const MEAN: (&str, &str, &str) = ("host.cpu.total.frequency", "MHz", "mean frequ
 const LEAST: (&str, &str, &str) = ("host.cpu.total.frequency_min", "MHz", "frequency of the slowest CPU now");
 const NOW: &str = "frequency now";
 
-pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bool) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry, totals_only: bool) {
     let cpus = source.numbered(DIRECTORY, "cpu");
     let file = |cpu: u32, name: &str| source.open(format!("{DIRECTORY}/cpu{cpu}/{name}")).ok();
     let mut numbers = Vec::new();

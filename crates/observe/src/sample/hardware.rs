@@ -10,7 +10,7 @@ use perf_event::events::{CacheId, Hardware};
 use super::counter::ratio;
 use super::pace::Pace;
 use super::perf::{Counting, Event, Whom, reason};
-use super::source::{Buffer, Source};
+use super::system_files::{Buffer, SystemFiles};
 use super::{Collector, Process, Registry};
 
 const UNITS: &str = "/sys/bus/event_source/devices";
@@ -38,7 +38,7 @@ fn events() -> [Event; SERIES.len()] {
     ]
 }
 
-pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry, processes: &[Process]) {
     if let Err(why) = unit(source) {
         return registry.absent("host.hardware", why);
     }
@@ -72,7 +72,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
 }
 
 /// The unit of the processor's cores, or why there is none.
-fn unit(source: &Source) -> Result<String, String> {
+fn unit(source: &SystemFiles) -> Result<String, String> {
     let units = source.names(UNITS);
     let is_core =
         |unit: &&String| unit.as_str() == "cpu" || unit.starts_with("cpu_") || unit.starts_with("armv");
@@ -86,7 +86,7 @@ fn unit(source: &Source) -> Result<String, String> {
 }
 
 /// The threads of a process, and of its children where they are wanted.
-fn tasks(source: &Source, process: &Process) -> Vec<u32> {
+fn tasks(source: &SystemFiles, process: &Process) -> Vec<u32> {
     let mut processes = vec![process.pid];
     if process.children {
         let children = source.text(format!("/proc/{0}/task/{0}/children", process.pid)).unwrap_or_default();
@@ -96,7 +96,7 @@ fn tasks(source: &Source, process: &Process) -> Vec<u32> {
 }
 
 /// Counts at the places what can be counted there, and names the rest. Whether there is anything.
-fn add(source: &Source, registry: &mut Registry, prefix: &str, places: &[Whom]) -> bool {
+fn add(source: &SystemFiles, registry: &mut Registry, prefix: &str, places: &[Whom]) -> bool {
     let paranoid = source.text("/proc/sys/kernel/perf_event_paranoid");
     let paranoid = paranoid.as_deref().map_or("unknown", str::trim);
     let mut series = Vec::new();

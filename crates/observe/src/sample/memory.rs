@@ -5,7 +5,7 @@
 
 use super::Registry;
 use super::fields::{Field, Fields, Kind};
-use super::source::Source;
+use super::system_files::SystemFiles;
 
 const fn bytes(key: &'static str, name: &'static str, help: &'static str) -> Field {
     Field { key, name, unit: "B", help, kind: Kind::Level(1024.0) }
@@ -69,7 +69,7 @@ pub(crate) const EVENTS: [Field; 22] = [
     rate("nr_written", "written", "file pages written back"),
 ];
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry) {
     Fields::register(source, registry, "/proc/meminfo", 0, "host.memory", &MEMORY);
     Fields::register(source, registry, "/proc/vmstat", 0, "host.pages", &EVENTS);
 }

@@ -28,7 +28,7 @@ mod perf;
 mod pressure;
 mod process;
 mod run_queue;
-mod source;
+mod system_files;
 pub(crate) mod tables;
 mod tasks;
 
@@ -38,8 +38,8 @@ use std::time::Duration;
 
 pub use backing_device::{BackingDevice, Device};
 pub(crate) use cpu::SHARES;
-use source::Buffer;
-pub use source::Source;
+use system_files::Buffer;
+pub use system_files::SystemFiles;
 
 /// What to sample besides the host's own figures, which are always sampled.
 #[derive(Debug, Clone, Default)]
@@ -137,11 +137,11 @@ pub struct HostSampler {
 impl HostSampler {
     /// Finds what this host can tell; takes some milliseconds.
     pub fn new(config: &Config) -> Self {
-        Self::of(&Source::default(), config)
+        Self::of(&SystemFiles::default(), config)
     }
 
     /// The same, of the files below another root.
-    pub fn of(source: &Source, config: &Config) -> Self {
+    pub fn of(source: &SystemFiles, config: &Config) -> Self {
         let mut registry = Registry::default();
         let found = &mut registry;
         cpu::register(source, found, config.totals_only);

@@ -5,7 +5,7 @@
 
 use super::bytes::{hexadecimal, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 /// Name, unit, help and the column of `/proc/net/dev` behind the colon.
@@ -39,7 +39,7 @@ const NETSTAT: [Protocol; 3] = [
     (b"TcpExt:", b"ListenDrops", "host.tcp.listen_drops", "connections dropped by a listener"),
 ];
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry) {
     devices(source, registry);
     protocol(source, registry, "/proc/net/snmp", &SNMP);
     protocol(source, registry, "/proc/net/netstat", &NETSTAT);
@@ -55,7 +55,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry) {
     }
 }
 
-fn devices(source: &Source, registry: &mut Registry) {
+fn devices(source: &SystemFiles, registry: &mut Registry) {
     let file = match source.open("/proc/net/dev") {
         Ok(file) => file,
         Err(why) => return registry.absent("host.network", why),
@@ -118,7 +118,12 @@ fn device(line: &[u8]) -> Option<(&[u8], [u64; COLUMNS.len()])> {
     Some((line[..colon].trim_ascii(), COLUMNS.map(|(.., column)| all[column])))
 }
 
-fn protocol(source: &Source, registry: &mut Registry, path: &'static str, wanted: &'static [Protocol; 3]) {
+fn protocol(
+    source: &SystemFiles,
+    registry: &mut Registry,
+    path: &'static str,
+    wanted: &'static [Protocol; 3],
+) {
     let file = match source.open(path) {
         Ok(file) => file,
         Err(why) => return registry.absent("host.tcp", why),

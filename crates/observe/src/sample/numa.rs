@@ -7,7 +7,7 @@
 use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure, ratio};
 use super::fields::{Field, Fields, Kind};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 const DIRECTORY: &str = "/sys/devices/system/node";
@@ -58,7 +58,7 @@ struct Numa {
     nodes: Vec<(KernelFile, [Counter; 6])>,
 }
 
-pub(super) fn register(source: &Source, registry: &mut Registry) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry) {
     let found = source.numbered(DIRECTORY, "node");
     let nodes =
         found.iter().filter_map(|&n| Some((n, source.open(format!("{DIRECTORY}/node{n}/numastat")).ok()?)));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::bytes::{lines, number, words};
 use super::counter::ratio;
 use super::pace::Pace;
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Process, Registry};
 
 const LEAST: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_millis(20);
 const MOST_NODES: usize = 64;
 const SHARE: &str = "share of the process's memory on this NUMA node, from the last sample of its pages";
 
-pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry, processes: &[Process]) {
     let nodes = source.numbered("/sys/devices/system/node", "node");
     for process in processes {
         let prefix = format!("host.process.{}.numa", process.name);
@@ -35,7 +35,7 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
     }
 }
 
-fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &str, nodes: &[u32]) {
+fn watch(source: &SystemFiles, registry: &mut Registry, process: &Process, prefix: &str, nodes: &[u32]) {
     let pid = process.pid;
     if let Err(why) = source.open(format!("/proc/{pid}/numa_maps")) {
         return registry.absent(prefix, why);

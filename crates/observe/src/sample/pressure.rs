@@ -7,7 +7,7 @@
 
 use super::bytes::{keyed, lines, number, words};
 use super::counter::{Counter, figure};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 const RESOURCES: [(&str, &str, &str); 4] = [
@@ -39,7 +39,7 @@ struct Pressure {
 
 /// Registers the files `directory` + resource + `suffix` as `prefix.resource.{some,full}`.
 pub(super) fn register(
-    source: &Source,
+    source: &SystemFiles,
     registry: &mut Registry,
     directory: &str,
     suffix: &str,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::bytes::{number, words};
 use super::pace::Pace;
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::tasks::{Table, delay, numbered, stat, values};
 use super::{Collector, Process, Registry};
 
@@ -64,7 +64,7 @@ struct Work {
     ios: Table<2>,
 }
 
-pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Process]) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry, processes: &[Process]) {
     for process in processes {
         let prefix = format!("host.process.{}", process.name);
         if let Err(why) = watch(source, registry, process, &prefix) {
@@ -73,7 +73,12 @@ pub(super) fn register(source: &Source, registry: &mut Registry, processes: &[Pr
     }
 }
 
-fn watch(source: &Source, registry: &mut Registry, process: &Process, prefix: &str) -> Result<(), String> {
+fn watch(
+    source: &SystemFiles,
+    registry: &mut Registry,
+    process: &Process,
+    prefix: &str,
+) -> Result<(), String> {
     let pid = process.pid;
     let stat = source.open(format!("/proc/{pid}/stat"))?;
     let threads =

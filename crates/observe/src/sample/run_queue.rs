@@ -5,7 +5,7 @@
 
 use super::bytes::{lines, number, words};
 use super::counter::{Counter, figure, ratio};
-use super::source::{Buffer, KernelFile, Source};
+use super::system_files::{Buffer, KernelFile, SystemFiles};
 use super::{Collector, Registry};
 
 const DELAY: &str = "seconds that tasks waited for a CPU, per second: the mean run queue length";
@@ -17,7 +17,7 @@ struct RunQueue {
     totals_only: bool,
 }
 
-pub(super) fn register(source: &Source, registry: &mut Registry, totals_only: bool) {
+pub(super) fn register(source: &SystemFiles, registry: &mut Registry, totals_only: bool) {
     let file = match source.open("/proc/schedstat") {
         Ok(file) => file,
         Err(why) => {

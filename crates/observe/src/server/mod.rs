@@ -17,7 +17,7 @@ use link::{Connect, Link};
 
 /// Where a server runs and keeps its files; nothing for one elsewhere.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ServerPlacement {
     /// Its first process, where that is sure.
     pub server: Option<u32>,
     /// Whether it serves sessions in child processes; otherwise its own threads do.

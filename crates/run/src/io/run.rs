@@ -15,7 +15,7 @@ use kelvin_storage::{Target, TargetKind};
 
 use super::accounting::{IoAccounting, depth, error_of, failed, lines};
 use super::describe;
-use super::plan::{self, Layout};
+use super::plan::{self, SeriesLayout};
 use super::seconds::Seconds;
 use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};
@@ -144,13 +144,13 @@ impl IoRun {
             .unwrap_or(0)
     }
 
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> SeriesLayout {
         let workers: Vec<(&Job, &[Target])> = self
             .workers
             .iter()
             .filter_map(|worker| Some((self.jobs.jobs.get(worker.job)?, worker.targets.as_slice())))
             .collect();
-        Layout::new(&workers)
+        SeriesLayout::new(&workers)
     }
 
     /// Lays out the files, looks at them as the jobs will find them, and runs the jobs. The last event is always

@@ -15,7 +15,7 @@ use kelvin_measure::{Histogram, Nanos, Totals};
 use kelvin_storage::tick::{TICK, Tally, Tick};
 use kelvin_storage::{Direction, Moments, middle};
 
-use super::plan::Layout;
+use super::plan::SeriesLayout;
 
 /// How long ticks wait for those of other workers: a tick comes at most so long after what it tells.
 const PATIENCE: Nanos = 2 * TICK;
@@ -66,7 +66,7 @@ pub(crate) struct Sums {
 /// Seconds of all points.
 #[derive(Debug)]
 pub(crate) struct Seconds {
-    layout: Layout,
+    layout: SeriesLayout,
     /// The point of each worker.
     points: Vec<u32>,
     courses: BTreeMap<u32, PointProgress>,
@@ -74,7 +74,7 @@ pub(crate) struct Seconds {
 }
 
 impl Seconds {
-    pub(crate) fn new(layout: Layout, points: Vec<u32>) -> Self {
+    pub(crate) fn new(layout: SeriesLayout, points: Vec<u32>) -> Self {
         Self { layout, points, courses: BTreeMap::new(), sums: BTreeMap::new() }
     }
 
@@ -328,7 +328,7 @@ impl Share {
     }
 }
 
-fn empty(layout: &Layout) -> Sums {
+fn empty(layout: &SeriesLayout) -> Sums {
     Sums {
         kinds: vec![KindCounts::default(); layout.series.len()],
         all: vec![KindCounts::default(); layout.series.len()],

@@ -6,12 +6,12 @@
 
 mod answer;
 mod documents;
-mod guard;
 mod jobs;
 mod list;
 mod live;
 mod pages;
 mod query;
+mod request_checks;
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -27,11 +27,11 @@ use serde::{Deserialize, Serialize};
 use tiny_http::{Method, Request, Server};
 
 use answer::{Failure, HEADERS, Result, SiteResponse};
-use guard::{Refusal, Token};
 use jobs::Jobs;
 use list::Lists;
 use live::Streams;
 use query::Query;
+use request_checks::{Refusal, Token};
 
 /// Threads that answer requests.
 const THREADS: usize = 4;
@@ -195,7 +195,7 @@ struct StopRequest {
 impl Shared {
     /// Answers a request. Whoever went away in between gets no answer, and needs none.
     fn answer(self: &Arc<Self>, mut request: Request) {
-        if let Err(refusal) = guard::check(&request, &self.hosts) {
+        if let Err(refusal) = request_checks::check(&request, &self.hosts) {
             return drop(refused(refusal).send(request));
         }
         let (path, query) = Query::split(request.url());

@@ -18,7 +18,7 @@ use kelvin_measure::event::{
 };
 use kelvin_measure::observation::{Metric, Observation, Observer, Occurrence, Reading, WaitSamples};
 use kelvin_observe::postgres::wait_group;
-use kelvin_observe::sample::{Config, HostSampler, Process, Source};
+use kelvin_observe::sample::{Config, HostSampler, Process, SystemFiles};
 use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 
 /// PostgreSQL's metrics with their units, as its watcher names them.
@@ -192,7 +192,7 @@ fn observed() -> Vec<Metric> {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../observe/tests/recorded/first");
     let process = |name: &str| Process { name: name.into(), pid: 4242, children: false };
     let config = Config { processes: vec![process("client"), process("server")], ..Config::default() };
-    let host = HostSampler::of(&Source::at(recorded), &config);
+    let host = HostSampler::of(&SystemFiles::at(recorded), &config);
     let host = host.series().iter().map(|s| (s.name.clone(), s.unit.to_owned(), s.help.to_owned()));
     let others = POSTGRES.iter().chain(&SQLITE).map(|(name, unit)| {
         ((*name).to_owned(), (*unit).to_owned(), "a \"quoted\" text\nof two lines, with a \\".to_owned())

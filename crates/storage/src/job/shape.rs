@@ -32,7 +32,7 @@ pub struct Pattern {
     /// `softrandommap=`: as above when there is no memory for the map.
     pub soft_random_map: bool,
     /// `random_generator=`.
-    pub generator: Generator,
+    pub generator: RandomGenerator,
     /// `randrepeat=`, default true: the same offsets every time.
     pub repeatable: bool,
     /// `allrandrepeat=`.
@@ -121,7 +121,7 @@ pub struct AbsoluteZone {
 /// `random_generator=`. What is drawn has the same distribution; the numbers are Kelvin's own (Xoshiro256++), and a
 /// full-period permutation for `Lfsr`, which needs no map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Generator {
+pub enum RandomGenerator {
     /// `tausworthe`, `tausworthe64`.
     Random,
     /// `lfsr`.

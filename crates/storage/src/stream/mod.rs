@@ -26,7 +26,7 @@ use seeds::Streams;
 pub(crate) use seeds::hash;
 use sizes::JobSizes;
 
-use crate::job::{Amount, Distribution, Generator as RandomGenerator, Job};
+use crate::job::{Amount, Distribution, Job, RandomGenerator};
 use crate::{Direction, Error, Io, NextIo, Result, Target};
 
 /// What a worker asks for its I/Os.

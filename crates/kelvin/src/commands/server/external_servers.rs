@@ -14,7 +14,7 @@ use kelvin_lab::open;
 use kelvin_lab::undo::{Journal, ReversibleChange};
 use kelvin_run::spec::TargetName;
 
-use super::{profile, shown};
+use super::{profile, text};
 use crate::args::{Global, ProfileArgs};
 use crate::measure::prompt;
 use crate::out;
@@ -31,7 +31,7 @@ pub(super) fn diff(
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
     super::warn_of_lost_durability(&profile);
     let found = settings::differences(&mut *reached.session, &profile.lines)?;
-    out::write(&shown::differences(&reached.config.to_string(), &profile.name, &found))
+    out::write(&text::differences(&reached.config.to_string(), &profile.name, &found))
 }
 
 /// Changes what differs, when that is allowed.
@@ -50,7 +50,7 @@ pub(super) fn apply(
     let profile = reached.profile(asked, global)?;
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
     let found = settings::differences(&mut *reached.session, &profile.lines)?;
-    out::write(&shown::differences(&server, &profile.name, &found))?;
+    out::write(&text::differences(&server, &profile.name, &found))?;
     let changes: Vec<(&str, &str)> = found
         .iter()
         .filter(|one| one.server.is_some())

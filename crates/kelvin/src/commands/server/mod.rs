@@ -3,7 +3,7 @@
 mod external_servers;
 mod mysql;
 mod profile;
-mod shown;
+mod text;
 
 use anyhow::Result;
 use kelvin_database::Engine;
@@ -56,7 +56,7 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
                 out::line("no server exists yet; `kelvin server up` creates one")?;
             }
             for status in all {
-                out::write(&shown::status(&status))?;
+                out::write(&text::status(&status))?;
             }
             for status in others {
                 out::write(&mysql::describe_status(&status))?;
@@ -70,7 +70,7 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
             let profile = managed_profile(&manager, version, profile, global)?;
             let engine = PostgresEngine::new(manager.running(version)?.config());
             let found = differences(&mut *engine.connect()?, &profile.lines)?;
-            out::write(&shown::differences(&format!("PostgreSQL {version}"), &profile.name, &found))?;
+            out::write(&text::differences(&format!("PostgreSQL {version}"), &profile.name, &found))?;
         }
         ServerCommand::Apply { target, profile, allow_settings } => {
             external_servers::apply(target, profile, *allow_settings, global, &mut tell)?;

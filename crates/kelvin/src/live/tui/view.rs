@@ -13,7 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::draw::{self, Ink, ViewOptions};
+use super::draw::{self, Palette, ViewOptions};
 use super::model::{Looked, Model, ViewHeader};
 use super::screen::{self, Screen};
 
@@ -54,7 +54,7 @@ pub(super) struct View {
     screen: Screen,
     model: Model,
     asked: ViewOptions,
-    ink: Ink,
+    ink: Palette,
     evidence: Option<Evidence>,
     /// What the evidence holds.
     held: usize,
@@ -76,7 +76,7 @@ impl View {
             screen,
             model: Model::new(about),
             asked: ViewOptions::default(),
-            ink: Ink { colour: screen::colours() },
+            ink: Palette { colour: screen::colours() },
             evidence: None,
             held: 0,
             started: now,

@@ -1,6 +1,6 @@
 //! One chunk: putting header and sum on it, and looking whether they are right.
 
-use super::drawn::OwnDraws;
+use super::verify_only::OwnDraws;
 use super::{BufferContent, Chunks, Pattern, checksum, header};
 use crate::Direction;
 use crate::error::{Error, Result};

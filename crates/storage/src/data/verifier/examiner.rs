@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::chunk::{self, Sealer};
-use super::drawn::OwnDraws;
 use super::dump::Dump;
+use super::verify_only::OwnDraws;
 use crate::Io;
 use crate::data::Corruption;
 use crate::data::content::mix;

@@ -1,14 +1,14 @@
 //! Stamps what is written, remembers it, and looks at what is read.
 
 mod chunk;
-mod drawn;
 mod dump;
 mod examiner;
 mod flight;
 mod replay;
+mod verify_only;
 
 #[cfg(test)]
-mod planted;
+mod planted_corruption;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -19,12 +19,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chunk::Sealer;
-use drawn::OwnDraws;
 use dump::Dump;
 use examiner::seed_at;
 pub(crate) use examiner::{Examiner, ReadExpectation};
 use flight::{Flights, Spoiled};
 use replay::Replay;
+use verify_only::OwnDraws;
 
 use super::Corruption;
 use super::chunks::Chunks;

@@ -4,7 +4,7 @@ use super::super::depth_search::Search;
 use super::super::halt::Halt;
 use super::super::parts::IoStream;
 use super::super::usage::Usage;
-use super::{Loop, LoopEnd, Source};
+use super::{Loop, LoopEnd, WorkOrigin};
 use crate::engine::IoEngine;
 use crate::event::WorkerState;
 use crate::message::Message;
@@ -64,7 +64,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         } else {
             self.close_measured();
         }
-        if self.source == Source::Verify {
+        if self.source == WorkOrigin::Verify {
             self.count_looking();
         }
         let usage = self.before;
@@ -75,7 +75,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
         if let Some(check) = &mut self.check {
             let complete =
-                self.halt.is_none() && !self.shared.stop.requested() && self.source == Source::Verify;
+                self.halt.is_none() && !self.shared.stop.requested() && self.source == WorkOrigin::Verify;
             match check.finish(complete) {
                 Ok(note) => self.notes.extend(note),
                 Err(error) => {

@@ -4,7 +4,7 @@ use super::super::depth_search::Step;
 use super::super::halt::Halt;
 use super::super::parts::IoStream;
 use super::super::usage::Usage;
-use super::{Blocked, Flight, GLANCE, Loop, PATIENCE, Source};
+use super::{Blocked, Flight, GLANCE, Loop, PATIENCE, WorkOrigin};
 use crate::engine::IoEngine;
 use crate::event::WorkerState;
 use crate::message::Message;
@@ -37,7 +37,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.glance(now)?;
         let course = &self.job.course;
         let (ramp, runtime) = (course.ramp, course.runtime);
-        if self.source != Source::Verify {
+        if self.source != WorkOrigin::Verify {
             if self.part == LoadPart::RampUp && now >= self.begun + ramp && !self.is_searching() {
                 self.begin_measured(now);
             }
@@ -80,7 +80,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let stop = &self.shared.stop;
         if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.ending {
             self.end_work();
-            if self.source == Source::Verify && stop.requested() {
+            if self.source == WorkOrigin::Verify && stop.requested() {
                 self.notes.push("the verify pass was stopped: not all blocks were verified".into());
             }
         }

@@ -7,11 +7,11 @@
 
 mod batch;
 mod completions;
-mod drained;
 mod finish;
 mod flight;
 mod housekeeping;
 mod issue;
+mod queue_empty;
 mod states;
 mod sync;
 mod verification;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use batch::Batch;
 use flight::{ANY_TIME, Flight, NO_FLIGHT, is_whole, times};
-use states::{AfterDrain, Blocked, Call, Source, Thinker, Wanted};
+use states::{AfterDrain, Blocked, Call, Thinker, Wanted, WorkOrigin};
 
 /// How often flags of others are looked at.
 const GLANCE: Nanos = 20_000_000;
@@ -85,7 +85,7 @@ pub(super) struct Loop<'a, E, S> {
     batch: Batch,
     wanted: Wanted,
 
-    source: Source,
+    source: WorkOrigin,
     blocked: Blocked,
     held: Option<Io>,
     /// Waits for the batch before it to go.
@@ -213,7 +213,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             filling: true,
             batch,
             wanted,
-            source: Source::Work,
+            source: WorkOrigin::Work,
             blocked: Blocked::No,
             held: None,
             call: None,
@@ -249,14 +249,14 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             self.data.prepare(self.pool.bytes(buffer, size));
         }
         if self.job.verify.as_ref().is_some_and(|verify| verify.only) {
-            self.source = Source::Verify;
+            self.source = WorkOrigin::Verify;
         }
         self.wait_for_flow();
         self.begun = self.ticker.now();
         self.looking_since = self.begun;
         self.start_again(self.begun);
         let state = match (self.source, self.part) {
-            (Source::Verify, _) => WorkerState::Verifying,
+            (WorkOrigin::Verify, _) => WorkerState::Verifying,
             (_, LoadPart::RampUp) => WorkerState::RampUp,
             _ => WorkerState::Running,
         };
@@ -374,13 +374,13 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 intended,
                 moved: 0,
                 number: 0,
-                apart: self.source != Source::Work,
+                apart: self.source != WorkOrigin::Work,
             };
             self.under_way += 1;
             if self.wanted.fill {
                 self.before_issue(slot, begin);
             }
-            if self.source == Source::Work {
+            if self.source == WorkOrigin::Work {
                 self.counter.issued(self.under_way);
                 self.issued += 1;
             }

@@ -39,7 +39,7 @@ pub(super) enum AfterDrain {
 
 /// Where I/Os come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum WorkOrigin {
     /// The job's stream.
     Work,
     /// The verifier, until it has no more; then the stream again.

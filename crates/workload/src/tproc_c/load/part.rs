@@ -4,7 +4,7 @@ use kelvin_database::{BulkTable, Error, Result, Session, Timestamp};
 
 use super::in_transaction;
 use super::pool::Shared;
-use crate::tproc_c::data::Generator;
+use crate::tproc_c::data::RowGenerator;
 use crate::tproc_c::schema::{Name, Table, table};
 
 /// Rows between two looks at the stop flag and the progress.
@@ -32,7 +32,7 @@ pub(super) fn load(session: &mut dyn Session, data_seed: u64, part: u32, shared:
 fn load_rows(session: &mut dyn Session, data_seed: u64, part: u32, shared: &Shared<'_>) -> Result<()> {
     // First, so that a second loader of the same part waits or fails before it has done the work.
     session.run(&format!("insert into kelvin_tproc_c_loaded (w_id) values ({part})"))?;
-    let mut generator = Generator::new(data_seed);
+    let mut generator = RowGenerator::new(data_seed);
     let now = Timestamp::now();
     let tables: &[Name] = if part == 0 { &[Name::Item] } else { &OF_A_WAREHOUSE };
     for &name in tables {
@@ -45,7 +45,7 @@ fn load_rows(session: &mut dyn Session, data_seed: u64, part: u32, shared: &Shar
 
 fn load_table(
     session: &mut dyn Session,
-    generator: &mut Generator,
+    generator: &mut RowGenerator,
     table: &Table,
     part: u32,
     now: Timestamp,

@@ -8,21 +8,21 @@ use ratatui::style::Style;
 use super::super::model::{Column, Looked, MODES, Model};
 use super::charts;
 use super::formatting::{self, figure, line, percent, short};
-use super::ink::Ink;
+use super::palette::Palette;
 
 /// The shares of the CPU: a letter and a name.
 const MODE_NAMES: [(char, &str); MODES] =
     [('u', "user"), ('s', "system"), ('i', "interrupts"), ('w', "iowait"), ('t', "steal")];
 
 /// The CPU by mode and the pressures.
-pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let Some(cpu) = model.host.cpu() else {
         let why = model.host.why_not("host.cpu").unwrap_or("no host counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
     };
     let cell = |mode: usize| (MODE_NAMES[mode].0, ink.mode(mode));
     let busy: f64 = cpu[..3].iter().sum();
-    line(buffer, area, 0, &format!("busy {:>5}", percent(busy)), Ink::strong());
+    line(buffer, area, 0, &format!("busy {:>5}", percent(busy)), Palette::strong());
     let bar =
         Rect { x: area.x + 12, y: area.y, width: area.width.saturating_sub(12), height: area.height.min(1) };
     charts::row(buffer, bar, &cpu, cell);
@@ -84,7 +84,7 @@ fn processes(model: &Model) -> String {
 }
 
 /// The block devices.
-pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let devices = model.host.devices();
     if devices.is_empty() {
         let why = model.host.why_not("host.disk").unwrap_or("no device counters have been read yet");
@@ -116,7 +116,7 @@ pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) 
 }
 
 /// The findings so far, the worst first.
-pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let mut row = 0;
     if model.findings.is_empty() {
         let text = match model.looked {
@@ -162,7 +162,7 @@ pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink)
 }
 
 /// Errors of the point, the most first, then the newest sentences.
-pub(super) fn errors_and_log(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn errors_and_log(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let errors = &model.load.errors;
     let mut most: Vec<_> = errors.iter().collect();
     most.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.count));

@@ -14,15 +14,15 @@ const KELVINS: usize = 8;
 
 /// Who they are, by what the server says of them.
 #[derive(Debug, Default)]
-pub(super) struct Others {
+pub(super) struct OtherPrograms {
     names: BTreeMap<i64, String>,
     /// Our connection that says that a Kelvin watches this server.
     marked: Option<i64>,
 }
 
-impl Others {
-    /// Whether a session of our account is another program's. Behind a proxy the numbers of connections are the proxy's, and
-    /// nothing can be said.
+impl OtherPrograms {
+    /// Whether a session of our account is another program's. Behind a proxy the connection numbers are the proxy's, and
+    /// it is unknown.
     pub(super) fn is_foreign(server: &Server, connection: i64) -> bool {
         mysql::is_own_session(server.connection) && !mysql::is_own_session(connection)
     }

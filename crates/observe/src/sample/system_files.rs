@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 /// Where `/proc` and `/sys` are. Tests give a directory of recorded files.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct SystemFiles {
     root: PathBuf,
 }
 
-impl Default for Source {
+impl Default for SystemFiles {
     fn default() -> Self {
         Self::at("/")
     }
 }
 
-impl Source {
+impl SystemFiles {
     /// The tree below `root`, which has `proc` and `sys` in it.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }

@@ -2,7 +2,7 @@
 
 use super::super::halt::Halt;
 use super::super::parts::IoStream;
-use super::{AfterDrain, Blocked, Loop, Source};
+use super::{AfterDrain, Blocked, Loop, WorkOrigin};
 use crate::engine::IoEngine;
 use crate::event::WorkerState;
 
@@ -42,13 +42,13 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     pub(super) fn after_drain(&mut self, then: AfterDrain) -> Result<bool, Halt> {
         match then {
             AfterDrain::GoOn => {
-                if self.source == Source::Backlog {
-                    self.source = Source::Work;
+                if self.source == WorkOrigin::Backlog {
+                    self.source = WorkOrigin::Work;
                     self.count_looking();
                 }
             }
             AfterDrain::Think => self.think(),
-            AfterDrain::Verify => (self.source, self.looking_since) = (Source::Backlog, self.now),
+            AfterDrain::Verify => (self.source, self.looking_since) = (WorkOrigin::Backlog, self.now),
             AfterDrain::NextPass => return self.next_pass(),
             AfterDrain::End => return Ok(false),
         }
@@ -74,7 +74,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// The work is over: syncs, then the verifying pass.
     pub(super) fn after_work(&mut self) -> Result<bool, Halt> {
-        if self.source == Source::Verify {
+        if self.source == WorkOrigin::Verify {
             return Ok(false);
         }
         if (self.job.sync.end_fsync || self.job.sync.fsync_on_close) && self.job.pattern.changes_data() {
@@ -93,7 +93,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             check.keep()?;
         }
         self.send_state(WorkerState::Verifying);
-        (self.source, self.looking_since) = (Source::Verify, self.ticker.now());
+        (self.source, self.looking_since) = (WorkOrigin::Verify, self.ticker.now());
         (self.blocked, self.filling, self.ending) = (Blocked::No, true, false);
         Ok(true)
     }
@@ -103,10 +103,10 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.ending = true;
         (self.held, self.call) = (None, None);
         self.not_before = 0;
-        if self.source == Source::Verify {
+        if self.source == WorkOrigin::Verify {
             self.blocked = Blocked::Drain(AfterDrain::End);
         } else {
-            self.source = Source::Work;
+            self.source = WorkOrigin::Work;
             self.blocked = Blocked::Drain(AfterDrain::NextPass);
         }
     }

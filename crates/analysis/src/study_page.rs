@@ -6,7 +6,7 @@ use crate::Analysis;
 
 /// A study with its analysis.
 #[derive(Debug, Clone, Serialize)]
-pub struct Dossier {
+pub struct StudyPageContent {
     /// What was found.
     pub analysis: Analysis,
     /// What was asked.

@@ -39,7 +39,7 @@ struct Suite {
 }
 
 impl Suite {
-    /// From a line of cargo's JSON, where it tells of an executable with tests.
+    /// From a line of cargo's JSON, if it names an executable with tests.
     fn of(message: &Value) -> Option<Self> {
         if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
             return None;

@@ -141,7 +141,7 @@ pub(crate) fn seconds(span: Option<Span>) -> f64 {
     span.map_or(0.0, Span::seconds)
 }
 
-/// A share in words.
+/// A share as text.
 pub(crate) fn percent(share: f64) -> String {
     // A sum of nothing is minus zero.
     let percent = share * 100.0 + 0.0;

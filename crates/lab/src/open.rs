@@ -20,7 +20,7 @@ use crate::store_bench::error::Doing;
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 
-/// Asks the person who waits for the password of a server, which is named; none where nobody can be asked.
+/// Prompts for the password of the named server; none without a terminal.
 pub type PasswordPrompt = fn(server: &dyn Display) -> io::Result<Option<Password>>;
 
 /// An opened database.
@@ -45,7 +45,7 @@ pub enum Purpose {
 }
 
 /// Opens the target and makes sure that it answers. A password that it wants and no file has is asked for by `prompt`; what
-/// takes its time, such as starting a managed server, is said by `tell`.
+/// takes its time, such as starting a managed server, is reported by `tell`.
 pub fn open(
     target: &TargetName,
     purpose: Purpose,
@@ -127,8 +127,8 @@ fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     Some((manager, major))
 }
 
-/// When the server wants a password that nobody has told us, looks where libpq does, then asks the person at
-/// the terminal by `prompt`. A server that wants none is entered without a look: nothing wrong with a file of passwords is
+/// If the server requires a password that was not given, searches where libpq does, then asks at
+/// the terminal by `prompt`. If the server requires none, nothing is read: nothing wrong with a file of passwords is
 /// to stop that.
 pub fn with_password(mut config: Config, prompt: PasswordPrompt) -> Result<Config> {
     let Err(error) = PostgresEngine::new(config.clone()).connect() else { return Ok(config) };

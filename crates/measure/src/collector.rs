@@ -212,7 +212,7 @@ impl Collector {
         (self.hand_out(rest), self.totals)
     }
 
-    /// The sums are those of the seconds: a sample costs one look into a histogram, not three.
+    /// The sums are those of the seconds: a sample costs one histogram access, not three.
     fn hand_out(&mut self, seconds: BTreeMap<(i64, u8), Second>) -> Vec<Second> {
         seconds.into_values().inspect(|second| self.totals.add(second)).collect()
     }

@@ -10,19 +10,19 @@ use crate::server::ServerPlacement;
 use crate::watch::Watcher;
 use crate::{mysql, postgres, sqlite};
 
-/// How closely to watch.
+/// What to observe, and how often.
 #[derive(Debug, Clone)]
 pub struct WatchPlan {
     /// Looks at the sessions a second, 1 to 100.
     pub looks: u32,
     /// Time between two readings of the counters.
     pub figures: Duration,
-    /// Statements to tell of for each point, those that took the most time.
+    /// Statements to report for each point, those with the most time.
     pub statements: usize,
     /// Whether the extension `pg_stat_statements` may be created in the database where it is only preloaded. For
     /// servers that are kelvin's own.
     pub create_extension: bool,
-    /// Whether sessions of other applications are told apart from those that connect as we do, the load's. Where there is
+    /// Whether sessions of other applications are distinguished from the load's, which connect as we do. Where there is
     /// no load of ours, all are the ones to watch.
     pub apart: bool,
 }

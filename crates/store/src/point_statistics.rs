@@ -29,7 +29,7 @@ pub struct PointStatistics {
     /// type they would have been nobody knows.
     pub never_begun: u64,
     /// Whether everything began by a schedule. The series of a run of I/O jobs are those of all its phases, so that they do
-    /// not tell which of them had a rate: the response times of a phase do, and a phase in which a job without a rate runs
+    /// not show which had a rate: the response times of a phase do, and a phase in which a job without a rate runs
     /// beside one with a rate finds its throughput out.
     pub open_loop: bool,
     /// The generator's lateness; empty in a closed loop.
@@ -264,7 +264,7 @@ impl StoredRun {
         scheduled || answered > 0 && answered >= figures.all.good()
     }
 
-    /// As the window's end tells it; of a run without its end as far as its seconds do.
+    /// From the end of the window; for a run without an end, from its seconds.
     fn never_begun(&self, point: u32, figures: &PointStatistics) -> u64 {
         let schedule = self.events.iter().find_map(|(_, event)| match event {
             Event::Window(window) if window.point == point => window.schedule,
@@ -423,7 +423,7 @@ fn transactions<'a>(
     series.iter().zip(kinds).filter(|(series, _)| series.is_transaction()).map(|(_, kind)| kind)
 }
 
-/// Of those who wait, the last event tells.
+/// The last event has the number of waiting arrivals.
 fn add(sum: &mut Option<Arrivals>, new: &Arrivals) {
     let sum =
         sum.get_or_insert_with(|| Arrivals { point: new.point, second: new.second, ..Arrivals::default() });

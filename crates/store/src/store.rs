@@ -21,7 +21,7 @@ use kelvin_measure::{redact, redact_json};
 /// What the list of runs is made of: it must not read every counter of every run.
 const LISTED: &str = "SELECT run, body FROM event WHERE listed = 1 AND run >= ? ORDER BY run, seq";
 
-/// The runs whose resources were cut. What came of it is among a run's last events, which is where it is looked for: no
+/// The runs whose resources were cut. The result is among a run's last events, which is where it is looked for: no
 /// index has it.
 const SQUEEZED: &str = "SELECT id FROM run WHERE EXISTS (SELECT 1 FROM event WHERE event.run = run.id AND event.seq > \
                         (SELECT max(seq) - 16 FROM event AS last WHERE last.run = run.id) AND event.name = 'squeeze')";
@@ -67,7 +67,7 @@ impl Store {
         &self.conn
     }
 
-    /// Begins a run, with a connection of its own, so that another thread can write it.
+    /// Begins a run, with a separate connection, so that another thread can write it.
     ///
     /// # Errors
     /// A label that reads like a run's number, "last", "last-N" or a name of several runs is refused, and so is a file that is

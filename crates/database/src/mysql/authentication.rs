@@ -1,4 +1,4 @@
-//! Proving who we are: mysql_native_password, caching_sha2_password, and servers that ask the system
+//! Authentication: mysql_native_password, caching_sha2_password, and servers that ask the system
 //! who is at the other end of the unix socket.
 
 use sha1::{Digest as _, Sha1};
@@ -97,7 +97,7 @@ impl Login<'_> {
         self.stream.send(&out, &mut self.inbox.buffer)
     }
 
-    /// The server wants another plugin than it announced, with a nonce of its own.
+    /// The server wants another plugin than it announced, with a separate nonce.
     fn switch(&mut self, request: &[u8]) -> Result<()> {
         let mut fields = Fields(request);
         self.plugin = printable(fields.string());

@@ -40,7 +40,7 @@ pub(crate) struct MysqlSession {
     /// Where results go that nobody asked for.
     pub(crate) unwanted: Rows,
     pub(crate) columns: Vec<Column>,
-    /// A value of the result being read that no cell can hold; told when all is read.
+    /// A value of the result being read that no cell can hold; reported when all is read.
     pub(crate) unreadable: Option<Error>,
     pub(crate) load_buffer: Vec<u8>,
     pub(crate) limits: Option<Limits>,

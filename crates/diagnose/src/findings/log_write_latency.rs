@@ -186,7 +186,7 @@ mod tests {
         let found = look(&uncounted.evidence());
         assert_eq!(severities(&found), [Severity::Amber], "nothing says how slow");
         assert!(!found[0].title.contains("per flush"), "{}", found[0].title);
-        // 0.9 sessions in a flush, 360 commits per second: 2.5 ms when each had a flush of its own, more when they shared.
+        // 0.9 sessions in a flush, 360 commits per second: 2.5 ms when each had a separate flush, more when they shared.
         let found = look(&uncounted.metric("postgres.transactions.commit", 360.0).evidence());
         assert!(found[0].title.contains("at least 2.5 ms per flush"), "{}", found[0].title);
     }

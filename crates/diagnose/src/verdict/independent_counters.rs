@@ -1,4 +1,4 @@
-//! What the operating system says of a class, independently of the database's own account.
+//! Counters of the operating system that confirm or contradict a class, independently of the database.
 
 use super::IndependentCounter;
 use super::time::Model;

@@ -1,9 +1,8 @@
 //! What limits the throughput.
 //!
-//! Four steps, each with its evidence: a run that must not be judged has no verdict; then what the transactions under way
-//! were doing (the time model); then what the operating system says of the largest part; and only a part that is large,
-//! stands out from the next, and has a witness, is named. What is less clear is called so, with the experiment that would
-//! decide it.
+//! Four steps, each with its evidence: a run that must not be judged has no verdict; the time model shows what the transactions
+//! under way were doing; counters of the operating system confirm or contradict its largest class; a class is named only if it
+//! is large, stands out from the next, and a counter confirms it. Otherwise the verdict names the experiment that would decide.
 
 mod embedded;
 mod independent_counters;
@@ -49,7 +48,7 @@ const UNDECIDED: &str = "errors-and-retries";
 /// One class of the time model with its share.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Share {
-    /// The class in words: "CPU", "log", "data reads", "row locks", …
+    /// The class as text: "CPU", "log", "data reads", "row locks", …
     pub class: String,
     /// Average active sessions in it.
     pub sessions: f64,
@@ -61,7 +60,7 @@ pub struct Share {
     pub high: f64,
 }
 
-/// What the operating system says about a class, independently of the database.
+/// A counter of the operating system that confirms or contradicts a class, independently of the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IndependentCounter {
     /// The counter.
@@ -72,7 +71,7 @@ pub struct IndependentCounter {
     pub agrees: bool,
 }
 
-/// What the verdict came to.
+/// The result of the verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum BottleneckOutcome {
@@ -103,7 +102,7 @@ pub enum BottleneckOutcome {
 pub struct BottleneckVerdict {
     /// Which point of the run.
     pub point: u32,
-    /// What it came to.
+    /// The result.
     pub outcome: BottleneckOutcome,
     /// The time model, the largest share first.
     pub shares: Vec<Share>,
@@ -120,7 +119,7 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
     evidence.window(point)?;
     let of = evidence.point(point)?;
     if evidence.is_io() {
-        // What limits I/O jobs is said by their own findings: there are no sessions whose waits could be looked at.
+        // I/O jobs have findings for their limits, and no sessions whose waits could be sampled.
         return None;
     }
     let model = if is_embedded(evidence) { embedded::model(evidence, of) } else { time::model(evidence, of) };

@@ -11,7 +11,7 @@ use crate::measure::open;
 /// Asks, then removes.
 pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     let mut spec = args.spec()?;
-    // What goes does not depend on the scale, which would be looked for in tables of whatever shape.
+    // What is dropped does not depend on the scale, which would have to be read from tables of any shape.
     spec.pgbench.scale.get_or_insert(1);
     let opened = open(&spec.target, Purpose::Existing, &mut |_| {})?;
     let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;

@@ -35,7 +35,7 @@ impl SelectedRuns {
         Ok(Self { name: name.to_owned(), told: selection.told, runs })
     }
 
-    /// Leaves out the runs that do not count, and tells which.
+    /// Excludes the runs that do not count, and names them.
     pub(super) fn drop_uncounted(mut self) -> Self {
         let told = &mut self.told;
         self.runs.retain(|run| {

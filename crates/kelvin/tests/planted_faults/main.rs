@@ -73,7 +73,7 @@ impl Bench {
         PostgresEngine::new(self.server.instance.config()).connect().unwrap().run(sql).unwrap();
     }
 
-    /// The words of a run that is healthy on two cores: fewer users than would queue, one warehouse each.
+    /// The arguments of a run that is healthy on two cores: fewer users than would queue, one warehouse each.
     fn words<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let mut words = vec!["run", "tproc-c", "--target", url, "-q"];
         for (flag, value) in [("--users", "2"), ("--ramp-up", "4s"), ("--duration", "12s")] {

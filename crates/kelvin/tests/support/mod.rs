@@ -1,4 +1,4 @@
-//! Runs the real command in a place of its own.
+//! Runs the real command in a separate place.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 

@@ -327,7 +327,7 @@ impl Squeezed<'_> {
         }
     }
 
-    /// Ends the thread, and tells what it came to.
+    /// Ends the thread, and returns its result.
     fn conclude(&mut self) -> Result<(), SinkError> {
         self.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return Ok(()) };

@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// Looks for new processes are dearer than a period.
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// The kernel brings a running process's time up to date at its ticks, 1 to 10 ms apart: looking more often tells nothing.
+/// The kernel brings a running process's time up to date at its ticks, 1 to 10 ms apart: sampling more often is useless.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A cap on a process and all below it.
@@ -91,7 +91,7 @@ impl Held {
 
     fn work(&mut self, bound: &AtomicU64, stop: &AtomicBool) -> Result<(), String> {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
-        // Nanoseconds of CPU used beyond what was allowed, to be had back from the next period.
+        // Nanoseconds of CPU used beyond what was allowed, returned from the next period.
         let mut debt = 0.0_f64;
         while !stop.load(Ordering::Acquire) {
             let began = Instant::now();

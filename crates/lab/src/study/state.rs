@@ -10,7 +10,7 @@ use super::{Attempt, Deviation, LedgerEntry, LedgerEvent, PlannedRun, Results, S
 /// another try does not take away.
 const MOST_TRIES: u32 = 3;
 
-/// What the ledger says, told by the plan.
+/// The ledger's entries, in terms of the plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
     /// One for each planned run, in the plan's order.
@@ -81,7 +81,7 @@ pub struct Counted {
 pub(super) struct Next {
     /// The planned run, by its place in the plan.
     pub(super) planned: usize,
-    /// How it stands in the ledger.
+    /// How it is in the ledger.
     pub(super) attempt: Attempt,
     /// The place in time of the one that it replaces.
     pub(super) replaces: Option<u32>,

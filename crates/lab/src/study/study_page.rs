@@ -1,4 +1,4 @@
-//! What a study's page says, from the study's files.
+//! Collects the content of a study's page from its files.
 
 use kelvin_analysis::notes;
 use kelvin_analysis::{Analysis, FailedRun, Member, StudyPageContent, effect_text};

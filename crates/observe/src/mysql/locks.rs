@@ -11,7 +11,7 @@ use super::sql;
 use crate::server::sessions::{NAMED, session_numbers, waiters};
 use crate::server::shortened;
 
-/// Holders that are told of, those for whom most wait.
+/// The number of reported holders, those with the most waiters.
 const MOST: usize = 3;
 /// A statement's text is cut after so many characters.
 const LONGEST_TEXT: usize = 120;

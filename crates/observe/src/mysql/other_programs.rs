@@ -1,4 +1,4 @@
-//! Sessions that connect with the load's own account and are not the load's.
+//! Sessions of other programs that connect with the load's account.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const KEPT: usize = 1000;
 /// Kelvins that can be seen beside each other on one server.
 const KELVINS: usize = 8;
 
-/// Who they are, by what the server says of them.
+/// Other programs' sessions, as the server lists them.
 #[derive(Debug, Default)]
 pub(super) struct OtherPrograms {
     names: BTreeMap<i64, String>,
@@ -27,8 +27,8 @@ impl OtherPrograms {
         mysql::is_own_session(server.connection) && !mysql::is_own_session(connection)
     }
 
-    /// Says to every other Kelvin that one watches: by a named lock, which all servers have and which takes nothing from
-    /// anybody. A server that refuses it (Galera in its strict mode) shows other Kelvins as other clients.
+    /// Announces this watcher to every other Kelvin by a named lock, which all servers have and which restricts
+    /// no session. A server that rejects it (Galera in its strict mode) shows other Kelvins as other clients.
     pub(super) fn mark(&mut self, session: &mut dyn Session, server: &Server) -> Result<()> {
         if self.marked.replace(server.connection) == Some(server.connection) {
             return Ok(());

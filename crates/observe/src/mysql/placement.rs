@@ -61,7 +61,7 @@ fn search(engine: &dyn Engine, asked: &Asked) -> ServerPlacement {
     };
     // A relative directory of the log is one within the data directory.
     let log = asked.data.join(&asked.log);
-    // Since 8.0.30 the log has a directory of its own in it.
+    // Since 8.0.30 the log has a separate directory in it.
     let inner = log.join("#innodb_redo");
     let log = fs::canonicalize(if inner.is_dir() { inner } else { log }).ok();
     ServerPlacement { server: Some(server), forks: false, data: fs::canonicalize(&asked.data).ok(), wal: log }
@@ -78,7 +78,7 @@ fn process_of(thread: i64, data: &Path, uptime: f64) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let process: u32 = field("Tgid:")?.parse().ok()?;
-    // In a space of its own a thread has a number for each: the one that the server knows is not ours.
+    // In a separate space a thread has a number for each: the one that the server knows is not ours.
     if field("NSpid:").is_some_and(|numbers| numbers.split_ascii_whitespace().count() != 1) {
         return None;
     }

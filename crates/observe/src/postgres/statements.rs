@@ -33,7 +33,7 @@ type Key = (i64, bool, i64);
 struct StatementsView {
     /// The view's name with its schema, quoted.
     view: String,
-    /// Whether it tells nested statements from others (since 14).
+    /// Whether it distinguishes nested statements (since 14).
     has_toplevel: bool,
 }
 
@@ -53,7 +53,7 @@ impl Statements {
         Self { most, create_extension, source: None, opened: None, before: HashMap::new() }
     }
 
-    /// Finds out what can be read, and tells what cannot and why.
+    /// Determines what can be read, and reports what cannot and why.
     pub(super) fn begin(&mut self, link: &mut Link) -> Vec<UnavailableMetrics> {
         let absent = |what: &str, why: String| vec![UnavailableMetrics { what: what.into(), why }];
         let create = self.create_extension;

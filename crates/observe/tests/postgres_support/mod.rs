@@ -169,7 +169,7 @@ pub fn readings(seen: &[Observation]) -> usize {
     seen.iter().filter(|one| matches!(one, Observation::Reading(_))).count()
 }
 
-/// A session that does the same again and again in a thread of its own.
+/// A session that does the same again and again in a separate thread.
 pub struct Busy {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -17,7 +17,7 @@ const BOTTOM: f64 = 48.0;
 /// Names under the chart, at most.
 const NAMES: usize = 16;
 
-/// Colours that tell treatments apart.
+/// Colours that distinguish treatments.
 const COLOURS: usize = 4;
 
 /// A chart with a column for each block or run.

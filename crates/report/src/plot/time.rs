@@ -10,7 +10,7 @@ use super::draw::{Axis, COLOURS, INK, Line, Lines, Stroke};
 use super::series::{LogSeries, unit, words};
 use crate::figure::{coefficient, significant};
 
-/// More than these in one panel cannot be told apart.
+/// More than these in one panel cannot be distinguished.
 const TOGETHER: usize = 8;
 
 /// A direction's colour wherever directions stand beside each other.

@@ -23,7 +23,7 @@ const OWN_STYLE: &str = include_str!("page.css");
 struct Shown {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// Whether the column holds words.
+    /// Whether the column holds text.
     words: Vec<bool>,
     /// The row that stands out.
     best: Option<usize>,

@@ -118,7 +118,7 @@ pub(crate) fn is_random(jobs: &Jobs, point: u32) -> bool {
     of_point.any(|(job, _)| job.rate.process == RateProcess::Poisson)
 }
 
-/// The word by which a target's series are told: its device, or the file where there is none.
+/// The label of a target's series: its device, or else the file.
 fn place(target: &Target) -> String {
     let of_path =
         || target.path.file_name().unwrap_or(target.path.as_os_str()).to_string_lossy().into_owned();
@@ -129,7 +129,7 @@ fn place(target: &Target) -> String {
     }
 }
 
-/// The series of a run, and to which of them each target of each worker belongs.
+/// The series of a run, and to which each target of each worker belongs.
 #[derive(Debug)]
 pub(crate) struct SeriesLayout {
     /// The series, transactions first.

@@ -17,7 +17,7 @@ use kelvin_storage::{Direction, Moments, middle};
 
 use super::plan::SeriesLayout;
 
-/// How long ticks wait for those of other workers: a tick comes at most so long after what it tells.
+/// How long ticks wait for those of other workers: a tick arrives at most this long after the time it covers.
 const PATIENCE: Nanos = 2 * TICK;
 const SECOND: Nanos = 1_000_000_000;
 
@@ -137,7 +137,7 @@ impl Seconds {
     /// Everything that is left, when no more ticks of a point come.
     pub(crate) fn end(&mut self, point: u32) -> Vec<Event> {
         let mut events = self.open(point);
-        // Whoever looks on learns how long the last second is before it comes.
+        // Observers learn the length of the last second before it comes.
         if let Some((_, close)) = self.sums(point).window {
             events.push(Event::Phase { point, phase: Phase::Stop, at: close, users: 0, planned: None });
         }

@@ -190,7 +190,7 @@ impl BlockSizes {
     }
 }
 
-/// How many I/Os are under way, and how many are handed over at a time.
+/// How many I/Os are in flight, and how many are handed over at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
     /// `iodepth=`, default 1.

@@ -1,4 +1,4 @@
-//! Amounts of bytes in words.
+//! Amounts of bytes as text.
 
 /// Bytes as a person reads them, with the exact number where that says more.
 pub(crate) fn bytes(bytes: u64) -> String {

@@ -1,4 +1,4 @@
-//! Block devices, their layers and settings, as sysfs tells them.
+//! Block devices, their layers and settings, from sysfs.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -1,4 +1,4 @@
-//! What is mounted, as `/proc/self/mountinfo` tells it.
+//! Mounts, from `/proc/self/mountinfo`.
 
 use kelvin_host::Mount;
 

@@ -1,4 +1,4 @@
-//! Files of /proc and /sys, which a test lays out in a directory of its own.
+//! Files of /proc and /sys, which a test lays out in a separate directory.
 
 use std::fs;
 use std::path::PathBuf;

@@ -19,7 +19,7 @@ pub struct Cores {
     pub threads: u32,
     /// CPUs that a cgroup's quota allows, the smallest on the way up; none without a quota.
     pub quota: Option<f64>,
-    /// Whether the kernel told the topology; otherwise each hardware thread counts as a core.
+    /// Whether the kernel shows the topology; otherwise each hardware thread counts as a core.
     pub topology: bool,
 }
 
@@ -65,7 +65,7 @@ impl Cores {
         Self { counted, machine, allowed: ours, threads, quota, topology }
     }
 
-    /// Why so many, in words.
+    /// Why so many, as text.
     pub fn why(&self) -> String {
         let cores = |count: u32| {
             if count == 1 { "1 physical core".into() } else { format!("{count} physical cores") }

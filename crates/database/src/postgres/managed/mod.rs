@@ -79,7 +79,7 @@ impl Manager {
     }
 
     /// [`Manager::restart`] after settings were changed with `ALTER SYSTEM`. When the instance does not start with them
-    /// (more `shared_buffers` than memory), its `postgresql.auto.conf` is put back as it was `before`, it is started with
+    /// (more `shared_buffers` than memory), its `postgresql.auto.conf` is restored as it was `before`, it is started with
     /// that, and the error has the end of its log.
     pub fn restart_or_put_back(
         &self,

@@ -1,7 +1,7 @@
-//! A server's settings: read, compared by value, changed with `ALTER SYSTEM`, and put back as they were.
+//! A server's settings: read, compared by value, changed with `ALTER SYSTEM`, and restored as they were.
 //!
 //! Nothing is remembered here. Who changes a setting keeps its [`PreviousSettings`] first, where it survives a crash, and gives it to
-//! [`put_back`]. What only a restart brings is told by name; restarting is the business of who owns the server.
+//! [`put_back`]. Settings that need a restart are named; restarting is the business of who owns the server.
 
 mod auto;
 mod change;

@@ -16,7 +16,7 @@ pub struct CurrentSetting {
     pub unit: Option<String>,
     /// When it can change: `postmaster` is at a restart.
     pub context: String,
-    /// Where it comes from: `default`, `configuration file`, `database`, `client`, …; `ALTER SYSTEM` where the server tells
+    /// Where it comes from: `default`, `configuration file`, `database`, `client`, …; `ALTER SYSTEM` where the server shows
     /// this user so.
     pub source: String,
     /// Whether a restart would change it.

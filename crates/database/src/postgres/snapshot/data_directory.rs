@@ -22,7 +22,7 @@ use crate::snapshot::{
 };
 use crate::{Engine, Error, ErrorClass, Result};
 
-/// What a snapshot does not hold: what tells of a running server, and settings, which are not data. A study that
+/// What a snapshot does not hold: files of a running server, and settings, which are not data. A study that
 /// changes a setting would find it changed back by the reset between its runs.
 const NOT_DATA: [&str; 8] = [
     "postmaster.pid",
@@ -277,7 +277,7 @@ impl SnapshotStore for DataDirectories {
         let restored = self.at_rest(job, |this, job| {
             let copied = this.copy(&this.copy_of(&about.name), &new, "MB restored", job);
             copied.and_then(|()| this.swap(&new, job)).inspect_err(|_| {
-                // The error that is being told is the one that matters.
+                // The error being returned is the one that matters.
                 let _ = remove(&new);
             })
         });

@@ -1,4 +1,4 @@
-//! PostgreSQL where nothing can be made beside the database: a file of `pg_dump`, brought back by `pg_restore`.
+//! PostgreSQL without the right to create databases: a file of `pg_dump`, restored by `pg_restore`.
 //!
 //! Only the rows and the definitions come back: pages, statistics and free space are made anew.
 

@@ -7,7 +7,7 @@ use crate::postgres::managed::installed;
 use crate::snapshot::SnapshotJob;
 use crate::{Error, ErrorClass, Result};
 
-/// How often a program that was asked to end is looked at before it is ended: for ten seconds.
+/// How often a program that was asked to end is examined before it is ended: for ten seconds.
 const LOOKS_BEFORE_KILL: u32 = 1000;
 
 /// The directory of these programs, of the nearest PostgreSQL from version `oldest` to `newest`. They may be installed
@@ -44,7 +44,7 @@ pub(crate) fn run(
         let said = scope.spawn(move || {
             let mut text = Vec::new();
             if let Some(mut pipe) = said {
-                // What cannot be read is not told.
+                // Unreadable output is omitted.
                 let _ = std::io::Read::read_to_end(&mut pipe, &mut text);
             }
             String::from_utf8_lossy(&text).into_owned()

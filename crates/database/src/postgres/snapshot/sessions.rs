@@ -1,4 +1,4 @@
-//! Who else is connected. Nobody's session is ended for a copy: whoever is in the way is told.
+//! Other connected sessions. No session is ended for a copy; a session that prevents it is reported.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Settings of servers that are not kelvin's own: shown, changed with consent, and put back.
+//! Settings of servers that are not kelvin's own: shown, changed with consent, and restored.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ pub(super) fn apply(
     let waiting = match settings::change(&mut *reached.session, &changes) {
         Ok(waiting) => waiting,
         Err(error) => {
-            // It puts back what it did itself, but for what fails after the last one. Nothing is forgotten that may be left.
+            // It restores what it did itself, but for what fails after the last one. Nothing is forgotten that may be left.
             if let Err(second) = settings::put_back(&mut *reached.session, &before) {
                 tell(&format!(
                     "not everything could be reverted ({second}): kelvin server restore --target '{server}'"

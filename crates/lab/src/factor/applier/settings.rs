@@ -107,7 +107,7 @@ impl Applier {
             ));
         }
         let before = settings::before(&mut *session, &names).map_err(told)?;
-        // Only what was there before the first change is put back in the end.
+        // Only what was there before the first change is restored in the end.
         let mut new = before.clone();
         new.settings.retain(|one| !self.is_recorded(&server.target, &one.name));
         if !new.settings.is_empty() {

@@ -1,4 +1,4 @@
-//! Looks at what was read. Several can for one worker (`verify_async=`): they share nothing but the number of dumps.
+//! Verifies what was read. Several threads can do so for one worker (`verify_async=`): they share only the number of dumps.
 
 use std::path::PathBuf;
 

@@ -40,7 +40,7 @@ pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
 
 fn used(tree: &SystemTree, family: &BTreeSet<String>) -> Option<DeviceUse> {
     for mount in mounts::read_mounts(tree) {
-        // A btrfs has a number of its own: what is mounted tells its device.
+        // A btrfs has a separate number: the mount shows its device.
         let by_number = device::named(tree, &mount.number);
         let device = by_number.or_else(|| {
             let number =

@@ -11,7 +11,7 @@ use crate::message::Message;
 use kelvin_measure::event::LoadPart;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// An error: what is under way is waited for, and counted.
+    /// An error: what is in flight is waited for, and counted.
     pub(super) fn wind_down(&mut self) {
         self.end_work();
         while self.under_way > 0 && !self.gave_up {
@@ -113,8 +113,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// What was issued has ended in one way or another; and I/Os were under way no longer than there was time for
-    /// (Little's law: the sum of their times is the mean number under way times the time).
+    /// What was issued has ended in one way or another; and I/Os were in flight no longer than there was time for
+    /// (Little's law: the sum of their times is the mean number in flight times the time).
     pub(super) fn check_counts(&mut self) {
         let done: u64 = self.counter.done.0.iter().map(|(ios, _)| ios).sum();
         let wrong = self.counter.failed - self.dropped_as_error.min(self.counter.failed);

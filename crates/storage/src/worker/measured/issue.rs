@@ -43,7 +43,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     #[cold]
     pub(super) fn not_an_io(&mut self, next: NextIo) {
         self.blocked = match next {
-            // As with fio, what is under way goes on: the sync is one more beside it.
+            // As with fio, what is in flight continues: the sync is one more.
             NextIo::Sync { target, how } => {
                 self.call = Some(Call::Sync(target, how));
                 Blocked::No

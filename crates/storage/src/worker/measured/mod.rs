@@ -41,9 +41,9 @@ use batch::Batch;
 use flight::{ANY_TIME, Flight, NO_FLIGHT, is_whole, times};
 use states::{AfterDrain, Blocked, Call, Thinker, Wanted, WorkOrigin};
 
-/// How often flags of others are looked at.
+/// How often flags of other threads are checked.
 const GLANCE: Nanos = 20_000_000;
-/// How long I/Os may be under way at the end before somebody is told.
+/// How long I/Os may be in flight at the end before it is reported.
 const PATIENCE: Nanos = 10_000_000_000;
 /// How often an I/O that the kernel wants to have asked again is.
 const TRIES: u32 = 1_000_000;
@@ -56,7 +56,7 @@ pub(super) struct Loop<'a, E, S> {
     engine: E,
     synchronous: bool,
     files: Arc<Files>,
-    /// Before the buffers: its threads may be looking at one.
+    /// Before the buffers: its threads may be reading one.
     check: Option<Box<dyn Check>>,
     pool: BufferPool,
     stream: S,
@@ -116,10 +116,10 @@ pub(super) struct Loop<'a, E, S> {
     notes: Vec<String>,
     issued: u64,
     dropped_as_error: u64,
-    /// Errors that were told and ended nothing.
+    /// Errors that were reported and ignored.
     dumped: u32,
     apart: u64,
-    /// Reads that other threads look at: they have ended, and their places are not free yet.
+    /// Reads that other threads verify: they have ended, and their slots are not free yet.
     looked_at: u32,
 }
 
@@ -361,7 +361,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 break;
             };
             if io.direction == Direction::Trim {
-                // A trim has a call of its own: what was queued before goes first.
+                // A trim has a separate call: what was queued before goes first.
                 self.call = Some(Call::Trim(io, intended));
                 return Ok(true);
             }

@@ -1,4 +1,4 @@
-//! What is done when nothing is under way: pauses, the next pass, the end of the work.
+//! Actions when no I/O is in flight: pauses, the next pass, the end of the work.
 
 use super::super::halt::Halt;
 use super::super::parts::IoStream;
@@ -7,9 +7,9 @@ use crate::engine::IoEngine;
 use crate::event::WorkerState;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// Nothing is under way: what was waited for is done.
+    /// Nothing is in flight: what was waited for is done.
     pub(super) fn idle(&mut self) -> Result<bool, Halt> {
-        // What others look at is not over, though nothing is under way.
+        // What others look at is not over, though nothing is in flight.
         if self.looked_at > 0 && (self.free.is_empty() || matches!(self.blocked, Blocked::Drain(_))) {
             self.collect(true)?;
             return Ok(true);

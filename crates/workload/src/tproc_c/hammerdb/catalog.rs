@@ -8,7 +8,7 @@ use crate::tproc_c::schema::metadata::Build;
 /// The routines that are called, in the order of the transaction types.
 const NAMES: [&str; 5] = ["neword", "payment", "delivery", "slev", "ostat"];
 
-/// The parameters of the functions: what tells HammerDB's `payment` from another one.
+/// The parameters of the functions: what distinguishes HammerDB's `payment` from another one.
 const FUNCTIONS: [&[&str]; 5] = [
     &["integer"; 6],
     &[

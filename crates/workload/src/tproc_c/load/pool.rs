@@ -8,7 +8,7 @@ use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
 use crate::{BuildProgress, Stop};
 
-/// Progress is told this often.
+/// Progress is reported this often.
 const TELL: Duration = Duration::from_millis(200);
 /// A statement that runs when the work is to end is interrupted, and again after this long: the first
 /// request may fall between two statements.
@@ -119,7 +119,7 @@ pub(crate) fn run<T: Sync>(
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if shared.halted() && cancelled.is_none_or(|at| at.elapsed() >= CANCEL) {
-                // Best effort: a connection that is gone needs no cancel, and its own error tells more.
+                // Best effort: a connection that is gone needs no cancel, and its own error says more.
                 for cancel in &cancels {
                     let _ = cancel.cancel();
                 }

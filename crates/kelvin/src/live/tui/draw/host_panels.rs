@@ -1,4 +1,4 @@
-//! The panels of the host, and of what there is to tell in words.
+//! The panels of the host, the findings, errors and log.
 
 use kelvin_diagnose::Severity;
 use ratatui::buffer::Buffer;

@@ -1,4 +1,4 @@
-//! Colours, and what stands for them where there are none: nothing on the screen is told by colour alone.
+//! Colours, and attributes that replace them: nothing on the screen is shown by colour alone.
 
 use ratatui::style::{Color, Modifier, Style};
 

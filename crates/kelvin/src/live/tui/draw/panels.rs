@@ -35,7 +35,7 @@ pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
         }
         let errors = column.is_some_and(|column| column.errors > 0);
         let mark = model.mark(second, column).or(errors.then_some('e'));
-        // The ramp-up is in no figure: told by a dot below it as well as by its colour.
+        // The ramp-up is in no figure: a dot marks it besides its colour.
         let ramp = column.is_some_and(|column| column.part == Some(LoadPart::RampUp)).then_some('.');
         if let Some(mark) = mark.or(ramp) {
             let style = if mark == 'e' { ink.red() } else { ink.faint() };
@@ -199,7 +199,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
         if area.width < 60 || model.is_io() {
             return types(buffer, area, model, ink);
         }
-        // Where there is room the types have a panel of their own.
+        // Where there is room the types have a separate panel.
         let why = if model.sessions.any() {
             "the sessions do not show their statements: compute_query_id is off, or not readable"
         } else {

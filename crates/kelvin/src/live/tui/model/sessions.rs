@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use kelvin_diagnose::{Class, is_client};
 use kelvin_measure::observation::{WaitGroup, WaitKind, WaitSamples};
 
-/// Classes of waits that the view tells apart, in the order in which they are stacked.
+/// Wait classes that the view distinguishes, in stacking order.
 pub(crate) const CLASSES: usize = 9;
 
 /// A class: its letter in the strip, its name in the legend, and the same in short.
@@ -21,7 +21,7 @@ pub(crate) const NAMES: [(char, &str, &str); CLASSES] = [
     ('O', "other", "other"),
 ];
 
-/// States above which new ones are not told apart any more: whatever sends so many is broken.
+/// The number of states beyond which new ones are merged: only a broken watcher sends so many.
 const MOST: usize = 100_000;
 
 /// The class of a state, as an index of [`NAMES`]; none for what is no session of the load.
@@ -73,7 +73,7 @@ impl Sessions {
         self.groups[first as usize..end].clone_from_slice(groups);
     }
 
-    /// Takes looks and returns the sessions seen in each class, summed over them.
+    /// Takes samples and returns the sessions in each class, summed over them.
     pub(super) fn take(&mut self, waits: &WaitSamples) -> [f64; CLASSES] {
         let mut seen = [0.0; CLASSES];
         self.looks += u64::from(waits.looks);
@@ -101,7 +101,7 @@ impl Sessions {
         self.rows.clear();
     }
 
-    /// Whether anybody looked at sessions.
+    /// Whether sessions were sampled.
     pub(crate) fn any(&self) -> bool {
         self.looks > 0
     }

@@ -1,4 +1,4 @@
-//! The words of a load (rates, objectives, sweeps): any text is refused or read, and what was read prints as a
+//! The texts of a load (rates, objectives, sweeps): any text is refused or read, and what was read prints as a
 //! text that says the same.
 
 #![no_main]

@@ -219,7 +219,7 @@ fn apt(sudo: &[&str], arguments: &[&str]) -> Result<()> {
 }
 
 /// Ends and disables a service that came with a package, where there is an init system that started it: the tests start
-/// a server of their own, and this one would listen on all of the host's addresses.
+/// a separate server, and this one would listen on all of the host's addresses.
 fn end_service(sudo: &[&str], service: &str) {
     if !Path::new("/run/systemd/system").is_dir() {
         return;

@@ -1,7 +1,10 @@
-//! The workspace's tests, two executables at a time.
+//! The workspace's tests, three executables at a time, and its lints.
 //!
-//! `cargo test` runs one executable after the other, and most of ours wait for a server for most of their time. What
-//! looks at the machine itself has it to itself, after the others.
+//! `cargo test` runs one executable after the other, and most of ours wait for a server for most of their time. Those that
+//! judge the machine run alone, after the others.
+//!
+//! The tests are compiled by clippy's driver, which is the compiler with more lints: `cargo clippy` would compile all crates
+//! and dependencies once more to lint them, which was five minutes of CPU.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -12,12 +15,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// How many executables run at once: as many as CI has cores.
-const AT_ONCE: usize = 2;
+/// How many executables run at once: one more than CI has cores, since some wait.
+const AT_ONCE: usize = 3;
 
-/// Tests that judge what they see of the machine: package and executable.
+/// Tests that judge what they measure of the machine: package and executable.
 const ALONE: &[(&str, &str)] = &[
-    ("kelvin-bench", "planted_faults"),
     ("kelvin-bench", "squeeze"),
     ("kelvin-run", "open_loop"),
     ("kelvin-observe", "postgres_waits"),
@@ -25,8 +27,8 @@ const ALONE: &[(&str, &str)] = &[
     ("kelvin-observe", "scrape"),
 ];
 
-/// Packages whose tests wait longest, so that none of them is left when all others have ended.
-const FIRST: &[&str] = &["kelvin-run", "kelvin-lab", "kelvin-bench", "kelvin-workload"];
+/// Packages in the order of their longest tests, so that none of them is left when all others have ended.
+const FIRST: &[&str] = &["kelvin-workload", "kelvin-bench", "kelvin-run", "kelvin-lab"];
 
 /// An executable with tests.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ struct Suite {
 }
 
 impl Suite {
-    /// From a line of cargo's JSON, where it tells of an executable with tests.
+    /// From a line of cargo's JSON, if it names an executable with tests.
     fn of(message: &Value) -> Option<Self> {
         if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
             return None;
@@ -83,22 +85,24 @@ struct Run {
 }
 
 /// All test executables of the workspace.
-pub(crate) struct Suites(Vec<Suite>);
+pub(crate) struct Suites {
+    suites: Vec<Suite>,
+    /// Warnings of the compiler and of clippy, which were printed.
+    pub(crate) warnings: usize,
+}
 
 impl Suites {
     /// What runs each of them.
     pub(crate) fn commands(&self) -> impl Iterator<Item = Command> {
-        self.0.iter().map(Suite::command)
+        self.suites.iter().map(Suite::command)
     }
 
-    /// Runs them; whether all passed. `before_alone` returns when the machine is free for those that judge it.
-    pub(crate) fn run(self, top: &Path, before_alone: impl FnOnce()) -> Result<bool> {
-        let (alone, mut others): (Vec<_>, Vec<_>) = self.0.into_iter().partition(Suite::is_alone);
+    /// Runs them; whether all passed.
+    pub(crate) fn run(self, top: &Path) -> Result<bool> {
+        let (alone, mut others): (Vec<_>, Vec<_>) = self.suites.into_iter().partition(Suite::is_alone);
         others
             .sort_by_key(|suite| FIRST.iter().position(|name| suite.package == *name).unwrap_or(FIRST.len()));
-        let runs = run_some(others, AT_ONCE);
-        before_alone();
-        let mut runs = runs?;
+        let mut runs = run_some(others, AT_ONCE)?;
         runs.extend(run_some(alone, 1)?);
         let documented =
             cargo(top).args(["test", "--workspace", "-j2", "--doc", "--no-fail-fast"]).status()?.success();
@@ -123,32 +127,36 @@ fn print_summary(runs: &mut [Run], documented: bool) {
 
 fn cargo(top: &Path) -> Command {
     let mut command = crate::test::cargo();
-    command.current_dir(top);
+    command.current_dir(top).env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
     command
 }
 
-/// Builds the tests of the workspace at `top`, or those that `which` names in cargo's words; none when cargo says why that
-/// fails.
+/// Builds and lints the tests of the workspace at `top`, or those that the arguments `which` name; none if cargo has printed
+/// why that fails.
 pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     let output = cargo(top)
-        .args(["test", "--workspace", "-j2", "--no-run", "--message-format=json-render-diagnostics"])
+        .args(["test", "--workspace", "-j2", "--no-run", "--message-format=json"])
         .args(which)
         .stderr(Stdio::inherit())
         .output()
         .context("failed to run cargo test --no-run")?;
+    let text = String::from_utf8(output.stdout).context("the output of cargo is not text")?;
+    let (mut suites, mut warnings) = (Vec::new(), 0);
+    for line in text.lines() {
+        let message: Value = serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
+        suites.extend(Suite::of(&message));
+        if message["reason"] == "compiler-message" {
+            eprint!("{}", message["message"]["rendered"].as_str().unwrap_or_default());
+            warnings += usize::from(message["message"]["level"] == "warning");
+        }
+    }
     if !output.status.success() {
         return Ok(None);
-    }
-    let text = String::from_utf8(output.stdout).context("the output of cargo is not text")?;
-    let mut suites = Vec::new();
-    for line in text.lines() {
-        let message = serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
-        suites.extend(Suite::of(&message));
     }
     if suites.is_empty() {
         bail!("cargo reported no test executables");
     }
-    Ok(Some(Suites(suites)))
+    Ok(Some(Suites { suites, warnings }))
 }
 
 /// Runs them, so many at once; each one's output is printed whole when it ends.

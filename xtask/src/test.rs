@@ -1,10 +1,10 @@
 //! `cargo xtask test`: everything that has to hold before a change is merged.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::{axe, packages, suite, versions};
 
@@ -15,10 +15,6 @@ struct Step {
 }
 
 const FORMAT: Step = Step { name: "format", arguments: &["fmt", "--all", "--", "--check"] };
-const LINTS: Step = Step {
-    name: "lints",
-    arguments: &["clippy", "--workspace", "--all-targets", "-j2", "--", "-D", "warnings"],
-};
 const DEPENDENCIES: Step = Step { name: "dependencies", arguments: &["deny", "check"] };
 
 enum Outcome {
@@ -45,26 +41,15 @@ pub(crate) fn run() -> Result<ExitCode> {
     let began = Instant::now();
     let top = top()?;
     match suite::build(&top, &[])? {
-        None => {
-            outcomes.push(("tests", Outcome::Failed, began.elapsed()));
-            outcomes.push(measure(&LINTS)?);
-        }
+        None => outcomes.push(("tests", Outcome::Failed, began.elapsed())),
         Some(suites) => {
-            // Most tests wait for a server most of the time, which the lints' compiler uses; those that judge the machine
-            // wait for its end.
-            let (passed, lints) = std::thread::scope(|scope| {
-                let lints = scope.spawn(|| measure_beside(&LINTS));
-                let mut ended = None;
-                let passed = suites.run(&top, || ended = Some(lints.join()));
-                (passed, ended)
-            });
+            let clean = if suites.warnings == 0 { Outcome::Passed } else { Outcome::Failed };
+            println!("== tests and lints are compiled: {:.1} s", began.elapsed().as_secs_f64());
+            outcomes.push(("lints", clean, began.elapsed()));
+            let began = Instant::now();
+            let outcome = if suites.run(&top)? { Outcome::Passed } else { Outcome::Failed };
             println!("== tests: {:.1} s", began.elapsed().as_secs_f64());
-            let outcome = if passed? { Outcome::Passed } else { Outcome::Failed };
             outcomes.push(("tests", outcome, began.elapsed()));
-            match lints {
-                Some(Ok(lints)) => outcomes.push(lints?),
-                _ => bail!("the lint thread panicked"),
-            }
         }
     }
     outcomes.push(if packages::in_path("cargo-deny") {
@@ -92,31 +77,11 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Like [`measure`], with what the other work leaves of the CPUs; the output is printed whole when it ends.
-fn measure_beside(step: &Step) -> Result<(&'static str, Outcome, Duration)> {
-    let began = Instant::now();
-    let cargo = cargo();
-    let mut nice = Command::new("nice");
-    nice.args(["-n", "10"]).arg(cargo.get_program()).args(step.arguments).current_dir(top()?);
-    let variables = cargo.get_envs().filter_map(|(name, value)| Some((name, value?)));
-    let Output { status, stdout, stderr } = nice
-        .envs(variables)
-        .output()
-        .with_context(|| format!("failed to run nice cargo {}", step.arguments.join(" ")))?;
-    let outcome = if status.success() { Outcome::Passed } else { Outcome::Failed };
-    let time = began.elapsed();
-    let text = [stdout, stderr].concat();
-    println!("\n== {}: cargo {}", step.name, step.arguments.join(" "));
-    println!("{}", String::from_utf8_lossy(&text).trim_end());
-    println!("== {}: {:.1} s", step.name, time.as_secs_f64());
-    Ok((step.name, outcome, time))
-}
-
-/// Cargo. What is built once, as in CI, gains nothing from what a second build would need.
+/// Cargo. What is built once, as in CI, gains nothing from what a second build or a debugger would need.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     if std::env::var_os("CI").is_some() {
-        command.env("CARGO_INCREMENTAL", "0");
+        command.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     }
     command
 }

@@ -1,4 +1,4 @@
-//! A/A controls: the same cell twice in a block. What they differ by is what this study cannot tell from nothing.
+//! A/A controls: the same cell twice in a block. Their difference is what this study cannot distinguish from zero.
 
 use serde::Serialize;
 

@@ -28,11 +28,11 @@ pub struct Effect {
     pub f: Option<f64>,
     /// The probability of an F as large when there is no effect.
     pub p: Option<f64>,
-    /// The same after Holm's correction for all effects that are looked at beside it.
+    /// The same after Holm's correction for all effects that are examined beside it.
     pub adjusted: Option<f64>,
     /// From each factor's first level to others.
     pub contrasts: Vec<Contrast>,
-    /// In a fraction, the other effects that cannot be told from it.
+    /// In a fraction, the other effects that are confounded with it.
     pub aliases: Vec<String>,
 }
 
@@ -209,7 +209,7 @@ fn fraction(
     Ok(Ok(shared_out(&found, found.effects.iter().map(effect).collect())))
 }
 
-/// An effect that cannot be told from another: with a minus where it would be seen reversed.
+/// An effect that is confounded with another: with a minus if its sign is reversed.
 fn alias(input: &StudyInput, word: &str, turned: bool) -> String {
     let minus = if word.starts_with('-') == turned { "" } else { "−" };
     format!("{minus}{}", name(input, &factors_of(word)))

@@ -65,7 +65,7 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// Fits; none without values, and where blocks and cells cannot be told apart.
+    /// Fits; none without values, and where blocks and cells are confounded.
     pub(crate) fn of(observations: &[Observation], confidence: f64) -> Option<Self> {
         let distinct = |mut all: Vec<Vec<usize>>| {
             all.sort();
@@ -258,7 +258,7 @@ mod tests {
         let fit = Fit::of(&[observed(0, 0, 1.0), observed(1, 0, 3.0)], 0.95).unwrap();
         assert_eq!((fit.error, fit.contrast(&[-1.0, 1.0]).low), (None, None));
         assert!(Fit::of(&[], 0.95).is_none());
-        // Each cell in a block of its own: nobody can tell one from the other.
+        // Each cell in a separate block: they are confounded.
         assert!(Fit::of(&[observed(0, 0, 1.0), observed(1, 1, 3.0)], 0.95).is_none());
     }
 }

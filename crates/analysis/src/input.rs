@@ -19,7 +19,7 @@ pub struct StudyInput {
     pub runs: Vec<Run>,
     /// What the study is about.
     pub goal: Goal,
-    /// What the hypothesis says of it, in terms of factors and levels; none where it is in words only.
+    /// What the hypothesis says of it, in terms of factors and levels; none if it is only text.
     pub claim: Option<Claim>,
     /// Figures beside the goal's, by id; what comes of them is exploratory.
     pub secondary: Vec<String>,

@@ -4,7 +4,6 @@
 
 mod contrast;
 mod control;
-mod dossier;
 pub mod effect_text;
 mod effects;
 mod fit;
@@ -16,6 +15,7 @@ mod one_at_a_time;
 mod order;
 mod pairs;
 mod sensitivity;
+mod study_page;
 mod sweep;
 mod table;
 mod values;
@@ -28,7 +28,6 @@ use kelvin_stats::holm;
 use serde::Serialize;
 
 pub use control::Control;
-pub use dossier::{Dossier, FailedRun, Member};
 pub use effects::{Allocation, Contrast, Effect};
 pub use fit::Estimate;
 pub use input::{
@@ -41,6 +40,7 @@ pub use one_at_a_time::{FactorStep, OneAtATime};
 pub use order::{Block, Drift};
 pub use pairs::Pairs;
 pub use sensitivity::Sensitivity;
+pub use study_page::{FailedRun, Member, StudyPageContent};
 pub use sweep::{ScalabilityModel, Sweep};
 pub use table::{BESIDE, IPC, Row, Table};
 pub use verdict::{HypothesisAnswer, HypothesisVerdict, PredictionResult, SignatureLine};

@@ -22,7 +22,7 @@ pub enum Open {
     Interaction,
     /// An effect that nobody had predicted.
     Effect,
-    /// Effects that a fraction cannot tell apart.
+    /// Effects that a fraction confounds.
     Alias,
     /// The best level is the last that was tried.
     Edge,
@@ -47,7 +47,7 @@ pub struct Question {
     pub factors: Vec<String>,
     /// The figure that it is about, by id.
     pub metric: Option<String>,
-    /// Blocks that the study needs in all, where that can be told.
+    /// Blocks that the study needs in all, if known.
     pub blocks: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What time did to the figures: drift over the order of the runs, and blocks.
+//! Effects of time on the figures: drift over the order of the runs, and blocks.
 
 use serde::Serialize;
 

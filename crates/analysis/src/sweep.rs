@@ -16,7 +16,7 @@ const SEED: u64 = 20_261_121;
 pub struct Sweep {
     /// The level's number, its name, and the figure there.
     pub points: Vec<(Option<f64>, String, Estimate)>,
-    /// Levels that cannot be told from the best one, which is the first, by index.
+    /// Levels that do not differ significantly from the best one, which is the first, by index.
     pub best: Vec<usize>,
     /// Whether the best one is the last or the first that was measured.
     pub at_the_edge: bool,
@@ -35,7 +35,7 @@ pub struct ScalabilityModel {
     pub r_squared: f64,
     /// Where the figure is highest; none where that is out of reach.
     pub peak: Option<f64>,
-    /// The same in words: "below 4", "12.3", "beyond 64".
+    /// The same as text: "below 4", "12.3", "beyond 64".
     pub peak_words: String,
     /// The fitted curve.
     pub curve: Vec<(f64, f64)>,

@@ -42,7 +42,7 @@ pub struct Row {
     pub value: Option<Estimate>,
     /// Of the best cell's, of 1, with the interval of the ratio.
     pub of_best: Option<Estimate>,
-    /// Whether it cannot be told from the best.
+    /// Whether it does not differ significantly from the best.
     pub with_best: bool,
     /// Figures beside it, by id: mean and part of the best cell's.
     pub beside: BTreeMap<String, (f64, Option<f64>)>,

@@ -50,7 +50,7 @@ impl HypothesisAnswer {
 pub struct HypothesisVerdict {
     /// The answer.
     pub answer: HypothesisAnswer,
-    /// What was claimed, in words.
+    /// What was claimed, as text.
     pub claim: Option<String>,
     /// The effect on the goal's figure, as a part.
     pub effect: Option<Estimate>,
@@ -79,7 +79,7 @@ pub enum PredictionResult {
 }
 
 impl PredictionResult {
-    /// In words.
+    /// As text.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Matched => "matched",
@@ -97,7 +97,7 @@ pub struct SignatureLine {
     pub metric: String,
     /// As a heading has it.
     pub name: String,
-    /// What was predicted, in words.
+    /// What was predicted, as text.
     pub predicted: String,
     /// What was found, as a part.
     pub found: Option<Estimate>,
@@ -272,7 +272,7 @@ fn judge(
 }
 
 /// Where the claimed effect goes the other way, beyond chance, at some levels of the other factors: a mean over them would
-/// hide it. The largest, in words.
+/// hide it. The largest, as text.
 pub(crate) fn exception(input: &StudyInput) -> Option<String> {
     let claim = input.claim.as_ref()?;
     let values = Values::of(input, &input.goal.metric, Counting::Valid);
@@ -388,7 +388,7 @@ fn runs_a_side(fit: &Fit, weights: &[f64]) -> usize {
     side(true).min(side(false))
 }
 
-/// Blocks beside those that there are after which the effect would be told, with the error that was found: as many as tell
+/// Additional blocks after which the effect would be significant, with the observed error: as many as show
 /// an effect as large as the second of `bounds` from none with [`POWER`] (of "the same", as many as rule it out on both
 /// sides, each of which fails half as often); and where that many are there already, as many as would part the estimate
 /// from those of the bounds that its interval holds.

@@ -1,4 +1,4 @@
-//! What the clients of servers share beside the socket: the address, what keeps a session from going on, and the memory of a
+//! What the clients of servers share besides the socket: the address, conditions that break a session, and the memory of a
 //! batch's results.
 
 use std::fmt;
@@ -30,7 +30,7 @@ impl Host {
         Ok(if text.starts_with('/') { Self::Unix(text.into()) } else { Self::Tcp(text) })
     }
 
-    /// Whether the server runs on this host, as far as the address tells.
+    /// Whether the server runs on this host, judging by the address.
     pub fn is_local(&self) -> bool {
         match self {
             Self::Unix(_) => true,

@@ -78,7 +78,7 @@ pub struct Capabilities {
     pub arrays: bool,
     /// More than one transaction can write at a time.
     pub concurrent_writers: bool,
-    /// The address space of the database is this process: its CPU time cannot be told from the client's.
+    /// The address space of the database is this process: its CPU time cannot be separated from the client's.
     pub embedded: bool,
     /// While a session waits for the server, other fibers of its thread run: many users can share a thread. Elsewhere each
     /// has its own.
@@ -90,7 +90,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Refuses `doing` what needs settings and locks of a session's own, in words.
+    /// Refuses `doing` what needs settings and locks of a session's own, as text.
     pub fn need_session_state(self, doing: &str) -> Result<()> {
         if self.session_state {
             return Ok(());

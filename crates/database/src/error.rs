@@ -1,11 +1,11 @@
-//! What went wrong, in a form that can be counted.
+//! Errors, classified so that they can be counted.
 
 use std::fmt;
 
 /// The result of everything a database does.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The kinds of failure a load driver tells apart.
+/// The kinds of failure that a load driver distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorClass {

@@ -1,8 +1,8 @@
-//! What is done to a database around runs, beside running statements in it.
+//! Maintenance of a database around runs.
 
 use crate::{Result, Session};
 
-/// The upkeep of a database, as its engine does it.
+/// Maintenance of a database, implemented by its engine.
 pub trait Home: Send + Sync {
     /// The product's version without the words of its build, such as "15.18".
     fn version(&self) -> Result<String>;

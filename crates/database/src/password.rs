@@ -1,4 +1,4 @@
-//! Passwords: that they stay unseen, and what is said where one is missing.
+//! Passwords: they are never shown; and the message if one is missing.
 
 use std::fmt;
 use std::fs::Metadata;

@@ -87,7 +87,7 @@ pub trait Session: Send {
     }
 
     /// From now on the rows of this statement's results are skipped unread: `rows` and the results of
-    /// [`Session::flush`] have none of them, and tell only how many were affected. For statements of
+    /// [`Session::flush`] have none of them, and return only the number of affected rows. For statements of
     /// [`Session::prepare_text`] whose result nobody asks for.
     fn ignore_rows(&mut self, _statement: Statement) {}
 

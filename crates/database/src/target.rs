@@ -85,7 +85,7 @@ impl Target {
         }
     }
 
-    /// Whether it is a server whose settings can be changed and put back.
+    /// Whether it is a server whose settings can be changed and restored.
     pub fn has_server_settings(&self) -> bool {
         self.engine() != EngineKind::Sqlite
     }

@@ -30,7 +30,7 @@ impl Timestamp {
 
 /// One parameter of a statement.
 ///
-/// The engine converts it to the type the statement expects (PostgreSQL tells it in the parameter
+/// The engine converts it to the type the statement expects (PostgreSQL states it in the parameter
 /// description) and refuses what does not fit, rather than cutting it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {

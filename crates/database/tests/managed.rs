@@ -13,7 +13,7 @@ use kelvin_database::{Engine, ErrorClass};
 /// Durability costs these tests seconds and gains them nothing.
 const FAST: &[(&str, &str)] = &[("fsync", "off"), ("shared_buffers", "32MB")];
 
-/// A manager in a directory of its own, whose servers are stopped at the end whatever happens.
+/// A manager in a separate directory, whose servers are stopped at the end whatever happens.
 struct Place {
     manager: Manager,
     directory: tempfile::TempDir,

@@ -165,7 +165,7 @@ fn tls_is_as_strict_as_asked() {
 #[test]
 fn a_password_goes_over_the_wire_only_under_tls_or_for_the_servers_key() {
     if is_mariadb() {
-        // MariaDB has no caching_sha2_password before 12.1, and a certificate of its own making since 11.4.
+        // MariaDB has no caching_sha2_password before 12.1, and a separate certificate making since 11.4.
         let server = Server::start_with(&["--skip-ssl"], |_| {});
         let error = refused(Config { ssl_mode: SslMode::Require, ..server.tcp() });
         assert!(error.message().contains("has no TLS"), "{error}");

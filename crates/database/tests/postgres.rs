@@ -401,7 +401,7 @@ fn copy_that_fails_or_is_abandoned_leaves_the_session_in_order() {
     assert!(load.row(&row(8)).is_err());
     assert!(load.finish().is_err());
 
-    // And one at the end is told by finish.
+    // An error at the end is returned by `finish`.
     let mut load = s.bulk_load(&table).unwrap();
     load.row(&row(7)).unwrap();
     load.row(&row(7)).unwrap();

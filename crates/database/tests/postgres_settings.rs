@@ -1,4 +1,4 @@
-//! Settings of a real server: changed, put back, compared; and profiles of managed servers. One server for all.
+//! Settings of a real server: changed, restored, compared; and profiles of managed servers. One server for all.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use kelvin_database::postgres::settings::{PostgresSettings, before, change, put_
 use kelvin_database::settings::{ChangeTime, PreviousSettings, ServerSettings};
 use kelvin_database::{Engine, Session};
 
-/// A manager in a directory of its own, whose servers are stopped at the end whatever happens.
+/// A manager in a separate directory, whose servers are stopped at the end whatever happens.
 struct Place {
     manager: Manager,
     _directory: tempfile::TempDir,

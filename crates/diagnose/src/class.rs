@@ -1,8 +1,8 @@
-//! What a session was doing, as the time model, the live view and the report tell it apart.
+//! Classes of what a session was doing, for the time model, the live view and the report.
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 
-/// What a transaction under way can be doing.
+/// What a transaction in flight can be doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// On a CPU, or waiting for one.
@@ -21,7 +21,7 @@ pub enum Class {
     Latch,
     /// Waiting for memory to be granted.
     Memory,
-    /// In the load generator, where that has a host of its own.
+    /// In the load generator, where that has a separate host.
     Client,
     /// Between client and server: round trips, and what the load generator could not be seen doing.
     Network,

@@ -1,4 +1,4 @@
-//! What a finding means for the figure: an upper bound of how much it explains, or why that is not known.
+//! The effect of a finding on the figure: an upper bound, or why it is unknown.
 //!
 //! All bounds come from one function, [`Effect::between`], and from one of three arguments:
 //!

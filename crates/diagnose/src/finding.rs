@@ -27,7 +27,7 @@ impl Severity {
     }
 }
 
-/// One line of evidence: what was looked at and what was found, with its unit.
+/// One line of evidence: what was examined and what was found, with its unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EvidenceLine {
     /// What, such as "device reads".

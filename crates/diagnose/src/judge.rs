@@ -97,7 +97,7 @@ fn nothing(state: RunState) -> Judgement {
     Judgement { state, reasons: vec!["nothing was measured to completion".into()] }
 }
 
-/// What tells a point from the others of its run.
+/// What distinguishes a point from the others of its run.
 fn name(evidence: &Evidence, point: &PointEvidence) -> String {
     let schedule = point.window.as_ref().and_then(|window| window.schedule);
     match schedule {

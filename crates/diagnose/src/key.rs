@@ -27,7 +27,7 @@ pub struct KeyFigure {
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// Which way it is better; none for a metric of which nobody can tell.
+    /// Which way it is better; none for a metric whose better direction is unknown.
     pub better: Option<Better>,
     /// Its value; none where it is not known, or where the samples are too few for a percentile.
     pub value: Option<f64>,

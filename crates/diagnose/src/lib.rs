@@ -38,4 +38,4 @@ pub use noise::{
     is_accepted as is_noise_accepted, noise,
 };
 pub use pages::{PAGES, page};
-pub use verdict::{BottleneckOutcome, BottleneckVerdict, Share, Witness, verdict};
+pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};

@@ -176,7 +176,7 @@ fn capacity(evidence: &Evidence, point: &PointEvidence, foreign: f64, own: f64) 
     Some(if foreign <= 0.0 { 0.0 } else { foreign / (foreign + left) })
 }
 
-/// The bound by waiting. None where the kernel does not tell of run queues, or the sessions were not looked at: then nobody
+/// The bound by waiting. None if the kernel has no run-queue counters or the sessions were not sampled: then nobody
 /// knows who waited for whom.
 fn waiting(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let busy = transactions_in_flight(evidence, point).filter(|busy| *busy > 0.0)?;

@@ -1,4 +1,4 @@
-//! A run made up for tests, told through its events as a real one is.
+//! A synthetic run for tests, made of events like a real one.
 
 use kelvin_measure::SECOND;
 use kelvin_measure::event::{ArrivalSchedule, Event, KindCounts, LoadPart, Phase, Second, Series, Window};

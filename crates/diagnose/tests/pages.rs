@@ -1,4 +1,4 @@
-//! Every finding has its page in the user guide and stands in its index.
+//! Every finding has its page in the user guide and is in its index.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -63,7 +63,7 @@ enum Waits {
 struct Slot {
     fiber: Fiber,
     waits: Waits,
-    /// Counts the waits, to tell a timer that was meant for this one.
+    /// Counts the waits, so that a timer of an earlier wait is recognised.
     generation: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Blocking code that shares a thread.
 //!
 //! A virtual user is written as a thread would run it: send, wait for the answer, sleep, go on. Where it waits, it
-//! calls [`wait`], [`sleep`] or [`park`] of this crate. In a thread of its own that blocks the thread; on an
+//! calls [`wait`], [`sleep`] or [`park`] of this crate. In a separate thread that blocks the thread; on an
 //! [`EventLoop`] the user becomes a fiber (a stackful coroutine), and waiting gives the thread to the next one.
 //! One program text serves both, and no future, executor or second driver is needed.
 //!
@@ -20,7 +20,7 @@ pub use socket_watch::SocketWatch;
 /// What a wait for a socket ended with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitResult {
-    /// The socket may be ready; trying it tells.
+    /// The socket may be ready; trying it shows.
     Ready,
     /// The time is over.
     TimedOut,
@@ -46,7 +46,7 @@ pub fn sleep(length: Duration) {
 }
 
 /// Waits for `length`, or until somebody wakes the thread (`unpark`) or the loop ([`Waker::wake_all`]), or for
-/// no reason: the caller looks at its condition again, as with [`std::thread::park_timeout`].
+/// no reason: the caller checks its condition again, as with [`std::thread::park_timeout`].
 pub fn park(length: Duration) {
     match context::current() {
         None => std::thread::park_timeout(length),

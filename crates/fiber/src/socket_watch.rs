@@ -30,7 +30,7 @@ impl SocketWatch {
         Self { watched_by: 0, token: 0, closed: false }
     }
 
-    /// Waits until bytes may be read. May end early: an attempt to read tells.
+    /// Waits until bytes may be read. May end early: an attempt to read shows it.
     #[inline]
     pub fn wait_readable(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<WaitResult> {
         match context::current() {
@@ -72,7 +72,7 @@ impl SocketWatch {
             let data = epoll::EventData::new_u64(token);
             epoll::modify(&context.epoll, fd, data, watched() | epoll::EventFlags::OUT)?;
             context.suspend(Request::Socket { token, until });
-            // What is there to read already is told once more by this.
+            // This reports again what is already readable.
             epoll::modify(&context.epoll, fd, data, watched())?;
         }
     }
@@ -101,7 +101,7 @@ impl SocketWatch {
     }
 }
 
-/// What a loop hears of: bytes that arrive, and the other end's closing. Errors are always told.
+/// The events of a loop: arriving bytes and the peer's closing. Errors are always reported.
 fn watched() -> epoll::EventFlags {
     epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET
 }

@@ -247,8 +247,6 @@ impl Step {
                 // More loaders than warehouses find nothing to do.
                 let loaders = self.count("num_vu")?.min(warehouses);
                 add(&[
-                    "--profile",
-                    "hammerdb",
                     "--warehouses",
                     &warehouses.to_string(),
                     "--loaders",
@@ -277,7 +275,7 @@ impl Step {
     }
 
     fn run_arguments(&self, scale: f64) -> Result<Vec<String>, String> {
-        let mut arguments = vec!["--profile".to_owned(), "hammerdb".to_owned(), "--no-build".to_owned()];
+        let mut arguments = vec!["--no-build".to_owned()];
         let asynchronous = self.flag("async_scale")?;
         let users = match asynchronous {
             true => self

@@ -73,7 +73,7 @@ pub(crate) fn is_stop(error: &anyhow::Error) -> bool {
 #[error("{0}")]
 pub(crate) struct Stopped(pub(crate) String);
 
-/// The chain of an error on one line (and its help on the following); a cause that the text before it tells
+/// The chain of an error on one line (and its help on the following); a cause that the preceding text contains
 /// already is left out.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {

@@ -1,4 +1,4 @@
-//! What the command adds to runs that are made: its own words, who asks for a password, and Prometheus.
+//! What the command adds to a run: its messages, the password prompt, and Prometheus.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;

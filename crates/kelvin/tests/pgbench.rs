@@ -129,7 +129,7 @@ fn pgbench_builds_what_kelvin_drives_in_every_mode() {
         assert!(shown.contains("kelvin chooses its threads itself"), "{shown}");
         let run = place.report("last");
         assert_eq!(run["workload"], "pgbench");
-        // The scale that was found stands in the result, so that the file repeats the run.
+        // The scale that was found is in the result, so that the file repeats the run.
         assert!(run["spec_toml"].as_str().unwrap().contains("scale = 3"), "{}", run["spec_toml"]);
         let checks = run["checks"].as_array().unwrap();
         assert!(checks.len() >= 2 && checks.iter().all(|check| check["holds"] == true), "{checks:?}");
@@ -231,7 +231,7 @@ fn trial_b5_transactions_cut_off_while_being_repeated_have_not_failed() {
     let notes = run["points"][0]["timeline"].to_string();
     assert!(notes.contains("cut off during a retry by the end of the load"), "{notes}");
 
-    // In an open loop such an arrival is told among those that were cut off; every arrival is in the books.
+    // In an open loop such an arrival is counted as cut off; every arrival is accounted for.
     let open =
         ["-c", "8", "-T", "2", "--ramp-up", "0", "-f", "ser.sql", "--max-tries", "1000", "--rate", "2000"];
     place.expect(0, &[&args[..], &open].concat());

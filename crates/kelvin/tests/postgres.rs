@@ -16,8 +16,7 @@ fn every_way_of_calling_is_valid_with_eight_users() {
     let place = Place::new();
     for calls in ["functions", "pipelined", "statements"] {
         let args = ["run", "tproc-c", "--target", &url, "--calls", calls, "--users", "8"];
-        let duration = if calls == "functions" { "30s" } else { "5s" };
-        place.expect(0, &[&args[..], &["--ramp-up", "1s", "--duration", duration, "--check"]].concat());
+        place.expect(0, &[&args[..], &["--ramp-up", "1s", "--duration", "5s", "--check"]].concat());
         let run = place.report("last");
         let point = &run["points"][0];
         for count in ["headline_count", "server_headline_count"] {
@@ -42,11 +41,11 @@ fn a_server_killed_and_restarted_in_the_run_costs_errors_and_no_truth() {
         "--ramp-up",
         "0s",
         "--duration",
-        "20s",
+        "14s",
         "--check",
     ];
     let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(3));
     server.stop_immediately();
     std::thread::sleep(Duration::from_secs(1));
     server.start_again();

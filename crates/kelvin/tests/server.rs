@@ -109,7 +109,7 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
             "{err}"
         );
         assert!(expect(&["server", "status"]).contains("  profile  mine.conf\n"));
-        // What ALTER SYSTEM has set counts more than a profile, and is told where either is looked at.
+        // What ALTER SYSTEM has set counts more than a profile, and is told where either is examined.
         let config = Manager::new(servers.path()).up(None, &mut |_| ()).unwrap().config();
         let mut session = PostgresEngine::new(config).connect().unwrap();
         session.run("ALTER SYSTEM SET work_mem = '9MB'").unwrap();

@@ -132,7 +132,7 @@ fn a_killed_save_leaves_no_snapshot_and_what_is_not_allowed_is_told() {
         500_000
     );
 
-    // A role that may make no databases is told what to do, and nothing changes.
+    // A role that may not create databases gets a remedy, and nothing changes.
     let visitor = url.replace("kelvin@", "visitor@");
     let told = place.run(&["snapshot", "save", "two", "--target", &visitor, "--how", "template"]);
     assert_eq!(told.status.code(), Some(2));

@@ -37,21 +37,27 @@ fn a_run_measures_checks_and_reports() {
 }
 
 #[test]
-fn the_conditions_hold_after_half_a_minute_of_eight_users() {
-    let place = Place::new();
-    place.expect(0, &["run", "tproc-c", "--ramp-up", "1s", "--duration", "30s", "--check", "--users", "8"]);
+fn the_conditions_hold_after_eight_users() {
+    let (place, target) = Place::with_warehouse();
+    let args = ["run", "tproc-c", "--target", &target, "--users", "8", "--check"];
+    place.expect(0, &[&args[..], &["--ramp-up", "1s", "--duration", "10s"]].concat());
     let run = place.report("last");
     assert!(run["checks"].as_array().unwrap().iter().all(|check| check["holds"] == true));
 }
 
 #[test]
 fn ctrl_c_in_a_check_is_an_interruption() {
-    let place = Place::new();
-    let target = format!("sqlite:{}", place.path("tpcc.db").display());
-    place.expect(0, &["build", "tproc-c", "--target", &target]);
-    let child =
+    let (place, target) = Place::with_warehouse();
+    let mut child =
         place.command(&["check", "tproc-c", "--target", &target]).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(150));
+    let files = format!("/proc/{}/fd", child.id());
+    let reads = || {
+        let open = std::fs::read_dir(&files).into_iter().flatten().flatten();
+        open.filter_map(|file| std::fs::read_link(file.path()).ok()).any(|path| path.ends_with("tpcc.db"))
+    };
+    wait_until("the check has opened the data", Duration::from_mins(1), || {
+        reads() || child.try_wait().unwrap().is_some()
+    });
     signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     // On a fast machine the check may have ended by itself.
@@ -60,9 +66,9 @@ fn ctrl_c_in_a_check_is_an_interruption() {
 
 #[test]
 fn several_numbers_of_users_run_in_turn() {
-    let place = Place::new();
-    let args = ["run", "tproc-c", "--ramp-up", "0s", "--duration", "1s", "--users", "1,3"];
-    place.expect(0, &args);
+    let (place, target) = Place::with_warehouse();
+    let args = ["run", "tproc-c", "--target", &target, "--users", "1,3"];
+    place.expect(0, &[&args[..], &["--ramp-up", "0s", "--duration", "1s"]].concat());
     let run = place.report("1");
     let users: Vec<_> =
         run["points"].as_array().unwrap().iter().map(|p| p["users"].as_u64().unwrap()).collect();
@@ -71,8 +77,9 @@ fn several_numbers_of_users_run_in_turn() {
 
 #[test]
 fn json_prints_events_and_nothing_else() {
-    let place = Place::new();
-    let out = place.expect(0, &["run", "tproc-c", "--json", "--ramp-up", "0s", "--duration", "1s"]);
+    let (place, target) = Place::with_warehouse();
+    let args = ["run", "tproc-c", "--target", &target, "--json", "--ramp-up", "0s", "--duration", "1s"];
+    let out = place.expect(0, &args);
     let events: Vec<serde_json::Value> =
         out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
@@ -96,9 +103,9 @@ fn the_printed_specification_is_the_run() {
 
 #[test]
 fn ctrl_c_keeps_the_window_as_it_was() {
-    let place = Place::new();
+    let (place, target) = Place::with_warehouse();
     let mut child = place
-        .command(&["run", "tproc-c", "--ramp-up", "0s", "--duration", "60s"])
+        .command(&["run", "tproc-c", "--target", &target, "--ramp-up", "0s", "--duration", "60s"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -115,9 +122,9 @@ fn ctrl_c_keeps_the_window_as_it_was() {
 
 #[test]
 fn kill_9_loses_at_most_the_last_seconds() {
-    let place = Place::new();
+    let (place, target) = Place::with_warehouse();
     let mut child = place
-        .command(&["run", "tproc-c", "--ramp-up", "0s", "--duration", "60s"])
+        .command(&["run", "tproc-c", "--target", &target, "--ramp-up", "0s", "--duration", "60s"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -132,7 +139,7 @@ fn kill_9_loses_at_most_the_last_seconds() {
     // One waits for its commit, one is being committed, and a busy machine may hold that up.
     assert!(seconds + 3 >= seen, "{seconds} seconds kept of {seen} seen");
     // The store is good for more runs.
-    place.expect(0, &["run", "tproc-c", "--transactions", "20", "--users", "1"]);
+    place.expect(0, &["run", "tproc-c", "--target", &target, "--transactions", "20", "--users", "1"]);
 }
 
 #[test]
@@ -177,11 +184,8 @@ fn a_stored_figure_that_was_changed_is_found(place: &Place) {
 
 #[test]
 fn a_lost_update_makes_check_fail_with_its_condition() {
-    let place = Place::new();
-    let file = place.path("tpcc.db");
-    let target = format!("sqlite:{}", file.display());
-    place.expect(0, &["build", "tproc-c", "--target", &target]);
-    let database = rusqlite::Connection::open(&file).unwrap();
+    let (place, target) = Place::with_warehouse();
+    let database = rusqlite::Connection::open(place.path("tpcc.db")).unwrap();
     database.execute("update warehouse set w_ytd = w_ytd + 1", []).unwrap();
     drop(database);
     let shown = place.expect(1, &["check", "tproc-c", "--target", &target]);
@@ -340,8 +344,8 @@ fn results_have_every_form_and_runs_are_labelled_filtered_and_removed() {
 
 #[test]
 fn every_transaction_is_a_line_of_the_log() {
-    let place = Place::new();
-    let args = [&SHORT[..], &["--transaction-log", "log.csv"]].concat();
+    let (place, target) = Place::with_warehouse();
+    let args = [&SHORT[..], &["--target", &target, "--transaction-log", "log.csv"]].concat();
     place.expect(0, &args);
     let log = std::fs::read_to_string(place.path("log.csv")).unwrap();
     let mut lines = log.lines();
@@ -367,8 +371,8 @@ fn every_transaction_is_a_line_of_the_log() {
 
 #[test]
 fn trial_d10_a_run_ends_with_its_terminal() {
-    let place = Place::new();
-    let args = ["run", "tproc-c", "--ramp-up", "0s", "--duration", "10m"];
+    let (place, target) = Place::with_warehouse();
+    let args = ["run", "tproc-c", "--target", &target, "--ramp-up", "0s", "--duration", "10m"];
     let mut child = place.command(&args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(lines.by_ref().any(|line| line.unwrap().starts_with("measure ")));

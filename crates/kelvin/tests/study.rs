@@ -1,5 +1,5 @@
 //! Studies from the command line on real databases: ended by Ctrl-C, by kill -9 and by a crash of the server, they come
-//! to their end, and what they changed is put back.
+//! to their end, and what they changed is restored.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! `kelvin study analyze` and `report` on a folder whose runs are told by its ledger: no server, no run.
+//! `kelvin study analyze` and `report` on a folder whose runs are in its ledger: no server, no run.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

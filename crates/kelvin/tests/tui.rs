@@ -14,7 +14,7 @@ use support::{Place, text};
 const ENTERED: &str = "\u{1b}[?1049h";
 const LEFT: &str = "\u{1b}[?1049l";
 
-/// The command on a terminal of its own; the report goes to "report.txt", so that only the view is on the terminal.
+/// The command on a separate terminal; the report goes to "report.txt", so that only the view is on the terminal.
 fn on_a_terminal(place: &Place, size: &str, args: &str) -> Child {
     let inner =
         format!("stty {size}; echo $$ > pid; exec {} {args} > report.txt", env!("CARGO_BIN_EXE_kelvin"));

@@ -1,4 +1,4 @@
-//! What can run a specification and give back what was measured: the seam between those that plan several runs (repeats,
+//! Runs a specification and returns the measurement: the interface for code that plans several runs (repeats,
 //! A/B comparisons, studies) and the one that makes a run. They plan in terms of [`Bench`] only, so that the same code
 //! runs on real databases and, in tests, on simulated noise.
 
@@ -14,13 +14,13 @@ pub struct Planned<'a> {
     pub spec: &'a Spec,
     /// The group that it belongs to.
     pub group: GroupId,
-    /// Where it stands in the group.
+    /// Where it is in the group.
     pub slot: &'a GroupSlot,
     /// Metrics whose means over the window are wanted beside the key figures.
     pub metrics: &'a [String],
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// The run, stored and entered into its group.
@@ -56,7 +56,7 @@ pub enum BenchError {
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Makes one run after another.
+/// Makes runs, one after another.
 pub trait Bench {
     /// Brings the database into its state before a run, as the specification asks, measures, stores, and enters the run
     /// into its group. A run that ended early is measured and void; one that was interrupted is an error.

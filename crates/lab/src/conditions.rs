@@ -1,4 +1,4 @@
-//! What differs between the cells of a study, put on before a run and taken off after it.
+//! What differs between the cells of a study: applied before a run, reverted after it.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +26,10 @@ impl DesignCell {
     }
 }
 
-/// Puts the machine, the server and the specification into the state of a cell.
+/// Brings the machine, the server and the specification into the state of a cell.
 pub trait CellConditions {
-    /// Applies a cell: changes `spec` where a factor is part of it, and the surroundings otherwise. What was changed
-    /// before for another cell, and differs, is put back or changed again. When it fails, what was changed is put back.
+    /// Applies a cell: changes `spec` where a factor is part of it, and the environment otherwise. What was changed
+    /// before for another cell, and differs, is restored or changed again. When it fails, what was changed is restored.
     fn apply(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), BenchError>;
 
     /// Puts everything back as it was before the first [`CellConditions::apply`]. Doing it again does nothing.

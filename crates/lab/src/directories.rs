@@ -1,4 +1,4 @@
-//! Where Kelvin keeps what is the user's, by the environment's variables.
+//! Directories of the user's data, from environment variables.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Who watches while runs are made: a terminal, a page, nobody.
+//! The view of running runs: a terminal, a page, or none.
 
 use kelvin_diagnose::KeyFigure;
 use kelvin_measure::{Event, Sink};

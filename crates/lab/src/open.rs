@@ -22,7 +22,7 @@ use crate::store_bench::error::Doing;
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 
-/// Asks the person who waits for the password of a server, which is named; none where nobody can be asked.
+/// Prompts for the password of the named server; none without a terminal.
 pub type PasswordPrompt = fn(server: &dyn Display) -> io::Result<Option<Password>>;
 
 /// An opened database.
@@ -47,7 +47,7 @@ pub enum Purpose {
 }
 
 /// Opens the target and makes sure that it answers. A password that it wants and no file has is asked for by `prompt`; what
-/// takes its time, such as starting a managed server, is said by `tell`.
+/// takes its time, such as starting a managed server, is reported by `tell`.
 pub fn open(
     target: &TargetName,
     purpose: Purpose,

@@ -19,7 +19,7 @@ pub(crate) fn while_doing(what: &'static str) -> impl Fn(Error) -> Error {
     move |error| if error.class() == ErrorClass::Usage { error } else { error.context(what) }
 }
 
-/// A workload, and what only its own kind can tell.
+/// A workload, and what only its kind knows.
 #[derive(Debug)]
 pub enum SelectedWorkload {
     /// TPROC-C.

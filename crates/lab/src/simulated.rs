@@ -1,4 +1,4 @@
-//! A bench on which no database runs: the values come from a function, such as recorded noise with something planted
+//! A bench without a database: the values come from a function, such as recorded noise with something planted
 //! in it. Those who plan several runs are tested on it, and their false alarms and power are counted on it.
 
 mod noise;
@@ -64,7 +64,7 @@ pub fn figure(id: &str, value: f64) -> KeyFigure {
 pub struct Simulated<F> {
     of: F,
     runs: i64,
-    /// What was told to the person who waits.
+    /// What was shown to the user.
     pub told: Vec<String>,
     /// Runs after which somebody asks to stop; none when nobody does.
     pub stop_after: Option<i64>,

@@ -18,7 +18,7 @@ use kelvin_run::spec::WorkloadName;
 
 const ALL: Consent = Consent { commands: true, settings: true };
 
-/// A managed server in a directory of its own, stopped at the end whatever happens.
+/// A managed server in a separate directory, stopped at the end whatever happens.
 struct Place {
     manager: Manager,
     directory: tempfile::TempDir,

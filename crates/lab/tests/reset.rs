@@ -115,7 +115,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let (_, _, built) = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap();
     assert_eq!((built, tables(&engine) == loaded, has_left_behind(&engine)), (0, true, false));
 
-    // Somebody has it open: he is told, and keeps what he has.
+    // Another process has the file open: the error names it, and its data are kept.
     change(&engine);
     let other = engine.connect().unwrap();
     let error = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
@@ -216,7 +216,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), all, "this process is where it was");
         assert_eq!(server.0.profile(major).unwrap().name, "mine.conf");
         assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
-        // A dump brings back what was in it and leaves alone what was not.
+        // A dump restores what was in it and leaves alone what was not.
         assert_eq!(has_left_behind(&engine), how == ResetMethod::Dump, "{how}");
         let settings = engine
             .connect()

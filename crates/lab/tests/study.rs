@@ -1,5 +1,5 @@
 //! A study from its file to its results on a simulated bench: whatever ends it, and whenever, it goes on to the same
-//! results, and what it changed is put back.
+//! results, and what it changed is restored.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -146,7 +146,7 @@ fn study(levels: &[usize], blocks: u32, control: bool) -> Study {
     Study::parse(&text, "study.toml", Path::new(".")).unwrap()
 }
 
-/// One session: opens the ledger, goes on, and looks that everything is put back.
+/// One session: opens the ledger, goes on, and looks that everything is restored.
 fn session(study: &Study, ledger: &Path, world: &World) -> (Result<StudyEnd, StudyError>, State) {
     let plan = StudyPlan::of(study);
     let (mut ledger, entries) = Ledger::open(ledger).unwrap();

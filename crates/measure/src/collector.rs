@@ -15,7 +15,7 @@ const GRACE: Nanos = 200_000_000;
 #[derive(Debug)]
 pub struct Collector {
     point: u32,
-    layout: Layout,
+    layout: SeriesLayout,
     rings: Vec<Consumer<Sample>>,
     window_start: Nanos,
     window_end: Option<Nanos>,
@@ -28,14 +28,14 @@ pub struct Collector {
 
 /// Which series a sample goes into.
 #[derive(Debug)]
-struct Layout {
+struct SeriesLayout {
     roles: Vec<SeriesRole>,
     /// By series of transactions: the series of their response times.
     response: Vec<Option<usize>>,
     lag: Option<usize>,
 }
 
-impl Layout {
+impl SeriesLayout {
     fn new(roles: Vec<SeriesRole>) -> Self {
         let place = |wanted: SeriesRole| roles.iter().position(|&role| role == wanted);
         let response = (0..roles.len()).map(|of| place(SeriesRole::Response { of: of as u16 })).collect();
@@ -160,7 +160,7 @@ impl Collector {
     ) -> Self {
         let totals = Totals::new(roles.clone());
         let complete = second_from(window_start, begin);
-        let layout = Layout::new(roles);
+        let layout = SeriesLayout::new(roles);
         let open = BTreeMap::new();
         Self { point, layout, rings, window_start, window_end, open, complete, totals, log: None }
     }
@@ -210,7 +210,7 @@ impl Collector {
         (self.hand_out(rest), self.totals)
     }
 
-    /// The sums are those of the seconds: a sample costs one look into a histogram, not three.
+    /// The sums are those of the seconds: a sample costs one histogram access, not three.
     fn hand_out(&mut self, seconds: BTreeMap<(i64, u8), Second>) -> Vec<Second> {
         seconds.into_values().inspect(|second| self.totals.add(second)).collect()
     }

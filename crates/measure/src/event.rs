@@ -156,7 +156,7 @@ pub struct Arrivals {
     /// Those of them that were refused, because the queue was full.
     pub refused: u64,
     /// Transactions that waited for a free user at the second's end; none in an event that adds to a second
-    /// that was told before.
+    /// that was reported before.
     pub waiting: Option<u64>,
 }
 
@@ -390,7 +390,7 @@ pub struct Scalability {
     pub sigma: Estimate,
     /// Coherency: what each pair of users costs.
     pub kappa: Estimate,
-    /// Users with the highest fitted throughput; none when that lies outside of what the fit can tell.
+    /// Users with the highest fitted throughput; none if it lies outside the range of the fit.
     pub peak_users: Option<f64>,
     /// Without a peak: whether it lies below the smallest number measured, and not beyond twice the largest.
     #[serde(default)]
@@ -502,7 +502,7 @@ pub enum Event {
     /// A second of the load is complete.
     Second(Second),
     /// The arrivals of one second of an open loop. Events for the same point and second add up, but for those
-    /// who wait, of whom the last event tells.
+    /// who wait, as the last event reports.
     Arrivals(Arrivals),
     /// Errors of one kind in one second.
     Errors(ErrorCount),
@@ -512,7 +512,7 @@ pub enum Event {
         point: u32,
         /// Seconds since the measured window opened.
         second: i64,
-        /// In words.
+        /// As text.
         text: String,
     },
     /// Sums of the workload's own counters over the measured window so far.

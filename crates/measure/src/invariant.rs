@@ -11,7 +11,7 @@ pub const GENERATOR_RAN: &str = "the load generator was never held up";
 /// One invariant, as checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invariant {
-    /// What must hold, in words.
+    /// What must hold, as text.
     pub name: String,
     /// Whether it held.
     pub holds: bool,

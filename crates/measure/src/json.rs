@@ -1,4 +1,4 @@
-//! What JSON has no words for: numbers that are none, and histograms.
+//! Values that JSON cannot express: non-finite numbers, and histograms.
 
 use serde::{Deserialize, Deserializer};
 

@@ -1,5 +1,5 @@
 //! What a workload's users, their work and its times are called. Whoever tests a disk has workers that do I/Os and no
-//! virtual users with transactions; everything that is shown takes its words from here, so that no page mixes the two.
+//! virtual users with transactions; every output takes its labels from here, so that no page mixes the two.
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ impl Noun {
     }
 }
 
-/// The words of a kind of workload.
+/// The labels of a kind of workload.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct WorkloadLabels {
     /// Who works, in sentences.
@@ -33,7 +33,7 @@ pub struct WorkloadLabels {
     pub unit: Noun,
     /// One of them with its article.
     pub a_unit: &'static str,
-    /// What tells the rows of a table of times apart.
+    /// What distinguishes the rows of a table of times.
     pub kind: &'static str,
     /// What stands in their place for what belongs to none of them.
     pub no_kind: &'static str,
@@ -51,13 +51,13 @@ pub struct WorkloadLabels {
     pub unanswered: &'static str,
     /// The same as a subject.
     pub those_unanswered: &'static str,
-    /// What a closed loop cannot tell.
+    /// What a closed loop cannot show.
     pub closed_loop: &'static str,
     /// What is measured.
     pub system: &'static str,
     /// The side that makes the load.
     pub client: &'static str,
-    /// Whose CPU time is told.
+    /// Whose CPU time is reported.
     pub process: &'static str,
 }
 

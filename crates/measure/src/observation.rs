@@ -1,4 +1,4 @@
-//! What was seen of host and database while a run went on, on the run's own clock.
+//! Observations of host and database during a run, on the run's clock.
 //!
 //! An observer names its metrics once ([`Observer`]) and then sends [`Reading`]s; sessions of the database come as
 //! [`Waits`] over a dictionary of [`WaitGroup`]s; what has a beginning and an end is an [`Occurrence`]. All of it is
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// One figure that an observer reads again and again.
+/// A named value that a watcher reads repeatedly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
     /// Stable, dotted: "host.cpu.total.user", "postgres.wal.bytes". A remote host's have its address before them:
@@ -22,16 +22,16 @@ pub struct Metric {
     pub help: String,
 }
 
-/// What an observer could not see.
+/// Metrics that a watcher could not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnavailableMetrics {
-    /// The metrics' common prefix, or what is missing in words.
+    /// The metrics' common prefix, or what is missing as text.
     pub what: String,
     /// Why, and what would make it visible.
     pub why: String,
 }
 
-/// Where something of the database lies.
+/// A directory of the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseDirectory {
     /// "data", "wal" or "temp".
@@ -81,7 +81,7 @@ fn numbers<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>
     Ok(values.into_iter().map(|value| value.unwrap_or(f32::NAN)).collect())
 }
 
-/// What a session was doing, in words that hold for every database: its watcher knows the database's own names.
+/// What a session was doing, in terms common to all databases; the watcher translates the database's names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitKind {
@@ -192,7 +192,7 @@ pub struct Blocker {
     pub waiting: Vec<i64>,
 }
 
-/// What happened in the database beside the load and has a beginning and an end.
+/// Something in the database besides the load with a start and an end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Occurrence {
     /// Which one: the same number comes again when it has ended.
@@ -203,7 +203,7 @@ pub struct Occurrence {
     pub subject: String,
     /// When it began, on the run's clock.
     pub from: Nanos,
-    /// When it ended; none while it goes on.
+    /// When it ended; none while it is running.
     pub to: Option<Nanos>,
     /// Figures by name, with the unit in the name ("buffers", "write_ms", "sync_ms").
     #[serde(default)]
@@ -291,7 +291,7 @@ pub struct Relation {
     pub bloat: Option<f64>,
 }
 
-/// Something that was seen.
+/// An observation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "observation", rename_all = "kebab-case")]
 pub enum Observation {

@@ -94,7 +94,7 @@ pub fn recorder(capacity: usize) -> (Recorder, Consumer<Sample>) {
     (Recorder { ring: producer, pushed: 0, full: 0 }, consumer)
 }
 
-/// Counters that one user's thread writes and the collector reads while the run goes on (the self-audit's
+/// Counters that one user's thread writes and the collector reads during the run (the self-audit's
 /// figures). Only one thread may add to them; a plain store then suffices.
 #[derive(Debug, Clone)]
 pub struct Counters(Arc<[AtomicU64]>);

@@ -32,7 +32,7 @@ pub struct Elasticity {
     /// Geometric mean of throughput with the cut through that without.
     #[serde(deserialize_with = "number")]
     pub throughput_ratio: f64,
-    /// In words.
+    /// As text.
     pub verdict: String,
 }
 
@@ -45,14 +45,14 @@ pub struct SqueezeSlice {
     pub to: i64,
     /// What was cut; none where nothing was.
     pub resource: Option<String>,
-    /// The bound that held, in words.
+    /// The bound that held, as text.
     pub bound: Option<String>,
     /// Good transactions a second, over the seconds that count.
     #[serde(deserialize_with = "number")]
     pub rate: f64,
 }
 
-/// What came of cutting resources in turn while the window was open.
+/// The result of a squeeze: resources reduced in turn within the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Squeeze {
     /// Share that was taken away each time.

@@ -1,4 +1,4 @@
-//! How long work is told to end early.
+//! How long-running work is asked to end early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,6 +1,6 @@
 //! Every transaction of a run as a line of a file, written beside the measured path.
 //!
-//! The collector's thread formats the lines, a thread of its own writes them. Between the two there are at most
+//! The collector's thread formats the lines, a separate thread writes them. Between the two there are at most
 //! [`BLOCKS`] blocks: where the disk is too slow for them lines are left out and counted, because a collector that waited
 //! would fill the users' rings and make the users wait.
 

@@ -7,7 +7,7 @@ use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 
 use crate::activity::Activity;
 use crate::baseline::Baseline;
-use crate::server::Place;
+use crate::server::ServerPlacement;
 use crate::watch::Watcher;
 use crate::{mysql, postgres, sqlite};
 
@@ -20,12 +20,12 @@ pub struct WatchPlan {
     pub looks: u32,
     /// Time between two readings of the counters.
     pub figures: Duration,
-    /// Statements to tell of for each point, those that took the most time.
+    /// Statements to report for each point, those with the most time.
     pub statements: usize,
     /// Whether the extension `pg_stat_statements` may be created in the database where it is only preloaded. For
     /// servers that are kelvin's own.
     pub create_extension: bool,
-    /// Whether sessions of other applications are told apart from those that connect as we do, the load's. Where there is
+    /// Whether sessions of other applications are distinguished from the load's, which connect as we do. Where there is
     /// no load of ours, all are the ones to watch.
     pub apart: bool,
     /// Whether the texts of the sessions' statements are sent as they come, without their values; statements to which the server
@@ -51,7 +51,7 @@ pub struct EngineWatchers {
     /// The watchers, connected.
     pub watchers: Vec<Box<dyn Watcher>>,
     /// Where the server runs and keeps its files, when it is on this host and lets us know.
-    pub place: Place,
+    pub place: ServerPlacement,
 }
 
 /// Makes the watchers of a database, with connections of their own.
@@ -63,7 +63,7 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatc
         EngineKind::Postgres => postgres::watchers(engine, plan),
         EngineKind::Sqlite => {
             let data = engine.connect().ok().and_then(|mut session| engine.data_directory(&mut *session));
-            let place = Place { data, ..Place::default() };
+            let place = ServerPlacement { data, ..ServerPlacement::default() };
             Ok(EngineWatchers { watchers: sqlite::watchers(engine, plan.figures), place })
         }
         EngineKind::Mysql => mysql::watchers(engine, plan),
@@ -90,7 +90,7 @@ pub fn activity(engine: &Arc<dyn Engine>, looks: u32) -> Result<Activity> {
 }
 
 /// Where a database's server runs and keeps its files, when that is this host and sure.
-pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> Place {
+pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> ServerPlacement {
     match engine.kind() {
         EngineKind::Mysql => mysql::locate_server(engine, session),
         EngineKind::SqlServer => Place::default(),

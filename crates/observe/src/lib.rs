@@ -18,5 +18,5 @@ mod threads;
 pub mod watch;
 
 pub use process::cpu_time;
-pub use server::Place;
+pub use server::ServerPlacement;
 pub use threads::{ThreadTimes, thread_id, thread_times, threads};

@@ -1,4 +1,4 @@
-//! Names of metrics that several engines have each under a name of its own, for those who ask without knowing the engine.
+//! Names of metrics that several engines have each under a separate name, for those who ask without knowing the engine.
 //!
 //! A run has those of one engine, so that the first that is known is the one.
 

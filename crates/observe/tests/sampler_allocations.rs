@@ -1,4 +1,4 @@
-//! The sampler allocates nothing in steady state. A binary of its own: its allocator counts for the whole process.
+//! The sampler allocates nothing in steady state. A separate binary: its allocator counts for the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of some work. The harness has a thread of its own, which may do something now and then: the least of some
+/// Allocations of some work. The harness has a separate thread, which may do something now and then: the least of some
 /// rounds counts.
 fn least(work: &mut dyn FnMut()) -> u64 {
     let rounds = (0..5).map(|_| {

@@ -174,7 +174,7 @@ fn many_samples_cost_no_more_than_their_budget_for_processes() {
     assert!(!live.value(name).is_nan());
 }
 
-/// What needs a disk of its own kind, or root.
+/// What needs a separate disk kind, or root.
 mod machine {
     use super::*;
 

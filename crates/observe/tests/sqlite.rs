@@ -16,7 +16,7 @@ use kelvin_observe::watch::Watch;
 
 const WRITERS: u32 = 4;
 
-/// What became of it, with the truth beside.
+/// Its outcome, next to the truth.
 struct Watched {
     seen: Vec<Observation>,
     /// How often the log was written anew, by the log's own header.
@@ -169,7 +169,7 @@ fn the_log_its_checkpoints_and_the_queue_are_seen_as_they_are() {
     assert!(restarts >= 2.0, "the load was too small: {restarts}");
     let counted = watched.integral("sqlite.checkpoints");
     assert!((counted - restarts).abs() <= 2.0, "{counted} checkpoints counted, {restarts} restarts");
-    // Of them, the long ones are told by themselves.
+    // The long ones are reported separately.
     let checkpoints = watched.checkpoints();
     assert!(checkpoints.len() as f64 <= restarts + 1.0, "{checkpoints:?}");
     for one in &checkpoints {

@@ -22,8 +22,8 @@ pub mod table;
 pub mod text;
 
 pub use kelvin_diagnose::{
-    BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, Severity, Share,
-    Witness,
+    BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, IndependentCounter,
+    Severity, Share,
 };
 pub use model::SCHEMA;
 pub use model::{

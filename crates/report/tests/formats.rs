@@ -344,7 +344,7 @@ fn a_series_shows_its_best_point_and_says_where_the_others_are() {
     let few = plain(&of(&Plan::rates(8, &steps[..3])));
     assert_eq!((few.matches("schedule: ").count(), few.matches("response time: from").count()), (3, 1));
     assert!(few.contains("\n300/s requested from 8 virtual users:\n"), "{few}");
-    // Of an overloaded one the table tells who waited.
+    // The table of an overloaded point shows who waited.
     let table = plain(&of(&Plan::rates(8, &[900.0, 2800.0])));
     let row = table.lines().find(|l| l.contains("  2,800  ")).unwrap();
     assert_eq!(row.split_whitespace().rev().nth(1), Some("400"), "{row}");
@@ -361,7 +361,7 @@ fn trial_a9_a_short_window_and_a_generator_that_never_waited_say_so() {
             "{page}"
         );
     }
-    // Of fifteen seconds nobody can tell how far they depend on each other.
+    // Fifteen seconds are too few to estimate their dependence.
     let few = of(&Plan { seconds: 15, ..Plan::closed(&[4]) });
     assert!(few.points[0].within_run.is_none() && plain(&few).contains("too short"));
     let long = of(&Plan { seconds: 20, ..Plan::closed(&[4]) });

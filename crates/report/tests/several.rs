@@ -86,7 +86,7 @@ fn runs_of_one_block_are_paired_and_what_drifts_cancels_out() {
     let apart = compared(&c, &d);
     assert_eq!((apart.points[0].paired, apart.points[0].verdict), (false, ComparisonVerdict::NoChange));
     assert!(apart.points[0].consecutive && !paired.points[0].consecutive);
-    // A block that lost one of its runs is left out and told.
+    // A block that lost one of its runs is excluded and reported.
     let fewer = compared(&a[..5], &b);
     assert_eq!((fewer.points[0].paired, fewer.points[0].runs), (true, (5, 5)));
     assert!(
@@ -142,7 +142,7 @@ fn a_change_that_does_not_matter_is_within_noise() {
     assert!(found.points[0].words.contains("less than the 1 % that matters"), "{}", found.points[0].words);
     let secondary = &found.points[0].figures[1..];
     assert!(secondary.iter().all(|f| f.exploratory) && !found.points[0].figures[0].exploratory);
-    // The key figures have a p of their own: the gate takes them one by one.
+    // The key figures have a separate p: the gate takes them one by one.
     assert!(found.points[0].key.iter().all(|f| !f.exploratory));
 }
 

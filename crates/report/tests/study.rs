@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use kelvin_analysis::{Analysis, Dossier, analyze};
+use kelvin_analysis::{Analysis, StudyPageContent, analyze};
 use kelvin_diagnose::{Better, KeyFigure, NoisePrice};
 use kelvin_lab::study::{
     Attempt, Deviation, LedgerEntry, LedgerEvent, Lock, Results, StoredRunFacts, Study, StudyPlan, notebook,
@@ -133,11 +133,18 @@ impl Told {
         analyze(&kelvin_lab::study::analysis_input(&self.study, &self.entries, &self.stored)).unwrap()
     }
 
-    fn dossier(&self, notebook: &str) -> Dossier {
+    fn dossier(&self, notebook: &str) -> StudyPageContent {
         let mut lock = Lock::of(&self.study, "0.1.0", 0).unwrap();
         lock.at = at(0);
         let page = |run: i64| (run == 3).then(|| format!("runs/run-{run}.html"));
-        kelvin_lab::study::dossier(&self.study, Some(&lock), &self.entries, notebook, self.analysis(), &page)
+        kelvin_lab::study::study_page_content(
+            &self.study,
+            Some(&lock),
+            &self.entries,
+            notebook,
+            self.analysis(),
+            &page,
+        )
     }
 }
 

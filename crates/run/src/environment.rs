@@ -1,4 +1,4 @@
-//! Everything about a run's surroundings that could decide its figures.
+//! Everything about a run's environment that could decide its figures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl From<Fingerprint> for Database {
     }
 }
 
-/// The surroundings, read just before the load.
+/// The environment, read just before the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of Kelvin.
@@ -47,7 +47,7 @@ pub struct Environment {
     /// The database's version and settings; none of a run without a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<Database>,
-    /// Bytes of the database before the load; none when it could not be told.
+    /// Bytes of the database before the load; none if unknown.
     #[serde(default)]
     pub database_bytes: Option<u64>,
     /// The file system under the database, or under the first file of I/O jobs, when it is on this host.

@@ -3,7 +3,7 @@
 //!
 //! The rate doubles until a trial fails (or, when the first one fails, halves until one holds), then the gap
 //! between the highest that held and the lowest that failed is halved on a scale of ratios until it is within
-//! the resolution. The rate that is left has to hold a second time, in a trial of its own: it is the highest of
+//! the resolution. The rate that is left has to hold a second time, in a separate trial: it is the highest of
 //! several noisy trials and therefore likely to have been lucky (the optimiser's curse).
 //!
 //! A failure outweighs what held: a rate that ever failed, and every rate above one that failed, is out, and
@@ -19,7 +19,7 @@ pub struct Trial {
     pub holds: bool,
     /// Good transactions a second.
     pub achieved: f64,
-    /// The verdict in words.
+    /// The verdict as text.
     pub why: String,
 }
 

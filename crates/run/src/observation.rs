@@ -44,7 +44,7 @@ pub struct Watchers {
 
 impl Watchers {
     /// Makes the watchers of host, database and other hosts that `plan` asks for. In a server that is `ours` they may
-    /// create what they read; in one that is `loaded` by us other applications' sessions are told apart.
+    /// create what they read; in one that is `loaded` by us, other applications' sessions are distinguished.
     pub fn for_plan(plan: &Observe, ours: bool, loaded: bool, engine: Option<&Arc<dyn Engine>>) -> Self {
         let mut found = Self::default();
         if !plan.enabled {
@@ -157,7 +157,7 @@ impl<'a> Watched<'a> {
         Ok(Self { sink, watch })
     }
 
-    /// Ends the watchers and hands on their last words.
+    /// Ends the watchers and forwards their final observations.
     pub(crate) fn finish(self) -> Result<(), SinkError> {
         let Self { sink, watch } = self;
         watch.map_or(Ok(()), |watch| watch.finish(|seen| sink.event(&Event::Observed(seen))))

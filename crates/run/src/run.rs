@@ -36,7 +36,7 @@ pub enum RunError {
     Interrupted,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct RunOutcome {
     /// How it ended.
@@ -97,7 +97,7 @@ impl Run<'_> {
             outcome.error = Some(error.to_string());
         }
         sink.event(&Event::Finished { status: outcome.status, error: outcome.error.clone() })?;
-        // Without a single measured point the error is all there is to tell.
+        // Without a single measured point the error is all there is to report.
         match result {
             Err(error) if outcome.points.is_empty() => Err(error),
             _ => Ok(outcome),
@@ -159,7 +159,7 @@ impl Run<'_> {
         Ok(!interrupted)
     }
 
-    /// Searches the highest rate that meets the objective; what was found by an interruption is told, too.
+    /// Searches the highest rate that meets the objective; an interrupted search reports what it found, too.
     fn search(&self, slo: &Slo, sink: &mut dyn Sink, outcome: &mut RunOutcome) -> Result<(), RunError> {
         let load = &self.spec.load;
         let users = load.points().first().map_or(1, |&(users, _)| users);
@@ -179,7 +179,7 @@ impl Run<'_> {
                 break;
             }
             // A trial in which every user gave up has its figures, and does not hold; one that could not start,
-            // or was stopped, has none. Either way what was found before is told.
+            // or was stopped, has none. Either way the trials before it are reported.
             let measured = outcome.points.get(before).filter(|point| !point.interrupted);
             let Some(point) = measured else { break };
             ended = Ok(true);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::sink::MetricsSink;
 use crate::state::State;
-use crate::{classic, exposition};
+use crate::{exposition, text_format};
 
 /// The longest request, with its headers.
 const MOST_BYTES: usize = 8 * 1024;
@@ -116,7 +116,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             let state = state.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match exposition::text(state) {
                 Ok(text) if open => reply(&mut stream, "200 OK", OPEN, &text),
-                Ok(text) => reply(&mut stream, "200 OK", CLASSIC, &classic::from_open(&text)),
+                Ok(text) => reply(&mut stream, "200 OK", CLASSIC, &text_format::from_open(&text)),
                 Err(_) => {
                     reply(&mut stream, "500 Internal Server Error", PLAIN, "the metrics cannot be written\n")
                 }

@@ -1,7 +1,7 @@
 //! A run as it goes on, for other programs.
 //!
 //! [`MetricsEndpoint`] answers `GET /metrics` in OpenMetrics, or in Prometheus' older text format for who asks for no
-//! better. It only tells: nothing can be started or changed through it. A run's events go into its [`MetricsSink`]:
+//! better. It is read-only: nothing can be started or changed through it. A run's events go into its [`MetricsSink`]:
 //!
 //! ```
 //! use kelvin_measure::event::{Event, Phase, RatePeriod, Series};
@@ -22,7 +22,6 @@
 //! # }
 //! ```
 
-mod classic;
 mod endpoint;
 mod exposition;
 mod latency;
@@ -30,6 +29,7 @@ mod names;
 mod sink;
 mod site;
 mod state;
+mod text_format;
 
 pub use endpoint::MetricsEndpoint;
 pub use sink::MetricsSink;

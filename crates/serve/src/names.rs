@@ -58,7 +58,7 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
     let mut labels = vec![("host", host.to_owned())];
     let parts: Vec<&str> = name.split('.').collect();
     let rest = match parts.as_slice() {
-        // What is summed up over all stays beside its parts, with a name of its own: sum() would count it twice.
+        // What is summed up over all stays beside its parts, with a separate name: sum() would count it twice.
         ["host", kind @ ("cpu" | "numa" | "run_queue"), "total", rest @ ..] => {
             joined(&["host", kind, "total"], rest)
         }

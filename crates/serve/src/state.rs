@@ -1,4 +1,4 @@
-//! What is told of a run, as its events leave it.
+//! The exported state of a run, updated by its events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::names::{PrometheusMetric, prometheus_metric};
 /// Observers' metrics that are kept; what comes beyond has an index that no run deals out.
 const MOST_METRICS: usize = 1 << 16;
 
-/// How long a value is told that no newer one has followed.
+/// How long a value is exported without a newer one.
 const FRESH: Duration = Duration::from_secs(30);
 
 /// What a run is called and what its events are of.
@@ -47,7 +47,7 @@ pub(crate) struct Counts {
 /// Error class, and whether the transaction was repeated, by the name of the transaction type.
 pub(crate) type ErrorKey = (String, String, bool);
 
-/// Everything that a scrape tells. Counters go on over all points of a run.
+/// Everything that a scrape returns. Counters continue over all points of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State {
     pub(crate) info: RunInfo,
@@ -95,7 +95,7 @@ struct Observed {
     value: Option<(Instant, f32)>,
 }
 
-/// One sample to be told: its metric, its help, its value in the metric's unit.
+/// One sample to export: its metric, its help, its value in the metric's unit.
 pub(crate) type MetricSample<'a> = (&'a PrometheusMetric, &'a str, f64);
 
 impl State {
@@ -210,7 +210,7 @@ impl State {
         let metrics = self.metrics.iter_mut().skip(reading.first as usize);
         for (metric, &value) in metrics.zip(&reading.values) {
             if let Some(metric) = metric {
-                // What is unknown is not told.
+                // Unknown values are omitted.
                 metric.value = value.is_finite().then_some((now, value));
             }
         }

@@ -1,4 +1,4 @@
-//! What the endpoint tells, and to whom.
+//! What the endpoint returns, and to which clients.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

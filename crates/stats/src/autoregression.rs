@@ -33,7 +33,7 @@ impl Default for PhiDistribution {
 }
 
 impl PhiDistribution {
-    /// After a series with a mean and a scatter of its own, such as an earlier group of runs: its logarithms, in the
+    /// After a series with a mean and a separate scatter, such as an earlier group of runs: its logarithms, in the
     /// order of the runs. One of fewer than three values, or of equal ones, says nothing.
     #[must_use]
     pub fn updated_with(mut self, series: &[f64]) -> Self {
@@ -120,7 +120,7 @@ pub fn mean_interval(values: &[f64], belief: &PhiDistribution, confidence: f64) 
     mixture(&parts.collect::<Vec<_>>(), &belief, confidence)
 }
 
-/// The interval of mean(b) − mean(a), each in the order of time with a mean and a scatter of its own and one correlation
+/// The interval of mean(b) − mean(a), each in the order of time with a mean and a separate scatter and one correlation
 /// for both; for each φ it is Welch's. None as [`mean_interval`].
 pub fn difference_interval(
     a: &[f64],

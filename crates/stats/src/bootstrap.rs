@@ -6,7 +6,7 @@
 pub struct Resampler(u64);
 
 impl Resampler {
-    /// A sequence of its own for each seed.
+    /// A separate sequence for each seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

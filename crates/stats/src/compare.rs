@@ -57,7 +57,7 @@ pub enum ChangeVerdict {
     /// The interval holds 1: no change is shown, which is not yet that there is none (see [`ruled_out`]).
     NoChange,
     /// The interval holds 1, and would not if runs that follow each other were independent: whether there is a change, or
-    /// only a level that lasts for some runs, is not told by groups that were each measured in one go.
+    /// only a level that lasts for some runs, is not detected by groups that were each measured at one time.
     Undetermined,
     /// There is a change, and the estimate is within the noise: too small to matter, or to be resolved here.
     WithinNoise,
@@ -95,7 +95,7 @@ pub struct MeasuredChange {
     pub verdict: ChangeVerdict,
     /// The correlation of neighbouring runs that the interval allows for, of consecutive groups.
     pub phi: Option<f64>,
-    /// What was done, in words.
+    /// What was done, as text.
     pub method: &'static str,
 }
 

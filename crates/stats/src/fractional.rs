@@ -1,4 +1,4 @@
-//! Fractions of two-level designs: 2^(k−p) runs for k factors, and what that costs: effects that cannot be told apart.
+//! Fractions of two-level designs: 2^(k−p) runs for k factors, and what that costs: effects that are confounded.
 //!
 //! Each of the p factors that are not varied on their own follows the product of others, its generator (Box and Hunter,
 //! Technometrics 3, 1961; Jain, The Art of Computer Systems Performance Analysis, 1991, chapter 19). Factors are the
@@ -127,7 +127,7 @@ impl Fraction {
         self.words.iter().map(|(bits, reversed)| name(*bits, *reversed)).collect()
     }
 
-    /// The effects that cannot be told apart, class by class, each from the fewest letters on, and the classes by their
+    /// The confounded effects, class by class, each from the fewest letters on, and the classes by their
     /// first effect. A minus says that it is measured reversed. The class of the mean is [`Self::defining_relation`].
     pub fn aliases(&self) -> Vec<Vec<String>> {
         let mut classes: Vec<Vec<(u32, bool)>> =
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn jains_half_of_four_factors_has_resolution_four() {
-        // Jain, chapter 19: D=ABC, so that AB and CD, AC and BD, AD and BC cannot be told apart.
+        // Jain, chapter 19: D=ABC, so that AB and CD, AC and BD, AD and BC are confounded.
         let found = Fraction::new(4, &["D = ABC"]).unwrap();
         assert_eq!(found.resolution(), 4);
         let aliases = found.aliases();

@@ -2,7 +2,7 @@
 //!
 //! The values are taken in batches of five, and as many batches are cut from the beginning as make the standard error of
 //! the mean of the others smallest: z(d) = Σ(zⱼ − z̄)²/(m − d)² over the batches j ≥ d (White, Simulation 69, 1997; White,
-//! Cobb and Spratt, WSC 2000). When more than half would have to go, the series is too short to tell.
+//! Cobb and Spratt, WSC 2000). When more than half would have to go, the series is too short for a decision.
 //!
 //! It trims too little where the noise is large against the start's error (Wang and Glynn, WSC 2016): so it never stands
 //! alone here.

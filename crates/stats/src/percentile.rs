@@ -2,7 +2,7 @@
 
 use crate::student::quantile;
 
-/// Batches at most: fewer and longer ones hold what lasts for seconds, and still tell how much they scatter.
+/// Batches at most: fewer and longer ones hold what lasts for seconds, and still show how much they scatter.
 pub const MOST_BATCHES: usize = 15;
 
 /// Batches at least.
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::bootstrap::Resampler;
 
-    /// So many batches of 400 values each, all alike but for a factor of their own.
+    /// So many batches of 400 values each, all alike but for a separate factor.
     fn batches(random: &mut Resampler, m: usize, lasting: f64) -> Vec<Vec<(f64, u64)>> {
         let mut batch = || {
             let level = random.normal() * lasting;

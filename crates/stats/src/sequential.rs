@@ -48,7 +48,7 @@ impl Boundary {
         Self::normal(looks, if looks.len() > 1 { alpha / (1.0 + 1.5 / last) } else { alpha })
     }
 
-    /// The same for a statistic that is normal with a known variance, as it stands in the books.
+    /// The same for a statistic that is normal with a known variance, as it is in the books.
     pub fn normal(looks: &[u32], alpha: f64) -> Option<Self> {
         let last = f64::from(*looks.last()?);
         let ascending = looks[0] > 0 && looks.windows(2).all(|w| w[0] < w[1]);

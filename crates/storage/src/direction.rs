@@ -14,7 +14,7 @@ pub enum Direction {
     Read = 0,
     /// Data goes to the target.
     Write = 1,
-    /// The target is told that it may forget the data.
+    /// The target may discard the data.
     Trim = 2,
 }
 

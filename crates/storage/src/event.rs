@@ -1,4 +1,4 @@
-//! What a run of jobs tells while it goes on.
+//! Events of a run of jobs.
 
 use crate::tick::Tick;
 

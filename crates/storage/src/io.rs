@@ -31,7 +31,7 @@ pub enum NextIo {
     },
     /// Nothing before this time, counted from the start of the job (replay with its own gaps).
     NotBefore(Nanos),
-    /// Nothing before all that is under way has ended (end of a pass, a barrier of a replay).
+    /// Nothing before all that is in flight has ended (end of a pass, a barrier of a replay).
     Drain,
     /// Nothing more.
     End,

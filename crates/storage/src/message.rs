@@ -1,4 +1,4 @@
-//! What a worker tells those who run it.
+//! Messages of a worker.
 
 use kelvin_measure::Nanos;
 
@@ -50,7 +50,7 @@ pub struct WorkerEnd {
     pub switches: (u64, u64),
     /// Page faults, major and minor.
     pub faults: (u64, u64),
-    /// What ended it before its time: the kernel's number and words.
+    /// What ended it early: the kernel's error number and message.
     pub error: Option<(i32, String)>,
     /// The depth that a latency target led to.
     pub latency_depth: Option<u32>,

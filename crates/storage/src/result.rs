@@ -11,7 +11,7 @@ use crate::{BinSums, Direction, Moments, PerDirection};
 /// A whole run.
 #[derive(Debug, Clone)]
 pub struct JobsOutcome {
-    /// What was asked for.
+    /// What was requested.
     pub jobs: Jobs,
     /// When it began, in milliseconds since 1970.
     pub started: i64,
@@ -32,7 +32,7 @@ pub struct WorkerOutcome {
     pub job: usize,
     /// Which clone of it, from 0.
     pub clone: u32,
-    /// Its group, from 0: groups are told apart by `stonewall` and `new_group`.
+    /// Its group, from 0: groups are separated by `stonewall` and `new_group`.
     pub group: u32,
     /// Its thread's number at the kernel.
     pub thread: i32,
@@ -71,7 +71,7 @@ pub struct WorkerOutcome {
     pub faults: (u64, u64),
     /// Errors that did not end it.
     pub failures: Vec<Failures>,
-    /// What ended it before its time: the kernel's number and words.
+    /// What ended it early: the kernel's error number and message.
     pub error: Option<(i32, String)>,
     /// The depth that a latency target led to, and whether it was kept.
     pub latency_depth: Option<u32>,
@@ -256,7 +256,7 @@ pub struct DiskUse {
     pub flushes: u64,
     /// Weighted time in queue, in milliseconds.
     pub in_queue: u64,
-    /// Time with at least one request under way, in milliseconds.
+    /// Time with at least one request in flight, in milliseconds.
     pub busy: u64,
     /// Over how long, in milliseconds.
     pub elapsed: u64,

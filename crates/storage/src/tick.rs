@@ -74,13 +74,13 @@ impl<B, O> IoSums<B, O> {
 /// `at`; 0, 1–4, 5–8, 9–16, 17–32, 33–64, above for `submitted` and `completed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DepthCounts {
-    /// I/Os by the number under way when each was issued, itself included.
+    /// I/Os by the number in flight when each was issued, itself included.
     pub at: [u64; 7],
     /// Calls of handing over by how many they handed over.
     pub submitted: [u64; 7],
     /// Calls of reaping by how many they brought.
     pub completed: [u64; 7],
-    /// The sum over I/Os of the number under way when each was issued.
+    /// The sum over I/Os of the number in flight when each was issued.
     pub sum: u64,
 }
 
@@ -114,7 +114,7 @@ pub struct Failures {
     pub count: u64,
     /// Where the first of them was, in bytes, and how long it was.
     pub first: (u64, u32),
-    /// What the first was, in words.
+    /// What the first was, as text.
     pub message: String,
 }
 

@@ -1,5 +1,5 @@
 //! Histograms as bytes: HdrHistogram's V2 format, or its compressed form where that is smaller. Both are
-//! formats of HdrHistogram's own tools, and the first four bytes tell which it is.
+//! formats of HdrHistogram's own tools, and the first four bytes identify it.
 
 use std::io::{Read, Write};
 

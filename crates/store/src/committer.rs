@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::error::{Error, Result};
 use crate::file_identity::{FileIdentity, LostStore};
 use crate::run::RunId;
-use crate::{alive, blob};
+use crate::{blob, writer_process};
 use kelvin_measure::redact_json;
 
 #[derive(Debug)]
@@ -284,7 +284,7 @@ impl Committing {
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;
         let changed = transaction
             .prepare_cached("UPDATE run SET committed_ms = ? WHERE id = ?")
-            .and_then(|mut s| s.execute(params![alive::now_ms(), self.id.0]))
+            .and_then(|mut s| s.execute(params![writer_process::now_ms(), self.id.0]))
             .map_err(to)?;
         if changed != 1 {
             return Err(deleted(self.id));

@@ -63,7 +63,7 @@ pub enum Error {
     Lost {
         /// Where it was.
         path: PathBuf,
-        /// What became of it.
+        /// Its outcome.
         how: &'static str,
         /// Where its content is.
         rescued: String,
@@ -79,13 +79,13 @@ pub enum Error {
     NoSuchRun {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// What was requested.
         wanted: String,
     },
     /// A name of several runs that cannot be read, or stands for none.
     #[error("{wanted:?} does not select any runs: {why}")]
     Selection {
-        /// What was asked for.
+        /// What was requested.
         wanted: String,
         /// What is wrong, and what there is.
         why: String,
@@ -110,7 +110,7 @@ pub enum Error {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// A label that could not be told from a run's number or another name of runs.
+    /// A label that is ambiguous with a run's number or another name of runs.
     #[error(
         "the label {0:?} is not allowed: it could be read as a run number, \"last\", \"last-N\" or several \
         runs"

@@ -72,10 +72,10 @@ pub struct StoredGroup {
     pub info: NewGroup,
 }
 
-/// Where a run stands in its group.
+/// Where a run is in its group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupSlot {
-    /// Its order in time within the group, from 0. A run that replaces another has a place of its own.
+    /// Its order in time within the group, from 0. A run that replaces another has a separate place.
     pub place: u32,
     /// The block, from 0: the stretch of the group in which every treatment is run once.
     pub block: u32,
@@ -168,7 +168,7 @@ impl Store {
         Ok(self.members_where("WHERE run = ?", params![run.0])?.pop())
     }
 
-    /// Writes a run's branch and testbed, under which it stands in the history.
+    /// Writes a run's branch and testbed, under which it is in the history.
     pub fn enter_history(&self, run: RunId, branch: &str, testbed: &str) -> Result<()> {
         self.connection()
             .execute(
@@ -237,7 +237,7 @@ impl Store {
         let rows = statement
             .query_map(params, |row| {
                 let (void, kept): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
-                // What cannot be read is told where the run itself is read.
+                // An unreadable run is reported where the run itself is read.
                 let kept = kept.and_then(|kept| serde_json::from_str(&kept).ok());
                 let judged = kept.unwrap_or_else(|| Judgement::from_reasons(Vec::new()));
                 Ok(GroupMember {

@@ -22,7 +22,6 @@
 //! The views `window`, `error`, `audit`, `series`, `arrivals`, `metric`, `wait_group`, `wait`, `row_wait` and
 //! `occurrence` spread JSON into columns for the `sqlite3` shell.
 
-mod alive;
 mod baseline;
 mod blob;
 mod committer;
@@ -40,6 +39,7 @@ mod stored;
 mod transfer;
 mod values;
 mod writer;
+mod writer_process;
 
 pub use baseline::StoredBaseline;
 pub use error::{Error, Result};

@@ -31,7 +31,7 @@ pub struct PointStatistics {
     /// type they would have been nobody knows.
     pub never_begun: u64,
     /// Whether everything began by a schedule. The series of a run of I/O jobs are those of all its phases, so that they do
-    /// not tell which of them had a rate: the response times of a phase do, and a phase in which a job without a rate runs
+    /// not show which had a rate: the response times of a phase do, and a phase in which a job without a rate runs
     /// beside one with a rate finds its throughput out.
     pub open_loop: bool,
     /// The generator's lateness; empty in a closed loop.

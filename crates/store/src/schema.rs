@@ -1,4 +1,4 @@
-//! The tables, and the look at a file before anything is written to it.
+//! The tables, and the check of a file before anything is written to it.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -80,7 +80,7 @@ pub fn history_name(name: &str) -> std::result::Result<(), String> {
     }
 }
 
-/// Whether a label can be told from every other name.
+/// Whether a label is distinct from every other name.
 pub(crate) fn is_label(label: &str) -> bool {
     matches!(parse(label).as_deref(), Ok([Term::One(name)]) if name == label)
 }

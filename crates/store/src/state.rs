@@ -1,4 +1,4 @@
-//! Whether a run counts. What the words mean is said here and nowhere else; who decides stands in `kelvin_diagnose::judge`,
+//! Whether a run counts. The states are defined only here; who decides stands in `kelvin_diagnose::judge`,
 //! which sees the findings.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::store::Store;
 /// The rules by which runs are judged. Raised whenever they change: what was kept by other rules is judged again.
 pub(crate) const RULES: i64 = 2;
 
-/// What a run, or one of its points, is good for.
+/// Whether a run, or one of its points, can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
@@ -41,7 +41,7 @@ impl RunState {
     }
 }
 
-/// A state with what it rests on.
+/// A state with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The state.

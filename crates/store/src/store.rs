@@ -7,7 +7,6 @@ use kelvin_measure::event::{Event, RatePeriod, Status};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 
-use crate::alive::{self, WriterProcess};
 use crate::error::{Error, Result};
 use crate::file_identity::{FileIdentity, LostStore};
 use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
@@ -16,12 +15,13 @@ use crate::select::is_label;
 use crate::state::{Judgement, RunState, broken_condition, broken_invariant, failed_audit};
 use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
+use crate::writer_process::{self, WriterProcess};
 use kelvin_measure::{redact, redact_json};
 
 /// What the list of runs is made of: it must not read every counter of every run.
 const LISTED: &str = "SELECT run, body FROM event WHERE listed = 1 AND run >= ? ORDER BY run, seq";
 
-/// The runs whose resources were cut. What came of it is among a run's last events, which is where it is looked for: no
+/// The runs whose resources were cut. The result is among a run's last events, which is where it is looked for: no
 /// index has it.
 const SQUEEZED: &str = "SELECT id FROM run WHERE EXISTS (SELECT 1 FROM event WHERE event.run = run.id AND event.seq > \
                         (SELECT max(seq) - 16 FROM event AS last WHERE last.run = run.id) AND event.name = 'squeeze')";
@@ -67,7 +67,7 @@ impl Store {
         &self.conn
     }
 
-    /// Begins a run, with a connection of its own, so that another thread can write it.
+    /// Begins a run, with a separate connection, so that another thread can write it.
     ///
     /// # Errors
     /// A label that reads like a run's number, "last", "last-N" or a name of several runs is refused, and so is a file that is
@@ -106,7 +106,7 @@ impl Store {
                 environment.to_string(),
                 run.started.to_string(),
                 json(serde_json::to_string(&WriterProcess::this()))?,
-                alive::now_ms(),
+                writer_process::now_ms(),
             ],
         )
         .map_err(|e| Error::sqlite(&self.path, e))?;
@@ -399,7 +399,11 @@ impl Store {
         let committed: i64 = row.get(writer_column + 1).map_err(to)?;
         let Some(writer) = writer else { return Ok(Liveness::Killed) };
         let writer: WriterProcess = self.json(&writer)?;
-        Ok(if writer.is_alive(committed, alive::now_ms()) { Liveness::Running } else { Liveness::Killed })
+        Ok(if writer.is_alive(committed, writer_process::now_ms()) {
+            Liveness::Running
+        } else {
+            Liveness::Killed
+        })
     }
 
     pub(crate) fn no_such_run(&self, wanted: &str) -> Error {

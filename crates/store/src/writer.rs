@@ -22,7 +22,7 @@ const COMMIT_EVERY: Duration = Duration::from_millis(900);
 /// Rows waiting for a store that cannot be written; what comes after them is refused.
 const MOST_WAITING: usize = 100_000;
 
-/// Writes one run, on a thread of its own: who consumes events does not wait for the disk, but at the end, or when too much is
+/// Writes one run, on a separate thread: who consumes events does not wait for the disk, but at the end, or when too much is
 /// waiting for it. Dropping it writes what is left; a run dropped before its `Finished` event stays partial.
 #[derive(Debug)]
 pub struct RunWriter {

@@ -1,4 +1,4 @@
-//! The file itself: what is refused, what survives, who is told what.
+//! The file itself: what is rejected, what survives, what is reported.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -230,7 +230,7 @@ fn no_run_is_lost_when_an_empty_file_is_opened_by_many() {
     }
 }
 
-/// Not a test of its own: the process that the next test kills.
+/// Not a separate test: the process that the next test kills.
 #[test]
 #[ignore = "run by a_killed_run_keeps_all_but_its_last_seconds"]
 fn child_writes_until_it_is_killed() {

@@ -63,7 +63,7 @@ pub struct NextTransaction {
 /// The data of a workload: what decides it, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadData {
-    /// Everything that decides the rows, in words: data of the same words are the same data.
+    /// Everything that determines the rows, as text: data with equal texts are equal.
     pub words: String,
     /// Whether [`Workload::build`] makes exactly these again.
     pub can_be_built: bool,
@@ -94,7 +94,7 @@ pub trait Workload: Send + Sync {
     /// anything is built.
     fn check_engine(&self, engine: &dyn Engine) -> Result<()>;
 
-    /// Looks at the data and refuses, in words, what this workload cannot drive: absent, half loaded, of
+    /// Inspects the data and rejects, with a message, what this workload cannot drive: absent, half loaded, of
     /// another size or shape. Returns sentences that belong into the result (which routines are driven, what
     /// is not reproducible).
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>>;
@@ -118,7 +118,7 @@ pub trait Workload: Send + Sync {
     /// Removes everything that [`Workload::build`] made.
     fn drop_data(&self, engine: &dyn Engine) -> Result<()>;
 
-    /// What complete data should have beside their tables and do not (indexes, routines), in words: a run is possible
+    /// What complete data should have beside their tables and do not (indexes, routines), as text: a run is possible
     /// without it, and is another one.
     fn missing_objects(&self, _engine: &dyn Engine) -> Result<Vec<String>> {
         Ok(Vec::new())
@@ -134,7 +134,7 @@ pub trait Workload: Send + Sync {
         each: &mut dyn FnMut(CheckLine),
     ) -> Result<()>;
 
-    /// Whether the data tell how many headline transactions there were; without that
+    /// Whether the data show how many headline transactions there were; without that
     /// [`Workload::headline_count`] is not to be asked, and nothing can be compared with the users' count.
     fn counts_on_server(&self) -> bool {
         true

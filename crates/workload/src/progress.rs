@@ -1,4 +1,4 @@
-//! How long work tells how far it is, and how it is told to stop.
+//! How long-running work reports progress and is asked to stop.
 
 pub use kelvin_measure::Stop;
 

@@ -12,7 +12,11 @@ use kelvin_workload::tproc_c::{Calls, Options, TprocC};
 use kelvin_workload::{Stop, UserRange, Workload};
 use transactions_support::{Server, digests};
 
-const TRANSACTIONS: u32 = 2000;
+const WAREHOUSES: u32 = 2;
+const TRANSACTIONS: u32 = 1200;
+
+/// Number of rows and digest of each table.
+type Tables = Vec<(&'static str, usize, u64)>;
 
 fn options(warehouses: u32, calls: Option<Calls>) -> Options {
     Options { warehouses: Some(warehouses), calls, ..Options::default() }
@@ -23,13 +27,13 @@ fn build(engine: &dyn Engine, warehouses: u32) {
 }
 
 /// Runs one user and returns what the tables hold, after the conditions and the audit were found to hold.
-fn run(engine: &dyn Engine, warehouses: u32, calls: Calls) -> Vec<(&'static str, usize, u64)> {
-    let mut workload = TprocC::new(options(warehouses, Some(calls))).unwrap();
+fn run(engine: &dyn Engine, calls: Calls, seed: u64) -> Tables {
+    let mut workload = TprocC::new(options(WAREHOUSES, Some(calls))).unwrap();
     workload.inspect(engine).unwrap();
     let mut session = engine.connect().unwrap();
     let before = workload.headline_count(session.as_mut()).unwrap();
     let counters = Counters::new(Workload::counters(&workload).len());
-    let mut user = workload.users(UserRange::all(1), 42, &kelvin_measure::Clock::real()).remove(0);
+    let mut user = workload.users(UserRange::all(1), seed, &kelvin_measure::Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
     let (mut orders, mut rolled_back) = (0, 0);
     for _ in 0..TRANSACTIONS {
@@ -58,40 +62,47 @@ fn run(engine: &dyn Engine, warehouses: u32, calls: Calls) -> Vec<(&'static str,
     digests(session.as_mut())
 }
 
+/// Builds, and runs one seed after the other on the same tables, each by another way of calling; the tables after each.
+fn build_and_run(engine: &dyn Engine, ways: [Calls; 3]) -> Vec<Tables> {
+    build(engine, WAREHOUSES);
+    let loaded = digests(engine.connect().unwrap().as_mut());
+    let runs = ways.into_iter().zip(42..).map(|(calls, seed)| run(engine, calls, seed));
+    std::iter::once(loaded).chain(runs).collect()
+}
+
 #[test]
 fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() {
-    let warehouses = 2;
-    let directory = tempfile::tempdir().unwrap();
-    let sqlite = SqliteEngine::open(directory.path().join("kelvin.db")).unwrap();
-    build(&sqlite, warehouses);
-    let loaded = digests(sqlite.connect().unwrap().as_mut());
-    let expected = run(&sqlite, warehouses, Calls::Statements);
-    for (before, after) in loaded.iter().zip(&expected) {
-        assert_eq!(before == after, before.0 == "item", "{} changes unless it is the item table", before.0);
-    }
-
-    let server = Server::start();
-    server.admin().run("create database loaded").unwrap();
-    build(&server.engine("loaded"), warehouses);
-    assert_eq!(digests(server.engine("loaded").connect().unwrap().as_mut()), loaded);
-    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
-        let name = format!("{calls:?}").to_lowercase();
-        server.admin().run(&format!("create database {name} template loaded")).unwrap();
-        assert_eq!(run(&server.engine(&name), warehouses, calls), expected, "{calls:?}");
-        server.admin().run(&format!("drop database {name} with (force)")).unwrap();
-    }
-    drop(server);
-
-    let server = mysql_databases::start();
-    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
-        let name = format!("{calls:?}").to_lowercase();
-        let engine = mysql_databases::database(&server, &name);
-        build(&engine, warehouses);
-        if calls == Calls::Statements {
-            assert_eq!(digests(engine.connect().unwrap().as_mut()), loaded);
+    let ways = [Calls::Statements, Calls::Pipelined, Calls::Functions];
+    let [sqlite, postgres, mariadb] = std::thread::scope(|scope| {
+        let sqlite = scope.spawn(|| {
+            let directory = tempfile::tempdir().unwrap();
+            let engine = SqliteEngine::open(directory.path().join("kelvin.db")).unwrap();
+            build_and_run(&engine, [Calls::Statements; 3])
+        });
+        let postgres = scope.spawn(|| {
+            let server = Server::start();
+            server.admin().run("create database kelvin").unwrap();
+            build_and_run(&server.engine("kelvin"), ways)
+        });
+        let mariadb = scope.spawn(|| {
+            let server = mysql_databases::start();
+            build_and_run(&mysql_databases::database(&server, "tables"), ways)
+        });
+        [sqlite, postgres, mariadb].map(|engine| engine.join().unwrap())
+    });
+    for (before, after) in sqlite.iter().zip(&sqlite[1..]) {
+        for (before, after) in before.iter().zip(after) {
+            assert_eq!(
+                before == after,
+                before.0 == "item",
+                "{} changes unless it is the item table",
+                before.0
+            );
         }
-        assert_eq!(run(&engine, warehouses, calls), expected, "{calls:?}");
-        server.session().run(&format!("drop database {name}")).unwrap();
+    }
+    for (step, expected) in sqlite.iter().enumerate() {
+        assert_eq!(&postgres[step], expected, "PostgreSQL, step {step} of {ways:?}");
+        assert_eq!(&mariadb[step], expected, "MariaDB, step {step} of {ways:?}");
     }
 }
 

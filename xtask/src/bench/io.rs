@@ -1,7 +1,7 @@
 //! `cargo xtask bench io`: what an I/O costs, beside Debian's fio, and whether both say the same of a device.
 
 mod cost;
-mod same;
+mod device_bound;
 mod timing;
 
 use std::fs;
@@ -31,7 +31,7 @@ pub(crate) fn io(options: &Options) -> Result<()> {
     let mut lines = Vec::new();
     let mut all = || -> Result<()> {
         lines.extend(cost::rows(&place, options, &chosen)?);
-        lines.extend(same::rows(&place, options, &chosen)?);
+        lines.extend(device_bound::rows(&place, options, &chosen)?);
         lines.extend(timing::rows(&place, options, &chosen)?);
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! What a benchmark is told on its command line.
+//! Options of a benchmark.
 
 use anyhow::{Context, Result, bail};
 

@@ -83,7 +83,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of the reset with all steps that make it ready to run, and of the copy alone, as the run's notes tell them.
+/// Seconds of the reset with all steps that make it ready to run, and of the copy alone, from the run's notes.
 fn told(report: &serde_json::Value) -> Option<(f64, f64)> {
     let notes: Vec<&str> = report["notes"].as_array()?.iter().filter_map(serde_json::Value::as_str).collect();
     let seconds = |text: &str| -> Option<f64> { text.split(" s").next()?.rsplit(' ').next()?.parse().ok() };

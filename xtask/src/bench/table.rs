@@ -46,7 +46,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Two competitors' figures of the same rounds: the ratio of the medians is judged, and the range of the rounds'
-    /// own ratios tells how much it varies.
+    /// own ratios shows how much it varies.
     pub(crate) fn compared(
         work: &str,
         figure: &str,

@@ -138,7 +138,7 @@ fn note(table: &mut Table, round: usize, place: (usize, String), ground: usize, 
     table.entry(place).or_default()[ground].push(found);
 }
 
-/// One run of the example against a server of its own.
+/// One run of the example against a separate server.
 fn drive(
     program: &Path,
     bench: &Bench,

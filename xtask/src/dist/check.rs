@@ -35,7 +35,7 @@ pub(super) fn run(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Digests, and the files in a root of their own.
+/// Digests, and the files in a separate root.
 fn red_hat(release: &Release, root: &Path) -> Result<String> {
     let package = release.file(".rpm");
     let _ = fs::remove_dir_all(root);

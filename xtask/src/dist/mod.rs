@@ -100,7 +100,7 @@ fn make(release: &Release, profile: &str) -> Result<()> {
         std::fs::remove_dir_all(&release.directory).context("the last release could not be removed")?;
     }
     std::fs::create_dir_all(&release.directory)?;
-    // What the linker is told of symbols by the profile leaves musl's in.
+    // The profile's symbol options leave musl's in.
     quiet(Command::new("strip").arg("-o").arg(release.directory.join("kelvin")).arg(&executable))?;
     let root = stage::fill(release)?;
     archive(release, &root)?;

@@ -47,7 +47,7 @@ pub(super) fn debian(release: &Release, root: &Path, compression: &str) -> Resul
 /// What Debian's policy asks of every package: copyright, changelog, and why it is linked statically.
 fn papers(release: &Release, tree: &Path) -> Result<()> {
     let documents = tree.join("usr/share/doc").join(PACKAGE);
-    // Debian has the text of the license in a place of its own.
+    // Debian has the text of the license in a separate place.
     std::fs::remove_file(documents.join("LICENSE"))?;
     let charts = release.top.join("crates/report/vendor/uplot/LICENSE");
     let charts = std::fs::read_to_string(&charts).with_context(|| charts.display().to_string())?;

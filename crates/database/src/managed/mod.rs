@@ -75,7 +75,7 @@ impl Manager {
     }
 
     /// Keeps other kelvins from changing settings of servers or of the machine until the file is closed. Two that did so at
-    /// a time would each put back what the other had set.
+    /// a time would each restore what the other had set.
     pub fn lock_changes(&self) -> Result<std::fs::File> {
         self.make_base()?;
         let (file, failed) = self.lock_file("changes.lock")?;

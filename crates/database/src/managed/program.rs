@@ -28,7 +28,7 @@ pub(crate) fn socket_directory(directory: &Path, account: &Account) -> PathBuf {
 /// Replaces a file in the server's directory as the server's user: root following a link there could be led to
 /// overwrite anything. The file changes completely or not at all, whatever is killed or full meanwhile.
 pub(crate) fn write_as(account: &Account, file: &Path, text: &str, directory: &Path) -> Result<()> {
-    // The length tells a text that was cut off from one that has ended.
+    // The length distinguishes truncated text from complete text.
     const REPLACE: &str =
         r#"umask 077 && cat > "$1.new" && [ "$(wc -c < "$1.new")" -eq "$2" ] && mv -f "$1.new" "$1""#;
     let mut shell = account.command(Path::new("sh"), directory);

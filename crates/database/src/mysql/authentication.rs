@@ -120,7 +120,7 @@ impl Login<'_> {
         self.stream.send(&out, &mut self.inbox.buffer)
     }
 
-    /// The server wants another plugin than it announced, with a nonce of its own.
+    /// The server wants another plugin than it announced, with a separate nonce.
     fn switch(&mut self, request: &[u8]) -> Result<()> {
         let mut fields = Fields(request);
         self.plugin = printable(fields.string());

@@ -290,7 +290,7 @@ impl BulkLoad for Load<'_> {
 }
 
 impl Load<'_> {
-    /// Undoes what was sent. The server cannot be told to forget a file half sent: that connection is given up, and with
+    /// Undoes what was sent. The server cannot discard a half-sent file: that connection is given up, and with
     /// it the transaction.
     fn abandon(&mut self) {
         if matches!(self.way, Way::Infile { .. }) && !self.ended {

@@ -1,4 +1,4 @@
-//! Interrupting a running statement, over a connection of its own.
+//! Interrupting a running statement, over a separate connection.
 
 use std::net::SocketAddr;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Where a server is and how to enter it.
+//! The address of a server, and how to log in.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ impl Config {
         }
     }
 
-    /// The place in a few words, for messages.
+    /// The address in brief, for messages.
     pub(crate) fn address(&self) -> String {
         match &self.host {
             Host::Tcp(name) => format!("{name}, port {}", self.port),

@@ -154,7 +154,7 @@ impl Engine for MysqlEngine {
     fn fingerprint(&self, session: &mut dyn Session) -> Result<Fingerprint> {
         let (version, product) = version(session)?;
         let comment = session.query("SELECT @@version_comment")?.text(0, 0)?.to_owned();
-        // Both list every setting with where its value comes from; only MariaDB tells the default.
+        // Both list every setting with where its value comes from; only MariaDB shows the default.
         let rows = session.query(match product {
             Product::Mariadb => {
                 "SELECT lower(variable_name), coalesce(global_value, ''), lower(global_value_origin) \

@@ -12,8 +12,8 @@ mod decode;
 mod encode;
 mod engine;
 mod error;
-mod examine;
 mod execute;
+mod fuzz_entry;
 mod home;
 mod inbox;
 pub mod managed;
@@ -36,7 +36,7 @@ pub use crate::client::Host;
 pub use crate::stream::tls::SslMode;
 pub use config::{Config, Product};
 pub use engine::MysqlEngine;
-pub use examine::examine;
+pub use fuzz_entry::examine;
 pub use password::Password;
 
 /// Which of the two products a session's server is, by what it says itself.
@@ -46,5 +46,5 @@ pub fn product(session: &mut dyn Session) -> Result<Product> {
 
 /// Whether the session of this number, as the server's list of sessions has it, is or lately was one of this process's.
 pub fn is_own_session(connection: i64) -> bool {
-    crate::own::has_connection(connection)
+    crate::process_sessions::has_connection(connection)
 }

@@ -1,4 +1,4 @@
-//! What the server sends, taken apart without copying. Every length is checked; nothing panics.
+//! Messages of the server, parsed without copying. Every length is checked; nothing panics.
 
 use super::wire::Fields;
 use crate::{Error, Result};

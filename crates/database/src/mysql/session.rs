@@ -12,7 +12,7 @@ use super::pipeline::Queued;
 use super::prepare::Prepared;
 use super::{Config, error, wire};
 use crate::client::{SpareRows, must_be_flushed, must_be_whole};
-use crate::own;
+use crate::process_sessions;
 use crate::stream::Stream;
 use crate::{
     BulkLoad, BulkTable, Cancel, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement,
@@ -40,7 +40,7 @@ pub(crate) struct MysqlSession {
     /// Where results go that nobody asked for.
     pub(crate) unwanted: Rows,
     pub(crate) columns: Vec<Column>,
-    /// A value of the result being read that no cell can hold; told when all is read.
+    /// A value of the result being read that no cell can hold; reported when all is read.
     pub(crate) unreadable: Option<Error>,
     pub(crate) load_buffer: Vec<u8>,
     pub(crate) limits: Option<Limits>,
@@ -70,7 +70,7 @@ impl MysqlSession {
         capabilities: u64,
         config: &Config,
     ) -> Self {
-        own::set_connection(greeting.connection, true);
+        process_sessions::set_connection(greeting.connection, true);
         Self {
             stream,
             inbox,
@@ -343,6 +343,6 @@ impl Drop for MysqlSession {
             // The server rolls back and closes either way; this way it counts no aborted client.
             let _ = self.stream.send(&[1, 0, 0, 0, command::QUIT], &mut self.inbox.buffer);
         }
-        own::set_connection(self.connection, false);
+        process_sessions::set_connection(self.connection, false);
     }
 }

@@ -8,7 +8,7 @@ use super::session::MysqlSession;
 use super::wire;
 use super::{Config, Host, SslMode, authentication, error};
 use crate::client::attempts;
-use crate::own::{PROGRAM, SESSION_NAME};
+use crate::process_sessions::{PROGRAM, SESSION_NAME};
 use crate::stream::{Socket, Stream, connect, tls};
 use crate::{Error, ErrorClass, Result, Session};
 

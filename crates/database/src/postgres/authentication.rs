@@ -1,4 +1,4 @@
-//! Proving who we are: trust, cleartext, md5, SCRAM-SHA-256 with and without channel binding.
+//! Authentication: trust, cleartext, md5, SCRAM-SHA-256 with and without channel binding.
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;

@@ -1,4 +1,4 @@
-//! Interrupting a running statement, over a connection of its own.
+//! Interrupting a running statement, over a separate connection.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::client::as_encrypted;
 use crate::stream::{Stream, connect};
 use crate::{Cancel, Error, ErrorClass, Result};
 
-/// What the server told the session for this purpose.
+/// The cancel key that the server sent to the session.
 #[derive(Clone)]
 pub(crate) struct Key {
     process: i32,

@@ -1,4 +1,4 @@
-//! Where a server is and how to enter it.
+//! The address of a server, and how to log in.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Password, SslMode};
 use crate::Result;
 use crate::client::{Authority, CONNECT_TIMEOUT, Host, Parameters};
-use crate::own::{PROGRAM, SESSION_NAME};
+use crate::process_sessions::{PROGRAM, SESSION_NAME};
 use crate::url::Escaped;
 
 /// Whether the login is tied to the TLS connection that carries it, with libpq's meanings.
@@ -115,7 +115,7 @@ impl Config {
         if self.application_name == PROGRAM { &SESSION_NAME } else { &self.application_name }
     }
 
-    /// The place in a few words, for messages.
+    /// The address in brief, for messages.
     pub(crate) fn address(&self) -> String {
         match &self.host {
             Host::Tcp(name) => format!("{name}, port {}", self.port),

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use crate::stream::tls::element;
 
 /// The hash of the server's certificate for `tls-server-end-point` (RFC 5929): by the hash of the certificate's
-/// signature, or SHA-256 where that is MD5 or SHA-1. `None` for signatures without a hash of their own.
+/// signature, or SHA-256 where that is MD5 or SHA-1. `None` for signatures without a separate hash.
 pub(crate) fn end_point(connection: &ClientConnection) -> Option<Vec<u8>> {
     let certificate = connection.peer_certificates()?.first()?;
     hash_by_signature(certificate)

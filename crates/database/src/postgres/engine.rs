@@ -103,7 +103,7 @@ impl Engine for PostgresEngine {
     }
 
     fn counters(&self, session: &mut dyn Session) -> Result<Option<ServerCounters>> {
-        // Servers from 15 can be told to publish what this session did; others do so within a second. The
+        // Servers from 15 can publish what this session did; others do so within a second. The
         // snapshot is kept for the length of a transaction unless it is dropped.
         let version = version_number(session)?;
         if version >= 150_000 {

@@ -1,11 +1,11 @@
-//! Server versions with a known fault that touches what Kelvin's workloads do. A run on such a server is told
+//! Server versions with a known fault that touches what Kelvin's workloads do. A run on such a server has a finding:
 //! so when it starts, in its findings, and by `kelvin doctor`; the entries say where each is written down.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, Session};
 
-/// A fault of a server version, in words.
+/// A fault of a server version, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFault {
     /// Stable name.

@@ -26,7 +26,7 @@ mod pipeline;
 mod prepare;
 mod session;
 pub mod settings;
-mod simple;
+mod simple_query;
 pub mod snapshot;
 mod startup;
 mod text;

@@ -1,4 +1,4 @@
-//! Passwords: where they are found, and that they stay unseen.
+//! Passwords: where they are found; they are never shown.
 
 use std::path::PathBuf;
 

@@ -115,7 +115,7 @@ impl PostgresSession {
     }
 }
 
-/// The Parse that each execution of an unnamed statement needs; nothing for a named one. It tells the types that
+/// The Parse that each execution of an unnamed statement needs; nothing for a named one. It states the types that
 /// the server has inferred, so that they stay what the client encodes.
 fn parse(name: &str, sql: &str, types: Vec<u32>) -> Result<Vec<u8>> {
     let mut out = BytesMut::new();

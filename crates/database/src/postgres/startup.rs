@@ -129,7 +129,7 @@ fn start(mut stream: Stream, mut inbox: Inbox, config: &Config) -> Result<Postgr
     Ok(session)
 }
 
-/// What begins with no message of a login comes from another kind of server, and tells which better than the
+/// What begins with no message of a login comes from another kind of server, and identifies it better than the
 /// impossible length or the silence that it led to.
 fn explain(error: Error, inbox: &Inbox) -> Error {
     match inbox.buffer.unread() {

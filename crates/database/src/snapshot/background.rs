@@ -1,4 +1,4 @@
-//! Work on another thread, while this one tells how far it is and hears a wish to stop.
+//! Work in another thread, while this thread reports progress and checks for a stop request.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::{Error, ErrorClass, Result};
 
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Does `work` on a thread of its own and calls `each` ten times a second until it has ended.
+/// Does `work` on a separate thread and calls `each` ten times a second until it has ended.
 pub(crate) fn watched<T: Send>(work: impl FnOnce() -> Result<T> + Send, each: &mut dyn FnMut()) -> Result<T> {
     let (ended, wait) = channel::<()>();
     std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::{Seal, SnapshotInfo, stopped};
 use crate::{Error, ErrorClass, Result};
 
-/// Bytes between two looks at the wish to stop.
+/// Bytes between two checks for a stop request.
 const CHUNK: usize = 16 << 20;
 
 /// The path with this ending behind its whole name.

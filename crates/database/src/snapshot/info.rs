@@ -1,4 +1,4 @@
-//! What a snapshot says of itself.
+//! The description of a snapshot.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,7 +46,7 @@ impl fmt::Display for SnapshotMethod {
 pub struct Contents {
     /// The workload's name, such as "tproc-c"; "script" for tables that are not kelvin's.
     pub workload: String,
-    /// Everything that decides the data, in words: size, seed, shape.
+    /// Everything that decides the data, as text: size, seed, shape.
     pub data: String,
     /// Product and version of the database.
     pub engine: String,
@@ -55,7 +55,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// What is another in `wanted`, in words; none when the data are the same. Freshness is not compared.
+    /// What is another in `wanted`, as text; none when the data are the same. Freshness is not compared.
     pub fn difference(&self, wanted: &Self) -> Option<String> {
         let pairs = [
             ("workload", &self.workload, &wanted.workload),

@@ -1,4 +1,4 @@
-//! Snapshots: the content of a database, kept so that it can be brought back before each run.
+//! Snapshots: the content of a database, kept so that it can be restored before each run.
 //!
 //! There are four ways to keep one, each a [`SnapshotStore`]: the file ([`crate::sqlite::snapshot`]), a database beside the one it
 //! is of ([`crate::postgres::snapshot`]), the data directory of a managed server, and a dump. All hold to the same rules: what is being saved carries another name until it is complete, so that
@@ -21,7 +21,7 @@ use crate::{Error, ErrorClass, Result};
 /// Room that is to be left on the disk beside a copy.
 const MARGIN: u64 = 64 << 20;
 
-/// How long work tells how far it is, and how it is told to end early.
+/// How long-running work reports progress and is asked to end early.
 pub struct SnapshotJob<'a> {
     /// Hears what is being done, how much of it is done, and how much there is (in megabytes).
     pub progress: &'a mut dyn FnMut(&str, u64, u64),
@@ -40,7 +40,7 @@ impl SnapshotJob<'_> {
 pub struct RestoreResult {
     /// How it was copied, such as "file copy" or "clone of the file (reflink)".
     pub how: String,
-    /// Bytes that were brought back.
+    /// Bytes that were restored.
     pub bytes: u64,
 }
 

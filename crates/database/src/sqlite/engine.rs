@@ -32,7 +32,7 @@ const PRAGMAS: &[(&str, &str)] = &[
     ("temp_store", "MEMORY"),
 ];
 
-/// What the fingerprint tells.
+/// The fields of the fingerprint.
 const TOLD: &[&str] = &[
     "journal_mode",
     "synchronous",

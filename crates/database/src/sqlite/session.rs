@@ -18,7 +18,7 @@ use crate::{
     TransactionControl, Value,
 };
 
-/// Virtual machine steps between two looks at the clock: well under a millisecond.
+/// Virtual machine steps between two readings of the clock: well under a millisecond.
 const STEPS_BETWEEN_LOOKS: i32 = 4_000;
 
 /// What every call of a session begins and ends with: its time-out, and its turn at writing.

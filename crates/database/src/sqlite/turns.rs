@@ -1,4 +1,4 @@
-//! Turns at writing: the sessions of one engine queue here before they ask SQLite for its write lock.
+//! Writers' queue: the sessions of one engine queue here before they request SQLite's write lock.
 //!
 //! The queue is first come, first served, with one exception: a session that comes while nobody writes and
 //! the first in the queue has not waited [`PATIENCE`] yet goes ahead of it. Strict order would let the file
@@ -24,7 +24,7 @@ use super::busy::Waits;
 /// How long the first in the queue may be overtaken.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// How often a waiting session looks whether it was cancelled.
+/// How often a waiting session checks whether it was cancelled.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The queue of one engine.
@@ -78,7 +78,7 @@ impl Waited {
 struct Entry {
     place: Arc<WaitSlot>,
     since: Instant,
-    /// Told to look again, and has not looked yet.
+    /// Asked to check again, and has not yet.
     called: bool,
 }
 
@@ -167,7 +167,7 @@ impl Turns {
         taken
     }
 
-    /// Waits in the queue; tells whether it was for the turn or for nothing.
+    /// Waits in the queue; returns whether the turn was granted.
     fn wait<'a>(
         mut queue: MutexGuard<'a, Queue>,
         place: &Arc<WaitSlot>,

@@ -248,7 +248,7 @@ impl Stream {
     }
 
     fn receive_tls(&mut self, space: &mut [u8]) -> Result<usize> {
-        // Taken out and put back, so that the socket can be waited for meanwhile.
+        // Taken out and restored, so that the socket can be waited for meanwhile.
         let Some(mut tls) = self.tls.take() else { return Ok(0) };
         let result = self.receive_from(&mut tls, space);
         self.tls = Some(tls);

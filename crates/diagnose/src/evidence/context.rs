@@ -1,9 +1,9 @@
-//! What is known of a run before its first event.
+//! What is known about a run before its first event.
 
 use kelvin_measure::event::{RatePeriod, Series};
 use kelvin_store::{NewRun, RunId};
 
-/// Workload, specification and surroundings of a run.
+/// Workload, specification and environment of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     /// The run's number in its store; none before it has one.
@@ -41,7 +41,7 @@ impl Context {
         }
     }
 
-    /// With this specification and these surroundings; for tests and what has no store.
+    /// With this specification and this environment; for tests and what has no store.
     #[must_use]
     pub fn with_environment(mut self, spec: serde_json::Value, environment: serde_json::Value) -> Self {
         (self.spec, self.environment) = (spec, environment);
@@ -53,7 +53,7 @@ impl Context {
         self.spec.pointer(pointer)
     }
 
-    /// A value of the surroundings by its path, such as "/client_host/cpu/model".
+    /// A value of the environment by its path, such as "/client_host/cpu/model".
     pub fn environment(&self, pointer: &str) -> Option<&serde_json::Value> {
         self.environment.pointer(pointer)
     }

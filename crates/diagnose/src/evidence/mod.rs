@@ -1,4 +1,4 @@
-//! What is known of a run, ready to be asked about a point's measured window.
+//! Everything known about a run, for questions about a point's measured window.
 
 mod context;
 mod metric_values;
@@ -22,7 +22,7 @@ pub use point::{PointEvidence, Span};
 pub use sessions::ActiveSessions;
 use sessions::Sessions;
 
-/// Everything that a run's events have told so far.
+/// Everything that a run's events have established so far.
 #[derive(Debug, Default)]
 pub struct Evidence {
     /// What was known before the run began.
@@ -209,7 +209,7 @@ impl Evidence {
         self.mean_over(name, self.window(point)?)
     }
 
-    /// [`Evidence::mean`] of the first of these that the run has: of a figure for which each engine has a name of its own
+    /// [`Evidence::mean`] of the first of these that the run has: of a figure for which each engine has a separate name
     /// (`kelvin_observe::metric`).
     pub fn mean_of_first_known(&self, point: u32, names: &[&str]) -> Option<f64> {
         self.mean(point, self.first_known_metric(names)?)

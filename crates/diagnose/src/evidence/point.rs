@@ -54,7 +54,7 @@ pub struct PointEvidence {
     pub ramp: Option<Nanos>,
     /// When the window opened.
     pub open: Option<Nanos>,
-    /// When the load was told to stop.
+    /// When the load was asked to stop.
     pub stopped: Option<Nanos>,
     /// The planned length of the window.
     pub planned: Option<Nanos>,
@@ -77,7 +77,7 @@ pub struct PointEvidence {
     series: Vec<Series>,
 }
 
-/// Seconds of a window that are looked at: a month. A longer one comes from a damaged store.
+/// Seconds of a window that are examined: a month. A longer one comes from a damaged store.
 const LONGEST_SECONDS: i64 = 31 * 86_400;
 
 impl PointEvidence {

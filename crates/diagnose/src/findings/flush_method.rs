@@ -12,7 +12,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     let word = |name| setting::setting_value(evidence, name).map(str::to_uppercase);
-    // Since MariaDB 11.0 the buffering of data files has a setting of its own.
+    // Since MariaDB 11.0 the buffering of data files has a separate setting.
     let (name, value) = match (word("innodb_data_file_buffering"), word("innodb_flush_method")) {
         (Some(buffering), _) if buffering == "ON" => ("innodb_data_file_buffering", buffering),
         (Some(_), _) | (None, None) => return Vec::new(),

@@ -14,7 +14,7 @@ const BESIDE: f64 = 1.03;
 /// Default size of a huge page.
 const PAGE: f64 = 2_097_152.0;
 
-/// Whether the server has them: none where that cannot be told.
+/// Whether the server has them: none if unknown.
 fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
     match (
         setting::setting_value(evidence, "huge_pages_status"),

@@ -143,7 +143,7 @@ pub fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
     found
 }
 
-/// Whether a fact of a specification or of the surroundings, by its path ("/client_host/load_average"), differs from run
+/// Whether a fact of a specification or of the environment, by its path ("/client_host/load_average"), differs from run
 /// to run without being a cause of anything.
 pub fn is_incidental(path: &str) -> bool {
     compared::is_incidental(path)

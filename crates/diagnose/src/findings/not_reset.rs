@@ -70,7 +70,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     }]
 }
 
-/// Whether the data were brought back before the run: a run that asks for it ends when that fails.
+/// Whether the data were restored before the run: a run that asks for it ends when that fails.
 fn was_reset(evidence: &Evidence) -> bool {
     let how = evidence.context.spec("/reset/how").and_then(serde_json::Value::as_str);
     how.is_some_and(|how| how != "none")

@@ -1,4 +1,4 @@
-//! Whether throughput came to rest within the window.
+//! Whether throughput settled within the window.
 
 use kelvin_stats::mser::mser5;
 use kelvin_stats::steady::{DRIFT, RANGE, ROUNDS, Rounds, rounds};

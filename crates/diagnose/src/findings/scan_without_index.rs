@@ -252,7 +252,7 @@ fn statements(evidence: &Evidence, table: &str) -> Vec<EvidenceLine> {
     facts
 }
 
-/// The part of the statements' time in those that scan the table, over the points that tell of statements.
+/// The part of the statements' time in those that scan the table, over the points with statements.
 fn statement_share(evidence: &Evidence, table: &str) -> Effect {
     let each = evidence.points().filter_map(|point| {
         let (statements, total) = evidence.statements(point.point)?;

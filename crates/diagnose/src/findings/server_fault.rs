@@ -1,5 +1,5 @@
 //! Has the server's version a known fault that touches what the workloads do? The table is the database crate's; what it
-//! says of the version stands in the run's surroundings.
+//! says of the version is in the run's environment.
 
 use super::FindingDefinition;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};

@@ -1,4 +1,4 @@
-//! A setting of the database: as the observer read it, or as the run's surroundings have it.
+//! A setting of the database: as the observer read it, or as the run's environment has it.
 
 use crate::Evidence;
 

@@ -1,4 +1,4 @@
-//! What could not be seen, and what that leaves open.
+//! What was unavailable, and which questions that leaves open.
 
 use kelvin_measure::observation::UnavailableMetrics;
 

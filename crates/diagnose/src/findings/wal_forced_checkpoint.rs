@@ -64,7 +64,7 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
             .filter(|o| o.subject == "requested" && o.from >= load.from && (is_forced(o) || !is_recorded(o)))
     };
     let seen: f64 = requested().map(effect::checkpoints).sum();
-    // Fast ones are more than the looks that find them: the server's own count tells. The log has each by itself.
+    // Fast ones are missed by samples: the server's counter has them all. The log lists each one.
     let counted = || effect::total(evidence, metric::REQUESTED_CHECKPOINTS, load).unwrap_or(0.0).round();
     let number = if recorded { seen } else { counted().max(seen) };
     let trigger = ((limit / segment / (1.0 + target)).floor() - 1.0).max(1.0) * segment;

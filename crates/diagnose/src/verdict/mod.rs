@@ -1,13 +1,12 @@
 //! What limits the throughput.
 //!
-//! Four steps, each with its evidence: a run that must not be judged has no verdict; then what the transactions under way
-//! were doing (the time model); then what the operating system says of the largest part; and only a part that is large,
-//! stands out from the next, and has a witness, is named. What is less clear is called so, with the experiment that would
-//! decide it.
+//! Four steps, each with its evidence: a run that must not be judged has no verdict; the time model shows what the transactions
+//! under way were doing; counters of the operating system confirm or contradict its largest class; a class is named only if it
+//! is large, stands out from the next, and a counter confirms it. Otherwise the verdict names the experiment that would decide.
 
 mod embedded;
+mod independent_counters;
 pub(crate) mod time;
-mod witness;
 
 use std::fmt::Write as _;
 
@@ -50,7 +49,7 @@ const UNDECIDED: &str = "errors-and-retries";
 /// One class of the time model with its share.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Share {
-    /// The class in words: "CPU", "log", "data reads", "row locks", …
+    /// The class as text: "CPU", "log", "data reads", "row locks", …
     pub class: String,
     /// Average active sessions in it.
     pub sessions: f64,
@@ -62,10 +61,10 @@ pub struct Share {
     pub high: f64,
 }
 
-/// What the operating system says about a class, independently of the database.
+/// A counter of the operating system that confirms or contradicts a class, independently of the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Witness {
-    /// What was looked at.
+pub struct IndependentCounter {
+    /// The counter.
     pub what: String,
     /// What was found, with its unit and the bound.
     pub found: String,
@@ -73,7 +72,7 @@ pub struct Witness {
     pub agrees: bool,
 }
 
-/// What the verdict came to.
+/// The result of the verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum BottleneckOutcome {
@@ -104,12 +103,12 @@ pub enum BottleneckOutcome {
 pub struct BottleneckVerdict {
     /// Which point of the run.
     pub point: u32,
-    /// What it came to.
+    /// The result.
     pub outcome: BottleneckOutcome,
     /// The time model, the largest share first.
     pub shares: Vec<Share>,
-    /// What the operating system says.
-    pub witnesses: Vec<Witness>,
+    /// Counters that confirm or contradict the largest class.
+    pub independent_counters: Vec<IndependentCounter>,
     /// In one sentence.
     pub sentence: String,
     /// The experiment that would decide or confirm it.
@@ -121,22 +120,22 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
     evidence.window(point)?;
     let of = evidence.point(point)?;
     if evidence.is_io() {
-        // What limits I/O jobs is said by their own findings: there are no sessions whose waits could be looked at.
+        // I/O jobs have findings for their limits, and no sessions whose waits could be sampled.
         return None;
     }
     let model = if is_embedded(evidence) { embedded::model(evidence, of) } else { time::model(evidence, of) };
-    let witnesses = model.as_ref().map(|model| {
+    let counters = model.as_ref().map(|model| {
         let leading = model.shares.first().map_or(Class::Other, |(class, _)| *class);
-        witness::witnesses(evidence, point, leading, model)
+        independent_counters::counters_for(evidence, point, leading, model)
     });
-    let witnesses = witnesses.unwrap_or_else(|| host(evidence, point));
+    let counters = counters.unwrap_or_else(|| host(evidence, point));
     let reasons = void_reasons(of, found);
     let failing = about(of, found).find(|finding| finding.id == UNDECIDED);
     let (outcome, mut sentence, next) = if reasons.is_empty() {
         match (&model, paced(evidence, of), failing) {
             (_, _, Some(failing)) => undecided(failing),
             (Some(_), Some(share), None) => own_pace(share),
-            (Some(model), None, None) => judge(model, &witnesses, is_mysql(evidence)),
+            (Some(model), None, None) => judge(model, &counters, is_mysql(evidence)),
             (None, _, None) => unseen(evidence, point),
         }
     } else {
@@ -152,7 +151,14 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
         );
     }
     let shares = model.map(|model| model.shares.into_iter().map(|(_, share)| share).collect());
-    Some(BottleneckVerdict { point, outcome, shares: shares.unwrap_or_default(), witnesses, sentence, next })
+    Some(BottleneckVerdict {
+        point,
+        outcome,
+        shares: shares.unwrap_or_default(),
+        independent_counters: counters,
+        sentence,
+        next,
+    })
 }
 
 /// Why the point must not be judged; empty if it may be.
@@ -200,7 +206,7 @@ fn paced(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
         return (!schedule.overloaded()).then_some(share);
     }
     let busy = mean_of_server(evidence, point.point, "host.cpu.total.busy");
-    (share < PACED && busy.is_none_or(|busy| busy < witness::BUSY)).then_some(share)
+    (share < PACED && busy.is_none_or(|busy| busy < independent_counters::BUSY)).then_some(share)
 }
 
 fn own_pace(share: f64) -> (BottleneckOutcome, String, String) {
@@ -215,7 +221,7 @@ fn own_pace(share: f64) -> (BottleneckOutcome, String, String) {
 }
 
 /// Derives one class, two or none from the time model and the operating system's counters.
-fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcome, String, String) {
+fn judge(model: &Model, counters: &[IndependentCounter], mysql: bool) -> (BottleneckOutcome, String, String) {
     let Some((class, first)) = model.shares.first() else {
         let why = "no transaction was in flight".to_owned();
         return (
@@ -227,14 +233,14 @@ fn judge(model: &Model, witnesses: &[Witness], mysql: bool) -> (BottleneckOutcom
     let second = model.shares.get(1);
     let stands_out =
         second.is_none_or(|(_, next)| first.share >= MARGIN * next.share && first.low > next.high);
-    let agreed = witnesses.iter().any(|witness| witness.agrees);
+    let agreed = counters.iter().any(|counter| counter.agrees);
     let part = |share: &Share| {
         let (of, low, high) = (percent(share.share), percent(share.low), percent(share.high));
         format!("{} has {of} ({low} to {high}) of {:.1} transactions in flight", share.class, model.sessions)
     };
     if first.share >= SHARE && stands_out && agreed && *class != Class::Other {
-        let witness = witnesses.iter().find(|witness| witness.agrees);
-        let word = witness.map_or(String::new(), |w| format!("; {}: {}", w.what, w.found));
+        let agreeing = counters.iter().find(|counter| counter.agrees);
+        let word = agreeing.map_or(String::new(), |c| format!("; {}: {}", c.what, c.found));
         let outcome = BottleneckOutcome::Bound { class: first.class.clone() };
         return (outcome, format!("{}{word}.", bound(first, &part(first))), squeeze(*class, mysql));
     }
@@ -353,11 +359,11 @@ fn unseen(evidence: &Evidence, point: u32) -> (BottleneckOutcome, String, String
 }
 
 /// What the host says where there is no time model.
-fn host(evidence: &Evidence, point: u32) -> Vec<Witness> {
+fn host(evidence: &Evidence, point: u32) -> Vec<IndependentCounter> {
     let empty = Model { sessions: 0.0, shares: Vec::new() };
-    let mut found = witness::witnesses(evidence, point, Class::Cpu, &empty);
+    let mut found = independent_counters::counters_for(evidence, point, Class::Cpu, &empty);
     found.extend(
-        witness::witnesses(evidence, point, Class::DataReads, &empty)
+        independent_counters::counters_for(evidence, point, Class::DataReads, &empty)
             .into_iter()
             .filter(|w| !w.what.contains("requests")),
     );

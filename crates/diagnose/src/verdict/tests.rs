@@ -18,7 +18,7 @@ fn a_full_host_is_bound_by_its_cpus() {
     assert!((3.5..3.7).contains(&cpu.sessions) && cpu.low < cpu.share && cpu.share < cpu.high, "{cpu:?}");
     let all: f64 = found.shares.iter().map(|share| share.sessions).sum();
     assert!((all - 3.9).abs() < 0.05, "{all}");
-    assert!(found.witnesses.iter().all(|witness| witness.agrees));
+    assert!(found.independent_counters.iter().all(|counter| counter.agrees));
     assert!(found.next.contains("kelvin squeeze"));
 }
 
@@ -36,7 +36,7 @@ fn a_far_client_is_bound_by_the_network_also_on_a_full_host() {
 }
 
 #[test]
-fn the_log_needs_a_witness() {
+fn the_log_needs_an_independent_counter() {
     let mut scene = Scene::healthy().metric("host.cpu.total.busy", 0.4);
     scene.client_delay = 0.05;
     scene.sessions = vec![("IO", "WALSync", 0.9), ("LWLock", "WALWrite", 1.8), ("CPU", "", 0.4)];
@@ -108,7 +108,7 @@ fn without_sessions_the_host_is_all_there_is() {
         matches!(&found.outcome, BottleneckOutcome::Undetermined { why } if why.contains("93 % of the CPUs")),
         "{found:#?}"
     );
-    assert!(found.shares.is_empty() && !found.witnesses.is_empty());
+    assert!(found.shares.is_empty() && !found.independent_counters.is_empty());
     let mut scene = scene.metric("host.process.client.cpu.user", 1.6);
     scene.environment["embedded"] = true.into();
     assert!(
@@ -176,6 +176,6 @@ fn trial_d9_what_disagrees_does_not_read_as_if_it_agreed() {
     let mut scene = Scene::healthy().metric("host.cpu.total.busy", 1.0);
     scene.sessions = vec![("Lock", "transactionid", 3.5), ("CPU", "", 0.3)];
     let found = of(&scene);
-    let room = found.witnesses.iter().find(|witness| witness.what == "CPUs in use").unwrap();
+    let room = found.independent_counters.iter().find(|counter| counter.what == "CPUs in use").unwrap();
     assert!(!room.agrees && !room.found.contains("there is room"), "{room:?}");
 }

@@ -6,7 +6,7 @@ use kelvin_measure::event::KindCounts;
 use kelvin_stats::{ess, student};
 
 use super::Share;
-use super::witness::BUSY;
+use super::independent_counters::BUSY;
 use crate::load::{client_cores, client_delay, process_cores, server_is_here, transactions_in_flight};
 use crate::{Class, Evidence, PointEvidence, is_client};
 

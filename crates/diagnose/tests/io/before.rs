@@ -1,4 +1,4 @@
-//! What is told before anything is measured.
+//! What is reported before anything is measured.
 
 use std::path::PathBuf;
 use std::process::Command;

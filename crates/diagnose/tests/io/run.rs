@@ -1,4 +1,4 @@
-//! What only a run can tell. Runs of a second on files in the temporary directory: what depends on a device of its own is
+//! Findings that only a run can show. Runs of a second on files in the temporary directory: what depends on a separate device is
 //! asserted only where there is one.
 
 use std::process::{Command, Stdio};

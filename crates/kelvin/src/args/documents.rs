@@ -207,3 +207,32 @@ fn no_puzzling_phrase_is_left() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+#[test]
+fn the_glossary_names_types_that_exist_and_no_term_of_the_users() {
+    let users_terms = std::fs::read_to_string(repository().join("docs/terms.md")).unwrap();
+    let text = std::fs::read_to_string(repository().join("ARCHITECTURE.md")).unwrap();
+    let glossary = text.split("\n## ").find_map(|part| part.strip_prefix("Glossary")).unwrap();
+    let terms: Vec<Vec<&str>> = glossary
+        .lines()
+        .filter(|line| line.ends_with("` |"))
+        .map(|line| line.split(" | ").collect())
+        .collect();
+    assert!(terms.len() >= 40, "{} terms", terms.len());
+    for term in terms {
+        let [name, _, path] = term[..] else { panic!("{term:?}") };
+        let name = name.trim_start_matches("| ");
+        assert!(!users_terms.contains(&format!("\n| {name} |")), "{name} is in docs/terms.md");
+        let path: Vec<&str> = path.trim_matches(['`', ' ', '|']).split("::").collect();
+        let mut sources = Vec::new();
+        files(&repository().join("crates").join(path[0]).join("src"), ".rs", &mut sources);
+        let declared = ["struct", "enum", "trait"].map(|kind| format!(" {kind} {}", path[path.len() - 1]));
+        let found = sources.iter().any(|source| {
+            let text = std::fs::read_to_string(source).unwrap();
+            let is_whole =
+                |(at, start): (usize, &str)| !text[at + start.len()..].starts_with(char::is_alphanumeric);
+            declared.iter().any(|start| text.match_indices(start.as_str()).any(is_whole))
+        });
+        assert!(found, "{}: {name} is not there", path.join("::"));
+    }
+}

@@ -5,7 +5,6 @@ mod choice_parser;
 mod doctor;
 #[cfg(test)]
 mod documents;
-mod familiar;
 mod format;
 mod hammerdb;
 mod history;
@@ -15,6 +14,7 @@ mod language;
 mod load;
 mod observation;
 mod observe;
+mod other_tools;
 mod pace;
 mod parse;
 mod pgbench;

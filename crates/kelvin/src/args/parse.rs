@@ -10,7 +10,7 @@ use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
 use super::workload::TakesFile;
-use super::{Cli, Command, familiar};
+use super::{Cli, Command, other_tools};
 
 /// Parses this process's command line. clap's messages come as a [`clap::Error`].
 pub(crate) fn parse() -> Result<Cli> {
@@ -34,7 +34,7 @@ fn parse_words(words: Vec<OsString>) -> Result<Cli> {
 }
 
 fn try_parse(words: &[OsString]) -> Result<Cli> {
-    Ok(Cli::try_parse_from(words).map_err(|error| familiar::explain(error, words))?)
+    Ok(Cli::try_parse_from(words).map_err(|error| other_tools::explain(error, words))?)
 }
 
 fn takes_file(cli: &mut Cli) -> Option<&mut dyn TakesFile> {

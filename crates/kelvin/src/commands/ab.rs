@@ -29,7 +29,7 @@ use crate::exit::Code;
 use crate::measure::bench;
 use crate::{live, out, paths, signal};
 
-/// Runs the comparison and prints what came of it.
+/// Runs the comparison and prints the result.
 pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let (plan, specs) = args.plan()?;
     let stop = signal::listen()?;
@@ -170,7 +170,7 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     ))
 }
 
-/// The result in a few words.
+/// The result in brief.
 pub(super) fn in_short(summary: &AbSummary) -> String {
     if summary.comparisons.is_empty() {
         return "too few blocks".into();
@@ -434,7 +434,7 @@ fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     say(text, "control  ", &words);
 }
 
-/// What foreign CPU cost the runs, and in blocks the comparison; where it was not accepted, not told below what matters.
+/// What foreign CPU cost the runs, and in blocks the comparison; shown only if it matters, unless it was accepted.
 fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
     let Some(AbNoise { runs, explained, more_blocks }) =

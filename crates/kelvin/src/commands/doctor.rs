@@ -1,4 +1,4 @@
-//! `kelvin doctor`: what this machine can do before anything is asked of it.
+//! `kelvin doctor`: the capacity of the idle machine.
 
 mod table;
 

@@ -15,7 +15,7 @@ use crate::exit::Code;
 use crate::out;
 use crate::paths;
 
-/// Judges, prints, and says by the exit code what came of it.
+/// Judges, prints, and returns the result as exit code.
 pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
     let limits = args.limits()?;
     let metrics: Vec<String> =

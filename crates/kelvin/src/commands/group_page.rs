@@ -1,4 +1,4 @@
-//! A group of runs as a page: its answer in words, and what it rests on.
+//! A group of runs as a page: its answer and the evidence.
 
 use anyhow::Result;
 use kelvin_lab::repeat::GroupRun;

@@ -175,7 +175,7 @@ pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, 
     Ok(found)
 }
 
-/// Whether the runs of a group began from the same data, in words; `how_to` says where a reset is asked for.
+/// Whether the runs of a group began from the same data, as text; `how_to` says where a reset is asked for.
 pub(super) fn describe_resets(resets: &[(String, Option<StartingData>)], how_to: &str) -> String {
     let Some((_, first)) = resets.first() else { return "no runs".into() };
     if resets.iter().any(|(_, how)| how != first) {
@@ -247,7 +247,7 @@ fn list(store: &Store) -> Result<Vec<Listed>> {
     Ok(listed)
 }
 
-/// The answer in a few words.
+/// The answer in brief.
 fn answer(group: &StoredGroup, rows: &[GroupRun]) -> Result<String> {
     if rows.is_empty() {
         return Ok("no runs".into());

@@ -1,4 +1,4 @@
-//! `kelvin io explain`: says in words what results of I/O jobs say, and sets several side by side.
+//! `kelvin io explain`: explains results of I/O jobs, and compares several.
 
 mod comparison;
 mod options;
@@ -14,7 +14,7 @@ use kelvin_storage::output::read::{IoResult, JobResult, ParsedStream, parse_json
 /// Longer files are no results.
 const LONGEST: u64 = 1 << 30;
 
-/// A job of a result, with the name by which it is told from the others.
+/// A job of a result, with the name that distinguishes it from the others.
 pub(super) struct Side<'a> {
     name: String,
     result: &'a IoResult,
@@ -56,7 +56,7 @@ fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// One result is told; of several first what differs, then each.
+/// One result is explained; for several, first the differences, then each.
 fn explained(parsed: &[(String, ParsedStream)], width: usize) -> String {
     let mut text = String::new();
     // Of dumps at intervals the last has everything that those before it have.

@@ -79,7 +79,7 @@ fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Files by what tells them from each other: the name, and of files of one name as much of the directory as it needs. A file
+/// File labels that distinguish them: the name, and of files of one name as much of the directory as it needs. A file
 /// that is given twice is drawn once.
 fn named(files: Vec<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
     let mut known: Vec<(PathBuf, PathBuf)> = Vec::new();
@@ -131,7 +131,7 @@ fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -
     Ok(())
 }
 
-/// All logs and results; other files may lie beside them, and an empty log is told, not an error.
+/// All logs and results; other files may lie beside them, and an empty log is reported, not an error.
 fn directory(path: &Path, files: &mut Vec<PathBuf>, notes: &mut Vec<String>) -> Result<()> {
     let read = || format!("cannot read {}", path.display());
     let mut found = Vec::new();

@@ -52,7 +52,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
         screen.take(Observation::Lost(absent))?;
     }
     let watch = Watch::start(found.watchers, &clock).context("cannot start the observers")?;
-    // The first look has gauges only; as many intervals as fit follow it.
+    // The first sample has gauges only; as many intervals as fit follow it.
     let until = clock.now() + args.duration.nanos() + args.interval.nanos() / 2;
     while clock.now() < until && !stop.requested() {
         std::thread::sleep(TICK);

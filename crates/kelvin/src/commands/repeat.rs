@@ -40,7 +40,7 @@ pub(super) struct RepeatOptions<'a> {
     pub(super) history: Option<HistoryKey>,
 }
 
-/// Repeats the run and prints what came of it.
+/// Repeats the run and prints the result.
 pub(super) fn repeat(
     often: RepeatOptions<'_>,
     spec: &Spec,
@@ -191,7 +191,7 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary, &reset)))
 }
 
-/// The answer in a few words.
+/// The answer in brief.
 pub(super) fn in_short(summary: &RepeatSummary) -> String {
     let close = summary.spread.as_ref().and_then(|spread| spread.half_width);
     let close = close.map_or(String::new(), |half_width| format!(", ± {}", trimmed_percent(half_width)));
@@ -266,7 +266,7 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     text
 }
 
-/// What is said where noise is accepted and nobody can tell what it cost.
+/// The text where noise is accepted and its cost is unknown.
 pub(super) const ACCEPTED_UNKNOWN: &str = "accepted (--accept-noise): its cost is not known";
 
 /// Whether a specification, as TOML, takes runs with noise for good.

@@ -68,7 +68,7 @@ fn limit<T>(all: &mut Vec<T>, most: Option<usize>) {
 #[derive(Default)]
 struct Listed {
     runs: Vec<RunSummary>,
-    /// The red findings of the runs that were looked at.
+    /// The red findings of the examined runs.
     red: BTreeMap<RunId, Red>,
     /// How many of the oldest were not.
     first: usize,
@@ -123,7 +123,7 @@ type Red = Vec<&'static str>;
 struct Line<'a> {
     #[serde(flatten)]
     run: &'a RunSummary,
-    /// None where nobody looked.
+    /// None if not examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     red: Option<&'a Red>,
 }

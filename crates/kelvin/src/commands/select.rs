@@ -35,7 +35,7 @@ impl SelectedRuns {
         Ok(Self { name: name.to_owned(), notes: selection.notes, runs })
     }
 
-    /// Leaves out the runs that do not count, and tells which.
+    /// Excludes the runs that do not count, and names them.
     pub(super) fn drop_uncounted(mut self) -> Self {
         let notes = &mut self.notes;
         self.runs.retain(|run| {

@@ -28,10 +28,10 @@ pub(crate) fn for_run(quiet: bool, json: bool) -> Box<dyn Live> {
     }
 }
 
-/// Where words go that come from beside the run, while a view has the whole terminal.
+/// The destination of messages from outside the run while a view occupies the terminal.
 static HEARER: Mutex<Option<SyncSender<tui::Message>>> = Mutex::new(None);
 
-/// Names who takes words from beside the run, or that nobody does any more.
+/// Sets or removes the destination of messages from outside the run.
 fn hear(hearer: Option<SyncSender<tui::Message>>) {
     *HEARER.lock().unwrap_or_else(PoisonError::into_inner) = hearer;
 }

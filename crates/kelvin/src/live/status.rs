@@ -1,4 +1,4 @@
-//! The status line: one second of the load in words. Pure, so that it can be tested to the letter.
+//! The status line: one second of the load as text. Pure functions, so that it can be tested exactly.
 
 use kelvin_measure::event::{Arrivals, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole};
 use kelvin_measure::labels::WorkloadLabels;

@@ -79,7 +79,7 @@ fn a_hundred_jobs_have_the_json_of_fio() {
     assert!(jobs >= 100 || !only.is_empty(), "{jobs} jobs are too few");
 }
 
-/// The results of both tools, each in a directory of its own.
+/// The results of both tools, each in a separate directory.
 fn both(root: &Path, job: &str) -> Result<(Value, Value), String> {
     let result = |is_fio: bool| {
         let place = Place::new();

@@ -91,7 +91,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Keys and types, all the way down. What is Kelvin's own has a key of its own.
+/// Keys and types, all the way down. What is Kelvin's own has a separate key.
 fn same_form(path: &str, fio: &Map<String, Value>, kelvin: &Map<String, Value>, found: &mut Vec<String>) {
     let names: BTreeSet<&String> = fio.keys().chain(kelvin.keys()).filter(|name| *name != "kelvin").collect();
     for name in names {

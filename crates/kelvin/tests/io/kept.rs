@@ -35,7 +35,7 @@ fn a_run_is_kept_and_known_to_every_command() {
     assert!(place.expect(0, &["runs"]).contains("one"));
     assert!(place.expect(0, &["history", "main"]).contains("IOPS"));
     place.expect(0, &["report", "one", "--html", "--output", "page.html"]);
-    // What stands in the specification alone makes the same run again.
+    // What is in the specification alone makes the same run again.
     let spec = place.expect(0, &["io", "job.fio", "--print-spec"]);
     place.write("run.toml", spec);
     std::fs::remove_file(place.path("job.fio")).unwrap();

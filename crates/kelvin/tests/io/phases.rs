@@ -67,7 +67,7 @@ fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
     place.expect(0, &["io", "job.fio", "--no-observe"]);
     let point = &place.report("last")["points"][0];
     assert_eq!(point["open_loop"], false);
-    // The times of those with a rate are told all the same.
+    // The times of those with a rate are reported nevertheless.
     assert_eq!(
         (&point["response_all"]["committed"], &point["latency_all"]["committed"]),
         (&50.into(), &100.into())

@@ -112,7 +112,7 @@ impl Forms {
         }
     }
 
-    /// Each row of response and service times: JSON, CSV, Markdown, and as they stand in the text and on the page.
+    /// Each row of response and service times: JSON, CSV, Markdown, and as they are in the text and on the page.
     fn times(&self, name: &str, report: &RunReport, point: &Value, compared: &mut Compared) {
         let number = point["point"].to_string();
         let (io, several) = (report.is_io(), report.points.len() > 1);

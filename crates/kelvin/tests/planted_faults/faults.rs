@@ -185,7 +185,7 @@ impl Shut for UnixStream {
     }
 }
 
-/// The server's socket: directory and number stand in its process file.
+/// The server's socket: directory and number are in its process file.
 fn socket_of(data: &Path) -> PathBuf {
     let file = data.join("postmaster.pid");
     wait_until("the server has its process file", Duration::from_secs(10), || file.exists());

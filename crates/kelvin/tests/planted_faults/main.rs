@@ -1,9 +1,9 @@
 //! Faults planted on purpose, each in a real run on a real PostgreSQL: the one finding that names the fault is red, and
 //! no other is.
 //!
-//! Each run has the machine to itself: `alone` lets one test run at a time. What else is red says as much of the machine as
-//! of the run, so that it is judged by `cargo xtask machine` only, which runs all of them on a quiet machine; the tests of
-//! every day plant the faults that are there whatever the machine is, and ask for their finding.
+//! What else is red says as much of the machine as of the run. `cargo xtask machine` judges it, and runs all of them on a quiet
+//! machine, one at a time ([`alone`]). The tests of every day plant the faults that are there whatever the machine is, run
+//! beside others, and ask for their finding.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,15 +42,15 @@ fn judges_the_machine() -> bool {
 
 static MACHINE: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+fn alone() -> Option<MutexGuard<'static, ()>> {
+    judges_the_machine().then(|| MACHINE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A place with a server, and TPROC-C on it.
 struct Bench {
     place: Place,
     server: Server,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Option<MutexGuard<'static, ()>>,
 }
 
 impl Bench {
@@ -75,7 +75,7 @@ impl Bench {
         PostgresEngine::new(self.server.instance.config()).connect().unwrap().run(sql).unwrap();
     }
 
-    /// The words of a run that is healthy on two cores: fewer users than would queue, one warehouse each.
+    /// The arguments of a run that is healthy on two cores: fewer users than would queue, one warehouse each.
     fn words<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let mut words = vec!["run", "tproc-c", "--target", url, "-q"];
         for (flag, value) in [("--users", "2"), ("--ramp-up", "4s"), ("--duration", "12s")] {

@@ -1,9 +1,12 @@
-//! Runs the real command in a place of its own.
+//! Runs the real command in a separate place.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use kelvin_database::managed::Manager;
@@ -18,6 +21,21 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// One with TPROC-C's data of one warehouse in an SQLite file, and its URL. An executable builds the data once and keeps
+    /// them in a file without a name, which ends with it.
+    pub(crate) fn with_warehouse() -> (Self, String) {
+        static BUILT: OnceLock<File> = OnceLock::new();
+        let built = BUILT.get_or_init(|| {
+            let place = Self::new();
+            place.expect(0, &["build", "tproc-c", "--target", "sqlite:tpcc.db"]);
+            File::open(place.path("tpcc.db")).unwrap()
+        });
+        let place = Self::new();
+        let file = place.path("tpcc.db");
+        std::fs::copy(format!("/proc/self/fd/{}", built.as_raw_fd()), &file).unwrap();
+        (place, format!("sqlite:{}", file.display()))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -73,7 +91,7 @@ impl Place {
         stdout
     }
 
-    /// Whether the last run came to its end and is void by findings only, which tell of time.
+    /// Whether the last run came to its end and is void only by findings about timing.
     pub(crate) fn is_noise(&self) -> bool {
         let run = self.report("last");
         let broken = ["check failed:", "self-audit failed", "condition", "nothing was measured"];

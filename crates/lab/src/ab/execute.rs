@@ -20,7 +20,7 @@ pub enum AbEvent<'a> {
     Ran {
         /// The run.
         row: &'a GroupRun,
-        /// Blocks in all, as far as that can be told.
+        /// Blocks in all, as far as known.
         blocks: u32,
         /// Whether these are the pilot's.
         pilot: bool,

@@ -1,4 +1,4 @@
-//! How many blocks there are to be, and at which of them it may end.
+//! The number of blocks, and the interim analyses that may end the comparison.
 
 use kelvin_stats::compare::{ComparedSamples, MeasuredChange, compare_bounds};
 use kelvin_stats::power;
@@ -61,7 +61,7 @@ impl AbProgress {
     /// The error that an interval after so many blocks may have: what its look may spend, or that of the whole
     /// comparison.
     pub(crate) fn alpha(&self, plan: &AbPlan, blocks: u32) -> f64 {
-        // Whoever ends between two looks has spent what the last one allowed.
+        // Whoever ends between two interim analyses has spent what the last one allowed.
         let passed = self.looks.iter().rev().find(|look| look.blocks <= blocks);
         passed.or(self.looks.first()).map_or_else(|| plan.alpha(), |look| look.nominal)
     }

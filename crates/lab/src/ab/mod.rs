@@ -1,9 +1,9 @@
-//! Two or more specifications in turn, in blocks, until their ratio is known.
+//! Two or more specifications in alternation, in blocks, until their ratio is known.
 //!
-//! Every block runs each side twice (once without the control), in an order of its own ([`order`]), so that what drifts over
+//! Every block runs each side twice (once without the control), in a separate order ([`order`]), so that what drifts over
 //! the hours, comes round, or lasts from one run to the next meets all sides alike. What the two runs of one side differ by
 //! is the control: as the sides are compared by the means of two runs, half of the interval's width there is the floor below
-//! which no effect is told from nothing. The control costs nothing: B over A scatters by 1 of a run's own scatter in a block
+//! which no effect is distinguished from zero. The control costs nothing: B over A scatters by 1 of a run's own scatter in a block
 //! of four runs, where it scatters by √2 in one of two.
 //!
 //! [`AbPlan`] says how many blocks, or from which effect and power their number follows after a pilot; [`run`](run())

@@ -1,4 +1,4 @@
-//! What noise costs a comparison: blocks. Both sides have it alike, so that it moves no ratio; it makes ratios scatter.
+//! What noise costs a comparison: blocks. It affects both sides alike, so it scatters ratios without a bias.
 
 use kelvin_diagnose::Better;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct AbNoise {
     /// Share of the scatter's variance that goes with the runs' prices: none with fewer than four degrees of freedom, or
     /// where no price differs from another.
     pub explained: Option<f64>,
-    /// Blocks that make up for it: as many more tell as much as these would on a quiet machine.
+    /// Blocks that make up for it: as many more are worth these on a quiet machine.
     pub more_blocks: Option<u32>,
 }
 

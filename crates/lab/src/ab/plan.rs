@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::repeat;
 use kelvin_run::Spec;
 
-/// A comparison. It stands in its group, and says with the runs everything that the summary needs.
+/// A comparison. It is in its group, and says with the runs everything that the summary needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AbPlan {

@@ -1,4 +1,4 @@
-//! What a comparison came to.
+//! The result of a comparison.
 
 use kelvin_measure::Bounded;
 use kelvin_stats::compare::{self, ChangeVerdict, ComparedSamples, MeasuredChange, compare_bounds};
@@ -27,7 +27,7 @@ const BESIDE: [&str; 11] = [
     "wal",
 ];
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AbSummary {
@@ -104,7 +104,7 @@ pub struct Control {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Half of the width that the interval of a side over A would have if they were one: effects below it are not told from
+    /// Half of the width that the interval of a side over A would have if they were one: effects below it are not distinguished from
     /// nothing.
     pub floor: f64,
 }

@@ -18,12 +18,12 @@ pub struct Access {
     login: Box<Login>,
 }
 
-/// What the user has allowed beyond changing servers of Kelvin's own.
+/// What the user has allowed beyond changing servers of Kelvin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Consent {
     /// Commands of the study's file are run.
     pub commands: bool,
-    /// Settings of a server that is not Kelvin's own are changed, and put back.
+    /// Settings of a server that is not Kelvin's own are changed, and restored.
     pub settings: bool,
 }
 

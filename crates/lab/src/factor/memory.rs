@@ -1,4 +1,4 @@
-//! From which memory nodes processes have their memory: by a control group of cpusets, version 1 or 2, since a process's
+//! The memory nodes of processes: by a control group of cpusets, version 1 or 2, since a process's
 //! own policy can be set by that process only.
 
 use kelvin_host::Mount;

@@ -1,13 +1,14 @@
 //! The factors of a study: what each changes, between which levels, and how it is put on and taken off.
 //!
 //! A [`Factor`] is what a study's file says of it. An [`Applier`] puts a cell on: it changes what differs from the present
-//! state, restarts a server of Kelvin's own where a setting needs that, and looks whether every level really holds. What
-//! it changes stands in an undo journal ([`crate::undo`]) before it is changed, so that [`recover`] puts it back after a
+//! state, restarts a server of Kelvin where a setting needs that, and verifies that every level holds. What
+//! it changes stands in an undo journal ([`crate::undo`]) before it is changed, so that [`recover`] restores it after a
 //! kill, too.
 
 mod access;
 mod applier;
 pub(crate) mod cpus;
+mod factor_table;
 pub(crate) mod kernel;
 mod level;
 pub(crate) mod memory;
@@ -15,7 +16,6 @@ pub(crate) mod mount;
 mod server;
 pub(crate) mod shell;
 mod specification;
-mod written;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub use specification::check_factors;
 
 pub use crate::undo::recover;
 use crate::undo::{JournalError, UndoError};
-use written::Written;
+use factor_table::Written;
 
 /// One factor. In a file:
 ///
@@ -84,7 +84,7 @@ pub enum FactorError {
     /// The undo journal cannot be written or read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What was changed could not be put back; its journal is kept.
+    /// What was changed could not be restored; its journal is kept.
     #[error(transparent)]
     Undo(#[from] UndoError),
 }
@@ -117,7 +117,7 @@ impl Factor {
         &self.how
     }
 
-    /// How it is applied, in words: "server setting shared_buffers".
+    /// How it is applied, as text: "server setting shared_buffers".
     pub fn applied_by(&self) -> String {
         match &self.how {
             FactorKind::Setting(name) => format!("server setting {name}"),
@@ -144,7 +144,7 @@ impl Factor {
         }
     }
 
-    /// Refuses what cannot be applied whatever the host and the target: a name that cannot stand in a table, fewer than
+    /// Refuses what cannot be applied whatever the host and the target: a name that cannot be in a table, fewer than
     /// two levels, the same twice, a value that is none of its kind.
     pub fn validate(&self) -> Result<(), FactorError> {
         self.check().map_err(|why| {
@@ -178,7 +178,7 @@ impl Factor {
         }
     }
 
-    /// By what two factors that change the same thing are told.
+    /// A key that is equal for two factors that change the same thing.
     fn changes(&self) -> String {
         match &self.how {
             FactorKind::Setting(name) if name.eq_ignore_ascii_case("huge_pages") => "huge pages".into(),
@@ -191,7 +191,7 @@ impl Factor {
     }
 }
 
-/// Refuses factors that cannot stand in one study: each by itself as [`Factor::validate`] does, two of one name, and two
+/// Refuses factors that cannot be in one study: each by itself as [`Factor::validate`] does, two of one name, and two
 /// that change the same thing.
 pub fn check(factors: &[Factor]) -> Result<(), FactorError> {
     for (index, factor) in factors.iter().enumerate() {

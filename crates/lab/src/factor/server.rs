@@ -37,7 +37,7 @@ pub(super) fn requested_settings<'a>(
     Ok(all)
 }
 
-/// The settings that the server has otherwise, in a session of their own: a server reads its files after the sessions that
+/// The settings that the server has otherwise, in a separate session: a server reads its files after the sessions that
 /// stood before. The names with their values, and what the server has.
 pub(super) fn differing<'a, 'b>(
     server: &Server,
@@ -75,7 +75,7 @@ pub(super) fn pages(server: &Server, asked: &[RequestedSetting<'_>], kilobytes: 
         rows.int(0, 0).map_err(as_text).map(i64::unsigned_abs)
     };
     let buffers = bytes("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'")?;
-    // Servers before 15 do not tell; the rest of their shared memory grows with the connections.
+    // Servers before 15 do not show it; the rest of their shared memory grows with the connections.
     let all = bytes(
         "SELECT coalesce((SELECT setting::bigint * 1048576 FROM pg_settings WHERE name = 'shared_memory_size'), \
          (SELECT setting::bigint * 65536 + 268435456 FROM pg_settings WHERE name = 'max_connections'))",

@@ -20,7 +20,7 @@ pub enum RepeatEvent<'a> {
         row: &'a GroupRun,
         /// Runs that count so far.
         counted: u32,
-        /// Runs that are to count, as far as that can be told.
+        /// Runs that are to count, as far as known.
         of: u32,
         /// How long the rest takes.
         left: Duration,
@@ -114,7 +114,7 @@ fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
     )
 }
 
-/// What one attempt at a run came to.
+/// The result of one attempt.
 pub(crate) enum AttemptOutcome {
     /// A run, the last of the rows. Whether it counts stands there.
     Row,

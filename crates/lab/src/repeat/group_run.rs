@@ -20,7 +20,7 @@ pub struct GroupRun {
     pub figures: Vec<KeyFigure>,
     /// Whether its throughput kept its level.
     pub steady: Steady,
-    /// What foreign CPU explains of its figures; none where nobody has looked.
+    /// What foreign CPU explains of its figures; none if not examined.
     pub noise: Option<NoisePrice>,
     /// Transactions that failed for good within its window.
     pub failed: u64,
@@ -31,9 +31,9 @@ pub struct GroupRun {
 pub enum Steady {
     /// It did.
     Yes,
-    /// It did not: the finding in words.
+    /// It did not: the finding as text.
     No(String),
-    /// The window was too short to tell, or nobody has looked.
+    /// The window was too short, or it was not examined.
     Unknown,
 }
 
@@ -103,7 +103,7 @@ pub fn group_runs(store: &Store, group: GroupId) -> kelvin_store::Result<Vec<Gro
     Ok(rows)
 }
 
-/// Earlier groups that are looked at; each of their runs is read.
+/// Earlier groups that are examined; each of their runs is read.
 const GROUPS: usize = 5;
 
 /// The figure in the newest groups of repeats with the plan's specification, each in the order of its runs: what

@@ -1,6 +1,6 @@
-//! The same run again and again, until its figure is known as closely as asked.
+//! Repeats of one run, until its figure has the requested precision.
 //!
-//! [`RepeatPlan`] says how often, [`run`](run()) does it on any [`Bench`](crate::Bench), [`RepeatSummary`] says what came of it. The
+//! [`RepeatPlan`] says how often, [`run`](run()) does it on any [`Bench`](crate::Bench), [`RepeatSummary`] has the result. The
 //! summary is made from the group's plan and its runs alone, so that a stored group has the same summary at any time.
 
 mod execute;

@@ -1,4 +1,4 @@
-//! What foreign CPU cost the runs of a group.
+//! The price of foreign CPU for the runs of a group.
 
 use serde::Serialize;
 

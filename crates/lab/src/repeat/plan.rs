@@ -1,4 +1,4 @@
-//! How often a run is repeated.
+//! The plan of repeats.
 
 use kelvin_stats::autoregression::PhiDistribution;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ impl RepeatPlan {
         }
     }
 
-    /// The confidence of the interval that is judged. An interval that is looked at after every run, and ends the
+    /// The confidence of the interval that is judged. An interval that is examined after every run, and ends the
     /// repetitions when it happens to be narrow, covers the truth less often than it says: 93 % for 95 % with the scatter
     /// twice the bound. One of 97 % covers it in 95 % then (`a_stopped_interval_covers_what_it_says` counts it).
     pub fn confidence(&self) -> f64 {

@@ -1,4 +1,4 @@
-//! What the values of one figure say together.
+//! The distribution of one figure over the runs.
 
 use kelvin_stats::autoregression::{PhiDistribution, mean_interval};
 use kelvin_stats::power::runs_for_interval;
@@ -75,7 +75,7 @@ pub(crate) fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// Runs, in all, with which the interval would be as narrow as `half_width` if the values went on to scatter, and to depend
-/// on each other, as they do. None when that cannot be told, or takes more than a thousand.
+/// on each other, as they do. None if unknown, or more than a thousand.
 pub(crate) fn needed(
     values: &[f64],
     belief: &PhiDistribution,

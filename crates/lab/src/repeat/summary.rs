@@ -1,4 +1,4 @@
-//! What repeated runs came to, and whether that is statistically correct.
+//! The summary of repeated runs, and its statistical validity.
 
 use kelvin_diagnose::{Better, KeyFigure};
 use kelvin_stats::dependence::{effective_count, independence};
@@ -122,7 +122,7 @@ pub struct SteadyState {
     pub steady: usize,
     /// Runs that did not, with how.
     pub not_steady: Vec<(i64, String)>,
-    /// Runs whose window was too short to tell.
+    /// Runs whose window was too short for a decision.
     pub unknown: usize,
 }
 

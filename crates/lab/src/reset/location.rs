@@ -15,10 +15,10 @@ use kelvin_workload::WorkloadData;
 
 use super::method::{DataServer, ResetOptions};
 
-/// Where a database is and what can be reached beside it.
+/// Where a database's files are, as far as they are reachable.
 #[derive(Debug, Clone)]
 pub enum DataLocation {
-    /// A file that ends with its run: there is nothing to bring back.
+    /// A file that ends with its run: there is nothing to restore.
     Temporary,
     /// An SQLite file.
     Sqlite(PathBuf),

@@ -1,4 +1,4 @@
-//! Which way is the fastest that is possible here, and why.
+//! The fastest possible reset method, and why.
 
 use kelvin_database::postgres::snapshot::Facts;
 use kelvin_database::snapshot::SnapshotMethod;
@@ -53,7 +53,7 @@ impl ChosenReset {
 /// second for each half a gigabyte or so where a stop and a start take two or three.
 const LARGE: u64 = 8 << 30;
 
-/// The way, and why it. What was asked for by name is taken where it is possible at all.
+/// The way, and why it. What was requested by name is taken where it is possible at all.
 ///
 /// # Errors
 /// In words, when it is not possible, with what to do.

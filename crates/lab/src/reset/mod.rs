@@ -1,4 +1,4 @@
-//! Reset between runs: every run begins from the same data, in the same state, on a machine that has come to rest.
+//! Reset between runs: every run starts from the same data, in the same state, on an idle machine.
 //!
 //! The first time the data are built, checked, and kept as a snapshot, whose name is made of everything that decides
 //! them; from then on the snapshot is restored. The run after the snapshot was saved restores it, too: it would
@@ -24,7 +24,7 @@ use kelvin_run::spec::{Build, Reset, ResetMethod};
 /// Any error of what a caller does in between.
 pub type OtherError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What surrounds a reset: who hears of it, and who builds the data.
+/// The context of a reset: its progress view, and the builder of the data.
 pub trait ResetContext {
     /// Hears a sentence.
     fn report(&mut self, text: &str);

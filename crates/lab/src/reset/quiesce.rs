@@ -25,12 +25,12 @@ const TRAFFIC: f64 = 2.0;
 pub(super) struct QuiesceResult {
     /// How long it took.
     pub(super) seconds: f64,
-    /// What was not quiet at the end, in words; none when all was.
+    /// What was not quiet at the end, as text; none when all was.
     pub(super) unquiet: Option<String>,
 }
 
 impl QuiesceResult {
-    /// As the result tells it.
+    /// As the result reports it.
     pub(super) fn describe(&self) -> String {
         match &self.unquiet {
             None => format!("waited {:.1} s until CPUs and disks were quiet", self.seconds),

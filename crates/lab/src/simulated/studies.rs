@@ -70,7 +70,7 @@ pub fn plan() -> AbPlan {
     AbPlan::of(&[("a.toml".into(), spec.clone()), ("b.toml".into(), spec)])
 }
 
-/// Runs comparisons by this plan, each on noise and with an order of its own.
+/// Runs comparisons by this plan, each on noise and with a separate order.
 ///
 /// # Errors
 /// When a comparison could not be made, which a simulated bench gives no reason for.

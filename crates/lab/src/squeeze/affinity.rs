@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::guard::{self, Guard};
+use super::cleanup_shell::{self, Guard};
 use super::tree;
 
 /// How far a whole number of CPUs may be from the share that was asked for.
@@ -32,7 +32,7 @@ fn taken(cpus: u32, cut: f64) -> Option<u32> {
 }
 
 impl Affinity {
-    /// Finds what to take away. In this process nobody is left to be put back after our end.
+    /// Finds what to take away. In this process no thread is left to be restored after our end.
     pub(super) fn of(server: u32, embedded: bool, cut: f64) -> Result<Self, String> {
         let all = sched_getaffinity(pid(server)).map_err(|e| format!("its CPUs cannot be read: {e}"))?;
         let cpus = all.count();
@@ -40,13 +40,14 @@ impl Affinity {
         let mut fewer = all;
         // The last: what the system does on its own account is mostly on the first.
         cpus_of(&all).rev().take(taken as usize).for_each(|cpu| fewer.unset(cpu));
-        // What it has already: tells whether we may.
+        // What it already has: shows whether we may.
         sched_setaffinity(pid(server), &all)
             .map_err(|e| format!("its CPUs cannot be set ({e}): run kelvin as its user or as root"))?;
         let guard = if embedded {
             None
         } else {
-            let probe = guard::apart(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
+            let probe =
+                cleanup_shell::apart(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
             if !probe.is_ok_and(|status| status.success()) {
                 return Err(
                     "taskset (util-linux) is not installed; it would restore the CPUs if kelvin were killed"

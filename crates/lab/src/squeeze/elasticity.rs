@@ -16,7 +16,7 @@ const CONFIDENCE: f64 = 0.95;
 const LIMITS: f64 = 0.5;
 const DOES_NOT: f64 = 0.3;
 
-/// Half an interval that tells the two apart.
+/// Half an interval that distinguishes the two.
 const TELLING: f64 = 0.15;
 
 /// The elasticity of the throughput to one resource, e = Δln(throughput) / Δln(resource): over the blocks the mean of

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::guard::apart;
+use super::cleanup_shell::apart;
 
 /// Bandwidth is dealt out once a period: short against a transaction's second, long against the slices of 5 ms in which
 /// the scheduler hands it to a CPU.

@@ -1,4 +1,4 @@
-//! What server, client and device use while nothing is cut: a cut is one of what there is to use, not of what is used.
+//! Use of server, client and device without a limit: a limit reduces the capacity, not the current use.
 //! Whatever is used at all would else seem to limit.
 
 use kelvin_host::disk::DiskCounters;

@@ -8,10 +8,10 @@
 //! Whatever ends the run, the processes go back where they were and every bound is lifted.
 
 mod affinity;
+mod cleanup_shell;
 mod control;
 mod elasticity;
 mod group;
-mod guard;
 mod meter;
 mod plan;
 mod rate_cap;
@@ -325,7 +325,7 @@ impl Squeezed<'_> {
         }
     }
 
-    /// Ends the thread, and tells what it came to.
+    /// Ends the thread, and returns its result.
     fn conclude(&mut self) -> Result<(), SinkError> {
         self.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return Ok(()) };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use super::guard::{self, Guard};
+use super::cleanup_shell::{self, Guard};
 use super::tree;
 
 /// As the control group's (`group.rs`).
@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// Looks for new processes are dearer than a period.
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// The kernel brings a running process's time up to date at its ticks, 1 to 10 ms apart: looking more often tells nothing.
+/// The kernel brings a running process's time up to date at its ticks, 1 to 10 ms apart: sampling more often is useless.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A cap on a process and all below it.
@@ -41,7 +41,7 @@ impl RateCap {
         test_kill_process(pid).map_err(|e| {
             format!("its processes cannot be stopped ({e}): run kelvin as its user or as root")
         })?;
-        let mut held = Held::new(server, Guard::start(guard::CONTINUE, &[])?);
+        let mut held = Held::new(server, Guard::start(cleanup_shell::CONTINUE, &[])?);
         held.refresh()?;
         if held.processes.is_empty() {
             return Err(format!("/proc/{server}/schedstat, which counts its CPU time, cannot be read"));
@@ -91,7 +91,7 @@ impl Held {
 
     fn work(&mut self, bound: &AtomicU64, stop: &AtomicBool) -> Result<(), String> {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
-        // Nanoseconds of CPU used beyond what was allowed, to be had back from the next period.
+        // Nanoseconds of CPU used beyond what was allowed, returned from the next period.
         let mut debt = 0.0_f64;
         while !stop.load(Ordering::Acquire) {
             let began = Instant::now();
@@ -217,7 +217,7 @@ mod tests {
     fn after_a_kill_the_shell_lets_it_go_on() {
         let mut child = spinner();
         let process = child.id();
-        let mut held = Held::new(process, Guard::start(guard::CONTINUE, &[]).unwrap());
+        let mut held = Held::new(process, Guard::start(cleanup_shell::CONTINUE, &[]).unwrap());
         held.refresh().unwrap();
         held.signal(Signal::STOP);
         while !is_stopped(process) {

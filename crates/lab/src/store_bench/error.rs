@@ -19,13 +19,13 @@ pub enum StoreBenchError {
         /// What failed.
         source: Cause,
     },
-    /// What was asked for cannot be done; nothing was measured.
+    /// What was requested cannot be done; nothing was measured.
     #[error("{0}")]
     Refused(String),
     /// The check of freshly built data could not be done.
     #[error(transparent)]
     Check(RunError),
-    /// Somebody asked to stop; in words, what that left behind.
+    /// Somebody asked to stop; as text, what that left behind.
     #[error("{0}")]
     Stopped(String),
     /// A run that was begun, and is kept, was ended by an error.

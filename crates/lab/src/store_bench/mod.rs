@@ -57,7 +57,7 @@ pub struct RunOrigin {
 pub struct HistoryKey {
     /// The branch.
     pub branch: String,
-    /// The testbed; none for the one that the surroundings tell.
+    /// The testbed; none for the one given by the environment.
     pub testbed: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct HistoryKey {
 pub struct CompletedRun {
     /// As it was stored.
     pub stored: StoredRun,
-    /// What was seen of it.
+    /// What was observed.
     pub evidence: Evidence,
     /// Whether it counts.
     pub judged: RunJudgements,
@@ -192,7 +192,7 @@ impl<'a> StoreBench<'a> {
         Ok(CompletedRun { stored, evidence, judged })
     }
 
-    /// Runs I/O jobs. What they tell goes to `view`, too.
+    /// Runs I/O jobs. Their events go to `view`, too.
     pub fn run_io(
         &mut self,
         spec: &Spec,
@@ -340,7 +340,7 @@ pub fn io_run(spec: &Spec, destroys: &[PathBuf], aux: Option<PathBuf>) -> Result
     Ok(IoRun::prepare(jobs, options)?)
 }
 
-/// Nobody looks at what the jobs tell beside the run's events.
+/// A view that ignores the jobs' events.
 pub struct Unseen;
 
 impl IoWatcher for Unseen {
@@ -348,6 +348,6 @@ impl IoWatcher for Unseen {
 }
 
 impl IoRunWatcher for Unseen {
-    // The facts are kept with the run, and its findings are told with it.
+    // The facts are kept with the run, and its findings are reported with it.
     fn looked(&mut self, _facts: &StorageFacts) {}
 }

@@ -121,7 +121,7 @@ fn restore(
         ResetError::Interrupted(state) => {
             StoreBenchError::Stopped(format!("interrupted during the reset: {state}"))
         }
-        // It may say that somebody interrupted it, which the exit code is to tell.
+        // The error may be an interrupt, which the exit code must show.
         ResetError::Build(inner) => match inner.downcast::<StoreBenchError>() {
             Ok(error) => *error,
             Err(other) => StoreBenchError::Failed(other),

@@ -28,7 +28,7 @@ pub struct Design {
     /// The most runs that may be made again because they are void or failed. Left out: a fifth of all, two at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacements: Option<u32>,
-    /// The variation from run to run (standard deviation ÷ mean) with which the plan reckons until runs tell it.
+    /// The variation from run to run (standard deviation ÷ mean) that the plan assumes until runs show it.
     #[serde(default = "two_percent")]
     pub assumed_cv: Share,
 }

@@ -1,10 +1,10 @@
-//! The machine as it is in one session of a study: what must not change between two of them without being told.
+//! The machine as it is in one session of a study: what must not change between two of them unreported.
 
 use std::collections::BTreeMap;
 
 use kelvin_observe::host::Host;
 
-/// What is known of the surroundings, by name.
+/// What is known of the environment, by name.
 pub type EnvironmentFacts = BTreeMap<String, String>;
 
 /// What this host says of itself; `kelvin` is the version. The caller adds the database's.

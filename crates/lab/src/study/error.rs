@@ -28,7 +28,7 @@ pub enum StudyError {
     /// It does not go together with what is there.
     #[error("{0}")]
     Refused(String),
-    /// A cell could not be made, or its surroundings not be put back.
+    /// A cell could not be made, or its environment could not be restored.
     #[error("{what}: {source}")]
     Conditions {
         /// What was tried.

@@ -81,7 +81,7 @@ impl Drop for RestoreOnDrop<'_> {
     }
 }
 
-/// Makes the runs that are left. However it ends, what was changed is put back.
+/// Makes the runs that are left. However it ends, what was changed is restored.
 pub fn execute(
     mut execution: Execution<'_>,
     bench: &mut dyn Bench,
@@ -91,7 +91,7 @@ pub fn execute(
     let mut undone = RestoreOnDrop { conditions, done: false };
     let ran = execution.all(bench, &mut undone, surroundings);
     let put_back = undone.undo();
-    // The first thing that went wrong is the one to tell; what could not be put back stands in the undo journal.
+    // The first error is the one to report; what could not be restored is in the undo journal.
     let ended = ran?;
     put_back?;
     if ended != StudyEnd::Interrupted {
@@ -233,7 +233,7 @@ impl Execution<'_> {
     }
 }
 
-/// An error with its causes; a cause that is told already is left out.
+/// An error with its causes; a repeated cause is left out.
 fn whole(error: &(dyn std::error::Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
     chain.fold(String::new(), |text, cause| match text.as_str() {

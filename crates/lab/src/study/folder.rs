@@ -1,4 +1,4 @@
-//! A study's folder: everything that is known of it, as plain files.
+//! A study's folder: all its data, as plain files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -64,12 +64,12 @@ impl Folder {
         self.path.join("ledger.jsonl")
     }
 
-    /// In words.
+    /// As text.
     pub fn notebook_path(&self) -> PathBuf {
         self.path.join("notebook.md")
     }
 
-    /// What has to be put back, as long as something has.
+    /// What has to be restored, as long as something has.
     pub fn undo_path(&self) -> PathBuf {
         self.path.join("undo.jsonl")
     }

@@ -34,7 +34,7 @@ pub struct Hypothesis {
     /// What else could explain the same; nothing of it is tested by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rivals: Vec<String>,
-    /// What must be seen when it holds: the goal's metric, and the signature that tells this mechanism from others.
+    /// What must be seen when it holds: the goal's metric, and the signature that distinguishes this mechanism from others.
     pub predicts: Vec<Prediction>,
 }
 

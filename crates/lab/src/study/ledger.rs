@@ -62,7 +62,7 @@ pub enum LedgerEvent {
         /// Which.
         #[serde(flatten)]
         attempt: Attempt,
-        /// What came of it.
+        /// The result.
         #[serde(flatten)]
         results: Results,
     },
@@ -73,7 +73,7 @@ pub enum LedgerEvent {
         attempt: Attempt,
         /// Why it does not count.
         why: Vec<String>,
-        /// What came of it.
+        /// The result.
         #[serde(flatten)]
         results: Results,
     },
@@ -97,7 +97,7 @@ pub enum LedgerEvent {
         /// The place of the run that was under way.
         place: Option<u32>,
     },
-    /// Everything was put back, and there is nothing left to run.
+    /// Everything was restored, and there is nothing left to run.
     Finished {
         /// Planned runs that have a result.
         counted: usize,
@@ -106,10 +106,10 @@ pub enum LedgerEvent {
     },
 }
 
-/// One try of a planned run.
+/// One execution of a planned run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its place in time, from 0; no two tries have the same. Also its place in the store's group.
+    /// Its position in time, from 0; no two attempts have the same. Also its place in the store's group.
     pub place: u32,
     /// The block, from 0.
     pub block: u32,
@@ -117,7 +117,7 @@ pub struct Attempt {
     pub treatment: String,
 }
 
-/// What came of a run that was measured.
+/// The result of a measured run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Its number in the store.

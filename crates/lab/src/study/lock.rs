@@ -100,7 +100,7 @@ impl Deviation {
     }
 }
 
-/// What differs between two sessions' surroundings.
+/// What differs between two sessions' environment.
 pub(super) fn environment(before: &EnvironmentFacts, now: &EnvironmentFacts) -> Vec<Deviation> {
     let values = |facts: &EnvironmentFacts| -> BTreeMap<String, Value> {
         facts.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect()

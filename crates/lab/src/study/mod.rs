@@ -12,7 +12,6 @@
 
 mod axis;
 mod design;
-mod dossier;
 mod environment;
 mod error;
 mod execute;
@@ -33,11 +32,11 @@ mod share;
 mod source;
 mod spec;
 mod state;
+mod study_page;
 mod template;
 
 pub use axis::Axis;
 pub use design::{Design, DesignKind};
-pub use dossier::dossier;
 pub use environment::{EnvironmentFacts, facts};
 pub use error::StudyError;
 pub use execute::{Execution, StudyEnd, StudyEnvironment, execute};
@@ -54,4 +53,5 @@ pub use session::{Opening, begin};
 pub use share::Share;
 pub use spec::Study;
 pub use state::{Counted, State};
+pub use study_page::study_page_content;
 pub use template::{Template, study_toml};

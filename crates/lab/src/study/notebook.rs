@@ -1,4 +1,4 @@
-//! `notebook.md`: the eight phases of a study in words.
+//! `notebook.md`: the eight phases of a study as text.
 //!
 //! Most of it is a person's. A few parts are Kelvin's: they stand between `<!-- kelvin: NAME -->` and `<!-- /kelvin -->`,
 //! and are written anew whenever Kelvin knows more. Whoever takes the two lines out has the part for himself.

@@ -12,14 +12,14 @@ const ORDER: u64 = 0x0073_7475_6479;
 /// What is added to the base cell's name where it is run once more.
 const CONTROL: &str = " (control)";
 
-/// What a run is made to be.
+/// The specification of a planned run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Treatment {
     /// Its cell, by its place in [`StudyPlan::cells`].
     pub cell: usize,
     /// Whether it is the base cell's second run in its block.
     pub control: bool,
-    /// Its name: under it the run stands in the ledger and in the store.
+    /// Its name: under it the run is in the ledger and in the store.
     pub name: String,
 }
 
@@ -43,7 +43,7 @@ pub struct StudyPlan {
     pub runs: Vec<PlannedRun>,
     /// The most runs that may be made again.
     pub replacements: u32,
-    /// Of a fraction: effects that cannot be told from each other, each set in one list.
+    /// For a fraction: the sets of confounded effects.
     pub aliases: Vec<Vec<String>>,
     /// Of a fraction: its resolution.
     pub resolution: Option<usize>,
@@ -54,11 +54,11 @@ pub struct StudyPlan {
 pub struct Estimate {
     /// Seconds of one run, with all that belongs to it.
     pub run_seconds: f64,
-    /// Whether runs told it; else it is ramp-up, window and an allowance.
+    /// Whether runs have shown it; otherwise it is ramp-up, window and an allowance.
     pub measured: bool,
 }
 
-/// Seconds beside ramp-up and window until runs tell: opening, reset, a look at the data, storing.
+/// Assumed seconds besides ramp-up and window until runs show them: opening, reset, inspection, storing.
 const ALLOWANCE: f64 = 15.0;
 /// The same of I/O jobs, which open no database.
 const IO_ALLOWANCE: f64 = 1.0;
@@ -66,7 +66,7 @@ const IO_ALLOWANCE: f64 = 1.0;
 const BY_COUNT: f64 = 60.0;
 
 impl StudyPlan {
-    /// The runs of a study. Each block has every treatment once, in an order of its own that does not change when blocks
+    /// The runs of a study. Each block has every treatment once, in a separate order that does not change when blocks
     /// are added.
     pub fn of(study: &Study) -> Self {
         let cells = study.cells().to_vec();
@@ -146,7 +146,7 @@ impl Estimate {
         Self { run_seconds: window + Self::allowance(study), measured: false }
     }
 
-    /// Seconds that a run is taken to last beside its load until runs tell.
+    /// Assumed seconds of a run besides its load until runs show them.
     pub fn allowance(study: &Study) -> f64 {
         if study.run.is_io() { IO_ALLOWANCE } else { ALLOWANCE }
     }

@@ -1,5 +1,5 @@
 //! What a plan can find, by the rules of the verdict ([`kelvin_analysis`]): the effect that it would call supported, and
-//! the blocks in which the smallest effect that matters is told from none.
+//! the blocks needed to distinguish the smallest effect that matters from zero.
 //!
 //! These are two numbers, and no plan makes them one: the estimate has to reach what is claimed, and of an effect of
 //! exactly that size it does so in half of the studies, however many runs there are.
@@ -26,7 +26,7 @@ pub struct Power {
     /// the smallest difference that is ruled out with it where there is none. None when there are too few runs for any
     /// verdict.
     pub resolves: Option<f64>,
-    /// Blocks in which the smallest effect that matters is told from none with that probability; of "the same", in which
+    /// Blocks that distinguish the smallest effect that matters from zero with that probability; of "the same", in which
     /// it is ruled out. None when no number does.
     pub blocks_needed: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Which factors restart the server, told without one.
+//! Which factors restart the server, determined without a server.
 
 use crate::factor::{Factor, FactorKind};
 

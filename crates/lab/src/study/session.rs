@@ -66,10 +66,10 @@ pub fn begin(
     Ok(deviations)
 }
 
-/// Whether the ledger's last word on it is the same. What goes back and comes again is told again.
+/// Whether the ledger's last entry on it is the same. A deviation that returns is recorded again.
 fn is_known(state: &State, deviation: &Deviation) -> bool {
     let same_place = |known: &&Deviation| known.of == deviation.of && known.key == deviation.key;
-    // Between two sessions of one environment there is always something new to tell.
+    // Between two sessions of one environment there is always something new to record.
     deviation.of != "environment" && state.deviations.iter().rev().find(same_place) == Some(deviation)
 }
 

@@ -89,7 +89,7 @@ impl Study {
         Self::parse(&text, &shown, path.parent().unwrap_or(Path::new(".")))
     }
 
-    /// Parses a file's text; `name` stands in the errors, and a run that the text names by a file is read from `directory`.
+    /// Parses a file's text; `name` is in the errors, and a run that the text names by a file is read from `directory`.
     pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, StudyError> {
         let source = Source { name, text };
         let written: Written = toml::from_str(text).map_err(|error| source.refuse_all(error))?;

@@ -10,7 +10,7 @@ use super::{Attempt, Deviation, LedgerEntry, LedgerEvent, PlannedRun, Results, S
 /// another try does not take away.
 const MOST_TRIES: u32 = 3;
 
-/// What the ledger says, told by the plan.
+/// The ledger's entries, in terms of the plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
     /// One for each planned run, in the plan's order.
@@ -29,7 +29,7 @@ pub struct State {
     /// one of the budget.
     replaced: BTreeSet<u32>,
     /// The last session.
-    pub session: Option<Session>,
+    pub session: Option<StudySession>,
     /// Whether the last word is that nothing is left to run.
     pub finished: bool,
     /// Times that `kelvin study run` was begun.
@@ -43,7 +43,7 @@ pub struct State {
 
 /// What was known when `kelvin study run` was last begun.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Session {
+pub struct StudySession {
     /// The file that holds the runs.
     pub store: std::path::PathBuf,
     /// The number of their group.
@@ -81,7 +81,7 @@ pub struct Counted {
 pub(super) struct Next {
     /// The planned run, by its place in the plan.
     pub(super) planned: usize,
-    /// How it stands in the ledger.
+    /// How it is in the ledger.
     pub(super) attempt: Attempt,
     /// The place in time of the one that it replaces.
     pub(super) replaces: Option<u32>,
@@ -107,7 +107,8 @@ impl State {
             LedgerEvent::Session { store, group, facts, .. } => {
                 self.sessions += 1;
                 self.finished = false;
-                self.session = Some(Session { store: store.clone(), group: *group, facts: facts.clone() });
+                self.session =
+                    Some(StudySession { store: store.clone(), group: *group, facts: facts.clone() });
             }
             LedgerEvent::Deviation(deviation) => self.deviations.push(deviation.clone()),
             LedgerEvent::Started { attempt } => self.next_place = self.next_place.max(attempt.place + 1),

@@ -5,7 +5,7 @@
 pub enum Template {
     /// One factor at two levels, on an embedded database: it runs as it stands.
     Ab,
-    /// Three factors on a PostgreSQL server of Kelvin's own: the shape of a study of settings.
+    /// Three factors on a PostgreSQL server of Kelvin: the shape of a study of settings.
     Factorial,
 }
 

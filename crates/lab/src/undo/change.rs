@@ -6,7 +6,7 @@ use kelvin_database::settings::PreviousSettings;
 use kelvin_observe::engine::Instrument;
 use serde::{Deserialize, Serialize};
 
-/// A change that is about to be made, in terms of how to put it back. Putting back what was put back already, or what was
+/// A change that is about to be made, in terms of how to restore it. Putting back what was restored already, or what was
 /// never changed because of a kill, does nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]
@@ -15,7 +15,7 @@ pub enum ReversibleChange {
     Settings {
         /// The server, as a target without a password.
         target: String,
-        /// The directory of Kelvin's own servers, when it is one of them.
+        /// The directory of Kelvin servers, when it is one of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         servers: Option<PathBuf>,
         /// What they were.
@@ -35,7 +35,7 @@ pub enum ReversibleChange {
         /// Their CPUs before, as a list of the kernel's form.
         cpus: String,
     },
-    /// Processes were moved into a control group of Kelvin's own that binds their memory.
+    /// Processes were moved into a control group of Kelvin that binds their memory.
     MemoryNodes {
         /// The directory of the control group, removed when it is empty.
         group: PathBuf,
@@ -63,7 +63,7 @@ pub enum ReversibleChange {
     },
 }
 
-/// A process, told from another one that got the same number later.
+/// A process, distinguished from a later one with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {

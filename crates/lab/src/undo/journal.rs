@@ -29,7 +29,7 @@ pub enum JournalError {
     InUse {
         /// The file.
         path: PathBuf,
-        /// The process, if it told.
+        /// The process, if known.
         pid: Option<u32>,
     },
     /// Changes of a process that was killed stand in it.
@@ -87,7 +87,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal in which nothing waits to be put back: a new file, or an old one whose changes were all undone.
+    /// A journal in which nothing waits to be restored: a new file, or an old one whose changes were all undone.
     pub fn begin(path: &Path) -> Result<Self, JournalError> {
         let mut journal = Self::open(path, true)?;
         if !journal.pending.is_empty() {
@@ -251,7 +251,7 @@ fn read(text: &str) -> Result<(Vec<Pending>, u64, Option<u64>), String> {
                 torn = Some(index);
                 continue;
             }
-            // Of untagged alternatives the parser tells only that none fits; a torn one is an end of file before that.
+            // For untagged alternatives the parser reports only that none fits; a torn one is an end of file before that.
             Err(_) if serde_json::from_str::<serde_json::Value>(line).is_err() && torn.is_none() => {
                 torn = Some(index);
                 continue;

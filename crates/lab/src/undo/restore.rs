@@ -10,22 +10,22 @@ use kelvin_database::target::Target;
 use super::{Journal, JournalError, Pending, ReversibleChange};
 use crate::factor::{Access, cpus, kernel, memory, mount, shell};
 
-/// What was put back.
+/// What was restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestoredChanges {
-    /// Each change, in words.
+    /// Each change, as text.
     pub changes: Vec<String>,
     /// What is left to the user: restarts of servers that are not Kelvin's own.
     pub left: Vec<String>,
 }
 
-/// Why not everything was put back.
+/// Why not everything was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// These could not be put back; the journal keeps them.
+    /// These could not be restored; the journal keeps them.
     #[error("some changes could not be reverted; {} keeps the rest:\n  {}", .path.display(), .why.join("\n  "))]
     Left {
         /// The journal.
@@ -36,8 +36,8 @@ pub enum UndoError {
 }
 
 /// Puts back what a process left that was killed, in reverse order, and removes its journal. Nothing when there is no
-/// journal. Refused while the process lives. What cannot be put back stays in the journal and is told in the error, after
-/// everything else was put back.
+/// journal. Refused while the process lives. What cannot be restored stays in the journal and is named in the error, after
+/// everything else was restored.
 ///
 /// The journal's commands are run: it is believed only when it belongs to this user and nobody else can write it.
 pub fn recover(

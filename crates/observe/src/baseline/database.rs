@@ -44,7 +44,7 @@ pub(super) fn measure(baseline: &mut Baseline, engine: &dyn Engine) -> Option<Pa
     engine.data_directory(session).filter(|path| path.is_dir()).map(|path| beside(&path))
 }
 
-/// A fault in one line, as a run on such a server is told of it.
+/// A fault in one line, as a run on such a server reports it.
 pub(crate) fn fault_words(fault: &ServerFault) -> String {
     format!("{}: {}. {} ({})", fault.versions, fault.what, fault.effect, fault.source)
 }

@@ -1,4 +1,4 @@
-//! A file of our own in a directory that is somebody else's.
+//! A separate file in a directory that is somebody else's.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -30,7 +30,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Somebody else may have removed it; there is nobody to tell.
+        // Somebody else may have removed it; nothing can be reported.
         let _gone = std::fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! The host in words.
+//! Facts about the host, as text.
 
 use super::Baseline;
 use crate::host::{Host, line};

@@ -22,7 +22,7 @@ fn allowed_cpus() -> Vec<usize> {
     set.map_or_else(Vec::new, |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Both ends on one CPU, and each on a CPU of its own: left to the scheduler it would be now the one, now the other, and
+/// Both ends on one CPU, and each on a separate CPU: left to the scheduler it would be now the one, now the other, and
 /// they differ by a factor of five where an idle CPU has to be woken by a hypervisor.
 pub(super) fn measure(baseline: &mut Baseline) {
     let allowed = allowed_cpus();

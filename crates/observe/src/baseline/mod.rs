@@ -1,4 +1,4 @@
-//! What this machine can do when nothing is asked of it: the preflight of a run and the baseline tests of a study.
+//! The capacity of the idle machine: the preflight of a run and the baseline tests of a study.
 //!
 //! [`measure`] takes a few seconds (more with a disk) and gives a [`Baseline`]: facts as words, figures as numbers. Two of
 //! them are compared with [`compare`], and [`judge`] says what a run on such a machine should know. Everything that needs
@@ -46,7 +46,7 @@ pub struct Options {
     pub engine: Option<Arc<dyn Engine>>,
 }
 
-/// A fact in words.
+/// A fact as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaselineFact {
     /// Stable, dotted: "processor.governor", "database.fsync".

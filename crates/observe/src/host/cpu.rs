@@ -14,9 +14,9 @@ pub struct Cpu {
     pub model: Option<String>,
     /// Hardware threads online.
     pub threads: u32,
-    /// Physical cores; absent where the kernel does not tell.
+    /// Physical cores; absent if unknown to the kernel.
     pub cores: Option<u32>,
-    /// Sockets; absent where the kernel does not tell.
+    /// Sockets; absent if unknown to the kernel.
     pub sockets: Option<u32>,
     /// Whether the host is a virtual machine, by the CPU's hypervisor flag.
     pub virtual_machine: bool,

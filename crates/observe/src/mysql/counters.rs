@@ -1,4 +1,4 @@
-//! The server's counters: under which names they are told, and what their differences come to.
+//! The server's counters: their metric names, and the rates made from their differences.
 //!
 //! Both products keep most of them as status variables, a few only in InnoDB's metrics, and times of files only in
 //! `performance_schema`. All go into one table by name ([`Table`]); a counter whose names are not all in it is not there.
@@ -220,7 +220,7 @@ const AGE_SHARE: &str = "age share";
 /// Status variables that are asked for beside those of the counters.
 const ALSO: &[&str] = &["innodb_checkpoint_max_age", "innodb_redo_log_capacity_resized"];
 
-/// Files whose times are told, by the ends of their events' names.
+/// Files whose times are reported, by the ends of their events' names.
 const FILES: &[&str] = &["innodb/innodb_data_file", "innodb/innodb_log_file", "sql/binlog"];
 
 const METRICS: &[&str] = &["lock_deadlocks", "lock_timeouts", "trx_rseg_history_len"];

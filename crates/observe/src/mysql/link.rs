@@ -94,7 +94,7 @@ pub(super) fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, Server)>
     }
     server.transactions = session.query(sql::TRANSACTIONS).is_ok();
     if server.performance_schema {
-        // Our own statements are no part of the load's. Who may not has them told apart by their text.
+        // Our own statements are no part of the load's. Without the privilege they are distinguished by their text.
         let _not_allowed = session.run(
             "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()",
         );

@@ -12,7 +12,7 @@ use crate::server::sessions::{NAMED, session_numbers, waiters};
 use crate::server::shortened;
 use crate::server::statement_text::masked;
 
-/// Holders that are told of, those for whom most wait.
+/// The number of reported holders, those with the most waiters.
 const MOST: usize = 3;
 /// A statement's text is cut after so many characters.
 const LONGEST_TEXT: usize = 120;

@@ -1,14 +1,14 @@
-//! What a MySQL or MariaDB server does while a run goes on, seen through its own tables and, where it runs on this host, through
+//! What a MySQL or MariaDB server does while a run is running, seen through its own tables and, where it runs on this host, through
 //! its threads.
 //!
-//! Two watchers, each on a connection of its own that is opened before the users': one looks at the sessions (what each does or
+//! Two watchers, each with a separate connection that is opened before the users': one samples the sessions (what each does or
 //! waits for, row locks), the other reads the server's counters once a second and takes stock of statements, tables and
 //! settings at the edges.
 //!
 //! Neither server says by default what a session waits for: MySQL has the waits of `performance_schema` switched off, MariaDB all
-//! of it. What is always there is each session's state in words and, for row locks, `INNODB_TRX`. Where the server is a process of
+//! of it. What is always there is each session's state as text and, for row locks, `INNODB_TRX`. Where the server is a process of
 //! this host whose threads may be read, the kernel says the rest: the system call that a session's thread is in, and of which
-//! file ([`thread`]). What neither can show is told as [`kelvin_measure::observation::Absent`].
+//! file ([`thread`]). What neither can show is reported as [`kelvin_measure::observation::Absent`].
 
 mod activity;
 mod counter_watcher;
@@ -18,7 +18,7 @@ mod flushing;
 pub(crate) mod instruments;
 mod link;
 mod locks;
-mod others;
+mod other_programs;
 mod placement;
 mod plans;
 mod relations;

@@ -7,21 +7,21 @@ use kelvin_database::{Engine, Session};
 
 use super::link::Link;
 use super::sessions::text;
-use crate::server::Place;
+use crate::server::ServerPlacement;
 
 /// Looks for the server's process and directories. An address of this host can be the near end of a tunnel or of a container, so a
 /// process counts only when it is a MySQL or MariaDB whose thread serves us: of the number that the server gives it, in our own
 /// space of process numbers, begun when the server says that it was, with the server's data directory as its own.
 ///
-/// Nothing is found where the server tells no thread's number (MySQL without `performance_schema`, MariaDB before 10.0).
-pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> Place {
-    ask(session, None).map_or_else(|_| Place::default(), |asked| search(engine, &asked))
+/// Nothing is found where the server does not show thread numbers (MySQL without `performance_schema`, MariaDB before 10.0).
+pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> ServerPlacement {
+    ask(session, None).map_or_else(|_| ServerPlacement::default(), |asked| search(engine, &asked))
 }
 
 /// The same over an observer's connection.
-pub(super) fn find_by(engine: &dyn Engine, link: &mut Link) -> Place {
+pub(super) fn find_by(engine: &dyn Engine, link: &mut Link) -> ServerPlacement {
     link.with(|session, server| ask(session, Some(server.mariadb)))
-        .map_or_else(|_| Place::default(), |asked| search(engine, &asked))
+        .map_or_else(|_| ServerPlacement::default(), |asked| search(engine, &asked))
 }
 
 /// What a server says of itself.
@@ -52,19 +52,19 @@ fn ask(session: &mut dyn Session, mariadb: Option<bool>) -> kelvin_database::Res
     Ok(Asked { thread, data, log, uptime })
 }
 
-fn search(engine: &dyn Engine, asked: &Asked) -> Place {
+fn search(engine: &dyn Engine, asked: &Asked) -> ServerPlacement {
     if !is_here(&engine.describe()) {
-        return Place::default();
+        return ServerPlacement::default();
     }
     let Some(server) = asked.thread.and_then(|thread| process_of(thread, &asked.data, asked.uptime)) else {
-        return Place::default();
+        return ServerPlacement::default();
     };
     // A relative directory of the log is one within the data directory.
     let log = asked.data.join(&asked.log);
-    // Since 8.0.30 the log has a directory of its own in it.
+    // Since 8.0.30 the log has a separate directory in it.
     let inner = log.join("#innodb_redo");
     let log = fs::canonicalize(if inner.is_dir() { inner } else { log }).ok();
-    Place { server: Some(server), forks: false, data: fs::canonicalize(&asked.data).ok(), wal: log }
+    ServerPlacement { server: Some(server), forks: false, data: fs::canonicalize(&asked.data).ok(), wal: log }
 }
 
 /// Whether an address may be of this host: a socket's path, or a name of the loopback network.
@@ -78,7 +78,7 @@ fn process_of(thread: i64, data: &Path, uptime: f64) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let process: u32 = field("Tgid:")?.parse().ok()?;
-    // In a space of its own a thread has a number for each: the one that the server knows is not ours.
+    // In a separate space a thread has a number for each: the one that the server knows is not ours.
     if field("NSpid:").is_some_and(|numbers| numbers.split_ascii_whitespace().count() != 1) {
         return None;
     }

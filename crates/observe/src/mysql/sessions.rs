@@ -150,7 +150,7 @@ impl SessionSource for MysqlSessions {
                 _ if self.apart && user != server.user => {
                     format!("client backend ({})", shortened(user))
                 }
-                _ if self.apart && Others::is_foreign(server, connection) => {
+                _ if self.apart && OtherPrograms::is_foreign(server, connection) => {
                     format!("client backend ({})", self.others.name(connection))
                 }
                 _ => "client backend".to_owned(),

@@ -100,7 +100,7 @@ pub(super) fn row_waiters(server: &Server) -> &'static str {
 }
 
 /// Who holds what others wait for: connection, user, milliseconds since its transaction began, command, state, statement, those
-/// who wait. MySQL tells of the lock table as it is now, where who waits in turn is among those; its `INNODB_TRX` would be of
+/// who wait. MySQL shows the lock table as it is now, where who waits in turn is among those; its `INNODB_TRX` would be of
 /// a moment before, when other transactions ran. MariaDB has both of the same moment, and begins of transactions in whole
 /// seconds: ages below two are not known.
 pub(super) fn blockers(server: &Server) -> &'static str {

@@ -1,4 +1,4 @@
-//! What a session is doing, from the words of the server and of the kernel.
+//! What a session is doing, from the state texts of the server and of the kernel.
 
 use kelvin_measure::observation::WaitKind;
 
@@ -97,7 +97,7 @@ const COMMITTING: &[&str] = &[
 
 /// The state of a session that runs a statement or holds a transaction open.
 ///
-/// Row locks come first: they are told by InnoDB. Then what `performance_schema` or the kernel says a session is in; a thread that
+/// Row locks come first: InnoDB reports them. Then what `performance_schema` or the kernel says a session is in; a thread that
 /// has gone on to its client meanwhile (the list is a millisecond older) says nothing of what it was seen in. Then the
 /// session's state in words; one that is not known here is [`WaitKind::Other`] and never the CPU.
 pub(super) fn state<'a>(seen: &Seen<'a>) -> State<'a> {

@@ -116,7 +116,7 @@ fn file(path: &Path) -> File {
     if numbered { File::Binlog } else { File::Unknown }
 }
 
-/// System calls that are told apart.
+/// System calls that are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Read,

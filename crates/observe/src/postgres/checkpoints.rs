@@ -17,7 +17,7 @@ use super::server_log::CheckpointLine;
 use super::sql;
 use crate::watch::Feed;
 
-/// Looks in a row that must find the checkpointer at work before a checkpoint is told of that has not ended: it is also
+/// Consecutive samples that must find the checkpointer busy before an unfinished checkpoint is reported: it is also
 /// woken for less.
 const LOOKS_TO_BELIEVE: u32 = 3;
 
@@ -63,13 +63,13 @@ impl CheckpointCounters {
 
 #[derive(Debug)]
 struct UnderWay {
-    /// Its number, once it was told of.
+    /// Its number, once it was reported.
     id: Option<u32>,
     from: Nanos,
     looks: u32,
     /// When the checkpointer was idle again.
     to: Option<Nanos>,
-    /// The log has told of its beginning, and will of its end: subject, and whether the log's size was the reason.
+    /// The log has reported its start, and will report its end: subject, and whether the log's size was the reason.
     logged: Option<(&'static str, bool)>,
 }
 
@@ -83,9 +83,9 @@ pub(super) struct Checkpoints {
     /// When they were last read.
     read_at: Nanos,
     waited: u32,
-    /// Whether the log can be read: what has ended is told by it.
+    /// Whether the log can be read: it reports the ends.
     has_log: bool,
-    /// The log has told of an end that the figures have not shown yet.
+    /// The log has reported an end that the counters have not shown yet.
     told_by_log: bool,
     /// One is over, and the checkpointer still clears up behind it.
     clearing_up: bool,
@@ -125,7 +125,7 @@ impl Checkpoints {
             CheckpointLine::Complete { buffers, write_ms, sync_ms, total_ms, distance } => {
                 let one = self.under_way.take();
                 let earliest = middle.saturating_sub((total_ms * 1e6) as Nanos);
-                // One that began since the last look, or before we did.
+                // One that started since the last sample, or before observation started.
                 let from =
                     one.as_ref().map(|one| one.from).filter(|from| *from < previous).unwrap_or(earliest);
                 let (subject, for_log) =
@@ -150,7 +150,7 @@ impl Checkpoints {
         }
     }
 
-    /// What a look at the sessions found the checkpointer doing: `busy` when it was not in its main loop. `previous` is
+    /// What a session sample found the checkpointer doing: `busy` when it was not in its main loop. `previous` is
     /// when the look before was. True when the figures are worth reading now.
     pub(super) fn look(&mut self, busy: bool, previous: Nanos, now: Nanos) -> bool {
         self.clearing_up &= busy;
@@ -177,7 +177,7 @@ impl Checkpoints {
         }
     }
 
-    /// Reads the figures, and tells of what has begun or ended. Returns the server's time.
+    /// Reads the counters, and reports what has started or ended. Returns the server's time.
     pub(super) fn read(&mut self, link: &mut Link, feed: &mut Feed) -> Result<f64, String> {
         let rows = self.ask.run(link, sql::checkpoints)?;
         let figures = CheckpointCounters::read(rows).map_err(|error| error.to_string())?;
@@ -231,7 +231,7 @@ impl Checkpoints {
                 (None, None) if one.looks >= LOOKS_TO_BELIEVE && !self.has_log => {
                     told.push(occurrence(*one.id.insert(number()), subject, one.from, None));
                 }
-                // It was something else; and where it was told of, it has ended all the same.
+                // It was something else; if it was reported, it has ended anyway.
                 (id, Some(to)) => {
                     told.extend(id.map(|id| occurrence(id, subject, one.from, Some(to))));
                     self.under_way = None;

@@ -1,10 +1,10 @@
-//! The server's counters: which there are in which version, under which names they are told, and what their
+//! The server's counters: which ones exist in which version, their metric names, and what their
 //! differences come to.
 
 use super::sql::{MARK, V14, V16, V17, V18};
 use crate::metric;
 
-/// A counter that is told as a rate.
+/// A counter reported as a rate.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Counter {
     pub(super) name: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Counter {
     pub(super) needs: Option<&'static str>,
 }
 
-/// A view, or what is to be had of it.
+/// A view, or what is available of it.
 #[derive(Debug, Clone, PartialEq)]
 struct View {
     from: &'static str,

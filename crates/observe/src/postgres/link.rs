@@ -43,7 +43,7 @@ pub(super) fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, Server)>
          SET jit = off; SET max_parallel_workers_per_gather = 0; SET default_transaction_isolation = 'read committed'",
         PATIENCE.as_millis()
     ))?;
-    // Only superusers may; others' looks are told apart by their comment. Where it is not loaded the name would be taken
+    // Only superusers may; others' queries are distinguished by their comment. Where it is not loaded the name would be taken
     // for a setting of one's own.
     let _not_allowed = session.query(
         "/* kelvin observer */ SELECT set_config('pg_stat_statements.track', 'none', false) \

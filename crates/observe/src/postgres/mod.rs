@@ -1,8 +1,8 @@
-//! What a PostgreSQL server does while a run goes on, seen through its own views.
+//! What a PostgreSQL server does while a run is running, seen through its own views.
 //!
-//! Two watchers, each on a connection of its own that is opened before the users': one looks at the sessions ten times a
+//! Two watchers, each with a separate connection that is opened before the users': one samples the sessions ten times a
 //! second (waits, row locks, checkpoints, autovacuum), the other reads the server's counters once a second and takes stock
-//! of statements, relations and settings at the edges. What a version or a role cannot show is told as
+//! of statements, relations and settings at the edges. What a version or a role cannot show is reported as
 //! [`kelvin_measure::observation::Absent`] with what would show it.
 //!
 //! Backends publish their counters only between transactions and at most once a second, so a second's rates are those of a

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use kelvin_database::{Engine, Session};
 
 use super::link::Link;
-use crate::server::Place;
+use crate::server::ServerPlacement;
 
 /// Looks for the server's first process and directories. An address of this host can be the near end of a tunnel, or of a
 /// container with process numbers of its own, so a process counts only when it is a PostgreSQL that serves us.
 ///
 /// Nothing is found of a server that is no PostgreSQL, or where the session fails.
-pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> Place {
-    ask(engine, session).map_or_else(|_| Place::default(), |asked| search(engine, asked))
+pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> ServerPlacement {
+    ask(engine, session).map_or_else(|_| ServerPlacement::default(), |asked| search(engine, asked))
 }
 
 /// The same over an observer's connection.
-pub(super) fn find_by(engine: &dyn Engine, link: &mut Link) -> Place {
+pub(super) fn find_by(engine: &dyn Engine, link: &mut Link) -> ServerPlacement {
     link.with(|session, _| ask(engine, session))
-        .map_or_else(|_| Place::default(), |asked| search(engine, asked))
+        .map_or_else(|_| ServerPlacement::default(), |asked| search(engine, asked))
 }
 
 /// What a server says of itself.
@@ -48,10 +48,10 @@ fn ask(engine: &dyn Engine, session: &mut dyn Session) -> kelvin_database::Resul
     })
 }
 
-fn search(engine: &dyn Engine, asked: Asked) -> Place {
+fn search(engine: &dyn Engine, asked: Asked) -> ServerPlacement {
     let Asked { data, backend, user, database, started } = asked;
     if !engine.describe().contains("host=/") && data.is_none() && !names_this_host(&engine.describe()) {
-        return Place::default();
+        return ServerPlacement::default();
     }
     let data = data.filter(|data| data.is_dir());
     let server = data
@@ -60,7 +60,7 @@ fn search(engine: &dyn Engine, asked: Asked) -> Place {
         .or_else(|| by_backend(backend, &user, &database));
     let data = data.or_else(|| fs::read_link(format!("/proc/{}/cwd", server?)).ok());
     let wal = data.as_deref().and_then(|data| fs::canonicalize(data.join("pg_wal")).ok());
-    Place { server, forks: true, data, wal }
+    ServerPlacement { server, forks: true, data, wal }
 }
 
 fn names_this_host(address: &str) -> bool {

@@ -134,7 +134,7 @@ impl Shape {
     }
 
     /// Of a B-tree: its leaves packed to the fillfactor. The pages above them are left out (less than one in a hundred), and so is
-    /// deduplication, so that for many equal keys it is told too low.
+    /// deduplication, so the size is underestimated for many equal keys.
     fn btree_bloat(&self) -> Option<f64> {
         let entry = ENTRY_HEADER + aligned(self.width) + LINE_POINTER;
         self.bloat(((self.block - PAGE_HEADER - BTREE_SPECIAL) * self.fillfactor / entry).floor(), 1.0)

@@ -29,7 +29,7 @@ pub(super) struct PostgresSessions {
     /// The server's time less the run's, in seconds.
     offset: f64,
     apart: bool,
-    /// What the load's sessions call their application, when others' are told apart.
+    /// The application name of the load's sessions, if others' are distinguished.
     own: Option<String>,
     /// The statements whose texts were sent; none where they are not asked for.
     sent: Option<SentTexts>,

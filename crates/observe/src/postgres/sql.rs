@@ -1,6 +1,6 @@
 //! What is asked, by the server's version: the one place that knows how the views differ (13 to 18).
 //!
-//! Every text begins with a comment by which `pg_stat_statements` tells our statements from the load's.
+//! Every text begins with a comment that distinguishes our statements from the load's in `pg_stat_statements`.
 
 use super::APPLICATION_NAME;
 use crate::server::figures::LONGEST_TEXT;

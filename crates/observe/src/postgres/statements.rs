@@ -41,7 +41,7 @@ impl Statements {
         Self { most, create_extension, source: None, opened: None, before: StatementReading::new() }
     }
 
-    /// Finds out what can be read, and tells what cannot and why.
+    /// Determines what can be read, and reports what cannot and why.
     pub(super) fn begin(&mut self, link: &mut Link) -> Vec<UnavailableMetrics> {
         let absent = |what: &str, why: String| vec![UnavailableMetrics { what: what.into(), why }];
         let create = self.create_extension;
@@ -161,7 +161,7 @@ pub(super) fn find(
                 .into(),
         ));
     }
-    let source = Source { view: rows.text(0, 0)?.to_owned(), has_toplevel: rows.int(0, 2)? == 1 };
+    let source = StatementsView { view: rows.text(0, 0)?.to_owned(), has_toplevel: rows.int(0, 2)? == 1 };
     // It may be made and yet refuse.
     read(session, &source)?;
     Ok(Ok((source, track)))

@@ -1,7 +1,7 @@
 //! Autovacuum's work from its beginning to its end.
 //!
 //! Its workers say in `pg_stat_activity` what they do ("autovacuum: VACUUM ANALYZE public.stock") and since when. What lasts
-//! shorter than from one look to the next is in the tables' counters, and is told at the next stock-taking.
+//! shorter than the sampling interval is in the tables' counters, and is reported at the next edge.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -45,7 +45,7 @@ struct Running {
     task: Task,
     id: u32,
     from: Nanos,
-    /// The look that saw it last.
+    /// The last sample that contained it.
     look: u64,
 }
 
@@ -78,7 +78,7 @@ impl Vacuums {
                 running.look = self.look;
                 return;
             }
-            // Over to the next table between two looks.
+            // It went on to the next table between two samples.
             self.end(pid, feed.now(), feed);
         }
         let now = feed.now();
@@ -88,7 +88,7 @@ impl Vacuums {
         self.running.insert(pid, Running { task, id, from, look: self.look });
     }
 
-    /// The look is complete: who was not seen has ended between `previous` and now.
+    /// The sample is complete: those not in it have ended between `previous` and now.
     pub(super) fn looked(&mut self, previous: Nanos, feed: &mut Feed) {
         let now = feed.now();
         let gone = self.running.iter().filter(|(_, running)| running.look != self.look);
@@ -108,7 +108,7 @@ impl Vacuums {
         *self.seen.entry((task.kind, task.relation)).or_default() += 1;
     }
 
-    /// Tells of those that the counters have and no look has seen. `clock` is the server's time now.
+    /// Reports those that the counters have and no sample has seen. `clock` is the server's time now.
     pub(super) fn take_stock(&mut self, link: &mut Link, clock: f64, feed: &mut Feed) -> Result<(), String> {
         let rows = self.ask.run(link, |_| sql::vacuums())?;
         let mut times = HashMap::with_capacity(rows.len());
@@ -161,7 +161,7 @@ fn occurrence(id: u32, task: &Task, from: Nanos, to: Option<Nanos>) -> Occurrenc
 }
 
 /// What was counted more often than it was seen: relation, kind and when it ended. The last time is all that the server
-/// keeps, so several of one table are told as one.
+/// keeps, so several of one table are reported as one.
 fn unseen(
     before: &HashMap<String, Times>,
     after: &HashMap<String, Times>,

@@ -23,7 +23,7 @@ pub struct BackingDevice {
     pub device: Option<String>,
     /// The whole disks below it, sorted; the device itself where it is one.
     pub disks: Vec<String>,
-    /// Why the device cannot be told, or not surely.
+    /// Why the device is unknown or uncertain.
     pub unknown: Option<String>,
 }
 

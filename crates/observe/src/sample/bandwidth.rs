@@ -64,7 +64,7 @@ struct Monitors {
 
 impl Collector for Monitors {
     fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
-        // A file that cannot tell says "Unavailable" or "Error" instead of a number.
+        // A file without a value contains "Unavailable" or "Error" instead of a number.
         let mut sum = Some(0.0);
         let count = self.files.len();
         for ((file, counter), out) in self.files.iter_mut().zip(out.iter_mut()) {

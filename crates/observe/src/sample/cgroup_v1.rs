@@ -1,4 +1,4 @@
-//! Control groups, version 1: each controller in a hierarchy of its own, under the names that version 2 gives to what
+//! Control groups, version 1: each controller in a separate hierarchy, under the names that version 2 gives to what
 //! means the same.
 //!
 //! Not the same, and said in the helps: what the kernel writes back later is charged to nobody in version 1, so that

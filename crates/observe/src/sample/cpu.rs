@@ -83,7 +83,7 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only
     registry.add(series, Cpus { file, each: cpus, counters: Default::default(), nodes });
 }
 
-/// The nodes with the places of their CPUs; none where there is one node, or CPUs are not told apart. A node without CPUs
+/// The nodes with the places of their CPUs; none where there is one node, or CPUs are not distinguished. A node without CPUs
 /// has memory only.
 fn nodes_of(source: &SystemTree, cpus: &[(Option<u32>, Times)]) -> Vec<(u32, Vec<usize>)> {
     let numbers = source.numbered(NODES, "node");

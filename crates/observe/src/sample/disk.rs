@@ -1,7 +1,7 @@
 //! Block devices: `/proc/diskstats`.
 //!
 //! A burst of writes shows in these as it is long: the counters know no peak within an interval, and reading them more
-//! often would cost more than it tells. Whoever judges bursts compares the intervals with each other.
+//! often would cost more than it is worth. To judge bursts, compare the intervals with each other.
 
 use super::backing_device::BackingDevice;
 use super::iostat::{COLUMNS, columns};

@@ -1,8 +1,8 @@
 //! What the host does, sampled once an interval.
 //!
-//! A [`HostSampler`] finds at its making what this host can tell, names every source that it cannot read, and then
+//! A [`HostSampler`] determines at creation what this host provides, names every source that it cannot read, and then
 //! fills one slot a series at each [`HostSampler::sample`]. In steady state it allocates nothing: files are kept open
-//! and read again into one buffer, and numbers are parsed from bytes. Give it a thread of its own; it never waits.
+//! and read again into one buffer, and numbers are parsed from bytes. Give it a separate thread; it never waits.
 //!
 //! Formulas of the devices are those of `iostat -x` (sysstat), of the pressures `Documentation/accounting/psi.rst`, of
 //! the rest the `Documentation/` of the kernel that the file of each collector names.
@@ -133,7 +133,7 @@ pub struct HostSampler {
 }
 
 impl HostSampler {
-    /// Finds what this host can tell; takes some milliseconds.
+    /// Determines what this host provides; takes some milliseconds.
     pub fn new(config: &Config) -> Self {
         Self::of(&SystemTree::default(), config)
     }

@@ -17,7 +17,7 @@ use kelvin_host::bytes::{lines, number, words};
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const LEAST: Duration = Duration::from_secs(10);
-/// How long one look may take before it leaves the other children to the next.
+/// The time limit of one sample; the remaining children are left to the next.
 const LONGEST: Duration = Duration::from_millis(20);
 /// Kernels are built for 1024 nodes at most, and hosts have fewer.
 const MOST_NODES: usize = 64;
@@ -64,7 +64,7 @@ struct Placement {
     pace: Pace,
     path: String,
     ids: Vec<u32>,
-    /// The process after the last one that was looked at.
+    /// The process after the last one that was examined.
     turn: u32,
 }
 

@@ -1,6 +1,6 @@
 //! Counters of the kernel's `perf_event_open`, of all CPUs or of some tasks.
 //!
-//! There are fewer counters than things to count, so that the kernel may take turns: a counter tells how long it was
+//! There are fewer counters than things to count, so that the kernel may take turns: a counter reports how long it was
 //! wanted and how long it counted, and its rise is scaled by the two, as `perf stat` does.
 //!
 //! SystemTree: perf_event_open(2); `Documentation/admin-guide/perf-security.rst`.
@@ -131,7 +131,7 @@ fn open(event: &Event, place: Whom, kernel: bool) -> io::Result<Counter> {
     builder.exclude_kernel(!kernel).enabled(true).build()
 }
 
-/// Why the kernel does not count, in words.
+/// Why the kernel does not count, as text.
 pub(super) fn reason(error: &io::Error, paranoid: &str) -> String {
     let known = match error.kind() {
         ErrorKind::PermissionDenied => format!(

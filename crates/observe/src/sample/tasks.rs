@@ -86,7 +86,7 @@ pub(super) fn numbered(directory: &File, space: &mut [MaybeUninit<u8>], found: &
     (!found.is_empty()).then_some(())
 }
 
-/// What `/proc/PID/stat` tells.
+/// The fields of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     /// Clock ticks in user code and in the kernel.

@@ -186,7 +186,7 @@ fn agent(tls: bool) -> ureq::Agent {
     config.build().new_agent()
 }
 
-/// Text with its %XX put back.
+/// Text with %XX decoded.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());

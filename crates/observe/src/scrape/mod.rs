@@ -2,7 +2,7 @@
 //! the samplers here give to theirs, with the endpoint before them: `db1:9100/host.cpu.total.user`.
 //!
 //! Understood are `node_exporter`, `postgres_exporter` and Intel's `pcm-sensor-server` (pcm-exporter), one or several
-//! behind one endpoint. What they tell and nobody here has a name for is left out and counted.
+//! behind one endpoint. Metrics without a name here are left out and counted.
 
 mod endpoint;
 mod hardware;
@@ -41,7 +41,7 @@ pub struct ScrapeWatcher {
     mapping: Mapping,
     declared: Declared,
     last: Option<Nanos>,
-    /// Whether it was told what is left out.
+    /// Whether the omission was reported.
     told: bool,
 }
 
@@ -174,7 +174,7 @@ impl Watcher for ScrapeWatcher {
     }
 
     fn begin(&mut self, _feed: &mut Feed) {
-        // The first look names the metrics: what there are is known by asking.
+        // The first scrape names the metrics.
     }
 
     fn sample(&mut self, feed: &mut Feed) -> Result<(), String> {
@@ -206,7 +206,7 @@ impl Mapping {
 struct Declared {
     blocks: Vec<(u32, usize)>,
     places: HashMap<String, (usize, usize)>,
-    /// Whether it was told that there were too many.
+    /// Whether the excess was reported.
     told: bool,
 }
 

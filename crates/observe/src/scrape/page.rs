@@ -1,4 +1,4 @@
-//! What one scrape found, by name, and how much of it somebody had a use for.
+//! What one scrape found, by name, and how much of it is used.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The figure of a name that has one, without labels that tell figures apart.
+    /// The figure of a name that has one, without labels that distinguish values.
     pub(super) fn one(&self, name: &str) -> Option<f64> {
         let mut all = self.all(name);
         let first = all.next()?.value;

@@ -150,7 +150,7 @@ pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics) {
             rate(page, figures, counter, !measured);
         }
     }
-    // Older exporters tell nothing of what sessions wait for, so that those waiting are among the active ones.
+    // Older exporters do not show what sessions wait for, so that those waiting are among the active ones.
     let mut states = [None; 2];
     for sample in page.all("pg_stat_activity_count") {
         let slot = match sample.label("state") {

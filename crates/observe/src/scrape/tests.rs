@@ -101,7 +101,7 @@ fn node_exporters_figures_have_the_samplers_names_and_formulas() {
         ],
     );
     assert_eq!((all, unused), (text::parse(&node(true)).unwrap().len(), 2), "load and uname are left out");
-    // The host begins anew, or another stands in its place.
+    // The host begins anew, or another is in its place.
     let (found, _) = second(&node(true), &node(false));
     for name in ["host.cpu.total.user", "host.disk.nvme0n1.w_s", "host.context_switches", "host.pages.faults"]
     {

@@ -107,7 +107,7 @@ fn labels<'a>(mut rest: &'a str, sample: &mut Sample<'a>) -> Result<&'a str, &'s
     }
 }
 
-/// A name without quotes. Colons stand in the names of recorded rules; labels have none, which is not worth an error.
+/// A name without quotes. Colons are in the names of recorded rules; labels have none, which is not worth an error.
 fn bare(text: &str) -> Found<'_, Cow<'_, str>> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let end = text.find(|c| !part(c)).unwrap_or(text.len());

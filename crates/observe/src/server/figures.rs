@@ -26,7 +26,7 @@ pub(crate) const SHORT_TEXT: usize = 240;
 /// A reading and when it was made: in the middle of the asking.
 pub(crate) type Timed<R> = (Nanos, R);
 
-/// What an engine tells by its counters. Every method asks the server over `link`; errors are for people.
+/// What an engine reports by its counters. Every method queries the server over `link`; errors are texts for users.
 pub(crate) trait CounterSource: Send + 'static {
     /// What a connection knows about its server.
     type Server: Send;
@@ -89,9 +89,9 @@ pub(crate) struct Figures<C: CounterSource> {
     last: Option<Timed<C::Reading>>,
     /// The connection of the last reading: counters of another life are not compared.
     generation: u32,
-    /// Tables may have been made since they were told of.
+    /// Tables may have been created since they were reported.
     built: bool,
-    /// When the statements' texts are to be told; none within a window.
+    /// When the statements' texts are to be reported; none within a window.
     texts_due: Option<Nanos>,
 }
 

@@ -1,6 +1,6 @@
-//! Watching a database server, as far as it is the same for every engine: two watchers, each on a connection of its own that is
-//! opened before the users'. One looks at the sessions ([`sessions::Sessions`]), the other reads the counters once a second and
-//! takes stock at the edges ([`figures::Figures`]). What each asks the server is the engine's part.
+//! Observation of a database server, common to all engines: two watchers, each with a separate connection that is
+//! opened before the users'. One samples the sessions ([`sessions::Sessions`]), the other reads the counters once a second and
+//! at the window's edges ([`figures::Figures`]). The engine supplies the queries.
 
 pub(crate) mod figures;
 pub(crate) mod link;
@@ -16,9 +16,9 @@ use kelvin_database::{Engine, Error, Result};
 use crate::engine::WatchPlan;
 use link::{Connect, Link};
 
-/// Where a server runs and keeps its files; nothing for one elsewhere.
+/// The process and directories of a server on this host; empty for a remote server.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ServerPlacement {
     /// Its first process, where that is sure.
     pub server: Option<u32>,
     /// Whether it serves sessions in child processes; otherwise its own threads do.

@@ -21,7 +21,7 @@ const MOST_TEXTS: usize = 4096;
 /// Those who wait for one holder that are named.
 pub(crate) const NAMED: usize = 16;
 
-/// What an engine tells of its sessions. Errors are for people.
+/// What an engine reports about its sessions. Errors are texts for users.
 pub(crate) trait SessionSource: Send + 'static {
     /// What a connection knows about its server.
     type Server: Clone + Send;
@@ -33,7 +33,7 @@ pub(crate) trait SessionSource: Send + 'static {
     /// Whether the server has not been started again from one connection to the next.
     fn is_same_life(before: &Self::Server, now: &Self::Server) -> bool;
 
-    /// Before the first look: what cannot be seen, and why.
+    /// Before the first sample: what is unavailable, and why.
     fn begin(&mut self, link: &mut Link<Self::Server>) -> Vec<UnavailableMetrics>;
 
     /// The metrics are declared.
@@ -51,7 +51,7 @@ pub(crate) trait SessionSource: Send + 'static {
         feed: &mut Feed,
     ) -> Result<(), Error>;
 
-    /// The look is complete; `previous` is when the one before it was.
+    /// The sample is complete; `previous` is when the one before it was.
     fn looked(
         &mut self,
         _link: &mut Link<Self::Server>,
@@ -83,7 +83,7 @@ pub(crate) trait SessionSource: Send + 'static {
         Ok(())
     }
 
-    /// The connection is lost; the last look that was answered was `at`.
+    /// The connection is lost; the last answered sample was `at`.
     fn lost(&mut self, at: Nanos, feed: &mut Feed);
 
     /// The load has ended.
@@ -92,15 +92,15 @@ pub(crate) trait SessionSource: Send + 'static {
     }
 }
 
-/// Sessions summed over the looks of a second.
+/// Sessions summed over the samples of a second.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     counted: Counted,
     active: u32,
     waiting: u32,
     idle_in_transaction: u32,
-    /// Whether the last look saw a session wait for a lock. Where none does, the locks are not asked for: they are the dearest of
-    /// what is asked. By the last look alone, so that seconds with waits are not looked at more often than others.
+    /// Whether the last sample had a session waiting for a lock. If not, the locks are not queried: they are the most expensive
+    /// query. Only the last sample decides, so that seconds with waits are not sampled more often than others.
     lock_waits: bool,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Sessions<S: SessionSource> {
     tally: Tally,
     /// Index of our metrics.
     first: u32,
-    /// The last look that was answered.
+    /// The last answered sample.
     looked: Option<Nanos>,
     /// When the last event was sent.
     sent: Nanos,
@@ -273,7 +273,7 @@ impl<S: SessionSource> Watcher for Sessions<S> {
 
     fn sample(&mut self, feed: &mut Feed) -> Result<(), String> {
         self.look_at_sessions(feed)?;
-        // Half a look early is nearer than half a look late.
+        // Half an interval early is nearer than half an interval late.
         if feed.now() + self.interval.as_nanos() as Nanos / 2 < self.sent + SECOND {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use kelvin_measure::observation::{Observation, WaitGroup, WaitSamples};
 
 use crate::watch::Feed;
 
-/// States that are told apart by their statement; beyond that a load without prepared statements would fill the
+/// States that are distinguished by their statement; beyond that a load without prepared statements would fill the
 /// memory with identifiers.
 const MOST_GROUPS: usize = 4096;
 
@@ -21,7 +21,7 @@ pub(crate) struct Counted {
     looks: u32,
     rows: HashMap<String, u32>,
     lock_looks: u32,
-    /// Those of this look that are not named yet.
+    /// Those of this sample that are not named yet.
     fresh: Vec<WaitGroup>,
 }
 
@@ -41,7 +41,7 @@ impl Counted {
         self.seen[index] += 1;
     }
 
-    /// The look is complete; states that are new get their numbers.
+    /// The sample is complete; states that are new get their numbers.
     pub(crate) fn looked(&mut self, feed: &mut Feed) {
         self.looks += 1;
         if !self.fresh.is_empty() {
@@ -57,7 +57,7 @@ impl Counted {
         *self.rows.entry(relation.to_owned()).or_default() += sessions;
     }
 
-    /// The look at the locks is complete.
+    /// The sample of the locks is complete.
     pub(crate) fn looked_at_locks(&mut self) {
         self.lock_looks += 1;
     }

@@ -1,13 +1,13 @@
-//! From looks at the log to what was written and which checkpoints there were.
+//! Derives written frames and checkpoints from samples of the WAL.
 
 use kelvin_measure::Nanos;
 
 use super::wal_index::WalState;
 
-/// Restarts of the log between two looks beyond which the salts belong to different logs.
+/// Restarts of the log between two samples beyond which the salts belong to different logs.
 const MOST_RESTARTS: u32 = 16;
 
-/// What a look found out about checkpoints.
+/// What a sample shows about checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// One is under way.
@@ -102,7 +102,7 @@ mod tests {
                     ended += 1;
                 }
             }
-            // More only where the log was written anew more than once between two looks.
+            // More only if the log was restarted more than once between two samples.
             prop_assert!(follower.checkpoints >= ended);
         }
     }

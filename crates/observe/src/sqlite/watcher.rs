@@ -17,10 +17,10 @@ use super::wal_index::WalIndex;
 use crate::metric;
 use crate::watch::{Feed, Watcher};
 
-/// From one look at the log to the next.
+/// Interval between two samples of the WAL.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A checkpoint that took this long is told by itself. SQLite makes twenty a second under load; the shorter ones are in
+/// A checkpoint that took this long is reported separately. SQLite makes twenty a second under load; the shorter ones are in
 /// the rate only.
 const TOLD: Nanos = 100_000_000;
 
@@ -44,7 +44,7 @@ pub(super) struct SqliteWatcher {
 }
 
 struct Made {
-    /// Keeps the wal-index mapped. Idle but for its first and last words.
+    /// Keeps the wal-index mapped. Idle except for its first and final observations.
     session: Box<dyn Session>,
     path: PathBuf,
     index: Option<WalIndex>,
@@ -158,7 +158,7 @@ impl Watcher for SqliteWatcher {
         let Some(made) = &mut self.made else { return Ok(()) };
         let followed = made.follow(feed);
         let due = made.last.is_none_or(|last| {
-            // Half a look early is nearer than half a look late.
+            // Half an interval early is nearer than half an interval late.
             feed.now() + (LOOK / 2).as_nanos() as Nanos >= last.at + self.interval.as_nanos() as Nanos
         });
         if due {

@@ -1,4 +1,4 @@
-//! The way of an observation out of its watcher.
+//! The channel that takes observations out of a watcher.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Watching while a run goes on: each [`Watcher`] in a thread of its own, all of their observations in one stream on
+//! Watching while a run is running: each [`Watcher`] in a separate thread, all of their observations in one stream on
 //! the run's clock.
 //!
 //! [`Watch::start`] makes the watchers' connections before the users', so that a server that places connections by
@@ -25,10 +25,10 @@ pub use host::HostWatcher;
 /// to keep the load's own memory.
 const MOST_WAITING: usize = 100_000;
 
-/// How long a watcher may take for its last look before it is left behind.
+/// How long a watcher may take for its last sample before it is abandoned.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Where a run stands, for watchers that take stock at the window's edges.
+/// The progress of a run, for watchers that read counters at the window's edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stage {
     /// Which point of the run.
@@ -37,18 +37,18 @@ pub struct Stage {
     pub phase: Phase,
 }
 
-/// One thing that is watched.
+/// A thread that observes one thing.
 pub trait Watcher: Send {
     /// What it is, for messages: "host", "postgres sessions".
     fn name(&self) -> String;
 
-    /// Time from one look to the next.
+    /// Interval between two samples.
     fn interval(&self) -> Duration;
 
     /// Names its metrics, before the first look.
     fn begin(&mut self, feed: &mut Feed);
 
-    /// Looks. An error is told once ([`Observation::Lost`]) and the watcher asked again at its next turn.
+    /// Takes a sample. An error is reported once ([`Observation::Lost`]), and the watcher is called again at its next turn.
     fn sample(&mut self, feed: &mut Feed) -> Result<(), String>;
 
     /// A phase of the run began. Called between looks, within milliseconds of it.
@@ -56,7 +56,7 @@ pub trait Watcher: Send {
         Ok(())
     }
 
-    /// The load has ended: the last words.
+    /// The load has ended: final observations.
     fn end(&mut self, _feed: &mut Feed) -> Result<(), String> {
         Ok(())
     }
@@ -73,7 +73,7 @@ struct Hand {
     thread: JoinHandle<()>,
 }
 
-/// Watchers at work.
+/// Running watchers.
 pub struct Watch {
     hands: Vec<Hand>,
     seen: Receiver<Observation>,
@@ -116,7 +116,7 @@ impl Watch {
         self.seen.try_iter().take(MOST_WAITING)
     }
 
-    /// Ends the watchers, waits for their last words (up to 15 seconds, in which `each` gets what they say), and
+    /// Ends the watchers, waits for their final observations (up to 15 seconds, passed to `each`), and
     /// names those that did not end.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ fn thread_name(watcher: &str) -> String {
     format!("see {}", watcher.strip_prefix("postgres ").unwrap_or(watcher))
 }
 
-/// A watcher's life: looks at even times, told of phases in between.
+/// A watcher's thread: samples at regular times; phases are announced in between.
 fn work(mut watcher: Box<dyn Watcher>, mut feed: Feed, orders: &Receiver<Order>) {
     let interval = watcher.interval().as_nanos() as Nanos;
     let name = watcher.name();
@@ -186,7 +186,7 @@ fn work(mut watcher: Box<dyn Watcher>, mut feed: Feed, orders: &Receiver<Order>)
         if now >= due {
             let looked = watcher.sample(&mut feed);
             judge(looked, &mut feed);
-            // A look that took longer than the interval skips the turns it has missed.
+            // A sample that took longer than the interval skips the missed turns.
             let now = feed.now();
             due += interval * ((now.saturating_sub(due)) / interval + 1);
             continue;

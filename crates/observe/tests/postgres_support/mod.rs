@@ -18,7 +18,7 @@ use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{
     Observation, Occurrence, Reading, UnavailableMetrics, WaitGroup, WaitSamples,
 };
-use kelvin_observe::Place;
+use kelvin_observe::ServerPlacement;
 use kelvin_observe::engine::{EngineWatchers, WatchPlan, watchers};
 use kelvin_observe::watch::{Stage, Watch};
 
@@ -38,7 +38,7 @@ pub struct Watching {
 
 impl Watching {
     pub fn start(config: Config, plan: &WatchPlan) -> Self {
-        let EngineWatchers { watchers, place: Place { server, forks, data, wal } } =
+        let EngineWatchers { watchers, place: ServerPlacement { server, forks, data, wal } } =
             watchers(&engine(config), plan).unwrap();
         assert!(forks || server.is_none());
         let clock = Clock::real();
@@ -169,7 +169,7 @@ pub fn readings(seen: &[Observation]) -> usize {
     seen.iter().filter(|one| matches!(one, Observation::Reading(_))).count()
 }
 
-/// A session that does the same again and again in a thread of its own.
+/// A session that does the same again and again in a separate thread.
 pub struct Busy {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -1,4 +1,4 @@
-//! Machines that could not be recorded here, with their trees made by hand from published facts: what stands in a file is
+//! Machines that could not be recorded here, with their trees made by hand from published facts: what is in a file is
 //! shortened, its form is not. Each test names the source of what is odd about the machine.
 
 use std::fs;

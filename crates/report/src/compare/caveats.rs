@@ -105,7 +105,7 @@ pub(super) fn imported(side: &str, runs: &[&Run]) -> Vec<String> {
     places.into_iter().map(sentence).collect()
 }
 
-/// What a reader of a run's figures has to know of it.
+/// What a reader of a run's figures must know.
 pub(super) fn warnings(report: &RunReport) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(why) = report.judgement.why_not() {

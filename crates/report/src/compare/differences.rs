@@ -1,4 +1,4 @@
-//! What differs between the sides beside the figures: every fact of specification and surroundings, over all runs.
+//! What differs between the sides beside the figures: every fact of specification and environment, over all runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The values of one side in words: how many runs have each where they are several.
+    /// The values of one side as text: how many runs have each where they are several.
     pub fn describe_values(values: &[(String, usize)]) -> String {
         match values {
             [(value, _)] => value.clone(),
@@ -65,7 +65,7 @@ pub(super) fn of_report(r: &RunReport) -> FactMap {
     facts(&r.recipe.spec_toml, &r.recipe.environment, others)
 }
 
-/// The facts of a specification and its surroundings, and those beside them.
+/// The facts of a specification and its environment, and those beside them.
 pub(crate) fn facts<const N: usize>(
     spec_toml: &str,
     environment: &serde_json::Value,

@@ -46,7 +46,7 @@ pub struct ComparedFigure {
     /// How likely a difference as large is by chance; of a secondary figure adjusted by Holm for how many there are.
     /// None with fewer than four runs on a side.
     pub p: Option<f64>,
-    /// Whether it is one of many that were looked at beside the one that is judged: what it shows is a hint.
+    /// Whether it is one of many figures besides the judged one: its result is only a hint.
     pub exploratory: bool,
     /// The values of the runs of A, in the order of the runs that have this load.
     pub a_values: Vec<f64>,
@@ -63,7 +63,7 @@ pub struct ComparedFigure {
 }
 
 impl ComparedFigure {
-    /// What the statistics say of it; none with a single run on a side, or where a run lacks the figure.
+    /// The statistical result; none with a single run on a side, or where a run lacks the figure.
     pub fn change(&self, noise: f64, confidence: f64) -> Option<MeasuredChange> {
         compare_bounds(self.sides(), (&self.a_at_least, &self.b_at_least), noise, confidence)
     }
@@ -314,7 +314,7 @@ fn adjust(figures: &mut [ComparedFigure]) {
     }
 }
 
-/// What may be said of the judged figure, in a word and in words. Its p allows for how many loads there are.
+/// What may be said of the judged figure, in a word and as text. Its p allows for how many loads there are.
 pub(super) fn judge(
     figure: &ComparedFigure,
     noise: f64,

@@ -1,8 +1,8 @@
 //! Runs against each other: the ratio B/A, what differs beside the figures, and what may be concluded.
 //!
 //! One run on each side gives a ratio and no conclusion: how much runs of the same thing differ from each other
-//! is then unknown, and the precision within a run does not tell it. From four runs a side the ratio gets its
-//! 95 % interval (t on logarithms: of pairs where both sides stand in the blocks of one group, Welch's otherwise; of groups
+//! is then unknown, and the precision within a run does not show it. From four runs a side the ratio gets its
+//! 95 % interval (t on logarithms: of pairs where both sides are in the blocks of one group, Welch's otherwise; of groups
 //! that were each measured in one go, allowing for runs that resemble the ones before them) and a p beside it; what may be
 //! said is a [`ComparisonVerdict`]. One figure is judged; the others are exploratory, and their p allows for how many they are
 //! (Holm). Of several loads all intervals hold together at 95 % (Bonferroni), and the judged figures' p are Holm's.
@@ -111,7 +111,7 @@ pub struct ComparedPoint {
     pub within_run_percent: Option<(f64, f64)>,
     /// What may be said about the first figure.
     pub verdict: ComparisonVerdict,
-    /// The verdict in words.
+    /// The verdict as text.
     pub words: String,
 }
 

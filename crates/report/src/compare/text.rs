@@ -126,7 +126,7 @@ impl Page {
         self.line(&line);
     }
 
-    /// One thing that differs is the factor; of more, nobody can tell whose doing a change is.
+    /// One thing that differs is the factor; with several, the cause of a change is unknown.
     fn differences(&mut self, differences: &[Difference]) {
         let (matter, aside): (Vec<&Difference>, Vec<&Difference>) =
             differences.iter().partition(|d| d.matters);

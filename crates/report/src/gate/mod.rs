@@ -112,9 +112,9 @@ pub struct Row {
     /// Whether runs depend on the ones before them, A being the base, and what they are worth then; none where the sides
     /// were measured in turn, and where it cannot be tested.
     pub dependence: Option<Dependence>,
-    /// What came of it.
+    /// The result.
     pub outcome: GateResult,
-    /// In words.
+    /// As text.
     pub words: String,
 }
 
@@ -133,7 +133,7 @@ pub struct Gate {
     pub strict: bool,
     /// One for each measure and load.
     pub rows: Vec<Row>,
-    /// What of the surroundings differs and can be the cause, in words.
+    /// What of the environment differs and can be the cause, as text.
     pub differences: Vec<String>,
     /// Runs that were left out or must not be believed.
     pub warnings: Vec<String>,
@@ -144,7 +144,7 @@ pub struct Gate {
 /// Judges a comparison, whose A is the base and whose B is the candidate.
 ///
 /// # Errors
-/// A measure that the runs do not have, or of which nobody can tell which way is better.
+/// A measure that the runs do not have, or whose better direction is unknown.
 pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<Gate> {
     let tests = (limits.len() * comparison.points.len()).max(1);
     let confidence = 1.0 - ERROR / tests as f64;

@@ -4,7 +4,7 @@ use super::{Gate, GateResult};
 use crate::compare::{join_runs, share};
 use crate::text::{AMBER, BOLD, GREEN, Options, RED, painted, wrap_lines};
 
-/// Differences that are told; the comparison has all.
+/// The number of differences printed; the comparison has all.
 const DIFFERENCES: usize = 5;
 
 /// What was judged, and the verdict.

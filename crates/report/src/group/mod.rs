@@ -62,7 +62,7 @@ pub struct Ratios {
     pub low: f64,
     /// The upper end; infinite where it is not known.
     pub high: f64,
-    /// The interval's confidence in words, such as "95 %".
+    /// The interval's confidence as text, such as "95 %".
     pub confidence: String,
 }
 

@@ -31,7 +31,7 @@ struct Bundle {
     runs: Vec<RunId>,
 }
 
-/// Reads a history. `progress` is told how many of how many runs have been read.
+/// Reads a history. `progress` receives the runs read so far and their total.
 ///
 /// # Errors
 /// When there is no such branch, testbed, workload or measure, or a run is damaged.

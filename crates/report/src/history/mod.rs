@@ -2,7 +2,7 @@
 //!
 //! The runs of a group stand as one entry, at their median: they were made at once, of the same thing, and would
 //! otherwise pass for so many independent observations of a level. Change points are those of
-//! [`kelvin_stats::change_points`]. What is void is left out and told.
+//! [`kelvin_stats::change_points`]. Void runs are excluded and listed.
 
 mod entries;
 mod page;
@@ -42,7 +42,7 @@ pub struct HistoryEntry {
     pub at_least: bool,
     /// The lowest and the highest of the runs.
     pub range: (f64, f64),
-    /// Facts of specification and surroundings, of each run.
+    /// Facts of specification and environment, of each run.
     #[serde(skip)]
     pub(crate) facts: Vec<crate::compare::FactMap>,
 }
@@ -58,9 +58,9 @@ pub struct LevelChange {
     pub after: f64,
     /// p of the t test between the two; of a place that was searched for, so it is small wherever a point stands.
     pub p: f64,
-    /// Whether it is for the better; none where nobody can tell.
+    /// Whether it is for the better; none if unknown.
     pub better: Option<bool>,
-    /// What of specification and surroundings changed with the entry, that can be a cause.
+    /// What of specification and environment changed with the entry, that can be a cause.
     pub changed: Vec<Difference>,
 }
 
@@ -177,7 +177,7 @@ impl LevelChange {
         format!("{}{good}", crate::compare::percent(self.ratio()))
     }
 
-    /// What changed with it, in words.
+    /// What changed with it, as text.
     pub(crate) fn cause(&self) -> String {
         if self.changed.is_empty() {
             return "nothing else recorded changed: check the code under test, the data and the machine"

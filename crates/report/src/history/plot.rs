@@ -66,7 +66,7 @@ fn changes(out: &mut String, history: &History, x: &impl Fn(f64) -> f64) {
             Some(false) => "bad",
             None => "plain",
         };
-        // The words of neighbours would lie on each other.
+        // Adjacent labels would overlap.
         let height = if number % 2 == 0 { 12.0 } else { 26.0 };
         let (place, anchor) = if at > FRAME.width - 150.0 { (at - 4.0, "end") } else { (at + 4.0, "start") };
         let _ = write!(

@@ -19,7 +19,7 @@ const NAVIGATION: &str = include_str!("navigation.html");
 pub struct Frame {
     /// The links above the page.
     pub links: Vec<Link>,
-    /// Where the run of the page was imported from, in words.
+    /// Where the run of the page was imported from, as text.
     pub origin: Option<String>,
     /// Where a finding's documentation is, without the finding's id, such as `/findings/`.
     pub findings: String,

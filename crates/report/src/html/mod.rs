@@ -247,7 +247,7 @@ impl TimeUnit {
     }
 }
 
-/// JSON that can stand in a script element: no `<` can end it or open a comment.
+/// JSON that can be in a script element: no `<` can end it or open a comment.
 fn in_script(json: &str) -> Value {
     Value::from_safe_string(
         json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"),

@@ -1,4 +1,4 @@
-//! What the page shows of one point: its figures, with what the template needs in words.
+//! What the page shows of one point: its figures, with the template's texts.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(super) struct PointView<'a> {
     audits_holding: usize,
     /// How many of what must hold was judged, and how many of those hold.
     invariants_judged: (usize, usize),
-    /// What the load generator cost, in words.
+    /// What the load generator cost, as text.
     generator_words: String,
     /// Below the tables of response times and service times.
     response_notes: Vec<String>,
@@ -162,7 +162,7 @@ impl IoView {
     }
 }
 
-/// The words of the page of I/O jobs.
+/// The labels of the page of I/O jobs.
 pub(super) fn of_io(report: &RunReport) -> Value {
     context! { times => crate::text::times_of(report) }
 }

@@ -217,13 +217,13 @@ impl RunReport {
         judged: RunJudgements,
         earlier: Option<&StoredRun>,
     ) -> Result<Self> {
-        // What an earlier run says of this one is told, and does not decide whether it counts.
+        // Findings that compare with an earlier run are shown, but do not decide whether this one counts.
         evidence.earlier = earlier.map(Evidence::from_run).transpose()?.map(Box::new);
         let evidence = Arc::new(evidence);
         let accepted = |points: &[PointReport]| {
             kelvin_diagnose::accepted_noise(points.iter().map(|point| (&*evidence, point.point)))
         };
-        // Where nobody looked there is nothing to tell but the counts.
+        // Without samples there are only the counts.
         let looked = run.has_evidence().then(|| Arc::clone(&evidence));
         let seen = looked.as_deref();
         let findings = match &evidence.earlier {

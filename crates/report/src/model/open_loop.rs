@@ -30,7 +30,7 @@ pub struct ScheduleReport {
     pub achieved_ratio: Option<f64>,
     /// Whether transactions were refused, or the queue was growing.
     pub overloaded: bool,
-    /// What had no answer, in words; none when everything that was due was served.
+    /// What had no answer, as text; none when everything that was due was served.
     pub shortfall: Option<String>,
 }
 

@@ -232,7 +232,7 @@ impl PointReport {
         self.response_all.as_ref().filter(|_| self.open_loop).unwrap_or(&self.latency_all)
     }
 
-    /// The number of a phase of I/O jobs, from 1; none of a run on a database, whose points are told by their load.
+    /// The number of a phase of I/O jobs, from 1; none of a run on a database, whose points are identified by their load.
     pub(crate) fn phase(&self) -> Option<u32> {
         (self.words == WorkloadLabels::for_workload(labels::IO)).then_some(self.point + 1)
     }
@@ -259,7 +259,7 @@ impl PointReport {
         self.words.users(self.users, &whole(self.users.into()))
     }
 
-    /// Whether the window has too few whole seconds, or too dependent ones, to tell how precise the figures are.
+    /// Whether the window has too few whole seconds, or too dependent ones, to estimate the precision of the figures.
     pub(crate) fn too_short(&self) -> bool {
         self.window_s > 0.0 && self.within_run.is_none()
     }
@@ -410,7 +410,7 @@ fn within_run(figures: &PointStatistics) -> Option<Precision> {
         .map(|r| r.headline_per(RatePeriod::Minute))
         .collect();
     let found = ess::conservative_precision(&paces)?;
-    // Wider than the mean itself, it says that so few dependent seconds do not tell.
+    // Wider than the mean itself, it shows that so few dependent seconds are not enough.
     let half = found.half_width(0.95).filter(|half| *half < found.mean)?;
     (found.mean > 0.0).then(|| Precision {
         seconds: found.n,

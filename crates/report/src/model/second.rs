@@ -51,7 +51,7 @@ pub struct SecondReport {
     pub(crate) directions: Vec<[Option<f64>; 5]>,
 }
 
-/// One second of an open loop. The arrivals are none in a second of which the driver told nothing.
+/// One second of an open loop. The arrivals are none in a second for which the driver reported nothing.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct OpenSecond {
     /// Transactions that were to start in it.

@@ -21,7 +21,7 @@ pub(super) const INK: &str = "#1c1f23";
 pub(super) const SOFT: &str = "#565d66";
 const RULE: &str = "#dcdfe3";
 
-/// Colours that can be told apart on white, also by those who see red and green alike, for so many lines.
+/// Colours that can be distinguished on white, also with red-green colour blindness, for this many lines.
 pub(super) const COLOURS: [&str; 8] =
     ["#0b5fa5", "#c2570c", "#2b7a3d", "#8b3fa8", "#9a6b00", "#a8324a", "#007a87", "#7a5c3e"];
 
@@ -38,7 +38,7 @@ pub(super) enum Stroke {
 
 /// A line, or a band where it has a second edge.
 pub(super) struct Line {
-    /// Its words in the legend; none for one that needs none.
+    /// Its label in the legend; none if it needs none.
     pub(super) name: Option<String>,
     pub(super) colour: &'static str,
     pub(super) stroke: Stroke,
@@ -188,12 +188,12 @@ fn shown(scale: &Scale, length: f64, room: f64) -> impl Iterator<Item = &(f64, S
     scale.marks.iter().step_by(every)
 }
 
-/// Half of what words take at the size of an axis, a little more than they do.
+/// Half of a label's width at the size of an axis, slightly overestimated.
 fn half(words: &str) -> f64 {
     words.chars().count() as f64 * 3.5 + 3.0
 }
 
-/// Marks below an area, with their places; words only where they lie over no others, and before `until`.
+/// Marks below an area, with their positions; labels only where they overlap no others, and before `until`.
 fn below<'a>(x: &'a Scale, area: &Area, until: f64) -> Vec<(f64, &'a str)> {
     let widest = x.marks.iter().map(|mark| half(&mark.1) * 2.0).fold(1.0, f64::max);
     let mut taken = f64::NEG_INFINITY;

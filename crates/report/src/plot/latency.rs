@@ -8,7 +8,7 @@ use kelvin_storage::Direction;
 use super::Chart;
 use super::draw::{COLOURS, Line, Lines, Stroke};
 
-/// More than these on one chart cannot be told apart.
+/// More than these on one chart cannot be distinguished.
 const TOGETHER: usize = 8;
 /// Bars a decade of the histogram: each is wider than the bins that it is made of.
 const A_DECADE: f64 = 12.0;
@@ -21,7 +21,7 @@ type Drawn<'a> = (usize, &'a CompletionTimes, Vec<(f64, f64)>);
 /// Completion times of one direction of one result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompletionTimes {
-    /// By which it is told from the others.
+    /// Its label, which distinguishes it from the others.
     pub name: String,
     /// How many there are.
     pub count: u64,

@@ -13,7 +13,7 @@ pub const LONGEST: u64 = 1 << 30;
 const LATEST: u64 = 100_000_000_000_000;
 /// I/Os in a bin of one window: sums of so many do not overflow.
 const MOST: u64 = 10_000_000_000;
-/// Rows of single I/Os stand in the order in which they were logged, which may be so many milliseconds out of order.
+/// Rows of single I/Os are in the order in which they were logged, which may be so many milliseconds out of order.
 const SLACK: u64 = 100;
 
 /// A log file.
@@ -83,7 +83,7 @@ fn named(name: &str) -> Option<(String, Option<LogKind>, Option<u32>)> {
     if let Some(prefix) = stem.strip_suffix("_clat_hist") {
         return Some((prefix.into(), None, job));
     }
-    // "clat" ends as "lat" does: what stands before it tells them apart.
+    // "clat" ends as "lat" does: the preceding character distinguishes them.
     let (prefix, word) = stem.rsplit_once('_').unwrap_or(("", stem));
     let kind = LogKind::ALL.into_iter().find(|kind| kind.word() == word)?;
     Some((prefix.into(), Some(kind), job))

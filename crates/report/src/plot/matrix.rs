@@ -29,7 +29,7 @@ const FIGURES: [Figure; 2] = [
 pub(super) fn bars(all: &[JobMeasurement]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (what, unit, pick) in FIGURES {
-        // What else differs is a chart of its own.
+        // What else differs is a separate chart.
         let mut groups: BTreeMap<(Direction, String), Cells<u64, u64>> = BTreeMap::new();
         for one in all {
             let (Some(depth), Some(jobs)) = (one.depth, one.jobs) else { continue };
@@ -47,7 +47,7 @@ pub(super) fn bars(all: &[JobMeasurement]) -> Vec<Chart> {
     charts
 }
 
-/// The options that are not an axis, in words.
+/// The options that are not an axis, as text.
 fn without(one: &JobMeasurement, is_map: bool) -> String {
     let mut words: Vec<String> = Vec::new();
     if is_map {

@@ -99,7 +99,7 @@ impl JobMeasurement {
         let mut found: Vec<Self> = Vec::new();
         for job in &result.jobs {
             let one = Self::of_job(source, &result.version, job);
-            // Without group_reporting each clone has an entry of its own; what the job did is their sum.
+            // Without group_reporting each clone has a separate entry; what the job did is their sum.
             let known = found.iter_mut().find(|known| known.is_clone_of(&one));
             match known {
                 Some(known) => known.add(one),

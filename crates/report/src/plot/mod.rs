@@ -1,6 +1,6 @@
 //! Charts of I/O: from fio's log files and results, Kelvin's as well as fio's, and from stored runs.
 //!
-//! Read and write are never in one line: each is a chart or a colour of its own, named.
+//! Read and write are never in one line: each is a chart or a separate colour, named.
 
 mod draw;
 mod latency;
@@ -151,7 +151,7 @@ impl Inputs {
     }
 }
 
-/// By which the runs of a sweep are told apart, where a run has one job.
+/// What distinguishes the runs of a sweep, where a run has one job.
 fn options(measured: &[JobMeasurement]) -> String {
     let [one] = measured else { return String::new() };
     let words = [
@@ -221,7 +221,7 @@ impl PointCharts {
     }
 }
 
-/// Bytes of an I/O of a direction, on average over the point; none where no job tells.
+/// Bytes of an I/O of a direction, on average over the point; none if no job states it.
 fn mean_size(report: &RunReport, point: &PointReport, direction: Direction) -> Option<f64> {
     let targets = report.jobs_of(point).flat_map(|job| &job.targets);
     let (mut ios, mut bytes) = (0_u64, 0_u64);

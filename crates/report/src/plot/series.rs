@@ -67,7 +67,7 @@ pub struct Point {
 /// One direction of one log or run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogSeries {
-    /// By which it is told from the others.
+    /// Its label, which distinguishes it from the others.
     pub name: String,
     /// The name of its log without kind and number: the job's, as a rule.
     pub prefix: String,
@@ -75,7 +75,7 @@ pub struct LogSeries {
     pub quantity: LogKind,
     /// Direction.
     pub direction: Direction,
-    /// What the points are, in words.
+    /// What the points are, as text.
     pub how: String,
     /// In the order of time; at least one.
     pub points: Vec<Point>,

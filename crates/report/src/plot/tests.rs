@@ -9,7 +9,7 @@ fn log(name: &str, text: &str) -> IoLogFile {
     read(name, name, text.as_bytes()).unwrap()
 }
 
-/// A line for each, made of it.
+/// A line for each.
 fn lines(of: impl IntoIterator<Item = u64>, line: impl Fn(u64) -> String) -> String {
     of.into_iter().map(|at| line(at) + "\n").collect::<Vec<_>>().concat()
 }

@@ -11,7 +11,7 @@ use super::draw::{COLOURS, INK, Line, Lines, Stroke};
 use super::series::{LogSeries, quantity_name, unit};
 use kelvin_measure::text::{coefficient, significant};
 
-/// More than these in one panel cannot be told apart.
+/// More than these in one panel cannot be distinguished.
 const TOGETHER: usize = 8;
 
 /// A direction's colour wherever directions stand beside each other.

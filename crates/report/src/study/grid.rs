@@ -10,7 +10,7 @@ pub(crate) struct Grid {
     pub(crate) head: Vec<String>,
     /// Rows, each as long as the headings.
     pub(crate) rows: Vec<Vec<String>>,
-    /// Columns from the left that hold words; the others hold numbers.
+    /// Columns from the left that hold text; the others hold numbers.
     pub(crate) words: usize,
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn effects(of: &Analysis, metric: &Metric) -> Option<Grid> {
     Some(grid)
 }
 
-/// What cannot be told from each effect of a fraction, a line an effect.
+/// The effects confounded with each effect of a fraction, one line per effect.
 pub(crate) fn aliases(metric: &Metric) -> Vec<String> {
     let effects = metric.allocation.as_ref().map_or(&[][..], |allocation| &allocation.effects);
     let aliased = effects.iter().filter(|effect| !effect.aliases.is_empty());
@@ -182,7 +182,7 @@ pub(crate) fn pairs(of: &Analysis) -> Grid {
     grid
 }
 
-/// Effects on the other figures that remain after Holm's correction; and how many were looked at.
+/// Effects on the other figures that remain after Holm's correction; and how many were examined.
 pub(crate) fn secondary(of: &Analysis) -> (Grid, usize) {
     let interval = confidence(of);
     let mut grid = Grid::new(&["figure", "effect", "from → to", "effect", &interval, "Holm p"], 3);
@@ -269,7 +269,7 @@ pub(crate) fn steps(of: &Analysis) -> Option<Grid> {
     Some(grid)
 }
 
-/// In what terms a figure was analysed, in words.
+/// In what terms a figure was analysed, as text.
 pub(crate) fn scale_words(metric: &Metric) -> &'static str {
     match metric.scale {
         Scale::Ratio => {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::grid::{self, Grid};
 use super::markdown::{capital, goal, locked};
 use super::text::is_words;
-use kelvin_analysis::Dossier;
+use kelvin_analysis::StudyPageContent;
 use kelvin_analysis::notes::PHASES;
 
 use super::{plot, sentences};
@@ -23,7 +23,7 @@ const OWN_STYLE: &str = include_str!("page.css");
 struct TableView {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// Whether the column holds words.
+    /// Whether the column holds text.
     words: Vec<bool>,
     /// The row that stands out.
     best: Option<usize>,
@@ -42,7 +42,7 @@ impl TableView {
 ///
 /// # Errors
 /// When the template fails, which is a mistake in it.
-pub fn render(of: &Dossier) -> Result<String> {
+pub fn render(of: &StudyPageContent) -> Result<String> {
     let mut environment = Environment::new();
     environment.add_filter("significant", |v: f64| significant(v));
     environment.add_filter("capital", |text: String| capital(&text));

@@ -4,7 +4,7 @@ use kelvin_analysis::Analysis;
 
 use super::grid::{self, Grid};
 use super::text::is_words;
-use kelvin_analysis::Dossier;
+use kelvin_analysis::StudyPageContent;
 use kelvin_analysis::notes::PHASES;
 
 use super::sentences;
@@ -12,7 +12,7 @@ use crate::markdown::escaped;
 use kelvin_measure::text::{NONE, significant};
 
 /// The eight phases.
-pub fn render(of: &Dossier) -> String {
+pub fn render(of: &StudyPageContent) -> String {
     let found = &of.analysis;
     let mut page = Page(String::new());
     page.paragraph(&format!("# Study {}", escaped(&found.name)));
@@ -146,7 +146,7 @@ pub(super) fn goal(of: &Analysis) -> String {
     )
 }
 
-fn hypothesis(page: &mut Page, of: &Dossier) {
+fn hypothesis(page: &mut Page, of: &StudyPageContent) {
     page.paragraph(&format!("**{}**", escaped(&of.statement)));
     page.paragraph(&format!("Because: {}", escaped(&of.mechanism)));
     if let Some(claim) = &of.analysis.verdict.claim {
@@ -163,7 +163,7 @@ fn hypothesis(page: &mut Page, of: &Dossier) {
 }
 
 /// The lock in a sentence.
-pub(super) fn locked(of: &Dossier) -> String {
+pub(super) fn locked(of: &StudyPageContent) -> String {
     match &of.lock {
         None => {
             "Not locked: the hypothesis was not fixed before the runs, so the results are exploratory.".into()
@@ -175,7 +175,7 @@ pub(super) fn locked(of: &Dossier) -> String {
     }
 }
 
-fn method(page: &mut Page, of: &Dossier) {
+fn method(page: &mut Page, of: &StudyPageContent) {
     let mut grid = Grid::new(&["factor", "levels", "applied by"], 3);
     grid.rows = of.method.iter().map(|(a, b, c)| vec![a.clone(), b.clone(), c.clone()]).collect();
     page.grid(&grid);
@@ -185,7 +185,7 @@ fn method(page: &mut Page, of: &Dossier) {
     page.line("```\n");
 }
 
-fn test(page: &mut Page, of: &Dossier) {
+fn test(page: &mut Page, of: &StudyPageContent) {
     let mut grid = Grid::new(&["place", "block", "run", "treatment", &of.analysis.primary.name, "void"], 0);
     for run in &of.runs {
         let number = match &run.page {
@@ -223,7 +223,7 @@ fn test(page: &mut Page, of: &Dossier) {
     }
 }
 
-fn conclusion(page: &mut Page, of: &Dossier) {
+fn conclusion(page: &mut Page, of: &StudyPageContent) {
     let found = &of.analysis;
     page.paragraph(&format!("**{}.**", escaped(&capital(&found.verdict.sentence))));
     if let Some(words) = sentences::signature(found) {

@@ -1,4 +1,4 @@
-//! What every format says of a study in the same words.
+//! Sentences about a study that all formats share.
 
 use kelvin_analysis::effect_text::format_effect;
 use kelvin_analysis::{Analysis, HypothesisAnswer, PredictionResult};
@@ -125,7 +125,7 @@ pub(crate) fn one_at_a_time(of: &Analysis) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// The configuration to keep: the best cell, and those that cannot be told from it.
+/// The configuration to keep: the best cell, and those that do not differ significantly from it.
 pub(crate) fn keep(of: &Analysis) -> Option<String> {
     let best = &of.table.rows[of.table.best?];
     let name = |levels: &[String]| {

@@ -193,7 +193,7 @@ impl Page {
     }
 }
 
-/// Whether the last column holds words.
+/// Whether the last column holds text.
 pub(super) fn is_words(grid: &Grid) -> bool {
     let number =
         |text: &String| text.chars().next().is_some_and(|c| c.is_ascii_digit() || "+-−–<".contains(c));

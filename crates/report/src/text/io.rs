@@ -145,7 +145,7 @@ impl Page {
 fn target_line(target: &TargetLine) -> String {
     let device = target.device.as_ref().filter(|device| !target.path.ends_with(device.as_str()));
     let device = device.map_or(String::new(), |device| format!(" ({device})"));
-    // The end of a path tells files apart.
+    // The end of a path distinguishes files.
     let path: Vec<char> = target.path.chars().collect();
     let room = 30_usize.saturating_sub(target.direction.len() + 2 + device.chars().count());
     let shown: String = if path.len() > room {

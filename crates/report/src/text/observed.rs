@@ -1,4 +1,4 @@
-//! What host and database did in the window, in a few lines.
+//! Activity of host and database in the window, in a few lines.
 
 use super::Page;
 use crate::{DeviceRow, ObservationReport, OccurrenceRow, PointReport, SessionsReport};

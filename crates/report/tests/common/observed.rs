@@ -7,8 +7,8 @@ use kelvin_measure::observation::{
 };
 use kelvin_observe::postgres::wait_group as group;
 use kelvin_report::{
-    BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, RunReport, Severity,
-    Share, Witness,
+    BottleneckOutcome, BottleneckVerdict, Effect, EffectBasis, EvidenceLine, Finding, IndependentCounter,
+    RunReport, Severity, Share,
 };
 
 use super::Noise;
@@ -275,13 +275,17 @@ pub fn judged(mut report: RunReport) -> RunReport {
         point: 0,
         outcome: BottleneckOutcome::Compound { classes: vec!["CPU".into(), "log".into()] },
         shares: vec![share("CPU", 2.6, 0.41), share("log", 2.4, 0.38), share("row locks", 0.5, 0.08)],
-        witnesses: vec![
-            Witness {
+        independent_counters: vec![
+            IndependentCounter {
                 what: "run-queue delay".into(),
                 found: "18 % of the time, threshold 10 %".into(),
                 agrees: true,
             },
-            Witness { what: "log flush time".into(), found: "0.6 ms, 4 % of a commit".into(), agrees: false },
+            IndependentCounter {
+                what: "log flush time".into(),
+                found: "0.6 ms, 4 % of a commit".into(),
+                agrees: false,
+            },
         ],
         sentence: "CPU (41 % of the active sessions) and log writes (38 %) limit the throughput together"
             .into(),

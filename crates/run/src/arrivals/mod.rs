@@ -33,7 +33,7 @@ pub enum Process {
 /// The time of arrival i (from 0) follows from seed, process, rate, beginning and i alone: not from the clock,
 /// the number of users or anything the database does. Uniform arrival i is at begin + i/rate, the first at the
 /// beginning itself, so that any whole number of gaps holds exactly rate × length of them. Poisson arrival i is
-/// at begin + (e₀ + … + eᵢ)/rate with unit exponentials e by inversion from a stream of their own; the same
+/// at begin + (e₀ + … + eᵢ)/rate with unit exponentials e by inversion from a separate stream; the same
 /// seed at another rate is the same pattern, stretched.
 ///
 /// Neither drifts: a uniform time is computed from i, and Poisson gaps are added in integers of 2⁻³² ns, so

@@ -73,7 +73,7 @@ struct State {
     /// Index of the first arrival after the window, once it is due.
     first_after: Option<u64>,
     refused_in_window: u64,
-    /// Arrivals of the window that waited at the first look after it had closed.
+    /// Arrivals of the window that were waiting at the first check after it closed.
     waiting_at_close: Option<u64>,
     /// By second, the order of time; emptied by [`Queue::take_refused`].
     seconds: Vec<Refused>,
@@ -146,7 +146,7 @@ impl Queue {
     }
 
     /// Ends the load and the window at `at`: nothing arrives from there on, when that is earlier than what was said before.
-    /// A user that waits for a later arrival has to look at the clock for itself. Returns the moment at which the window
+    /// A user that waits for a later arrival must read the clock itself. Returns the moment at which the window
     /// ends: later than `at` when a claim has been made at a later time already.
     pub fn close(&self, at: Nanos) -> Nanos {
         let mut state = self.lock();
@@ -232,7 +232,7 @@ impl State {
         self.refused += 1;
         self.refused_in_window += u64::from((self.open..self.close).contains(&at));
         if at >= self.close {
-            // The load goes on behind the window, whose seconds are told.
+            // The load continues after the window, whose seconds are reported.
             return;
         }
         let second = |at: Nanos| (at as i128 - self.open as i128).div_euclid(i128::from(SECOND));

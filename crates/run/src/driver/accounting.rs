@@ -62,7 +62,7 @@ impl PointAccounting<'_> {
         self.sum(|generator| generator.user_sum(counter))
     }
 
-    /// The arrivals of all generators; each has its share of the rate and a queue of its own.
+    /// The arrivals of all generators; each has its share of the rate and a separate queue.
     fn schedule(&self) -> Option<ArrivalSchedule> {
         let each = self.generators.iter().map(|generator| generator.arrivals);
         each.reduce(|sum, one| {

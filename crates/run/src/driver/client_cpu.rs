@@ -59,7 +59,7 @@ impl ClientCpuReader {
         Ok(Self { thread })
     }
 
-    /// Makes it look at whether the window has closed.
+    /// Wakes it to check whether the window has closed.
     pub(super) fn wake(&self) {
         self.thread.thread().unpark();
     }

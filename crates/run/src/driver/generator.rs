@@ -302,7 +302,7 @@ impl Generator {
         self.shared.close(close);
     }
 
-    /// Ends the load where nobody hears of it any more.
+    /// Ends the load if nobody receives its seconds any more.
     pub(super) fn abandon(&self, now: Nanos) {
         self.shared.close(now);
     }
@@ -325,7 +325,7 @@ impl Generator {
         }
     }
 
-    /// Makes those who sleep look at whether the window has closed.
+    /// Wakes sleeping users to check whether the window has closed.
     pub(super) fn wake(&self) {
         self.cpu.wake();
         self.users.wake();

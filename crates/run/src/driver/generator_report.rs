@@ -119,7 +119,7 @@ impl GeneratorReport {
         })
     }
 
-    /// Whether the generator was the bottleneck in a window of this length; none where nothing tells. `embedded` says that
+    /// Whether the generator was the bottleneck in a window of this length; none if unknown. `embedded` says that
     /// the database is part of the process.
     pub(super) fn saturation(&self, elapsed: Nanos, embedded: bool) -> Option<Invariant> {
         if elapsed == 0 {

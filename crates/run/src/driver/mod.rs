@@ -38,7 +38,7 @@ use server_counters::{Monitor, ServerCounters};
 /// How often the samples are drained. Small against a second, large against the cost of a wake-up.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Time between two looks at whether everything of the window has begun.
+/// Interval of the checks whether every arrival of the window has started.
 const FOLLOW_TICK: Duration = Duration::from_millis(2);
 
 /// The users' first statement comes this long after the last connection, so that all are waiting by then.
@@ -309,7 +309,7 @@ impl Point<'_> {
         let mut waited = true;
         while waited && !self.stop.requested() {
             let now = self.clock.now();
-            // One look more than it takes: what was taken a moment ago has begun by then.
+            // One check more than necessary: what was claimed a moment ago has started by then.
             waited = underway.generators.iter().any(|generator| generator.is_followed(now));
             underway.take_samples();
             std::thread::sleep(FOLLOW_TICK);

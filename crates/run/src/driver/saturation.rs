@@ -1,4 +1,4 @@
-//! Whether the load generator itself was the bottleneck. A figure that tells of the generator instead of the
+//! Whether the load generator itself was the bottleneck. A figure that describes the generator instead of the
 //! database is void, and says so.
 
 use std::time::Duration;

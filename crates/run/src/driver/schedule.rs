@@ -20,7 +20,7 @@ pub(super) struct Schedule {
     arrivals: Arrivals,
     /// The first arrival that was not counted.
     next: Nanos,
-    /// The first second that was not told.
+    /// The first second that was not reported.
     second: i64,
     refused: BTreeMap<i64, u64>,
 }

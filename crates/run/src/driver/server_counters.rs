@@ -1,4 +1,4 @@
-//! Reads the server's own counters at the two edges of the measured window, from a connection of its own, so that neither the
+//! Reads the server's own counters at the two edges of the measured window, from a separate connection, so that neither the
 //! users nor the thread that drains them waits for it. One of a point, however many generators it has.
 
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl ServerCounters {
         self.window.close.fetch_min(close, Ordering::AcqRel);
     }
 
-    /// Makes it look at whether the window has closed; `over` says that all users have ended.
+    /// Wakes it to check whether the window has closed; `over` says that all users have ended.
     pub(super) fn wake(&self, over: bool) {
         self.window.over.store(over, Ordering::Release);
         self.thread.thread().unpark();

@@ -8,7 +8,7 @@ use kelvin_database::Error;
 use kelvin_measure::event::ErrorCount;
 use kelvin_measure::{Event, Nanos, second_from};
 
-/// What a user tells the driver besides its samples. Rare by nature, so it may allocate.
+/// What a user reports to the driver besides its samples. Rare by nature, so it may allocate.
 #[derive(Debug)]
 pub(super) enum UserReport {
     /// Something failed.
@@ -26,7 +26,7 @@ pub(super) enum UserReport {
     Note {
         /// When.
         at: Nanos,
-        /// In words.
+        /// As text.
         text: String,
     },
 }

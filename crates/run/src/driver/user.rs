@@ -1,4 +1,4 @@
-//! A virtual user: decides, executes, times, repeats, reconnects. In a thread of its own or as a fiber, all the
+//! A virtual user: decides, executes, times, repeats, reconnects. In a separate thread or as a fiber, all the
 //! same: where it waits, it asks `kelvin_fiber`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::arrivals::{Claim, Queue};
 use crate::spec::ThinkTime;
 
 /// A user whose transactions fail this often in a row, with its connection intact, gives up: the table is
-/// gone, the disk is full, and more errors of the same kind tell nothing.
+/// gone, the disk is full, and more errors of the same kind add nothing.
 const MOST_FAILURES_IN_A_ROW: u32 = 100;
 
 /// Waiting between attempts to reconnect, doubled from the first to the last of these.
@@ -313,7 +313,7 @@ impl User {
                     let retryable = !lost && error.class().is_retryable() && retries < self.shared.retries;
                     let mut cut_off = retryable && self.ends();
                     let again = retryable && !cut_off && self.roll_back().is_ok();
-                    // Only the server's own word tells that nothing was committed: an answer that could not be
+                    // Only the server's answer proves that nothing was committed: an answer that could not be
                     // understood may have been a good one.
                     let unknown = lost || error.code().0.is_empty();
                     if unknown && self.shared.headline[usize::from(kind)] {
@@ -335,7 +335,7 @@ impl User {
                             continue;
                         }
                     } else if !lost {
-                        // A roll-back that fails breaks the session, which is looked at next.
+                        // A roll-back that fails breaks the session, which is examined next.
                         let _ = self.roll_back();
                     }
                     if cut_off {

@@ -1,4 +1,4 @@
-//! How the users of a point run: each in a thread of its own, or many as fibers on a few event loops.
+//! How the users of a point run: each in a separate thread, or many as fibers on a few event loops.
 
 use std::io;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl UserPool {
         shares.into_iter().enumerate().map(start).collect::<io::Result<_>>().map(Self::Loops)
     }
 
-    /// Makes those who sleep look at whether the window has closed.
+    /// Wakes sleeping users to check whether the window has closed.
     pub(super) fn wake(&self) {
         match self {
             Self::Threads(threads) => threads.iter().for_each(|thread| thread.thread().unpark()),

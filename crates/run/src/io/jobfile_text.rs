@@ -17,7 +17,7 @@ const LONGEST: u64 = 4 << 20;
 /// nothing outside of it decides what is run.
 ///
 /// # Errors
-/// When a file cannot be read, in words.
+/// When a file cannot be read, as text.
 pub fn resolved(path: &Path) -> Result<String, String> {
     let mut out = String::new();
     add_file(&mut out, path, 0)?;
@@ -110,7 +110,7 @@ pub fn jobs_to_text(jobs: &Jobs) -> String {
         section("global", &jobfile::without_order(&jobs.global));
     }
     for job in &jobs.jobs {
-        // A name that a file could not hold as a value stands in the brackets alone.
+        // A name that a file could not hold as a value is in the brackets alone.
         let fits = |name: &str, value: &str| {
             name != "name" || !value.contains([';', '#', '$']) && value.trim() == value
         };

@@ -1,4 +1,4 @@
-//! I/O jobs as a workload like any other: their text stands in the specification, what they do comes out as the events of
+//! I/O jobs as a workload like any other: their text is in the specification, what they do comes out as the events of
 //! a run, and so they are stored, shown, repeated, compared and studied as every run is.
 //!
 //! Jobs between two stonewalls run together and are one point of the run. Each direction is a series, for each device apart

@@ -129,9 +129,9 @@ fn location(target: &Target) -> String {
     }
 }
 
-/// The series of a run, and to which of them each target of each worker belongs.
+/// The series of a run, and to which each target of each worker belongs.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct SeriesLayout {
     /// The series, transactions first.
     pub(crate) series: Vec<Series>,
     /// How many of them are of transactions.
@@ -142,7 +142,7 @@ pub(crate) struct Layout {
     response: Vec<Option<u16>>,
 }
 
-impl Layout {
+impl SeriesLayout {
     /// Of workers, each with its job and its targets.
     pub(crate) fn new(workers: &[(&Job, &[Target])]) -> Self {
         let places: BTreeSet<String> =

@@ -1,4 +1,4 @@
-//! A run of I/O jobs: the jobs' own engine does the work, and what it tells becomes the events of a run like any other.
+//! A run of I/O jobs: the jobs' own engine does the work, and its events become those of a run like any other.
 
 use kelvin_measure::text::few;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use kelvin_storage::{Target, TargetKind};
 
 use super::accounting::{IoAccounting, depth, error_of, failed, lines};
 use super::describe;
-use super::plan::{self, Layout};
+use super::plan::{self, SeriesLayout};
 use super::seconds::Seconds;
 use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};
@@ -31,9 +31,9 @@ pub struct IoRun {
     workers: Vec<Worker>,
 }
 
-/// Who looks on: what the jobs tell, and what was seen before their first I/O.
+/// An observer of the jobs' events, and of the facts collected before their first I/O.
 pub trait IoRunWatcher: IoWatcher {
-    /// The files are laid out and were looked at; the first I/O is next.
+    /// The files are laid out and inspected; the first I/O is next.
     fn looked(&mut self, facts: &StorageFacts);
 }
 
@@ -93,7 +93,7 @@ impl IoRun {
         layout.series.iter().take(layout.kinds).map(|series| format!("bytes, {}", series.name)).collect()
     }
 
-    /// What it reads and writes, in a few words.
+    /// What it reads and writes, in brief.
     pub fn target(&self) -> String {
         let paths: BTreeSet<&Path> = self.all_targets().map(|target| target.path.as_path()).collect();
         if paths.is_empty() {
@@ -144,17 +144,17 @@ impl IoRun {
             .unwrap_or(0)
     }
 
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> SeriesLayout {
         let workers: Vec<(&Job, &[Target])> = self
             .workers
             .iter()
             .filter_map(|worker| Some((self.jobs.jobs.get(worker.job)?, worker.targets.as_slice())))
             .collect();
-        Layout::new(&workers)
+        SeriesLayout::new(&workers)
     }
 
-    /// Lays out the files, looks at them as the jobs will find them, and runs the jobs. The last event is always
-    /// [`Event::Finished`], whatever happened, unless the sink itself failed. What the jobs tell goes to `view` as well.
+    /// Lays out the files, inspects them as the jobs will find them, and runs the jobs. The last event is always
+    /// [`Event::Finished`], whatever happened, unless the sink itself failed. The jobs' events go to `view` as well.
     /// A run that is stopped while its files are made has no result; what was made is kept.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl IoRun {
         let layout = self.layout();
         let (targets, depths) = self.shape();
         let Self { jobs, mut prepared, mut options, .. } = self;
-        // What is seen of the host beside the jobs is told on the same clock.
+        // Observations of the host have the same clock.
         options.clock = Some(clock.clone());
         let mut relay = Relay {
             sink: &mut watched,
@@ -272,7 +272,7 @@ fn keep(sink: &mut dyn Sink, what: &str, body: &impl serde::Serialize) -> Result
     sink.event(&Event::Storage { what: what.into(), body })
 }
 
-/// Hands what the jobs tell to the run's sink, and to the view.
+/// Forwards the jobs' events to the run's sink and to the view.
 struct Relay<'a, 'b> {
     sink: &'a mut Watched<'b>,
     view: &'a mut dyn IoRunWatcher,

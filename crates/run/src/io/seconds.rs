@@ -15,9 +15,9 @@ use kelvin_measure::{Histogram, Nanos, SECOND, Totals};
 use kelvin_storage::tick::{TICK, Tally, Tick};
 use kelvin_storage::{Direction, Moments, middle};
 
-use super::plan::Layout;
+use super::plan::SeriesLayout;
 
-/// How long ticks wait for those of other workers: a tick comes at most so long after what it tells.
+/// How long ticks wait for those of other workers: a tick arrives at most this long after the time it covers.
 const PATIENCE: Nanos = 2 * TICK;
 
 /// One point while it runs.
@@ -65,7 +65,7 @@ pub(crate) struct Sums {
 /// Seconds of all points.
 #[derive(Debug)]
 pub(crate) struct Seconds {
-    layout: Layout,
+    layout: SeriesLayout,
     /// The point of each worker.
     points: Vec<u32>,
     courses: BTreeMap<u32, PointProgress>,
@@ -73,7 +73,7 @@ pub(crate) struct Seconds {
 }
 
 impl Seconds {
-    pub(crate) fn new(layout: Layout, points: Vec<u32>) -> Self {
+    pub(crate) fn new(layout: SeriesLayout, points: Vec<u32>) -> Self {
         Self { layout, points, courses: BTreeMap::new(), sums: BTreeMap::new() }
     }
 
@@ -136,7 +136,7 @@ impl Seconds {
     /// Everything that is left, when no more ticks of a point come.
     pub(crate) fn end(&mut self, point: u32) -> Vec<Event> {
         let mut events = self.open(point);
-        // Whoever looks on learns how long the last second is before it comes.
+        // Observers learn the length of the last second before it comes.
         if let Some((_, close)) = self.sums(point).window {
             events.push(Event::Phase { point, phase: Phase::Stop, at: close, users: 0, planned: None });
         }
@@ -327,7 +327,7 @@ impl Share {
     }
 }
 
-fn empty(layout: &Layout) -> Sums {
+fn empty(layout: &SeriesLayout) -> Sums {
     Sums {
         kinds: vec![KindCounts::default(); layout.series.len()],
         all: vec![KindCounts::default(); layout.series.len()],

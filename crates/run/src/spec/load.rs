@@ -28,7 +28,7 @@ pub struct Load {
     pub rate: Option<Rates>,
     /// In an open loop: how arrivals follow each other.
     pub arrivals: Process,
-    /// In an open loop: the most arrivals that may wait for a free user; what comes on top is refused and told.
+    /// In an open loop: the most arrivals that may wait for a free user; arrivals beyond it are refused and reported.
     pub queue: u64,
     /// What the users run on.
     pub users_on: Threading,

@@ -172,7 +172,7 @@ impl Spec {
         Self::parse_in(&text, &shown, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Parses the text of a file; `name` stands in the errors.
+    /// Parses the text of a file; `name` is in the errors.
     pub fn parse(text: &str, name: &str) -> Result<Self, SpecError> {
         Self::parse_in(text, name, Path::new(""))
     }

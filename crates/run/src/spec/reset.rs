@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Span;
 
-/// How the data are brought back.
+/// How the data are restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResetMethod {
@@ -54,12 +54,12 @@ pub enum StartingData {
     Made,
     /// The files of an I/O job, which it lays out when they are not there.
     Files,
-    /// Data brought back.
+    /// Data restored.
     Reset(ResetMethod),
 }
 
 impl StartingData {
-    /// In a word: how the data are brought back, "none", or "made anew".
+    /// In a word: how the data are restored, "none", or "made anew".
     pub fn word(self) -> &'static str {
         match self {
             Self::Left | Self::Files => ResetMethod::None.word(),
@@ -68,7 +68,7 @@ impl StartingData {
         }
     }
 
-    /// What it means for runs that follow each other; `how_to` says what to write where data are not brought back.
+    /// What it means for runs that follow each other; `how_to` says what to write where data are not restored.
     pub fn describe(self, how_to: &str) -> String {
         match self {
             Self::Left => {
@@ -116,7 +116,7 @@ impl StepPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Reset {
-    /// How the data are brought back.
+    /// How the data are restored.
     pub how: ResetMethod,
     /// The snapshot to restore, by name, instead of one of the data as they were built.
     #[serde(skip_serializing_if = "Option::is_none")]

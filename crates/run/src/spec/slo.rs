@@ -127,7 +127,7 @@ impl Term {
 enum Unmeasured {
     /// So many response times, of so many that it takes.
     TooFew { count: u64, needed: u64 },
-    /// It is longer than all that was measured, in words.
+    /// It is longer than all that was measured, as text.
     Endless(String),
 }
 

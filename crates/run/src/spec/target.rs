@@ -34,7 +34,7 @@ impl TargetName {
 }
 
 impl TargetName {
-    /// A server of Kelvin's own.
+    /// A server of Kelvin.
     pub(crate) fn managed_postgres() -> Self {
         Self("postgres".into())
     }

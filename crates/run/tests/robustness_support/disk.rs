@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A tmpfs in a directory of its own, gone afterwards.
+/// A tmpfs in a separate directory, gone afterwards.
 pub struct Disk {
     directory: tempfile::TempDir,
 }

@@ -17,7 +17,7 @@ pub(super) struct SiteResponse {
 pub(super) enum Failure {
     #[error("there is no such page")]
     NotFound,
-    /// What was asked for cannot be done; the page says why beside its form.
+    /// What was requested cannot be done; the page says why beside its form.
     #[error("{0}")]
     Asked(String),
     #[error("{0}")]

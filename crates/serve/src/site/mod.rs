@@ -1,17 +1,17 @@
 //! The page: the runs of one or several stores in a browser.
 //!
 //! It reads stores and changes nothing; only with [`SiteOptions::start`] can runs be started, by those who have the token.
-//! It answers for addresses and `localhost`, so that no web site can reach it under a name of its own, and refuses requests
+//! It answers for addresses and `localhost`, so that no web site can reach it under its own name, and refuses requests
 //! that other sites make.
 
 mod answer;
 mod documents;
-mod guard;
 mod jobs;
 mod list;
 mod live;
 mod pages;
 mod query;
+mod request_checks;
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -27,11 +27,11 @@ use serde::{Deserialize, Serialize};
 use tiny_http::{Method, Request, Server};
 
 use answer::{Failure, HEADERS, Result, SiteResponse};
-use guard::{Refusal, Token};
 use jobs::Jobs;
 use list::Lists;
 use live::Streams;
 use query::Query;
+use request_checks::{Refusal, Token};
 
 /// Threads that answer requests.
 const THREADS: usize = 4;
@@ -40,7 +40,7 @@ const MOST_BYTES: u64 = 256 * 1024;
 
 /// What the groups of a store are said to have shown.
 pub trait DescribeGroups: Send + Sync {
-    /// Every group with its answer in a few words.
+    /// Every group with its answer in brief.
     ///
     /// # Errors
     /// Says what cannot be read.
@@ -68,7 +68,7 @@ pub struct GroupLine {
     pub runs: usize,
     /// Those that do not count.
     pub void: usize,
-    /// The answer in a few words.
+    /// The answer in brief.
     pub answer: String,
 }
 
@@ -195,7 +195,7 @@ struct StopRequest {
 impl Shared {
     /// Answers a request. Whoever went away in between gets no answer, and needs none.
     fn answer(self: &Arc<Self>, mut request: Request) {
-        if let Err(refusal) = guard::check(&request, &self.hosts) {
+        if let Err(refusal) = request_checks::check(&request, &self.hosts) {
             return drop(refused(refusal).send(request));
         }
         let (path, query) = Query::split(request.url());
@@ -261,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Follows a run in a thread of its own, which lives as long as the page does.
+    /// Follows a run in a separate thread, which lives as long as the page does.
     fn follow(self: &Arc<Self>, store: &str, run: &str, request: Request) {
         let found = self.store(store).and_then(|(_, store)| Ok((store.find(run)?, store)));
         let (run, store) = match found {
@@ -280,7 +280,7 @@ impl Shared {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
             head.push_str("\r\n");
-            // An error is a page that went away, or a store that cannot be read: the page asks again and is told.
+            // An error is a page that went away, or a store that cannot be read: the page asks again and gets the error.
             let _ended = out
                 .write_all(head.as_bytes())
                 .map_err(Into::into)

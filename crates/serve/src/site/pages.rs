@@ -97,7 +97,7 @@ impl Shared {
         Ok((place, Store::open_read_only(&self.stores[place])?))
     }
 
-    /// The report of a run; while it goes on, with what follows it.
+    /// The report of a run; while it is running, with what follows it.
     pub(super) fn run(&self, place: &str, run: &str) -> Result<SiteResponse> {
         let (place, store) = self.store(place)?;
         let id = store.find(run)?;

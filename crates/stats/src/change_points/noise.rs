@@ -2,10 +2,10 @@
 
 use crate::dependence::lag1;
 
-/// One change in so many values is told from dependence; more often it is dependence, that comes and goes.
+/// Up to one change in this many values counts as a change; more often it is dependence.
 const VALUES_A_CUT: usize = 30;
 
-/// Values from which on a passing change, which takes two cuts, is told.
+/// Minimum number of values to report a temporary change, which takes two cuts.
 const TWO_CUTS: usize = 40;
 
 /// Values that a level has at least, or it follows the noise.

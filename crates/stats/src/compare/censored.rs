@@ -9,7 +9,7 @@ use crate::permutation::{sign_flip, two_samples};
 /// has some, its true mean is not below that of its bounds, so that the lower end holds and there is no upper one (∞);
 /// where only A has some, there is no lower end (0); where both have, there is neither. The p is of ranks, which need no
 /// more than which value is the longer: of pairs Wilcoxon's signed ranks (Biometrics Bulletin 1, 1945), of independent
-/// runs Gehan's scores (Biometrika 52, 1965), what cannot be told apart counting as equal; both with their exact
+/// runs Gehan's scores (Biometrika 52, 1965), ties counting as equal; both with their exact
 /// distributions. A change is called so where an end of the interval shows it and the estimate lies beyond the noise, or,
 /// with neither end, where p does at the level of the interval. Never "within noise": how large it is, nobody knows.
 ///

@@ -239,7 +239,7 @@ fn what_cannot_be_analysed_is_told() {
     assert!(
         Analysis::from_observations(&design, &all, 1.0).unwrap_err().to_string().contains("between 0 and 1")
     );
-    // A = 0 in one block only, A = 1 in the other: nobody can tell them apart.
+    // A = 0 in one block only, A = 1 in the other: they cannot be distinguished.
     let apart: Vec<Observation> =
         design.cells().iter().flat_map(|c| [run(c, c[0] as u32, 1.0), run(c, c[0] as u32, 2.0)]).collect();
     assert!(error(&design, &apart).contains("complete blocks"));

@@ -67,7 +67,7 @@ pub struct Usl {
     points: Vec<Point>,
 }
 
-/// A number of users, as far as it can be told.
+/// A number of users, as far as the data determine it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PeakUsers {
     /// Below the smallest number measured, which this is.
@@ -93,7 +93,7 @@ impl fmt::Display for PeakUsers {
 pub struct Peak {
     /// N* = √((1 − σ)/κ).
     pub users: PeakUsers,
-    /// X(N*); none where N* cannot be told.
+    /// X(N*); none if N* is undetermined.
     pub throughput: Option<f64>,
 }
 

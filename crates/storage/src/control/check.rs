@@ -1,4 +1,4 @@
-//! What can be refused before anything is looked at or written.
+//! What can be refused before anything is examined or written.
 
 use std::collections::HashMap;
 use std::sync::Arc;

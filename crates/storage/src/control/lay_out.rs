@@ -45,7 +45,7 @@ pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher
     measured_again(prepared)
 }
 
-/// Runs something in a thread of its own, and calls `wait` over and over until it is done; `wait` must not take much
+/// Runs something in a separate thread, and calls `wait` over and over until it is done; `wait` must not take much
 /// longer than [`QUIET`]. None when somebody asked twice to stop: then it is left alone.
 pub(super) fn run_in_thread<T: Send + 'static>(
     stop: &Stop,
@@ -71,7 +71,7 @@ pub(super) fn run_in_thread<T: Send + 'static>(
 /// A step of a layout: for which worker, what, bytes done and in all.
 type LayoutProgress = (u32, String, u64, u64);
 
-/// Hands on what the layout tells, for a while.
+/// Forwards the layout's progress for a while.
 fn forward_progress(hear: &Receiver<LayoutProgress>, watcher: &mut dyn IoWatcher, current: &mut Option<u32>) {
     let mut first = hear.recv_timeout(Duration::from_millis(20));
     if matches!(first, Err(RecvTimeoutError::Timeout)) {

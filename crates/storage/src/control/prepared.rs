@@ -28,7 +28,7 @@ pub struct RunOptions {
     pub log_directory: Option<PathBuf>,
     /// `--aux-path`: where the state and the dumps of `verify` are; the working directory when none.
     pub aux_directory: Option<PathBuf>,
-    /// The clock that all times of the run are told on, for those who watch it on one of theirs; one of its own when none.
+    /// The clock of all times of the run, for observers with their own clock; a new one if none.
     pub clock: Option<Clock>,
 }
 
@@ -96,7 +96,7 @@ impl Prepared {
 }
 
 impl PlannedWorker {
-    /// What the worker is told when it begins; `number` is its place among all, `aux` the directory of verify's states.
+    /// The plan that the worker receives; `number` is its place among all, `aux` the directory of verify's states.
     pub(super) fn plan(&self, number: u32, job: &Arc<Job>, aux: Option<&Path>) -> WorkerPlan {
         WorkerPlan {
             number,

@@ -1,4 +1,4 @@
-//! `ioscheduler=`: another I/O scheduler for the devices of a run, put back at its end.
+//! `ioscheduler=`: another I/O scheduler for the devices of a run, restored at its end.
 
 use kelvin_host::disk::whole_disk;
 use std::fs;
@@ -31,7 +31,7 @@ pub(super) fn check(tree: &SystemTree, device: &str, scheduler: &str) -> std::re
     Err(format!("ioscheduler={scheduler}: {device} offers {}", names.join(", ")))
 }
 
-/// Schedulers that were changed; put back when dropped.
+/// Schedulers that were changed; restored when dropped.
 #[derive(Debug, Default)]
 pub(super) struct Schedulers {
     changed: Vec<(PathBuf, String)>,

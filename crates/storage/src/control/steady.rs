@@ -157,7 +157,7 @@ impl Watch {
         false
     }
 
-    /// What came of it.
+    /// The result.
     pub(super) fn outcome(&self) -> SteadyOutcome {
         let column = |at: usize| self.window.iter().filter_map(|row| row.get(at).copied()).collect();
         SteadyOutcome {

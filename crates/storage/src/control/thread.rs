@@ -16,7 +16,7 @@ use crate::message::{Message, WorkerEnd};
 use crate::worker::{Shared, WorkerPlan, take_rights};
 use crate::{Error, Result};
 
-/// Starts a worker. Whatever becomes of it, its last message but states is `Message::End`, and its thread ends.
+/// Starts a worker. However it ends, its last message but states is `Message::End`, and its thread ends.
 pub(super) fn start(
     work: Arc<dyn WorkerIo>,
     plan: WorkerPlan,
@@ -45,7 +45,7 @@ pub(super) fn start(
     })
 }
 
-/// All that a worker's thread does; whether the worker itself ended with an error, which it has told.
+/// All that a worker's thread does; whether the worker ended with an error, which it has reported.
 fn whole(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Path) -> Result<bool> {
     let number = plan.number;
     let job = Arc::clone(&plan.job);

@@ -9,7 +9,7 @@ pub struct Corruption {
     pub offset: u64,
     /// Which of the job's targets.
     pub target: u32,
-    /// What is wrong, in words.
+    /// What is wrong, as text.
     pub problem: String,
 }
 

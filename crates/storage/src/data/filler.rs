@@ -101,7 +101,7 @@ fn this_run() -> u64 {
     *NUMBER.get_or_init(|| RandomState::new().hash_one(0))
 }
 
-/// Takes the template from a place that depends on `key` and turns each sector by a number of its own: as fast as memory
+/// Takes the template from a place that depends on `key` and turns each sector by a separate number: as fast as memory
 /// is copied, no two sectors are alike, and no compressor finds one in another.
 fn scramble(template: &[u8], key: u64, buffer: &mut [u8]) {
     let places = template.len() / SECTOR;

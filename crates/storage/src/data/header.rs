@@ -52,7 +52,7 @@ pub(super) enum Number {
 /// Why bytes are no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoHeader {
-    /// What stands in the place of the magic number.
+    /// What is in the place of the magic number.
     Magic(u16),
     /// The sum that it holds and the one that it should.
     Sum(u32, u32),

@@ -3,7 +3,7 @@
 //! A verified block is made of chunks (`verify_interval`, else the whole block), each with a header of 40 bytes and its
 //! sum, laid out as fio 3.33 does, so that either tool can look at what the other wrote; see `header.rs` for the two
 //! methods where that cannot be. The content behind the header follows from the header's seed, and the seed from the
-//! number of the write: what should be there can be told again without being kept.
+//! number of the write: the expected content can be computed and need not be stored.
 
 mod checksum;
 mod chunks;

@@ -9,7 +9,7 @@ pub(super) struct Pattern {
     bytes: Vec<u8>,
     /// Where in `bytes` an offset stands.
     offsets: Vec<usize>,
-    /// Bytes after which it begins again with an offset of its own.
+    /// Bytes after which it begins again with a separate offset.
     interval: Option<usize>,
     /// Where the pattern with its offsets is put together.
     ready: Vec<u8>,
@@ -44,7 +44,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a part of a block can be told without knowing where the block began.
+    /// Whether a part of a block can be computed without knowing where the block began.
     pub(super) fn is_free_of_place(&self) -> bool {
         self.offsets.is_empty() && self.bytes.len() == 1
     }

@@ -90,7 +90,7 @@ impl RememberedWrites {
     }
 
     /// Forgets what is at a place. Of a block that is only partly there the chunks beside it stay known, where chunks can
-    /// be told one by one.
+    /// be reported singly.
     pub(super) fn forget(&mut self, (target, offset): BlockAddress, length: u32, chunks: Option<Chunks>) {
         let Some(map) = self.targets.get_mut(target as usize) else { return };
         let end = offset + u64::from(length);

@@ -65,7 +65,7 @@ impl Seeds {
             }
             Some(_) => self.own(number),
             None if equal.always => self.own(0),
-            // As the last that was no repetition; at 90 % ten numbers are looked at on average.
+            // As the last that was no repetition; at 90 % ten numbers are examined on average.
             None => {
                 let mut first = number;
                 while first > 0 && repeats(first) {

@@ -1,7 +1,7 @@
 //! `verify_state_save` and `verify_state_load`: what a run has written, in a file.
 //!
 //! The format is Kelvin's own, in lines of text: fio's holds the state of fio's generator, of which nothing follows for
-//! Kelvin's writes. The last line tells how many lines of writes there are and the CRC-32C of all before it, so that a
+//! Kelvin's writes. The last line contains the number of lines of writes and the CRC-32C of all before it, so that a
 //! file that was cut is no state.
 
 use std::collections::BTreeSet;

@@ -18,7 +18,7 @@ const PIECE: usize = 1 << 20;
 const CLOSED: RawFd = -1;
 
 /// The files and devices of a worker in the order of its targets: all open, or with `openfiles=` those that were used
-/// last. A descriptor is closed only by the worker, and only while none of the file's I/Os is under way.
+/// last. A descriptor is closed only by the worker, and only while none of the file's I/Os is in flight.
 #[derive(Debug)]
 pub(crate) struct Files {
     targets: Vec<Target>,
@@ -141,7 +141,7 @@ impl Files {
     }
 
     /// Deletes the files, and makes them anew under the same descriptors (`unlink_each_loop=`). None of their I/Os is
-    /// under way.
+    /// in flight.
     pub(crate) fn renew(&self, job: &Job) -> Result<()> {
         for (target, place) in self.targets.iter().zip(&self.open) {
             if target.kind != TargetKind::File {
@@ -239,7 +239,7 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
     if job.engine.name == EngineName::Null || target.kind == TargetKind::None {
         return Ok(None);
     }
-    // A map that is written needs to be read as well, and so do blocks that are looked at again.
+    // A map that is written needs to be read as well, and so do blocks that are examined again.
     let changes = job.pattern.changes_data() || job.replay.is_some();
     let mut flags = match job.sync.open {
         SyncOpen::None => 0,

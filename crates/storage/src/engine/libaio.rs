@@ -192,7 +192,7 @@ fn setup(depth: u32) -> io::Result<usize> {
     }
 }
 
-/// Gives a context back, under which no I/O is under way.
+/// Gives a context back, under which no I/O is in flight.
 #[allow(unsafe_code, reason = "io_destroy has no safe wrapper")]
 fn destroy(context: usize) {
     // SAFETY: a number; the kernel refuses one that is no context.
@@ -289,7 +289,7 @@ impl IoEngine for Libaio {
 impl Drop for Libaio {
     #[allow(unsafe_code, reason = "a system call")]
     fn drop(&mut self) {
-        // A context with I/Os under way waits for them when it is closed, which a hung device would never let end.
+        // A context with I/Os in flight waits for them when it is closed, which a hung device would never let end.
         if self.under_way == 0 {
             destroy(self.context);
         } else {

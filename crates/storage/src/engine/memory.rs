@@ -65,7 +65,7 @@ impl BufferPool {
         self.count
     }
 
-    /// Where a buffer begins. Its bytes may be changed by the kernel while an I/O is under way.
+    /// Where a buffer begins. Its bytes may be changed by the kernel while an I/O is in flight.
     #[inline]
     #[allow(unsafe_code, reason = "computes an address within its own region")]
     pub(crate) fn address(&self, buffer: u32) -> *mut u8 {
@@ -74,7 +74,7 @@ impl BufferPool {
         unsafe { self.region.begin.as_ptr().add(self.shift + buffer as usize * self.step) }
     }
 
-    /// The bytes of a buffer that no I/O is under way with.
+    /// The bytes of a buffer that no I/O is in flight with.
     #[inline]
     #[allow(unsafe_code, reason = "returns memory that it owns")]
     pub(crate) fn bytes(&mut self, buffer: u32, length: usize) -> &mut [u8] {

@@ -47,7 +47,7 @@ pub(crate) fn check(job: &Job) -> Result<()> {
 /// An I/O, or the rest of one, on its way to the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
-    /// Its place among the worker's I/Os under way, which is the number of its buffer too.
+    /// Its place among the worker's I/Os in flight, which is the number of its buffer too.
     pub(crate) slot: u32,
     /// Read or write; trims go another way.
     pub(crate) direction: Direction,
@@ -116,7 +116,7 @@ pub(crate) trait IoEngine {
         Ok(())
     }
 
-    /// Whether all that is under way has ended already and can be taken without waiting, as far as that is seen without
+    /// Whether all that is in flight has ended already and can be taken without waiting, as far as that is seen without
     /// a call.
     fn have_all_ended(&mut self) -> bool {
         false
@@ -128,7 +128,7 @@ pub(crate) trait IoEngine {
         false
     }
 
-    /// The priority that an I/O under way was given for itself.
+    /// The priority that an I/O in flight was given for itself.
     fn priority(&self, _slot: u32) -> Option<u16> {
         None
     }

@@ -1,5 +1,5 @@
 //! `io_submit_mode=offload`: I/Os are done by threads of their own, so that an engine whose call waits for the I/O has
-//! several under way, and a call that takes long does not hold up the next start.
+//! several in flight, and a call that takes long does not hold up the next start.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,7 +12,7 @@ use super::{CompletedRequest, IoEngine, Request, SyncCall, Wait};
 /// Most threads of a worker.
 const THREADS: u32 = 128;
 
-/// Threads, each with an engine of its own.
+/// Threads, each with a separate engine.
 pub(crate) struct Offload {
     to: Option<Sender<Request>>,
     from: Receiver<CompletedRequest>,

@@ -1,4 +1,4 @@
-//! Which I/Os have a priority of their own (`cmdprio_percentage=`, `cmdprio_bssplit=`).
+//! Which I/Os have a separate priority (`cmdprio_percentage=`, `cmdprio_bssplit=`).
 
 use kelvin_measure::Random;
 
@@ -17,7 +17,7 @@ struct Rule {
     value: u16,
 }
 
-/// Draws priorities, and knows those of what is under way.
+/// Draws priorities, and knows those of what is in flight.
 #[derive(Debug)]
 pub(super) struct Priorities {
     rules: Vec<Rule>,
@@ -27,7 +27,7 @@ pub(super) struct Priorities {
 }
 
 impl Priorities {
-    /// For so many under way; `stream` tells the engine's numbers from those of others.
+    /// For so many in flight; `stream` separates the engine's numbers from others'.
     pub(super) fn new(job: &Job, depth: u32, seed: u64, stream: u64) -> Self {
         let mut rules: Vec<Rule> = Vec::new();
         for one in &job.engine.command_priorities {
@@ -65,7 +65,7 @@ impl Priorities {
         value
     }
 
-    /// What was drawn for what is under way in a slot.
+    /// What was drawn for what is in flight in a slot.
     pub(super) fn of(&self, slot: u32) -> Option<u16> {
         self.drawn.get(slot as usize).copied().flatten()
     }

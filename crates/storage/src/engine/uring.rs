@@ -166,7 +166,7 @@ impl Uring {
         }
         let vector = |buffer| libc::iovec { iov_base: pool.address(buffer).cast(), iov_len: pool.size() };
         let all: Vec<libc::iovec> = (0..pool.count() as u32).map(vector).collect();
-        // SAFETY: the worker drops its engine before its buffers, and leaks both when I/Os are still under way.
+        // SAFETY: the worker drops its engine before its buffers, and leaks both when I/Os are still in flight.
         match unsafe { self.ring.submitter().register_buffers(&all) } {
             Ok(()) => self.fixed_buffers = true,
             Err(error) if wanted == Some(true) => {
@@ -180,7 +180,7 @@ impl Uring {
 
     #[inline]
     fn entry(&mut self, request: &Request) -> squeue::Entry {
-        // A registered file is told by its place, which is its target's number.
+        // A registered file is identified by its index, which is its target's number.
         let number =
             if self.fixed_files { request.target as RawFd } else { self.files.descriptor(request.target) };
         let file = types::Fd(number);
@@ -410,7 +410,7 @@ impl IoEngine for Uring {
 impl Drop for Uring {
     #[allow(unsafe_code, reason = "the ring is dropped only here")]
     fn drop(&mut self) {
-        // A ring with I/Os under way waits for them when it is closed, which a hung device would never let end.
+        // A ring with I/Os in flight waits for them when it is closed, which a hung device would never let end.
         if self.under_way == 0 {
             // SAFETY: dropped once, here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.ring) };

@@ -42,7 +42,7 @@ pub enum ExitWhat {
     Stonewall,
 }
 
-/// The surroundings of a worker.
+/// The environment of a worker.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Process {
     /// `thread=`; without effect: workers are always threads.
@@ -120,7 +120,7 @@ impl EngineName {
         }
     }
 
-    /// Whether several I/Os of one worker can be under way.
+    /// Whether several I/Os of one worker can be in flight.
     pub fn is_asynchronous(self) -> bool {
         matches!(self, Self::IoUring | Self::Libaio | Self::Null)
     }
@@ -153,13 +153,13 @@ pub struct EngineOptions {
     pub no_wait: bool,
     /// `uncached=`.
     pub uncached: bool,
-    /// `cmdprio_percentage=` or `cmdprio_bssplit=`: which I/Os have a priority of their own.
+    /// `cmdprio_percentage=` or `cmdprio_bssplit=`: which I/Os have a separate priority.
     pub command_priorities: Vec<CommandPriority>,
     /// `userspace_reap=` of libaio.
     pub userspace_reap: bool,
 }
 
-/// A part of the I/Os that has a priority of its own.
+/// A part of the I/Os that has a separate priority.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CommandPriority {
     /// Of reads or of writes.
@@ -172,7 +172,7 @@ pub struct CommandPriority {
     pub class: u8,
     /// The level: 0 highest, 7 lowest.
     pub level: u8,
-    /// What the kernel tells the device beside them (6.5 and later): 0 for nothing, up to 1023.
+    /// The hint that the kernel passes to the device (6.5 and later): 0 for nothing, up to 1023.
     pub hint: u16,
 }
 

@@ -1,4 +1,4 @@
-//! What is in the blocks, when it is brought to the medium, and whether it is looked at again.
+//! What is in the blocks, when it is synced, and whether it is verified.
 
 use std::path::PathBuf;
 
@@ -91,13 +91,13 @@ pub enum SyncOpen {
 /// `verify=` and what belongs to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verify {
-    /// What stands in each block.
+    /// What is in each block.
     pub method: VerifyMethod,
     /// `do_verify=`, default true: read after a writing job.
     pub after: bool,
-    /// `verify_only=`: look at what an earlier run wrote, write nothing.
+    /// `verify_only=`: verify what an earlier run wrote, write nothing.
     pub only: bool,
-    /// `verify_interval=`: bytes that have a header of their own; the block when none.
+    /// `verify_interval=`: bytes that have a separate header; the block when none.
     pub interval: Option<u32>,
     /// `verify_offset=`: where in the interval the header stands.
     pub offset: u32,
@@ -113,7 +113,7 @@ pub struct Verify {
     pub threads: u32,
     /// `verify_async_cpus=`: the processors of those threads.
     pub thread_cpus: Vec<u32>,
-    /// `verify_backlog=`: look after so many writes.
+    /// `verify_backlog=`: verify after this many writes.
     pub backlog: Option<u64>,
     /// `verify_backlog_batch=`.
     pub backlog_batch: Option<u64>,
@@ -129,7 +129,7 @@ pub struct Verify {
     pub header_seed: bool,
 }
 
-/// `verify=`: what tells whether a block is right.
+/// `verify=`: how a block is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerifyMethod {
     /// MD5.
@@ -166,7 +166,7 @@ pub enum VerifyMethod {
     Pattern,
     /// `verify_pattern` behind a header.
     PatternHeader,
-    /// Written as any, never looked at.
+    /// Written as any, never verified.
     Null,
 }
 
@@ -247,5 +247,5 @@ pub struct ErrorRules {
     pub exit_all: bool,
 }
 
-/// The longest that a job may wait for something without a bound of its own.
+/// The longest that a job may wait for something without a separate bound.
 pub const LONGEST_WAIT: Nanos = 3600 * 1_000_000_000;

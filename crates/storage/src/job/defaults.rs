@@ -4,9 +4,9 @@ use kelvin_measure::Nanos;
 
 use super::{
     Amount, BlockSizes, Blocks, Buffers, Depth, Disabled, Distribution, EngineName, EngineOptions,
-    ErrorRules, ExitWhat, Fadvise, Fallocate, FileChoice, FileService, Generator, Job, JobTiming,
-    LatencyGoal, LockFile, Logs, Memory, Mixed, Pattern, Process, Rate, RateProcess, ReportOptions,
-    Sequencer, Sync, SyncOpen, Targets, Trims, Verify, VerifyMethod,
+    ErrorRules, ExitWhat, Fadvise, Fallocate, FileChoice, FileService, Job, JobTiming, LatencyGoal, LockFile,
+    Logs, Memory, Mixed, Pattern, Process, RandomGenerator, Rate, RateProcess, ReportOptions, Sequencer,
+    Sync, SyncOpen, Targets, Trims, Verify, VerifyMethod,
 };
 use crate::PerDirection;
 use crate::error::Location;

@@ -58,7 +58,7 @@ pub struct Job {
     pub process: Process,
     /// Which calls do the I/O.
     pub engine: EngineOptions,
-    /// Whether data is looked at again.
+    /// Whether data is verified.
     pub verify: Option<Verify>,
     /// A trace instead of a pattern.
     pub replay: Option<Replay>,

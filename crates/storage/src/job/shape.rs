@@ -32,7 +32,7 @@ pub struct Pattern {
     /// `softrandommap=`: as above when there is no memory for the map.
     pub soft_random_map: bool,
     /// `random_generator=`.
-    pub generator: Generator,
+    pub generator: RandomGenerator,
     /// `randrepeat=`, default true: the same offsets every time.
     pub repeatable: bool,
     /// `allrandrepeat=`.
@@ -121,7 +121,7 @@ pub struct AbsoluteZone {
 /// `random_generator=`. What is drawn has the same distribution; the numbers are Kelvin's own (Xoshiro256++), and a
 /// full-period permutation for `Lfsr`, which needs no map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Generator {
+pub enum RandomGenerator {
     /// `tausworthe`, `tausworthe64`.
     Random,
     /// `lfsr`.
@@ -190,7 +190,7 @@ impl BlockSizes {
     }
 }
 
-/// How many I/Os are under way, and how many are handed over at a time.
+/// How many I/Os are in flight, and how many are handed over at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
     /// `iodepth=`, default 1.

@@ -5,7 +5,7 @@ use super::finish::MOST_FILES;
 use super::lines::problem;
 use crate::Direction;
 use crate::error::{Error, Result};
-use crate::job::{Amount, BlockSizes, EngineName, Generator, Job, VerifyMethod};
+use crate::job::{Amount, BlockSizes, EngineName, Job, RandomGenerator, VerifyMethod};
 
 /// Refuses at an option's place.
 fn refuse(draft: &Draft, option: &str, text: impl AsRef<str>) -> Result<()> {
@@ -161,7 +161,7 @@ fn steps(draft: &Draft, (least, most): (u32, u32)) -> Result<()> {
             );
         }
     }
-    if draft.job.pattern.generator == Generator::Lfsr && draft.job.pattern.random && least != most {
+    if draft.job.pattern.generator == RandomGenerator::Lfsr && draft.job.pattern.random && least != most {
         return refuse(
             draft,
             "random_generator",

@@ -139,7 +139,7 @@ fn pattern(draft: &mut Draft, notes: &mut Vec<String>) {
         draft.job.pattern.zones = Some(*zones);
     }
     let pattern = &mut draft.job.pattern;
-    // As fio: neither an uneven distribution nor an alignment of its own can be drawn without repetition.
+    // As fio: neither an uneven distribution nor a separate alignment can be drawn without repetition.
     let uneven = pattern.distribution.0.iter().any(|distribution| *distribution != Distribution::Uniform);
     let aligned = draft.job.blocks.align.0.iter().any(Option::is_some);
     if uneven || aligned {

@@ -1,4 +1,4 @@
-//! Which of the known words was meant.
+//! The known name that was probably meant.
 
 /// The known word that is nearest to what was written; none when all are far.
 pub(crate) fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -31,7 +31,7 @@ impl WrittenOption {
 /// A section with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Section {
-    /// What stands in the brackets.
+    /// What is in the brackets.
     pub(crate) name: String,
     /// Where.
     pub(crate) place: Location,

@@ -1,4 +1,4 @@
-//! The words of fio's command line that are no options of a job: how the run is shown, and what else is to be done.
+//! Arguments of fio's command line that are not job options: output, and other actions.
 
 use std::path::PathBuf;
 

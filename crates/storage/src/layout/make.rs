@@ -1,4 +1,4 @@
-//! Lays out what was planned, and tells how far it is.
+//! Carries out the layout plan and reports progress.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -14,7 +14,7 @@ enum Sink {
     Compressed(ZlibEncoder<File>),
 }
 
-/// A file of its own, made at the first row.
+/// A separate file, made at the first row.
 pub(super) struct LogFile {
     path: PathBuf,
     compressed: bool,

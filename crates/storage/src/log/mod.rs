@@ -37,7 +37,7 @@ impl LogKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Bandwidth, Self::Iops, Self::Submission, Self::Completion, Self::Total];
 
-    /// As it stands in the name of a log file.
+    /// As it is in the name of a log file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Bandwidth => "bw",
@@ -49,7 +49,7 @@ impl LogKind {
     }
 }
 
-/// An I/O that has ended, as the worker tells its recorder.
+/// An I/O that has ended, as the worker reports it to its recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompletedIo {
     /// When it ended, on the run's clock.

@@ -28,7 +28,7 @@ pub(super) struct Summed {
     length: Nanos,
     /// By the number of the window on the run's clock.
     windows: BTreeMap<u64, PerDirection<Sum>>,
-    /// Up to when each worker that has begun and not ended has told everything.
+    /// The time up to which each active worker has reported everything.
     told: BTreeMap<u32, Nanos>,
     latest: Nanos,
     /// The first window that was not written yet.
@@ -140,7 +140,7 @@ impl Summed {
         self.kind
     }
 
-    /// I/Os that are missing because they were told after their window was written.
+    /// I/Os that are missing because they were reported after their window was written.
     pub(super) fn late(&self) -> u64 {
         self.late
     }

@@ -33,7 +33,7 @@ struct SummedLog {
     file: usize,
 }
 
-/// A log of several workers, one behind the other as fio's: each has a file of its own until the end.
+/// A log of several workers, one behind the other as fio's: each has a separate file until the end.
 struct Shared {
     path: PathBuf,
     parts: Vec<usize>,

@@ -11,7 +11,7 @@ use crate::{Direction, PerDirection};
 /// A line for each job, then the version, as fio prints them before it begins.
 pub fn banner(jobs: &Jobs) -> String {
     let mut text = String::new();
-    // Groups are told apart here as when they run: by stonewalls and by `new_group`.
+    // Groups are separated here as when they run: by stonewalls and by `new_group`.
     let mut group = 0;
     for (number, job) in jobs.jobs.iter().enumerate() {
         if number > 0 && (job.course.stonewall || job.course.new_group) {

@@ -1,4 +1,4 @@
-//! What stands in one entry of a result: a worker, or with `group_reporting` the workers of a group added up.
+//! What is in one entry of a result: a worker, or with `group_reporting` the workers of a group added up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ pub struct TargetTotals {
     pub directions: PerDirection<DirectionOutcome>,
     /// What rates are divided by: the longest measured part.
     pub measured: Nanos,
-    /// How many I/Os were under way on it in the mean, by Little's law; none where times were not taken.
+    /// How many I/Os were in flight on it in the mean, by Little's law; none where times were not taken.
     pub depth: Option<f64>,
 }
 
@@ -315,7 +315,7 @@ impl<'a> ResultEntry<'a> {
         lines
     }
 
-    /// How many I/Os were under way in the mean, all targets and workers together; none where times were not taken.
+    /// How many I/Os were in flight in the mean, all targets and workers together; none where times were not taken.
     pub fn effective_depth(&self) -> Option<f64> {
         self.workers
             .iter()

@@ -34,7 +34,7 @@ pub struct OutputOptions {
     pub terse_version: u8,
     /// When it is made, in milliseconds since 1970.
     pub now: i64,
-    /// The run goes on: what only its end tells is not shown.
+    /// The run continues: what only its end shows is left out.
     pub partial: bool,
     /// The zone in which times are printed.
     pub zone: jiff::tz::TimeZone,
@@ -56,7 +56,7 @@ pub struct Remarks {
     pub notes: Vec<String>,
 }
 
-/// A finding, in words.
+/// A finding, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remark {
     /// By which it is known: `io-holes`.
@@ -127,7 +127,7 @@ impl Format {
             .collect()
     }
 
-    /// Whether a program reads it, so that nothing else may stand in the stream.
+    /// Whether a program reads it, so that nothing else may be in the stream.
     pub fn is_for_machines(self) -> bool {
         self != Self::Normal
     }

@@ -1,4 +1,4 @@
-//! What only the run can tell.
+//! Facts that only the run can show.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ use crate::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
 use crate::{BinSums, Direction, Moments, PerDirection};
 use kelvin_host::SystemTree;
 
-/// A percentile is told when at least so many lie beyond it.
+/// A percentile is reported if at least this many lie beyond it.
 pub const BEYOND: f64 = 10.0;
 
 impl StorageFacts {
@@ -125,7 +125,7 @@ fn job_run(job: usize, outcome: &JobsOutcome, watched: &RunCounts) -> JobRun {
         }
         depths += under_way;
         seconds += measured / 1e9;
-        // The counters were read a little before and after the measured part: what they tell is of that time.
+        // The counters were read a little before and after the measured part: their values cover that time.
         let counted = worker.counted.max(1) as f64;
         issued += worker.depth.at.iter().sum::<u64>();
         issued_sum += worker.depth.sum;

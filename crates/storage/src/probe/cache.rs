@@ -45,7 +45,7 @@ pub(crate) fn cached(file: &File, (begin, end): (u64, u64)) -> Option<Cached> {
         .then(|| Cached { bytes: answer.cached * page, dirty: (answer.dirty + answer.write_back) * page })
 }
 
-/// What `statx` tells beside sizes.
+/// What `statx` reports besides sizes.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) alignment: Option<Alignment>,
@@ -54,7 +54,7 @@ pub(crate) struct Attributes {
     pub(crate) dax: bool,
 }
 
-/// Asks `statx`. On kernels before 6.1 and filesystems that do not tell, without an alignment.
+/// Calls `statx`. Kernels before 6.1 and some filesystems report no alignment.
 pub(crate) fn attributes(file: &File) -> Attributes {
     let asked = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;
     let Ok(told) = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, asked) else {

@@ -142,7 +142,7 @@ fn open(path: &Path) -> std::io::Result<(File, bool)> {
 mod tests {
     use super::*;
 
-    /// A file of little more blocks than are looked at: drawn with replacement, 64 of 128 are 50 different ones.
+    /// A file of little more blocks than are examined: drawn with replacement, 64 of 128 are 50 different ones.
     #[test]
     fn trial_c9_no_block_is_looked_at_twice() {
         let directory = tempfile::tempdir().unwrap();

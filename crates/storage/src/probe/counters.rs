@@ -13,7 +13,7 @@ use kelvin_host::SystemTree;
 const SECTOR: u64 = 512;
 /// Other processes that are kept.
 const OTHERS: usize = 5;
-/// Processes that are looked at.
+/// Processes that are examined.
 const PROCESSES: usize = 20_000;
 
 /// All counters at one moment.
@@ -84,7 +84,7 @@ impl Reading {
 
     /// What other processes moved since an earlier reading, those that moved the most first.
     pub(crate) fn others_since(&self, earlier: &Self) -> Vec<OtherProcess> {
-        // Without an earlier look at them all of their lives would be counted.
+        // Without an earlier reading their whole lifetime would be counted.
         if earlier.others.is_empty() {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! Block devices, their layers and settings, as sysfs tells them.
+//! Block devices, their layers and settings, from sysfs.
 
 use kelvin_host::disk::{device_name, device_number, member_devices, whole_disk};
 use std::collections::BTreeSet;

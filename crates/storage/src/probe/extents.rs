@@ -12,7 +12,7 @@ use super::facts::Coverage;
 
 /// Extents in one call.
 const AT_ONCE: usize = 256;
-/// Extents in all: what lies behind is not looked at, which [`Coverage::bytes`] tells.
+/// Extents in all: those beyond are not examined, as [`Coverage::bytes`] shows.
 const MOST: u64 = 200_000;
 
 /// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`.

@@ -1,4 +1,4 @@
-//! What was seen of a run's surroundings, before it and in it: plain data, from which findings are made.
+//! Facts about a run's environment, before and during it: plain data, from which findings are made.
 //!
 //! A file stored by an older version reads with what it lacks left empty.
 
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::watch::RunCounts;
 use crate::PerDirection;
 
-/// Everything that was seen. Bytes and nanoseconds where no other unit is said; shares are of 1.
+/// All facts. Bytes and nanoseconds unless another unit is given; shares are of 1.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StorageFacts {
     /// The machine.
     pub host: HostFacts,
-    /// What was asked for, by job.
+    /// What was requested, by job.
     pub jobs: Vec<JobFacts>,
     /// The files and devices, each once.
     pub targets: Vec<TargetFacts>,
@@ -25,9 +25,9 @@ pub struct StorageFacts {
     pub limits: Vec<Limit>,
     /// What the run showed; none before it.
     pub run: Option<RunFacts>,
-    /// What could not be looked at, and why.
+    /// What could not be inspected, and why.
     pub unseen: Vec<String>,
-    /// What is counted while the run goes on.
+    /// What is counted during the run.
     #[serde(skip)]
     pub watched: RunCounts,
 }
@@ -70,9 +70,9 @@ pub struct JobFacts {
     pub workers: u32,
     /// The engine, as it is carried out.
     pub engine: String,
-    /// Whether a worker can have several I/Os under way.
+    /// Whether a worker can have several I/Os in flight.
     pub asynchronous: bool,
-    /// I/Os of a worker under way, as asked.
+    /// I/Os of a worker in flight, as asked.
     pub depth: u32,
     /// Past the page cache.
     pub direct: bool,
@@ -216,7 +216,7 @@ pub struct Alignment {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Coverage {
-    /// How much was looked at.
+    /// How much was examined.
     pub bytes: u64,
     /// Stored nowhere: reads return zeros without asking a device.
     pub hole: u64,
@@ -246,7 +246,7 @@ pub struct Cached {
     pub dirty: u64,
 }
 
-/// What stands in a sample of blocks.
+/// What is in a sample of blocks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Content {
@@ -278,7 +278,7 @@ pub struct DeviceFacts {
     pub disk: String,
     /// The whole disks below it; itself where it is one.
     pub leaves: Vec<String>,
-    /// Those whose counters tell what reached the storage.
+    /// Those whose counters show what reached the storage.
     pub counted: Vec<String>,
     /// What lies between, from the top.
     pub layers: Vec<Layer>,
@@ -290,7 +290,7 @@ pub struct DeviceFacts {
     pub lent: bool,
     /// The NUMA node that it is attached to.
     pub node: Option<u32>,
-    /// Bytes of it that the disk has stored, where it tells (NVMe's NUSE).
+    /// Bytes of it that the disk has stored, where it reports them (NVMe's NUSE).
     pub used: Option<u64>,
     /// Settings of its queue, of the disk.
     pub queue: Queue,
@@ -408,7 +408,7 @@ pub struct Limit {
     pub place: String,
 }
 
-/// What only the run could tell.
+/// What only the run could show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunFacts {
@@ -450,7 +450,7 @@ pub struct DeviceRun {
     pub bytes: PerDirection<u64>,
     /// Flushes.
     pub flushes: u64,
-    /// Milliseconds with at least one request under way.
+    /// Milliseconds with at least one request in flight.
     pub busy: u64,
     /// Milliseconds in the queue, summed over requests.
     pub queued: u64,
@@ -494,11 +494,11 @@ pub struct JobRun {
     pub ios: PerDirection<u64>,
     /// Bytes of the measured part.
     pub bytes: PerDirection<u64>,
-    /// I/Os of a worker under way, by Little's law: their times' sum over the time.
+    /// I/Os of a worker in flight, by Little's law: their times' sum over the time.
     pub depth: Option<f64>,
     /// Mean time from handing an I/O over to its completion, in nanoseconds.
     pub latency: Option<f64>,
-    /// I/Os under way when each was issued, mean.
+    /// I/Os in flight when each was issued, mean.
     pub issued_depth: Option<f64>,
     /// Share of the time that the busiest worker had a CPU.
     pub cpu: f64,

@@ -1,6 +1,6 @@
-//! What a reader of a storage result has to know about the run's surroundings: where its bytes came from and went to.
+//! What a reader of a storage result has to know about the run's environment: where its bytes came from and went to.
 //!
-//! [`before`] looks at files, devices and the machine before the run, [`StorageFacts::watching`] counts while it goes on, and
+//! [`before`] inspects files, devices and the machine before the run, [`StorageFacts::watching`] counts while it is running, and
 //! [`StorageFacts::after`] adds what the run showed. Findings are made from [`StorageFacts`] alone, by `kelvin_diagnose::io_findings`.
 //! [`safety::check`] says whether a target may be written at all.
 
@@ -31,7 +31,7 @@ use crate::job::{EngineName, Jobs};
 use crate::{Direction, Target, TargetKind};
 use kelvin_host::SystemTree;
 
-/// Targets that are looked at; of more, so many from all over.
+/// The number of inspected targets; of more, a spread sample.
 const TARGETS: usize = 64;
 /// Time for everything.
 const LONGEST: Duration = Duration::from_millis(900);

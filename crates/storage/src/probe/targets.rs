@@ -13,12 +13,12 @@ use super::{cache, content, device, extents};
 use crate::TargetKind;
 use kelvin_host::SystemTree;
 
-/// More dirty bytes than this are not written just to look at a file: that takes as long as a run.
+/// More dirty bytes than this are not written just to inspect a file: that takes as long as a run.
 const DIRTY: u64 = 64 << 20;
 /// Blocks sampled of all files together, and of a device.
 const OF_FILES: u32 = 64;
 const OF_DEVICE: u32 = 256;
-/// Time for samples, and for another look when the jobs begin.
+/// Time for samples, and for another inspection when the jobs begin.
 const SAMPLING: Duration = Duration::from_millis(300);
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -49,7 +49,7 @@ impl From<TargetKind> for ProbedTargetKind {
     }
 }
 
-/// Looks at all of them, no longer than `until`. Whatever is not told is said in `unseen`.
+/// Looks at all of them, no longer than `until`. What is missing is listed in `unseen`.
 pub(crate) fn probe_targets(
     tree: &SystemTree,
     targets: &mut [TargetFacts],
@@ -74,7 +74,7 @@ pub(crate) fn probe_targets(
             _ => continue,
         };
         let Some(size) = target.size else { continue };
-        // Where half is nothing at all, what stands in the rest does not matter.
+        // Where half is nothing at all, what is in the rest does not matter.
         if target.coverage.as_ref().is_some_and(|found| (found.hole + found.unwritten) * 2 > found.bytes) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What is counted while the run goes on: which result is not in the sums of its end.
+//! What is counted during the run: which result is not in the sums of its end.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::tick::Tick;
 use crate::{Direction, PerDirection};
 use kelvin_host::SystemTree;
 
-/// Between two looks at the kernel's threads.
+/// Interval between two readings of the kernel's threads.
 const LOOK: Duration = Duration::from_millis(200);
 /// What a value of a series covers.
 const STEP: Nanos = 1_000_000_000;
@@ -128,7 +128,7 @@ impl Series {
 }
 
 impl StorageFacts {
-    /// Takes what the run tells. [`StorageFacts::watching`] does so for each event that passes by.
+    /// Takes the run's events. [`StorageFacts::watching`] calls it for each event.
     pub fn event(&mut self, event: &IoEvent<'_>) {
         match event {
             IoEvent::State { state: WorkerState::Created, .. } => self.created(),

@@ -22,7 +22,7 @@ pub(crate) enum Places {
     Zoned(Vec<(f64, u64, u64)>),
 }
 
-/// Where ranks lie: the first at a place of its own, the others in random order behind and before it.
+/// Where ranks lie: the first at a separate place, the others in random order behind and before it.
 #[derive(Debug, Clone)]
 pub(crate) struct Scatter {
     order: Permutation,

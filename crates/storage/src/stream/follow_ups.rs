@@ -51,7 +51,7 @@ impl After {
         }
     }
 
-    /// Whether nothing may be under way before the next write.
+    /// Whether nothing may be in flight before the next write.
     pub(crate) fn barrier_due(&self) -> bool {
         self.barrier > 0 && (self.writes + 1).is_multiple_of(self.barrier)
     }

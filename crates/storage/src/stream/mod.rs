@@ -26,7 +26,7 @@ use seeds::Streams;
 pub(crate) use seeds::hash;
 use sizes::JobSizes;
 
-use crate::job::{Amount, Distribution, Generator as RandomGenerator, Job};
+use crate::job::{Amount, Distribution, Job, RandomGenerator};
 use crate::{Direction, Error, Io, NextIo, Result, Target};
 
 /// What a worker asks for its I/Os.
@@ -112,7 +112,7 @@ impl IoSource {
         }
     }
 
-    /// Bytes of a pass that goes to its end, for telling progress. A pass may end a little before where blocks of
+    /// Bytes of a pass that goes to its end, for progress. A pass may end a little before where blocks of
     /// several sizes or with gaps between them do not fill the regions.
     pub fn pass_bytes(&self) -> u64 {
         self.pass_bytes

@@ -5,7 +5,7 @@ use super::map::Map;
 use super::permutation::Permutation;
 use super::seeds::Streams;
 use super::sizes::JobSizes;
-use crate::job::{Generator, Job, Sequencer, Strided};
+use crate::job::{Job, RandomGenerator, Sequencer, Strided};
 use crate::{Direction, Io, PerDirection, Target};
 
 /// How often a random place is drawn again that a last, shorter zone does not have.
@@ -82,7 +82,7 @@ pub(crate) fn once(job: &Job) -> RepeatAvoidance {
     if !pattern.random {
         return RepeatAvoidance::No;
     }
-    if pattern.generator == Generator::Lfsr {
+    if pattern.generator == RandomGenerator::Lfsr {
         return RepeatAvoidance::Order;
     }
     let used = || Direction::ALL.into_iter().filter(|direction| pattern.has(*direction));

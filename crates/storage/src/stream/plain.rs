@@ -1,4 +1,4 @@
-//! The plain jobs, in as few steps as there can be: one file, one direction, one size, and nothing beside.
+//! The simple jobs, in as few steps as possible: one file, one direction, one size, no other options.
 
 use kelvin_measure::Random;
 

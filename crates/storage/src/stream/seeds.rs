@@ -6,7 +6,7 @@ use kelvin_measure::Random;
 
 use crate::job::{Job, Pattern};
 
-/// What numbers are for. Each has a stream of its own, so that, say, another mix does not change the offsets.
+/// What numbers are for. Each has a separate stream, so that, say, another mix does not change the offsets.
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
     Offsets = 1,

@@ -22,7 +22,7 @@ pub struct Cores {
     pub threads: u32,
     /// CPUs that a cgroup's quota allows, the smallest on the way up; none without a quota.
     pub quota: Option<f64>,
-    /// Whether the kernel told the topology; otherwise each hardware thread counts as a core.
+    /// Whether the kernel shows the topology; otherwise each hardware thread counts as a core.
     pub topology: bool,
 }
 
@@ -68,7 +68,7 @@ impl Cores {
         Self { counted, machine, allowed: ours, threads, quota, topology }
     }
 
-    /// Why so many, in words.
+    /// Why so many, as text.
     pub fn why(&self) -> String {
         let mut words = if self.topology {
             count(self.machine, "physical core")

@@ -8,7 +8,7 @@ pub(super) struct Machine {
     all: u64,
 }
 
-/// Percent of all processors' time; none where the kernel does not tell.
+/// Percent of all processors' time; none if the kernel does not show it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Use {
     pub(super) busy: Option<f64>,

@@ -2,7 +2,7 @@
 //!
 //! Four tests of equal length, as vioperf has them: Write, ReWrite, Read, SkipRead; one thread a core, each with a file of
 //! its own. What vioperf does badly is done otherwise: files stop growing long before the filesystem is full, writes that
-//! extend a file are told apart from writes over what is there, and the CPU time of the checksums from the rest.
+//! extend a file are distinguished from overwrites, and the CPU time of the checksums from the rest.
 
 mod block;
 mod cores;

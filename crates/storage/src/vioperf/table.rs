@@ -121,7 +121,7 @@ fn seconds(value: f64) -> String {
     if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// What it came to.
+/// The result.
 pub fn summary(report: &Report) -> String {
     let mut text = String::new();
     let costs = &report.costs;

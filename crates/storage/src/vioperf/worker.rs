@@ -17,7 +17,7 @@ use super::report::Test;
 use super::{MB, Options};
 use crate::error::{Error, Result};
 
-/// Blocks of a growing file between two looks at the free space.
+/// Blocks of a growing file between two checks of the free space.
 const LOOK_EVERY: u64 = 64;
 
 /// Names tried for a file, should another run have left some.
@@ -152,7 +152,7 @@ impl Worker {
             .map_err(|error| format!("{} cannot be removed: {error}; remove it by hand", self.path.display()))
     }
 
-    /// One test, until its time is over; something to tell, or what ended it.
+    /// One test, until its time is over; returns a note, or what ended it.
     pub(super) fn run(
         &mut self,
         order: &Order,
@@ -364,7 +364,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if self.remove {
-            // Something else failed before, and is told.
+            // An earlier failure is reported.
             let _gone = std::fs::remove_file(&self.path);
         }
     }

@@ -15,7 +15,7 @@ use crate::data::{Examiner, ReadExpectation};
 /// Longest wait for an answer: the worker has other duties.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A read whose data is to be looked at.
+/// A read whose data is to be examined.
 struct Task {
     slot: u32,
     io: Io,
@@ -92,7 +92,7 @@ fn work(tasks: &Mutex<Receiver<Task>>, answers: &Sender<Answer>, mut examiner: E
         let Ok(Task { slot, io, question, address }) = next else { return };
         // SAFETY: the buffer has the I/O's length, and the worker leaves it alone until the answer has come.
         let buffer = unsafe { std::slice::from_raw_parts(address, io.length as usize) };
-        // Somebody waits for the answer whatever becomes of it.
+        // Another thread waits for the answer in every case.
         let looked = catch_unwind(AssertUnwindSafe(|| examiner.examine(&question, buffer)));
         let result = match looked {
             Ok(result) => result.map_err(|wrong| format!("verify: {wrong}")),

@@ -129,7 +129,7 @@ impl Counter {
         place.get_or_insert_with(|| spare.pop().unwrap_or_else(|| fresh(taken)))
     }
 
-    /// An I/O is issued, with so many under way, itself included.
+    /// An I/O is issued, with so many in flight, itself included.
     #[inline]
     pub(super) fn issued(&mut self, under_way: u32) {
         self.tick.depth.sum += u64::from(under_way);

@@ -120,7 +120,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Searches on a device whose time grows with the depth: 100 µs for each I/O under way.
+    /// Searches on a device whose time grows with the depth: 100 µs for each I/O in flight.
     fn found(target: Nanos, most: u32) -> (Option<u32>, u32) {
         let goal = LatencyGoal {
             target: Some(target),

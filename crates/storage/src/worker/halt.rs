@@ -1,11 +1,11 @@
-//! Why a worker ends before its time, in words that say what to do.
+//! Why a worker ends early, with a message that says what to do.
 
 use std::io;
 
 use crate::error::Error;
 use crate::{Direction, Io};
 
-/// The kernel's number and words.
+/// The kernel's error number and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Halt {
     pub(crate) number: i32,

@@ -31,14 +31,14 @@ use halt::Halt;
 use measured::{Loop, LoopEnd, Made};
 use parts::{IoStream, WorkerParts};
 
-/// Does what a plan says, in the calling thread, and tells the channel of `shared`; the last message is
+/// Carries out a plan in the calling thread, and reports to the channel of `shared`; the last message is
 /// [`Message::End`]. An error ends the worker and not the process: it is in what is returned and in that message.
 #[allow(clippy::needless_pass_by_value, reason = "a worker owns its plan")]
 pub fn run(plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
     run_parts(&plan, shared, || WorkerParts::for_plan(&plan))
 }
 
-/// Does what a plan says with these parts, in the calling thread, and tells the channel of `shared`.
+/// Carries out a plan with these parts in the calling thread, and reports to the channel of `shared`.
 pub(crate) fn run_parts<S: IoStream>(
     plan: &WorkerPlan,
     shared: &Shared,
@@ -82,7 +82,7 @@ fn attempt<S: IoStream>(
     let name = job.engine.name;
     let several = name.is_asynchronous() || job.depth.offload;
     let wanted = job.depth.depth.max(1);
-    // Others may look at what was read while the next block is: each has a buffer of its own then.
+    // Others may look at what was read while the next block is: each has a separate buffer then.
     let looked_at = job.verify.as_ref().is_some_and(|verify| verify.threads > 0);
     let depth = if several || looked_at { wanted.min(DEEPEST) } else { 1 };
     if depth < wanted {

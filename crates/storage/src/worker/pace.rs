@@ -123,7 +123,7 @@ impl Minimum {
         })
     }
 
-    /// Looks at what was done up to now, I/Os and bytes by direction: what is below its minimum, in words.
+    /// Looks at what was done up to now, I/Os and bytes by direction: what is below its minimum, as text.
     pub(super) fn check(&mut self, now: Nanos, done: &PerDirection<(u64, u64)>) -> Option<String> {
         let seconds = now.saturating_sub(self.from).max(1) as f64 / 1e9;
         let below = Direction::ALL.into_iter().find_map(|direction| {

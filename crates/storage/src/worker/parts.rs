@@ -1,4 +1,4 @@
-//! What the loop asks of its neighbours: which I/O is next, what is in a block, whether it is right.
+//! The loop's interfaces: which I/O is next, what is in a block, whether it is right.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(crate) trait Fill {
 
 /// Whether what is read is what was written.
 pub(crate) trait Check {
-    /// Puts into a block what tells later whether it is right: the number of the write.
+    /// Writes the header by which a block is verified later: the number of the write.
     fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64;
     /// A write has ended.
     fn written(&mut self, io: &Io, number: u64);
@@ -45,10 +45,10 @@ pub(crate) trait Check {
     fn failed(&mut self, io: &Io, number: u64);
     /// A trim has ended.
     fn trimmed(&mut self, io: &Io);
-    /// Looks at what was read; what is wrong, in words.
+    /// Verifies what was read; returns the error as text.
     fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String>;
-    /// Gives what was read to another thread, which looks at it at `address` until [`Check::answer`] names the slot.
-    /// Whether it did: where not, the worker looks itself.
+    /// Hands what was read to another thread, which verifies it at `address` until [`Check::answer`] names the slot.
+    /// Returns whether it did: otherwise the worker verifies it itself.
     fn hand_over(&mut self, _slot: u32, _io: &Io, _address: *const u8) -> bool {
         false
     }
@@ -58,13 +58,13 @@ pub(crate) trait Check {
     }
     /// What is to be read in a verifying pass; none at its end.
     fn next_read(&mut self) -> Option<Io>;
-    /// So much was written that it is to be looked at now.
+    /// Enough was written that verification is due.
     fn backlog_due(&self) -> bool;
-    /// The verifying pass begins: what it needs is kept, where another run may want to look again.
+    /// The verification pass begins: its state is kept if another run may verify again.
     fn keep(&mut self) -> Result<()> {
         Ok(())
     }
-    /// The worker ends, and has looked at everything or not: what the reader should know.
+    /// The worker ends, with or without having verified everything: notes for the reader.
     fn finish(&mut self, complete: bool) -> Result<Option<String>>;
 }
 
@@ -73,7 +73,7 @@ pub(crate) trait Check {
 pub(crate) struct Answer {
     pub(crate) slot: u32,
     pub(crate) io: Io,
-    /// What is wrong, in words.
+    /// What is wrong, as text.
     pub(crate) result: std::result::Result<(), String>,
 }
 
@@ -160,7 +160,7 @@ impl Fill for Filler {
     }
 }
 
-/// A verifier, and where it keeps what another run is to look at.
+/// A verifier, and where it keeps the state for another run.
 struct Verified {
     verifier: Verifier,
     state: PathBuf,
@@ -206,7 +206,7 @@ impl Check for Verified {
 
     fn hand_over(&mut self, slot: u32, io: &Io, address: *const u8) -> bool {
         let Some(checkers) = &self.checkers else { return false };
-        // Without anything to look at there is nothing to wait for.
+        // Without verification there is nothing to wait for.
         self.verifier.expectation_for(io).map(|question| checkers.ask(slot, io, question, address)).is_some()
     }
 
@@ -247,7 +247,7 @@ impl Check for Verified {
                  data had another name or position in its run, and therefore used other offsets"
             )));
         }
-        // What was looked at is kept from before the pass; here it is what is left to be looked at.
+        // What was examined is kept from before the pass; here it is what is left to be examined.
         if complete || !self.save || self.verifier.remaining() == 0 {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! What the workers of a run share, and what a worker is told when it begins.
+//! What the workers of a run share, and the plan that a worker receives.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,7 +39,7 @@ pub struct WorkerPlan {
 pub struct Shared {
     /// The run's clock, whose origin all times count from.
     pub clock: Clock,
-    /// Somebody asks all to stop: once for "end what is under way", twice for "wait no longer".
+    /// Somebody asks all to stop: once for "end what is in flight", twice for "wait no longer".
     pub stop: Stop,
     /// Where messages go.
     pub messages: Sender<Message>,
@@ -102,7 +102,7 @@ impl Spare {
     }
 }
 
-/// The call that a worker is in, written down before calls that may never return, so that others can tell what a
+/// The call that a worker is in, written down before calls that may never return, so that others can see what a
 /// hung device was asked.
 #[derive(Debug, Default)]
 pub struct UnderWay {

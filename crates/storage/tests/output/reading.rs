@@ -91,7 +91,7 @@ fn fios_own_outputs_are_read() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Nothing that stands in a file brings the reader down.
+    /// Nothing that is in a file brings the reader down.
     #[test]
     fn any_text_is_read_or_refused(text in "(\\{|\\}|\\[|\"jobs\"|:|,|nan|-inf|[ -~]|\n|µ){0,80}") {
         let _ = parse_json(&text, None);

@@ -102,7 +102,7 @@ fn a_run_from_its_plan_to_its_end() {
     run.states(0..10, WorkerState::RampUp);
     run.forward(1000);
     run.states(0..10, WorkerState::Running);
-    // A tick of half a second each: the rates are of what was told, however often lines are written.
+    // A tick of half a second each: the rates are those of the ticks, however often lines are written.
     for worker in 0..10 {
         run.line.event(&IoEvent::Tick(&tick(worker, 0, SECOND / 2, LoadPart::Measured, 500)));
     }

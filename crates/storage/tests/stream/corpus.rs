@@ -16,7 +16,7 @@ use crate::support::{many, targets};
 const LENGTH: u64 = 16 << 30;
 /// I/Os of a job.
 const COUNT: usize = 2000;
-/// Several hundred figures are looked at, each of which may be unlikely once.
+/// Several hundred figures are examined, each of which may be unlikely once.
 const UNLIKELY: f64 = 1e-6;
 
 fn corpus() -> Vec<PathBuf> {
@@ -116,7 +116,7 @@ fn lengths(job: &Job, ios: &[Io]) {
     }
 }
 
-/// The places follow each other, or are anywhere alike. Whether that is something this can tell.
+/// The places follow each other, or are anywhere alike. Whether this test can decide that.
 fn places(job: &Job, ios: &[Io], files: usize) -> bool {
     let pattern = &job.pattern;
     let plain = pattern.modifier.is_none() && pattern.zones.is_none() && !pattern.trim_then_write;
@@ -148,7 +148,7 @@ fn places(job: &Job, ios: &[Io], files: usize) -> bool {
     true
 }
 
-/// Whether the places could be told, too.
+/// Whether the offsets could be checked, too.
 fn look(job: &Job) -> bool {
     let files = job.targets.filenames.len().max(job.targets.files as usize).clamp(1, 16);
     let over = targets(&vec![LENGTH; files]);

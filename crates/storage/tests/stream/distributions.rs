@@ -73,7 +73,7 @@ fn zipf_follows_its_law() {
     for theta in [0.6, 0.99, 1.2] {
         let blocks = 100_000;
         let (_, seen) = by_rank(&format!("random_distribution=zipf:{theta}"), blocks);
-        // The hottest ranks stand out clearly enough to be told by their counts.
+        // The hottest ranks stand out clearly in their counts.
         let whole: f64 = (1..=blocks).map(|k| (k as f64).powf(-theta)).sum();
         for rank in 1..=3_u32 {
             let expected = f64::from(rank).powf(-theta) / whole * blocks as f64;

@@ -1,7 +1,8 @@
 //! What holds for any job: nothing outside the regions, no length that was not asked for, an end.
 
 use kelvin_storage::job::{
-    AbsoluteZone, BlockSizes, Distribution, FileChoice, FileService, Generator, Sequencer, Strided, Zone,
+    AbsoluteZone, BlockSizes, Distribution, FileChoice, FileService, RandomGenerator, Sequencer, Strided,
+    Zone,
 };
 use kelvin_storage::stream::IoSource;
 use kelvin_storage::{NextIo, PerDirection};
@@ -86,7 +87,7 @@ proptest! {
         let mut job = job(&format!("rw={rw} randseed=1"));
         let pattern = &mut job.pattern;
         pattern.no_random_map = no_map;
-        pattern.generator = if lfsr { Generator::Lfsr } else { Generator::Random };
+        pattern.generator = if lfsr { RandomGenerator::Lfsr } else { RandomGenerator::Random };
         (pattern.repeatable, pattern.seed) = (repeatable, Some(seed));
         pattern.sequencer = if identical { Sequencer::Identical } else { Sequencer::Sequential };
         pattern.distribution = PerDirection([drawn.0.clone(), drawn.1, drawn.0]);

@@ -1,5 +1,5 @@
 //! Held against the real fio: its logs are replayed here and Kelvin's there, and its distributions are the same.
-//! These fail where fio is not installed, as in CI: `cargo xtask packages` tells what is needed.
+//! These fail where fio is not installed, as in CI: `cargo xtask packages` lists what is needed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

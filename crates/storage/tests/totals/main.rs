@@ -72,7 +72,7 @@ fn totals_are_those_of_fio() {
 }
 
 impl Case {
-    /// What is not equal, in words.
+    /// What is not equal, as text.
     fn differs(&self, kelvin: &Totals, fio: &Totals) -> Option<String> {
         // fio says with an error, or by doing nothing, what Kelvin refuses.
         if kelvin.is_refused() || fio.did_nothing() && fio.failed.is_none() {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::run::RunId;
 
-/// A table with the order of its rows, in which each has a place of its own.
+/// A table with the order of its rows, in which each has a separate place.
 pub(super) struct Table {
     pub(super) name: &'static str,
     /// The column that names the run, or the group.
@@ -125,7 +125,7 @@ pub(super) fn copy(
         from.prepare(&format!("SELECT * FROM {name} WHERE {of} = ? ORDER BY {order}")).map_err(read)?;
     let columns: Vec<String> = statement.column_names().iter().map(ToString::to_string).collect();
     let places = vec!["?"; columns.len()].join(", ");
-    // Both stores have the same tables: that is looked at when they are opened.
+    // Both stores have the same tables: that is examined when they are opened.
     let mut insert = to.prepare(&format!("INSERT INTO {name} VALUES ({places})")).map_err(written)?;
     let mut rows = statement.query([key]).map_err(read)?;
     let mut last = None;

@@ -10,12 +10,12 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::content;
-use crate::alive;
 use crate::error::{Error, Result};
 use crate::group::GroupId;
 use crate::run::{Liveness, RunId};
 use crate::schema::{self, beside};
 use crate::store::Store;
+use crate::writer_process;
 
 /// What to export, and who does it.
 #[derive(Debug, Clone, Default)]
@@ -105,7 +105,7 @@ impl Exporter {
             .execute(
                 "INSERT INTO export (exported_ms, host, store, kelvin_version, digest) VALUES (?, ?, ?, ?, ?)",
                 params![
-                    alive::now_ms(),
+                    writer_process::now_ms(),
                     self.host,
                     name,
                     self.kelvin_version,

@@ -7,12 +7,12 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::{ImportSummary, ImportedGroup, ImportedRun, content};
-use crate::alive;
 use crate::error::{Error, Result};
 use crate::group::{GroupId, GroupMember, StoredGroup};
 use crate::run::{Liveness, RunId};
 use crate::schema;
 use crate::store::{Store, refuse_label};
+use crate::writer_process;
 
 /// A file that somebody else may have made, with everything in it read once.
 #[derive(Debug)]
@@ -205,7 +205,7 @@ fn add(
     };
     to.0.execute(
         "INSERT INTO origin (run, host, store, number, imported_ms) VALUES (?, ?, ?, ?, ?)",
-        params![new, host, store, number.0, alive::now_ms()],
+        params![new, host, store, number.0, writer_process::now_ms()],
     )
     .map_err(|e| Error::sqlite(to.1, e))?;
     Ok(RunId(new))

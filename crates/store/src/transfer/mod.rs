@@ -1,4 +1,4 @@
-//! Runs on their way from one store to another. What is exported is a store of its own with these runs only, under their
+//! Runs on their way from one store to another. What is exported is a separate store with these runs only, under their
 //! numbers, and the digest of its content; what is imported is renumbered, and knows where it comes from.
 
 mod content;

@@ -35,7 +35,7 @@ struct Known {
     file: i64,
     /// Rows in the packed stretches.
     packed: i64,
-    /// Counts the rest, and tells the file's number; none where nothing is packed.
+    /// Counts the rest, and returns the file's number; none where nothing is packed.
     rest: Option<String>,
     /// Looking again would find nothing packed either.
     hopeless: bool,

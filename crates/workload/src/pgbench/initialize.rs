@@ -64,7 +64,7 @@ pub(super) const TABLES: [&str; 4] =
     ["pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches"];
 pub(super) const ACCOUNTS: i64 = 100_000;
 const TELLERS: i64 = 10;
-/// Progress is told, and a stop heard, after this many accounts.
+/// Progress is reported, and a stop request checked, after this many accounts.
 pub(super) const CHUNK: i64 = 50_000;
 /// Beyond this the account's key no longer is a 32-bit integer (pgbench's own limit).
 pub(super) const LARGEST_INT4_SCALE: u32 = 20_000;
@@ -74,7 +74,7 @@ pub(super) const LARGEST_INT4_SCALE: u32 = 20_000;
 /// because the names may stand for tables of several schemas of the search path.
 pub(super) const MARK: &str = "kelvin: being built";
 
-/// What stands in a database.
+/// What is in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TableState {
     Nothing,
@@ -110,7 +110,7 @@ fn look(session: &mut dyn Session) -> Result<TableState> {
     if !missing.is_empty() {
         return Ok(TableState::Incomplete(format!("missing tables: {}", missing.join(", "))));
     }
-    // Before the rows are looked at: without keys that could take hours.
+    // Before the rows are examined: without keys that could take hours.
     let without_key = names(
         session,
         "select name from unnest(array['pgbench_accounts', 'pgbench_branches', 'pgbench_tellers']) as t(name) \
@@ -294,7 +294,7 @@ fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
     }))
 }
 
-/// Refuses tables that were made otherwise than the options say: the result would tell of what was not measured.
+/// Refuses tables that were made otherwise than the options say: the result would describe something that was not measured.
 pub(super) fn must_match(tables: &dyn Tables, session: &mut dyn Session, options: &Options) -> Result<()> {
     let Some(shape) = tables.shape(session)? else { return Ok(()) };
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();

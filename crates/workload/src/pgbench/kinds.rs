@@ -23,7 +23,7 @@ pub(super) fn of_scripts(scripts: &[Script]) -> Vec<TransactionKind> {
         .collect()
 }
 
-/// Adds a kind for each step that the user waits for, named by script, line and beginning, and tells the step.
+/// Adds a kind for each step that the user waits for, named by script, line and beginning, and sets it in the step.
 ///
 /// A pipeline only collects its statements: they are sent, and all their results awaited, at its
 /// `\endpipeline`, which has the time of them all (`\syncpipeline` waits for nothing either).

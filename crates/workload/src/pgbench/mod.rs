@@ -58,7 +58,7 @@ pub struct Pgbench {
 }
 
 impl Pgbench {
-    /// Compiles the scripts, or tells what is wrong with them or the options.
+    /// Compiles the scripts, or returns what is wrong with them or the options.
     pub fn new(mut options: Options) -> Result<Self> {
         if !(1..=MAX_SCALE).contains(&options.scale()) {
             return Err(Error::usage(format!(
@@ -282,7 +282,7 @@ impl Workload for Pgbench {
         Ok(Some(WorkloadData { words, can_be_built: true, tables: initialize::TABLES.to_vec() }))
     }
 
-    /// Every built-in script that writes adds to the history; of other scripts the small balances may tell.
+    /// Every built-in script that writes adds to the history; for other scripts the small balances may show it.
     fn is_fresh(&self, session: &mut dyn Session) -> Result<bool> {
         let rows = session.query(
             "select (select count(*) from (select 1 from pgbench_history limit 1) as one) + \

@@ -138,7 +138,7 @@ fn create(options: &Options) -> [String; 4] {
     })
 }
 
-/// Loads the accounts, each chunk in a transaction of its own: a small one has little to undo.
+/// Loads the accounts, each chunk in a separate transaction: a small one has little to undo.
 fn load_accounts(
     session: &mut dyn Session,
     options: &Options,

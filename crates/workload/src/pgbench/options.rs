@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::builtin;
 
-/// Bytes of the longest script that is taken: its text stands in the specification and in every result.
+/// Bytes of the longest script that is taken: its text is in the specification and in every result.
 const LONGEST_SCRIPT: u64 = 1 << 20;
 
 /// How statements reach the server.

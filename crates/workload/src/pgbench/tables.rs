@@ -30,7 +30,7 @@ pub(super) trait Tables: Sync {
     /// Refuses options that the engine has no words for.
     fn must_know(&self, options: &Options) -> Result<()>;
 
-    /// Looks at what stands in the database.
+    /// Inspects the database.
     fn look(&self, session: &mut dyn Session) -> Result<TableState>;
 
     /// Makes and loads everything. What an earlier build left unfinished is made anew; anybody else's data is refused.
@@ -42,7 +42,7 @@ pub(super) trait Tables: Sync {
         stop: &Stop,
     ) -> Result<()>;
 
-    /// How the complete tables that stand in the database were made, if there are any.
+    /// How the complete tables that are in the database were made, if there are any.
     fn shape(&self, session: &mut dyn Session) -> Result<Option<Shape>>;
 
     /// Frees what replaced rows of the small tables took, or of all four; whether there was anything to do.

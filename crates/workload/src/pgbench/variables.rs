@@ -128,7 +128,7 @@ impl Variables {
         }
     }
 
-    /// Appends the variable's text and tells what it was: nothing is appended for NULL and the undefined.
+    /// Appends the variable's text and returns its kind: nothing is appended for NULL and the undefined.
     #[inline]
     pub(crate) fn write(&self, slot: u32, into: &mut String) -> Written {
         match self.variables.get(slot as usize).map(|variable| (variable.content, &variable.text)) {

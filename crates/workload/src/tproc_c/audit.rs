@@ -52,7 +52,7 @@ const LOOK_UPS: usize = 12;
 const NOTHING_MATCHED: usize = 13;
 const MATCHED: usize = 14;
 const MATCHED_SQUARES: usize = 15;
-/// Deliveries that told how many districts they skipped, and those that skipped any.
+/// Deliveries that reported skipped districts, and those that skipped any.
 const DELIVERIES_KNOWN: usize = 16;
 const DELIVERIES_SKIPPING: usize = 17;
 
@@ -151,7 +151,7 @@ pub(crate) fn judge(
         let variance = (at(MATCHED_SQUARES) as f64 / n - average * average).max(0.0);
         // 1 + 2000 Σ p_load(name) p_run(name) lies between 1.79 and 3.87 for the constants that the rules
         // allow, and is 12.3 when load and run use the same one. The spread is judged by what was seen, but
-        // at least as wide as three rows: a few equal look-ups tell nothing about it.
+        // at least as wide as three rows: a few equal look-ups show nothing about it.
         let spread = variance.sqrt().max(3.0);
         mean(&mut lines, "customers per last name", at(MATCHED), look_ups, spread, (1.5, 4.5));
     }
@@ -256,7 +256,7 @@ mod tests {
     fn trial_b1_hammerdbs_routines_are_not_judged_by_a_roll_back_that_they_do_not_have() {
         let mut counters = good();
         counters[ROLLED_BACK] = 0;
-        // What only our own statements tell.
+        // What only our own statements show.
         for unknown in [DRAWN_LINES, REMOTE_LINES, LOOK_UPS, MATCHED, MATCHED_SQUARES, DELIVERIES_KNOWN] {
             counters[unknown] = 0;
         }

@@ -36,7 +36,7 @@ pub(super) fn data(options: &Options, engine: &dyn Engine, dialect: &dyn Dialect
 }
 
 /// A New-Order raises its district's next order, a Payment its district's takings, a Delivery takes from the new orders;
-/// the other transactions only read. One row a district is looked at, and an index.
+/// the other transactions only read. One row a district is examined, and an index.
 pub(super) fn is_fresh(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<bool> {
     let takings = dialect.money(3_000_000);
     let touched = format!("select count(*) from district where d_next_o_id <> 3001 or d_ytd <> {takings}");

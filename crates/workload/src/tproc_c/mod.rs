@@ -39,7 +39,7 @@ pub struct TprocC {
 }
 
 impl TprocC {
-    /// The workload with these options, or in words what is wrong with them.
+    /// The workload with these options, or as text what is wrong with them.
     pub fn new(options: Options) -> Result<Self> {
         let refuse = |message: String| Err(Error::usage(message));
         if let Some(number) = options.warehouses.filter(|number| !(1..=MAX_WAREHOUSES).contains(number)) {
@@ -87,7 +87,7 @@ impl TprocC {
         check::check(engine, self.dialect(engine)?, (progress, stop), each)
     }
 
-    /// Indexes and routines that these data should have and do not, in words: a run is possible without them.
+    /// Indexes and routines that these data should have and do not, as text: a run is possible without them.
     pub fn lacks(&self, engine: &dyn Engine) -> Result<Vec<String>> {
         let mut session = engine.connect()?;
         let dialect = self.dialect(engine)?;
@@ -114,7 +114,7 @@ impl TprocC {
         u64::try_from(sum).map_err(|_| Error::protocol(format!("the sum of d_next_o_id is {sum}")))
     }
 
-    /// What complete data the database holds, or in words why these options cannot use it.
+    /// What complete data the database holds, or as text why these options cannot use it.
     fn look(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Metadata> {
         let build = Build::read(session, dialect)?.ok_or_else(|| {
             Error::usage("the database contains no TPROC-C data")

@@ -1,4 +1,4 @@
-//! What the tests of pgbench's workloads share: a PostgreSQL of their own, and pgbench itself.
+//! What the tests of pgbench's workloads share: a separate PostgreSQL, and pgbench itself.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part")]
 
 #[path = "../server_support/mod.rs"]

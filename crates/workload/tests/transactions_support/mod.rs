@@ -1,4 +1,4 @@
-//! What the tests of the transactions share: a PostgreSQL of their own, data, and digests of tables.
+//! What the tests of the transactions share: a separate PostgreSQL, data, and digests of tables.
 #![allow(
     dead_code,
     unreachable_pub,

@@ -35,7 +35,7 @@ pub(crate) enum Competitor {
 }
 
 impl Competitor {
-    /// One run; once more when it was not valid, which is told.
+    /// One run; repeated if it was not valid, which is printed.
     pub(crate) fn run(&self, bench: &Bench, url: &str, seconds: u32) -> Result<Measured> {
         self.once(bench, url, seconds).or_else(|error| {
             interrupt::check()?;

@@ -13,7 +13,7 @@ use crate::bench::table::{Line, range};
 
 const USERS: &str = "4";
 /// So many that those whom the stall meets on a connection, one a user, are fewer than one of a thousand, and that
-/// p99.9 has enough samples beyond it to be told.
+/// p99.9 has enough samples beyond it to be reported.
 const RATE: &str = "2000";
 const WINDOW: f64 = 10.0;
 /// Locks the table that every transaction reads and says for how long.

@@ -12,7 +12,7 @@ struct Row {
     name: &'static str,
     work: &'static str,
     common: Vec<(&'static str, &'static str)>,
-    /// What fio needs to be told to do what the row says.
+    /// fio's options for the row.
     fio: Vec<(&'static str, &'static str)>,
     file: File,
     most: f64,

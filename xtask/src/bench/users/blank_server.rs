@@ -1,4 +1,4 @@
-//! The server that answers the protocol and does nothing else, in a process of its own.
+//! The server that answers the protocol and does nothing else, in a separate process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -75,7 +75,7 @@ pub(crate) fn section(
     Ok(text)
 }
 
-/// The profile that stands in the section; none in one that a version of Kelvin without profiles wrote.
+/// The profile that is in the section; none in one that a version of Kelvin without profiles wrote.
 pub(crate) fn profile(configuration: &str) -> Option<Profile> {
     let section = configuration.get(configuration.find(BEGIN)?..configuration.find(END)?)?;
     let named = &section[section.find(PROFILE)? + PROFILE.len()..];

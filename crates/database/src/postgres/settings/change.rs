@@ -35,7 +35,7 @@ pub fn before(session: &mut dyn Session, names: &[&str]) -> Result<PreviousSetti
     Ok(PreviousSettings { settings })
 }
 
-/// Sets each of `settings` in `postgresql.auto.conf`, all or none as far as the server can tell, and makes the server read
+/// Sets each of `settings` in `postgresql.auto.conf`, all or none as far as the server checks, and makes the server read
 /// its files. Returns the names of those that wait for a restart. Refused, before anything is changed: names that
 /// [`check_name`] refuses, and settings that the server does not know.
 pub fn change(session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Vec<String>> {

@@ -107,7 +107,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// A value as it stands in a file.
+/// A value as it is in a file.
 pub(crate) fn quoted(value: &str) -> Result<String> {
     if value.chars().any(char::is_control) {
         return Err(Error::usage(format!("the setting {value:?} contains a control character")));
@@ -115,7 +115,7 @@ pub(crate) fn quoted(value: &str) -> Result<String> {
     Ok(format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''")))
 }
 
-/// A value as it stands in a file: plain where that is the same, so that a person reads it more easily.
+/// A value as it is in a file: plain where that is the same, so that a person reads it more easily.
 pub(crate) fn written(value: &str) -> Result<String> {
     let number = value.starts_with(|c: char| c.is_ascii_digit())
         && value.chars().all(|c| c.is_ascii_alphanumeric() || c == '.')

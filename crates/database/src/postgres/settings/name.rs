@@ -45,8 +45,8 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Settings that are lists of identifiers, each of which `ALTER SYSTEM` takes as a literal of its own: given as one literal,
-/// the list would become one name with commas in it. The server marks them (`GUC_LIST_QUOTE`) and tells nobody.
+/// Settings that are lists of identifiers, each of which `ALTER SYSTEM` takes as a separate literal: given as one literal,
+/// the list would become one name with commas in it. The server marks them (`GUC_LIST_QUOTE`) but does not show it.
 pub(super) fn is_quoted_list(name: &str) -> bool {
     [
         "local_preload_libraries",

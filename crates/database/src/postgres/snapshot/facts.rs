@@ -1,16 +1,16 @@
-//! What decides how a database of PostgreSQL's can be brought back.
+//! Facts that decide how a PostgreSQL database can be restored.
 
 use std::path::PathBuf;
 
 use crate::postgres::Config;
 use crate::{Result, Session};
 
-/// What is known of the database before a way is chosen.
+/// Facts about the database, before a method is chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The server's version as a number, such as 150018.
     pub version: u32,
-    /// The version in words, such as "15.18".
+    /// The version as text, such as "15.18".
     pub version_text: String,
     /// Bytes of the database.
     pub bytes: u64,

@@ -105,7 +105,7 @@ impl Templates {
         .with_help("wait until it has ended"))
     }
 
-    /// Runs what copies a database, telling how much of it is there, and cancelling it when asked to stop.
+    /// Runs what copies a database, reporting its progress, and cancels it on a stop request.
     fn copy(
         &self,
         session: &mut dyn Session,
@@ -154,7 +154,7 @@ impl Templates {
         }
     }
 
-    /// How the server is told to copy by file.
+    /// The clause that makes the server copy by file.
     fn strategy(session: &mut dyn Session) -> Result<Copy> {
         let version = session.query("SELECT current_setting('server_version_num')::bigint")?.int(0, 0)?;
         if version >= 180_000 {

@@ -29,7 +29,7 @@ fn of_target(target: &TargetFacts) -> Option<Finding> {
         return None;
     }
     let after = target.after.as_ref()?;
-    // A file that grew may have been laid out after it was looked at.
+    // A file that grew may have been laid out after it was examined.
     let unchanged = target.size == Some(after.size);
     let (before, cached) = (target.cached?, after.cached?);
     let came = cached.bytes.saturating_sub(before.bytes);

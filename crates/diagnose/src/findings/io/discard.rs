@@ -1,4 +1,4 @@
-//! Whether the device was told to forget blocks meanwhile.
+//! Whether blocks were discarded on the device meanwhile.
 
 use kelvin_measure::text;
 use kelvin_storage::Direction;

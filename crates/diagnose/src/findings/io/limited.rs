@@ -1,4 +1,4 @@
-//! Whether something kept the I/O to a rate.
+//! Whether a limit held the I/O to a rate.
 
 use kelvin_measure::text;
 use kelvin_stats::student::describe;

@@ -1,4 +1,4 @@
-//! Findings about a run of I/O jobs: whether its figures tell of the storage that was meant.
+//! Findings about a run of I/O jobs: whether its figures describe the intended storage.
 //!
 //! They are made from what was seen around the run ([`Facts`]). Those that need only what was there before are found
 //! before the run, too.
@@ -101,7 +101,7 @@ pub fn find(facts: &StorageFacts) -> Vec<Finding> {
     found
 }
 
-/// Whether the kernel's null engine does the work: no figure of it tells of a storage.
+/// Whether the kernel's null engine does the work: no figure of it describes storage.
 fn is_null(job: &JobFacts) -> bool {
     job.engine == "null"
 }
@@ -137,7 +137,7 @@ fn devices_of<'a>(facts: &'a StorageFacts, job: &'a JobFacts) -> impl Iterator<I
     })
 }
 
-/// The counters that tell what reached the storage, each once.
+/// The counters of what reached the storage, each once.
 fn counted<'a>(facts: &'a StorageFacts, run: &'a RunFacts) -> impl Iterator<Item = &'a DeviceRun> {
     run.devices.iter().filter(|of| facts.devices.iter().any(|device| device.counted.contains(&of.name)))
 }
@@ -152,7 +152,7 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// The part of the reading jobs' regions that `of` counts, among what was looked at: the share, and a line for each of the
+/// The part of the reading jobs' regions that `of` counts, among what was examined: the share, and a line for each of the
 /// three targets with most.
 fn stored(
     facts: &StorageFacts,

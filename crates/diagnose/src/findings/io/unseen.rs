@@ -1,4 +1,4 @@
-//! What could not be looked at before the run, and so may be wrong without anybody saying so.
+//! What could not be inspected before the run, so that errors may go unnoticed.
 
 use kelvin_storage::probe::StorageFacts;
 

@@ -1,4 +1,4 @@
-//! `kelvin io explain`: results in words.
+//! `kelvin io explain`: results explained.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::out;
 /// Columns of the text where a terminal does not say.
 const WIDTH: usize = 100;
 
-/// Reads the results and says what they tell.
+/// Reads the results and explains them.
 pub(super) fn explain(args: &ExplainArgs) -> Result<ExitCode> {
     out::write(&io_explain::explain(&args.files, width())?)?;
     Ok(ExitCode::SUCCESS)

@@ -17,7 +17,7 @@ pub(crate) const USAGE: u8 = 1;
 /// fio's exit code after a signal.
 const INTERRUPTED: u8 = 128;
 
-/// Runs what was asked for; errors are told here, since the codes are fio's.
+/// Runs what was asked for; errors are printed here, since the exit codes are fio's.
 pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
     let done = match &args.command {
         None => run::run(args, global),
@@ -36,7 +36,7 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
     })
 }
 
-/// Runs that were interrupted are told by fio's code.
+/// Interrupted runs end with fio's exit code.
 fn code(code: exit::Code) -> ExitCode {
     match code {
         exit::Code::Interrupted => ExitCode::from(INTERRUPTED),

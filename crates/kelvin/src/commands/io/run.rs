@@ -218,7 +218,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
 /// Where what Kelvin has to say beside the result goes. As fio, a run that went well says nothing on standard error, so that
 /// programs which take a word there for a failure work: the result's own forms have it, as far as they have a place for it.
 struct Voice {
-    /// Somebody looks at standard error, or asks for it.
+    /// Standard error is a terminal, or the output was requested.
     heard: bool,
     /// What there is to say after the run goes there: the result on the terminal has no place for it.
     after: bool,

@@ -32,10 +32,10 @@ use crate::{live, out, paths, signal};
 
 /// Combinations beyond these are a mistake in the lists.
 const MOST: usize = 1000;
-/// A run costs this beside its load: looking at the targets, laying out what is there, the store.
+/// Overhead of a run besides its load: probes, layout, the store.
 const BESIDE: Duration = Duration::from_millis(300);
 
-/// What is swept. It stands in the group.
+/// What is swept. It is in the group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct SweepPlan {
@@ -57,7 +57,7 @@ struct Axis {
 /// One run.
 #[derive(Debug, Clone)]
 struct Cell {
-    /// By which it is told in the group: "bs=4k iodepth=8", "maximum", "50%".
+    /// Its label in the group: "bs=4k iodepth=8", "maximum", "50%".
     name: String,
     /// What is put on top of every job.
     set: Vec<(String, String)>,
@@ -520,7 +520,7 @@ pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
     }))
 }
 
-/// The answer in a few words: the best run.
+/// The answer in brief: the best run.
 pub(crate) fn in_short(rows: &[GroupRun]) -> String {
     let counted = rows.iter().filter(|row| row.counts());
     best(counted.map(|row| (row.figures.first(), row.slot.treatment.as_str())))

@@ -1,4 +1,4 @@
-//! One result in words: what was asked, what the figures mean, what speaks against them.
+//! One result explained: what was requested, what the figures mean, what casts doubt on them.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Words about fio's real outputs (3.33, short runs on this repository's machine), looked at.
+//! Explanations of real outputs of fio 3.33 (short runs), reviewed by hand.
 
 use super::*;
 

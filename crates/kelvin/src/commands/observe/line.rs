@@ -1,4 +1,4 @@
-//! One look at the host in one line of at most 80 columns.
+//! One host sample in one line of at most 80 columns.
 
 use super::summary::Summary;
 

@@ -63,7 +63,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Takes an observation; whether it is a look at the host with rates in it.
+    /// Takes an observation; returns whether it is a host sample with rates.
     pub(super) fn take(&mut self, observation: &Observation) -> bool {
         match observation {
             Observation::Observer(observer) => self.declare(observer),
@@ -141,7 +141,7 @@ impl Summary {
         primed
     }
 
-    /// Seconds from the first look at the host to the last.
+    /// Seconds from the first host sample to the last.
     pub(super) fn seconds(&self) -> f64 {
         (self.last - self.first.unwrap_or(self.last)) as f64 / 1e9
     }
@@ -174,7 +174,7 @@ impl Summary {
         self.parts("host.disk.")
     }
 
-    /// All of it in words, in 80 columns.
+    /// All of it as text, in 80 columns.
     pub(super) fn render(&self) -> String {
         let mut text = format!("\nOver {:.1} s\n", self.seconds());
         self.processors(&mut text);

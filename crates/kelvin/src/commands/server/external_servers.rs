@@ -1,4 +1,4 @@
-//! Settings of servers that are not kelvin's own: shown, changed with consent, and put back.
+//! Settings of servers that are not kelvin's own: shown, changed with consent, and restored.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -54,7 +54,7 @@ fn read(path: &Path, profiles: &dyn Profiles) -> Result<Profile> {
         bail!("--profile {shown}: {length} bytes is too large for a settings file");
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("--profile {shown}: cannot read it"))?;
-    // It stands in the server's configuration, in a line of its own.
+    // It is in the server's configuration, in a separate line.
     let name: String = shown.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     Ok(profiles.parse(&name, &text)?)
 }

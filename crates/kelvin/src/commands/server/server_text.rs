@@ -1,4 +1,4 @@
-//! What a person reads of servers and their settings.
+//! Texts about servers and their settings.
 
 use kelvin_database::mysql::managed::Status as MysqlStatus;
 use kelvin_database::postgres::managed::Status;

@@ -15,7 +15,7 @@ use crate::args::{AnalyzeArgs, Global};
 use crate::exit::Code;
 use crate::out;
 
-/// After so long somebody who waits is told what for.
+/// After this time the waiting user sees what is being done.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Analyses, prints, and fills the notebook's parts and `next.toml`.
@@ -38,13 +38,13 @@ pub(super) struct AnalyzedStudy {
     pub(super) study: Study,
     pub(super) entries: Vec<LedgerEntry>,
     pub(super) analysis: Analysis,
-    /// Where its runs are, and their group; none when they are not to be had.
+    /// Where its runs are, and their group; none when they are unavailable.
     pub(super) store: Option<(Store, i64)>,
 }
 
 impl AnalyzedStudy {
     /// Reads and analyses. The ledger has every figure; a store that is not there any more costs the columns that only it
-    /// knows, and is told.
+    /// knows, and is reported.
     pub(super) fn analyze_folder(folder: &Folder, global: &Global) -> Result<Self> {
         let study = folder.study()?;
         let entries = folder.ledger()?;

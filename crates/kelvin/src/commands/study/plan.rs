@@ -31,7 +31,7 @@ pub(super) fn render(situation: &StudyStatus, cv: Option<f64>) -> String {
     text
 }
 
-/// What the notebook keeps of it: everything but what stands in the file, and the runs.
+/// What the notebook keeps of it: everything but what is in the file, and the runs.
 pub(super) fn in_short(situation: &StudyStatus) -> String {
     let mut text = String::new();
     summary(&mut text, situation, None);

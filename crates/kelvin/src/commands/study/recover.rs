@@ -1,4 +1,4 @@
-//! `kelvin study recover`: puts back what a killed study left changed.
+//! `kelvin study recover`: restores what a killed study left changed.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
 //! The studies that this user has made or run: their folders, in a file of the data directory. A convenience and no more:
-//! everything that is known of a study stands in its folder.
+//! everything that is known of a study is in its folder.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(super) fn named(name: &str) -> Result<Option<Folder>> {
     Ok(known()?.into_iter().rev().find(is_named))
 }
 
-/// Remembers a folder. That it cannot is told and is no reason to stop.
+/// Remembers a folder. A failure is reported but does not stop the command.
 pub(super) fn remember(folder: &Folder) {
     if let Err(error) = add(folder) {
         crate::out::note(&format!("kelvin: `kelvin study list` will not list this study: {error:#}"));

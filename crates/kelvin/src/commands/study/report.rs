@@ -30,7 +30,8 @@ pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
     };
     let lock = folder.lock()?;
     let AnalyzedStudy { study, entries, analysis, .. } = found;
-    let dossier = kelvin_lab::study::dossier(&study, lock.as_ref(), &entries, &notebook, analysis, &page);
+    let dossier =
+        kelvin_lab::study::study_page_content(&study, lock.as_ref(), &entries, &notebook, analysis, &page);
     match &args.output {
         Some(file) if file == Path::new("-") => out::write(&study::markdown(&dossier))?,
         Some(file) if file.extension().is_some_and(|ending| ending == "md") => {

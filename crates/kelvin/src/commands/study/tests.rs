@@ -1,4 +1,4 @@
-//! What a person sees of a study, in full.
+//! What a user sees of a study, in full.
 
 use std::path::Path;
 

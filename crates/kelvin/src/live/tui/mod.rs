@@ -136,7 +136,7 @@ impl Tui {
             end = again;
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        // A view that panicked has told so, and the terminal has been given back.
+        // A view that panicked has reported it and restored the terminal.
         let _ = thread.join();
         give_back();
         for text in std::mem::take(&mut self.said) {

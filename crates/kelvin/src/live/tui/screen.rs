@@ -1,4 +1,4 @@
-//! The terminal: taken over, drawn on by a thread of its own, and given back whatever happens.
+//! The terminal: taken over, drawn on by a separate thread, and given back whatever happens.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};

@@ -16,13 +16,13 @@ use kelvin_observe::postgres::wait_group;
 use ratatui::backend::TestBackend;
 use ratatui::terminal::Terminal;
 
-use super::draw::{self, Ink, ViewOptions};
+use super::draw::{self, Palette, ViewOptions};
 use super::model::{Looked, Model, ViewHeader};
 
 /// The picture as text; trailing blanks are left out.
 fn picture(model: &Model, width: u16, height: u16, asked: ViewOptions) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let ink = Ink { colour: true };
+    let ink = Palette { colour: true };
     let area = ratatui::layout::Rect::new(0, 0, width, height);
     terminal.draw(|frame| draw::draw(frame.buffer_mut(), area, model, asked, ink)).unwrap();
     let text = terminal.backend().to_string();
@@ -330,7 +330,7 @@ fn without_colours_nothing_is_lost() {
     let area = ratatui::layout::Rect::new(0, 0, 200, 60);
     let draw = |colour| {
         let mut buffer = ratatui::buffer::Buffer::empty(area);
-        draw::draw(&mut buffer, area, &busy(), ViewOptions::default(), Ink { colour });
+        draw::draw(&mut buffer, area, &busy(), ViewOptions::default(), Palette { colour });
         buffer
     };
     let (with, without) = (draw(true), draw(false));

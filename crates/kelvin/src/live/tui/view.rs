@@ -13,7 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::draw::{self, Ink, ViewOptions};
+use super::draw::{self, Palette, ViewOptions};
 use super::model::{Looked, Model, ViewHeader};
 use super::screen::{self, Screen};
 
@@ -23,16 +23,16 @@ const FRAME: Duration = Duration::from_millis(250);
 /// How long keys are waited for before events are taken again.
 const TURN: Duration = Duration::from_millis(100);
 
-/// The shortest time from one look for findings to the next.
+/// The shortest interval between two evaluations of findings.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// A look for findings may take this share of the time: one that took longer is followed by a longer rest.
+/// The share of the time for evaluating findings: a longer evaluation is followed by a longer pause.
 const LOOK_COST: u32 = 250;
 
 /// A held key repeats itself thirty times a second, and the second `q` means something else than the first.
 const REPEATED: Duration = Duration::from_secs(1);
 
-/// Values of observers, and looks at sessions, that the evidence may hold: some 100 MB.
+/// Values of watchers, and session samples, that the evidence may hold: some 100 MB.
 const MOST_EVIDENCE: usize = 20_000_000;
 
 /// What reaches the view.
@@ -54,7 +54,7 @@ pub(super) struct View {
     screen: Screen,
     model: Model,
     asked: ViewOptions,
-    ink: Ink,
+    ink: Palette,
     evidence: Option<Evidence>,
     /// What the evidence holds.
     held: usize,
@@ -76,7 +76,7 @@ impl View {
             screen,
             model: Model::new(about),
             asked: ViewOptions::default(),
-            ink: Ink { colour: screen::colours() },
+            ink: Palette { colour: screen::colours() },
             evidence: None,
             held: 0,
             started: now,

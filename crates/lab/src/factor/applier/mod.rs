@@ -1,4 +1,4 @@
-//! Puts cells on and takes them off.
+//! Applies and reverts cells.
 
 mod commands;
 mod host;
@@ -16,10 +16,10 @@ use crate::undo::{Journal, RestoredChanges, ReversibleChange, restore_changes};
 use kelvin_run::Spec;
 use kelvin_run::spec::TargetName;
 
-/// Puts the levels of a cell on, and everything back in the end.
+/// Applies the levels of a cell, and restores everything at the end.
 ///
-/// Every change stands in the journal before it is made. After a cell was put on, every level was seen to hold; one that
-/// does not is an error, and everything is put back. Dropping it puts everything back, too.
+/// Every change is in the journal before it is made. After a cell was applied, every level was verified; one that
+/// does not hold is an error, and everything is restored. Dropping it restores everything, too.
 pub struct Applier {
     factors: Vec<Factor>,
     path: PathBuf,
@@ -43,7 +43,7 @@ type Levels<'a> = Vec<(&'a Factor, &'a Level)>;
 
 impl Applier {
     /// An applier of these factors, whose journal is at `journal`. Refused: factors that cannot stand together, commands
-    /// without consent, and a journal that another process uses or in which something waits to be put back
+    /// without consent, and a journal that another process uses or in which something waits to be restored
     /// ([`super::recover`]). Nothing is changed yet, and no server reached.
     pub fn new(
         factors: Vec<Factor>,
@@ -111,7 +111,7 @@ impl Applier {
         }
     }
 
-    /// [`CellConditions::undo`], and what was put back.
+    /// [`CellConditions::undo`], and what was restored.
     pub fn take_off(&mut self) -> Result<RestoredChanges, FactorError> {
         self.running.clear();
         self.target = None;
@@ -249,7 +249,7 @@ impl CellConditions for Applier {
 
 impl Drop for Applier {
     fn drop(&mut self) {
-        // The journal keeps what cannot be put back, and there is nobody to tell.
+        // The journal keeps what cannot be restored, and nothing can be reported.
         let _ = self.take_off();
     }
 }

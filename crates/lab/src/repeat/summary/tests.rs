@@ -32,7 +32,7 @@ fn enough_runs_that_agree_are_correct() {
     assert!(summary.answer.correct, "{:?}", summary.answer);
     assert_eq!((summary.counted, summary.void, summary.answer.more), (6, 0, None));
     assert_eq!(summary.figure.id, "tps");
-    // The server's CPU is not known here, so the process's stands in its place.
+    // The server's CPU is not known here, so the process's is in its place.
     assert_eq!(summary.beside.iter().map(|(named, _)| named.id.as_str()).collect::<Vec<_>>(), ["cpu"]);
     assert_eq!(summary.steady.steady, 6);
 }

@@ -37,7 +37,7 @@ pub struct CpuUse {
     pub embedded: bool,
     /// The database's processes; none where they are not on this host.
     pub database: Option<f64>,
-    /// All other processes; none where that cannot be told from the database's.
+    /// All other processes; none if they cannot be separated from the database's.
     pub others: Option<f64>,
     /// Interrupts, hard and soft.
     pub interrupts: f64,
@@ -159,7 +159,7 @@ pub(super) fn disks(evidence: &Evidence) -> Vec<Disk> {
             .file_locations()
             .iter()
             .filter(|p| host.is_none() && p.device.as_deref() == Some(device));
-        // A directory may be told twice, once as seen by the host and once by the database.
+        // A directory may occur twice, as reported by the host and by the database.
         let mut holds: Vec<String> =
             here.map(|p| if p.role == "wal" { "log".into() } else { p.role.clone() }).collect();
         holds.sort_by_key(|role| order(role));

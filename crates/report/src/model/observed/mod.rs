@@ -27,7 +27,7 @@ pub struct ObservationReport {
     pub cpu: Option<CpuUse>,
     /// The block devices that did something or hold a part of the database, those of the log first.
     pub devices: Vec<DeviceRow>,
-    /// What the database's sessions were doing; none where nobody looked.
+    /// What the database's sessions were doing; none if not sampled.
     pub sessions: Option<SessionsReport>,
     /// Log written, in bytes a second.
     pub wal_bytes_per_s: Option<f64>,

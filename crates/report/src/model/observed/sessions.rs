@@ -57,7 +57,7 @@ pub struct RowWaits {
 }
 
 impl SessionsReport {
-    /// Of a point; none where nobody looked at the sessions.
+    /// Of a point; none if the sessions were not sampled.
     pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
         let clients = evidence.active(point, is_client);
         if clients.looks == 0 {

@@ -1,6 +1,6 @@
 //! One chunk: putting header and sum on it, and looking whether they are right.
 
-use super::drawn::OwnDraws;
+use super::verify_only::OwnDraws;
 use super::{BufferContent, Chunks, Pattern, checksum, header};
 use crate::Direction;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ pub(super) struct Expected<'a> {
     pub(super) or_later: bool,
     /// Tells whose write a header is of, where those of other jobs are as good.
     pub(super) drawn: Option<&'a OwnDraws>,
-    /// Whether the number is looked at.
+    /// Whether the number is examined.
     pub(super) sequence: bool,
     /// No write has this number or a higher one.
     pub(super) below: Option<u64>,
@@ -31,7 +31,7 @@ pub(super) struct Sealer {
     content: BufferContent,
     pattern: Option<Pattern>,
     thread: u16,
-    /// For chunks put together to be looked at.
+    /// For chunks put together to be examined.
     scratch: Vec<u8>,
 }
 
@@ -108,7 +108,7 @@ impl Sealer {
         header::LENGTH + checksum::length(self.method)
     }
 
-    /// Fills the block that is written at `offset`; `seed` tells the seed of the chunk at an offset.
+    /// Fills the block that is written at `offset`; `seed` returns the seed of the chunk at an offset.
     pub(super) fn write(&mut self, offset: u64, number: u64, block: &mut [u8], seed: impl Fn(u64) -> u64) {
         if let Some(pattern) = &mut self.pattern {
             pattern.fill(offset, block);
@@ -310,7 +310,7 @@ impl Sealer {
         }
     }
 
-    /// What the chunk should have been, as far as that can be told: from the write that is to be there, or else from the
+    /// The expected content of the chunk, as far as known: from the write that is to be there, or else from the
     /// header that was read.
     pub(super) fn expected(
         &mut self,
@@ -326,7 +326,7 @@ impl Sealer {
                 let mut straight = chunk.to_vec();
                 self.swap(&mut straight);
                 let found = Header::parse(straight.first_chunk()?).ok()?;
-                // fio's content follows from the seed in a way of its own.
+                // fio's content follows from the seed in a separate way.
                 if found.is_of_fio() && self.pattern.is_none() {
                     return None;
                 }

@@ -1,10 +1,10 @@
-//! Looks at what was read. Several can for one worker (`verify_async=`): they share nothing but the number of dumps.
+//! Verifies what was read. Several threads can do so for one worker (`verify_async=`): they share only the number of dumps.
 
 use std::path::PathBuf;
 
 use super::chunk::{self, Sealer};
-use super::drawn::OwnDraws;
 use super::dump::Dump;
+use super::verify_only::OwnDraws;
 use crate::Io;
 use crate::data::Corruption;
 use crate::data::content::mix;

@@ -1,4 +1,4 @@
-//! Writes that are under way: what they leave behind is unknown until they have ended.
+//! Writes that are in flight: what they leave behind is unknown until they have ended.
 
 use crate::Io;
 
@@ -20,7 +20,7 @@ struct Flight {
     spoiled: Spoiled,
 }
 
-/// The writes under way: as many as the queue is deep.
+/// The writes in flight: as many as the queue is deep.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flights(Vec<Flight>);
 
@@ -61,7 +61,7 @@ impl Flights {
         }
     }
 
-    /// Something else changed this place; whether no write was under way there.
+    /// Something else changed this place; whether no write was in flight there.
     pub(super) fn spoil(&mut self, io: &Io) -> bool {
         let mut alone = true;
         for flight in self.0.iter_mut().filter(|flight| overlap(&flight.io, io)) {

@@ -1,14 +1,14 @@
 //! Stamps what is written, remembers it, and looks at what is read.
 
 mod chunk;
-mod drawn;
 mod dump;
 mod examiner;
 mod flight;
 mod replay;
+mod verify_only;
 
 #[cfg(test)]
-mod planted;
+mod planted_corruption;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -19,12 +19,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chunk::Sealer;
-use drawn::OwnDraws;
 use dump::Dump;
 use examiner::seed_at;
 pub(crate) use examiner::{Examiner, ReadExpectation};
 use flight::{Flights, Spoiled};
 use replay::Replay;
+use verify_only::OwnDraws;
 
 use super::Corruption;
 use super::chunks::Chunks;
@@ -57,7 +57,7 @@ pub struct Verifier {
     examiner: Examiner,
     /// The worker writes, and not only reads what somebody wrote.
     writes: bool,
-    /// Reads and writes can be under way together.
+    /// Reads and writes can be in flight together.
     concurrent: bool,
     /// How a block that was partly written over falls apart; none when it cannot.
     split: Option<Chunks>,
@@ -65,13 +65,13 @@ pub struct Verifier {
     /// Writes that nothing could be remembered of, for want of room.
     unremembered: u64,
     flights: Flights,
-    /// Reads of the verifying pass that are under way.
+    /// Reads of the verifying pass that are in flight.
     checking: BTreeMap<BlockAddress, RememberedBlock>,
     /// Number of the next write.
     number: u64,
     /// Writes since the last pass of the backlog.
     since: u64,
-    /// Somebody was told that the backlog is due.
+    /// The backlog was reported as due.
     asked: Cell<bool>,
     /// Reads that are left of a pass of the backlog.
     left: Option<u64>,
@@ -91,7 +91,7 @@ impl Verifier {
             return Err(Error::refused(&job.name, "nothing to verify: verify= is not given"));
         };
         let sealer = Sealer::new(job, &verify, clone)?;
-        // Drawn again, a block that another partly wrote over is not told from one that is lost: such are remembered.
+        // Drawn again, a block that another partly wrote over cannot be distinguished from a lost one: these are remembered.
         let replays = verify.replay_generator && !overlaps(job) || verify.only;
         if replays && (job.pattern.trims || job.trims.percentage > 0.0) {
             return Err(Error::refused(
@@ -190,7 +190,7 @@ impl Verifier {
     /// A trim has ended well: with `trim_verify_zero` zeros are to be read there.
     pub fn trimmed(&mut self, io: &Io) {
         self.unknown(io);
-        // A write that was under way with it may have come before or after.
+        // A write that was in flight with it may have come before or after.
         let alone = self.flights.spoil(io);
         if alone && self.job.trims.verify_zero && self.remembers() {
             self.remembered.insert((io.target, io.offset), RememberedBlock::trimmed(io.length), self.split);
@@ -256,7 +256,7 @@ impl Verifier {
         self.unremembered
     }
 
-    /// What nobody could tell of: reads of places that a loaded state does not know, and blocks that a job which draws
+    /// Reads that could not be verified: reads of places that a loaded state does not know, and blocks that a job which draws
     /// other places than the writer found without a header. An error where it turned out that the writer drew the same:
     /// then they are lost.
     pub fn doubtful(&self) -> Result<(u64, u64)> {
@@ -272,7 +272,7 @@ impl Verifier {
     }
 
     /// Looks at what was read. Reads of the verifying pass are held against the write that is to be there; other reads
-    /// of a worker that writes against what it remembers, unless reads and writes can be under way together; reads of a
+    /// of a worker that writes against what it remembers, unless reads and writes can be in flight together; reads of a
     /// worker that does not write against the headers alone, as far as nothing else is known.
     pub fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), Corruption> {
         let Some(question) = self.expectation_for(io) else { return Ok(()) };
@@ -311,7 +311,7 @@ impl Verifier {
         self.examiner.clone()
     }
 
-    /// Saves what is remembered, so that another run can verify it (`verify_state_save`). Writes that are under way are
+    /// Saves what is remembered, so that another run can verify it (`verify_state_save`). Writes that are in flight are
     /// not in it. The file appears whole or not at all.
     pub fn save_state(&self, path: &std::path::Path) -> Result<()> {
         let all = self.remembered.iter().chain(self.checking.iter().map(|(place, entry)| (*place, *entry)));

@@ -25,7 +25,7 @@ const METHODS: [(VerifyMethod, &str); 13] = [
 ];
 const SIZE: usize = 16 * 4096;
 
-/// Runs fio with a job for each of the methods at the same time, each with a file of its own; how many of them found
+/// Runs fio with a job for each of the methods at the same time, each with a separate file; how many of them found
 /// something wrong. None without fio.
 #[allow(clippy::print_stderr, reason = "a test reports why it compared nothing")]
 fn fio(directory: &Path, rw: &str, jobs: &[(&str, &[&str])]) -> Option<i32> {

@@ -93,7 +93,7 @@ fn before_prefix(text: &str, end: usize) -> usize {
     if prefix && end > 1 { end - 1 } else { end }
 }
 
-/// Digits in the order of the bytes; of an odd number the first digit is a byte of its own.
+/// Digits in the order of the bytes; of an odd number the first digit is a separate byte.
 fn hexadecimal(digits: &str) -> Result<Vec<u8>, String> {
     if digits.is_empty() {
         return Err("digits are missing after 0x".into());

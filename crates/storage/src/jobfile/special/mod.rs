@@ -1,4 +1,4 @@
-//! Values with a grammar of their own.
+//! Values with a separate grammar.
 
 pub(crate) mod bytes;
 pub(crate) mod distribution;

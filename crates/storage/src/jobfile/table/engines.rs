@@ -19,7 +19,7 @@ pub(crate) struct EngineEntry {
     pub(crate) word: &'static str,
     /// What it does.
     pub(crate) help: &'static str,
-    /// What becomes of it.
+    /// How it is handled.
     pub(crate) carried: Carried,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct OptionEntry {
 pub(crate) enum Effect {
     /// It is read into the job.
     Applied(Apply),
-    /// Its value is looked at, but it has no effect here: why.
+    /// Its value is examined, but it has no effect here: why.
     Ignored(&'static str, Apply),
     /// It is not supported: why, and what to do.
     Refused(&'static str),
@@ -146,7 +146,7 @@ pub(crate) const fn option(
     }
 }
 
-/// An option whose value is looked at, and that has no effect: why.
+/// An option whose value is examined, and that has no effect: why.
 pub(crate) const fn ignored(
     name: &'static str,
     kind: ValueKind,

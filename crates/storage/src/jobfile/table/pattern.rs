@@ -1,7 +1,7 @@
 //! Which I/Os in which order.
 
 use super::entry::{OptionEntry, ValueKind, option, refused};
-use crate::job::{Generator, Sequencer};
+use crate::job::{RandomGenerator, Sequencer};
 use crate::jobfile::special::distribution;
 use crate::jobfile::value::percent;
 
@@ -113,8 +113,8 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     .default("0"),
     option("random_generator", ValueKind::Words(GENERATOR), "generator of random offsets", |draft, value| {
         draft.job.pattern.generator = match value.word(GENERATOR)? {
-            "lfsr" => Generator::Lfsr,
-            _ => Generator::Random,
+            "lfsr" => RandomGenerator::Lfsr,
+            _ => RandomGenerator::Random,
         };
         Ok(())
     })

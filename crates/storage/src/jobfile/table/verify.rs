@@ -1,4 +1,4 @@
-//! Whether data is looked at again, and trims among the writes.
+//! Options of verification, and trims among the writes.
 
 use super::entry::{OptionEntry, ValueKind, option};
 use crate::job::VerifyMethod;

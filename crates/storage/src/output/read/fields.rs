@@ -1,5 +1,5 @@
 //! From JSON's fields to the result. A field that is missing or of another type is as if it were empty: versions of fio
-//! differ, and what is not there is told by what is made of it.
+//! differ, and missing fields are reported by their consumers.
 
 use crate::jobfile::first_name;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Reading results: fio's and Kelvin's JSON, into one type, whatever else stands in the stream.
+//! Reading results: fio's and Kelvin's JSON, into one type, whatever else is in the stream.
 
 mod fields;
 mod stream;
@@ -149,7 +149,7 @@ pub struct DiskResult {
     pub writes: u64,
     /// Requests that were merged into others, reads and writes.
     pub merges: (u64, u64),
-    /// Percent of the time with a request under way.
+    /// Percent of the time with a request in flight.
     pub busy: f64,
 }
 

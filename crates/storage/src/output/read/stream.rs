@@ -49,7 +49,7 @@ pub fn parse_json(text: &str, path: Option<&Path>) -> Result<ParsedStream> {
     while let Some(rest) = clean.get(position..).filter(|rest| !rest.is_empty()) {
         let end = rest.find('\n').map_or(rest.len(), |end| end + 1);
         let here = rest.get(..end).unwrap_or(rest);
-        // A result begins on a line of its own.
+        // A result begins on a separate line.
         if here.trim_start().starts_with('{') {
             let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
             match values.next() {
@@ -62,11 +62,11 @@ pub fn parse_json(text: &str, path: Option<&Path>) -> Result<ParsedStream> {
                 }
                 Some(Err(error)) => {
                     // Where lines that are no JSON begin with a brace, a later line may still begin a result; only
-                    // the first failure is the one to tell.
+                    // the first failure is the one to report.
                     let column = error.column() as u32;
                     failure.get_or_insert((line + error.line().saturating_sub(1) as u32, column, error));
                     if parsed.results.is_empty() {
-                        // What a broken result holds is not to be taken for a result of its own.
+                        // What a broken result holds is not to be taken for a separate result.
                         break;
                     }
                 }

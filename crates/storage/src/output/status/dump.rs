@@ -11,7 +11,7 @@ use crate::output::{Format, OutputOptions, render_formats};
 use crate::result::{JobsOutcome, Samples, TargetOutcome, WorkerOutcome};
 use crate::tick::{DepthCounts, Tick};
 
-/// Adds up the ticks as the result does, and writes what there is at intervals. What only the end of a run tells (CPU
+/// Adds up the ticks as the result does, and writes what there is at intervals. What only the end of a run shows (CPU
 /// time, switches, disks) is not in it.
 pub struct Dumps {
     interval: Nanos,

@@ -75,7 +75,7 @@ struct Worker {
     letter: char,
     files: usize,
     units: Units,
-    /// I/Os and bytes since the last line, and over how long they were told.
+    /// I/Os and bytes since the last line, and the time that they cover.
     recent: PerDirection<(u64, u64)>,
     told: Nanos,
 }
@@ -192,7 +192,7 @@ impl StatusLine {
         for worker in &mut self.workers {
             for direction in Direction::ALL {
                 let (ios, bytes) = std::mem::take(&mut worker.recent[direction]);
-                // Each worker over the time that it told of: ticks do not come when lines are written.
+                // Each worker over the time that it reported: ticks do not come when lines are written.
                 if worker.told > 0 {
                     let seconds = worker.told as f64 / 1e9;
                     rates[direction].0 += ios as f64 / seconds;

@@ -21,7 +21,7 @@ struct Course {
     began: Option<Nanos>,
     ended: bool,
     moved: u64,
-    /// Bytes a second of the last tick, to tell the rest of a job that ends by its bytes.
+    /// Bytes a second of the last tick, to estimate the rest of a job that ends by its bytes.
     rate: f64,
 }
 
@@ -46,7 +46,7 @@ impl Course {
         }
     }
 
-    /// What is left at `now`, with what it took so far; none where nothing tells.
+    /// What is left at `now`, with what it took so far; none if unknown.
     fn remaining(&self, now: Nanos) -> Option<Nanos> {
         if self.ended {
             return Some(0);
@@ -120,7 +120,7 @@ impl Progress {
         }
     }
 
-    /// The time left: of each stage the longest, one stage after the other; none where a job does not tell.
+    /// The time left: of each stage the longest, one stage after the other; none if a job has no estimate.
     pub(super) fn remaining(&self, now: Nanos) -> Option<Nanos> {
         let mut stages: Vec<Nanos> = Vec::new();
         for course in &self.workers {

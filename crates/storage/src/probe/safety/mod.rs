@@ -140,7 +140,7 @@ impl Look<'_> {
         if let Some((name, process)) = in_use::writer(self.metadata) {
             return Err(self.refusal(&format!("is open for writing by {name} (process {process})")));
         }
-        // Who may write a file and not read it is told nothing about it.
+        // For a file that is writable but not readable, nothing is reported.
         let Ok(file) = File::open(self.path) else { return Ok(()) };
         let (head, tail) = self.ends(&file, self.metadata.len(), signature::FILE)?;
         match signature::find_signature(&head, &tail, self.metadata.len()) {

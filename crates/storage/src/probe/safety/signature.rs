@@ -1,6 +1,6 @@
 //! What the first and last bytes of a device say that it holds.
 
-/// Bytes of the beginning that are looked at, and half of them of the end: the first uberblocks of ZFS are the farthest,
+/// Bytes of the beginning that are examined, and half of them of the end: the first uberblocks of ZFS are the farthest,
 /// and the superblocks of older arrays.
 pub(super) const HEAD: u64 = 256 << 10;
 /// The same of a file, of which a job may have thousands: as far as btrfs.

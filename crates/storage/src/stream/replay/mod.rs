@@ -121,7 +121,7 @@ impl Survey {
     }
 }
 
-/// A trace under way.
+/// A trace being replayed.
 #[derive(Debug)]
 pub(crate) struct Replaying {
     replay: Replay,

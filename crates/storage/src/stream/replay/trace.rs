@@ -1,4 +1,4 @@
-//! What stands in a trace, whatever its format.
+//! What is in a trace, whatever its format.
 
 use std::io::{BufRead, Cursor};
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ enum Format {
 pub(crate) type Input = Box<dyn BufRead + Send>;
 
 impl Reader {
-    /// A trace of the given name (for messages), whose first bytes tell its format.
+    /// A trace of the given name (for messages), whose first bytes show its format.
     pub(crate) fn new(mut input: Input, path: &Path) -> Result<Self> {
         let first =
             input.fill_buf().map_err(Error::system(format!("reading the trace {}", path.display())))?;
@@ -132,7 +132,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a trace: an iolog of version 2 or 3, or blktrace's binary form, told apart by its beginning. `path` stands
+    /// Reads a trace: an iolog of version 2 or 3, or blktrace's binary form, recognised by its first bytes. `path` stands
     /// in messages.
     ///
     /// # Errors

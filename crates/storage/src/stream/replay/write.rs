@@ -8,7 +8,7 @@ use kelvin_measure::Nanos;
 
 use crate::{Io, SyncCall};
 
-/// An iolog under way. Times are nanoseconds from the beginning of the job; the log has microseconds.
+/// An iolog being written. Times are nanoseconds from the beginning of the job; the log has microseconds.
 #[derive(Debug)]
 pub struct IologWriter<W: Write> {
     out: W,

@@ -10,7 +10,7 @@ pub(super) struct Batch {
     pub(super) most: u32,
     /// Whether `submit` and `most` follow the target, since nobody asked for a number: see `Batch::adapt`.
     adapts: (bool, bool),
-    /// The queue is filled again when no more than this are under way.
+    /// The queue is filled again when no more than this are in flight.
     pub(super) low: u32,
 }
 

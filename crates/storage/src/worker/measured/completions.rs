@@ -1,4 +1,4 @@
-//! What some I/Os need when they have ended: those that failed, those that are looked at, those of jobs with wishes.
+//! Completion of I/Os that need more work: failed ones, verified ones, those of jobs with special options.
 
 use super::super::counter::IoTimes;
 use super::super::halt::{self, Halt};
@@ -12,7 +12,7 @@ use crate::{Direction, Io, bin};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
 
-/// How many errors that end nothing are told one by one (`error_dump=`): a dead device has millions.
+/// How many ignored errors are reported singly (`error_dump=`): a dead device has millions.
 const MOST_DUMPED: u32 = 1000;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {

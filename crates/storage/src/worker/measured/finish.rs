@@ -4,14 +4,14 @@ use super::super::depth_search::Search;
 use super::super::halt::Halt;
 use super::super::parts::IoStream;
 use super::super::usage::Usage;
-use super::{Loop, LoopEnd, Source};
+use super::{Loop, LoopEnd, WorkOrigin};
 use crate::engine::IoEngine;
 use crate::event::WorkerState;
 use crate::message::Message;
 use kelvin_measure::event::LoadPart;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// An error: what is under way is waited for, and counted.
+    /// An error: what is in flight is waited for, and counted.
     pub(super) fn wind_down(&mut self) {
         self.end_work();
         while self.queue.under_way > 0 && !self.end.gave_up {
@@ -118,8 +118,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// What was issued has ended in one way or another; and I/Os were under way no longer than there was time for
-    /// (Little's law: the sum of their times is the mean number under way times the time).
+    /// What was issued has ended in one way or another; and I/Os were in flight no longer than there was time for
+    /// (Little's law: the sum of their times is the mean number in flight times the time).
     pub(super) fn check_counts(&mut self) {
         let done: u64 = self.counter.done.0.iter().map(|(ios, _)| ios).sum();
         let wrong = self.counter.failed - self.outcome.dropped_as_error.min(self.counter.failed);

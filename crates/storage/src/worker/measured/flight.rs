@@ -8,7 +8,7 @@ use crate::{Direction, Io};
 /// No time: of I/Os that may start at any.
 pub(super) const ANY_TIME: Nanos = Nanos::MAX;
 
-/// An I/O under way.
+/// An I/O in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flight {
     pub(super) io: Io,
@@ -21,7 +21,7 @@ pub(super) struct Flight {
     pub(super) moved: u32,
     /// The verifier's number of a write.
     pub(super) number: u64,
-    /// It is in no figure of reads and writes: it is read to be looked at, or it is a sync, which has no length.
+    /// It is in no figure of reads and writes: it is read to be examined, or it is a sync, which has no length.
     pub(super) apart: bool,
 }
 

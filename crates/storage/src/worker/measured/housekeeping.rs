@@ -4,7 +4,7 @@ use super::super::depth_search::Step;
 use super::super::halt::Halt;
 use super::super::parts::IoStream;
 use super::super::usage::Usage;
-use super::{Blocked, Flight, GLANCE, Loop, PATIENCE, Source};
+use super::{Blocked, Flight, GLANCE, Loop, PATIENCE, WorkOrigin};
 use crate::engine::IoEngine;
 use crate::event::WorkerState;
 use crate::message::Message;

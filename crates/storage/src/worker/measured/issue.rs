@@ -2,7 +2,7 @@
 
 use super::super::flow::Share;
 use super::super::parts::IoStream;
-use super::{ANY_TIME, AfterDrain, Blocked, Call, Loop, Source, Thinker};
+use super::{ANY_TIME, AfterDrain, Blocked, Call, Loop, Thinker, WorkOrigin};
 use crate::engine::IoEngine;
 use crate::{Direction, Io, NextIo};
 use kelvin_measure::Nanos;

@@ -7,7 +7,6 @@
 
 mod batch;
 mod completions;
-mod drained;
 mod finish;
 mod flight;
 mod housekeeping;
@@ -44,9 +43,9 @@ use states::{
     AfterDrain, Blocked, Call, Ending, Outcome, Pacing, Source, Supply, Thinker, Timeline, Unsynced, Wanted,
 };
 
-/// How often flags of others are looked at.
+/// How often flags of other threads are checked.
 const GLANCE: Nanos = 20_000_000;
-/// How long I/Os may be under way at the end before somebody is told.
+/// How long I/Os may be in flight at the end before it is reported.
 const PATIENCE: Nanos = 10_000_000_000;
 /// How often an I/O that the kernel wants to have asked again is.
 const TRIES: u32 = 1_000_000;
@@ -59,7 +58,7 @@ pub(super) struct Loop<'a, E, S> {
     engine: E,
     synchronous: bool,
     files: Arc<Files>,
-    /// Before the buffers: its threads may be looking at one.
+    /// Before the buffers: its threads may be reading one.
     check: Option<Box<dyn Check>>,
     pool: BufferPool,
     stream: S,

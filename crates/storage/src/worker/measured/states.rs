@@ -15,7 +15,7 @@ use crate::result::Verified;
 use crate::stream::Quota;
 use crate::{Io, SyncCall};
 
-/// What is done by a call of its own when the batch before it has gone: what is under way goes on meanwhile.
+/// What is done by a separate call when the batch before it has gone: what is in flight continues meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     /// A trim, and when it should have started.
@@ -31,13 +31,13 @@ pub(super) enum Blocked {
     No,
     /// Not before this time.
     Until(Nanos),
-    /// Not before one that is under way has ended.
+    /// Not before one that is in flight has ended.
     One,
-    /// Not before all that is under way has ended; then what is named.
+    /// Not before all that is in flight has ended; then what is named.
     Drain(AfterDrain),
 }
 
-/// What comes when nothing is under way any more.
+/// What comes when nothing is in flight any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterDrain {
     GoOn,
@@ -49,7 +49,7 @@ pub(super) enum AfterDrain {
 
 /// Where I/Os come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum WorkOrigin {
     /// The job's stream.
     Work,
     /// The verifier, until it has no more; then the stream again.

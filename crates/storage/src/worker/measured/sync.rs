@@ -1,5 +1,5 @@
 //! Syncs among the writes: by an engine that can carry them as I/Os of their own, by a call of the worker's where it
-//! cannot. Neither waits for what is under way, as with fio: there the queue stays filled over a sync, too.
+//! cannot. Neither waits for what is in flight, as with fio: there the queue stays filled over a sync, too.
 
 use std::io;
 
@@ -60,7 +60,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.synced(target, None, answer)
     }
 
-    /// From when to when a sync took, and what came of it.
+    /// From when to when a sync took, and its result.
     fn flush(&mut self, target: u32, how: SyncCall) -> ((Nanos, Nanos), io::Result<()>) {
         let begin = self.timeline.ticker.now();
         self.note_sync(begin, target, how);

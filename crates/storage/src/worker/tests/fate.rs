@@ -171,7 +171,7 @@ fn a_device_that_hangs_hangs_nobody_who_insists() {
 
 #[test]
 fn ios_that_overlap_wait_for_each_other() {
-    // One that is never under way together with its own place.
+    // One that is never in flight together with its own place.
     let mut under_way: Vec<(u32, u64)> = Vec::new();
     let mut turn = 0;
     let watched = Fate::new(move |_, request: &Request| {
@@ -185,7 +185,7 @@ fn ios_that_overlap_wait_for_each_other() {
     wanted.depth.serialize_overlap = true;
     let sent = run_engine(&wanted, watched, 2 * 4096, &Stop::new());
     assert_eq!(sent.end.error, None);
-    // Two blocks only: never more than two under way.
+    // Two blocks only: never more than two in flight.
     assert_eq!(sent.depth.at[2..], [0, 0, 0, 0, 0]);
 }
 
@@ -194,7 +194,7 @@ fn what_is_under_way_goes_on_over_a_sync() {
     let sync = NextIo::Sync { target: 0, how: SyncCall::Fsync };
     for syncs in [None, Some(3)] {
         let mut engine = Fate::new(|_, request: &Request| Some(i64::from(request.length)));
-        // The first write is under way until the last has been handed over: whoever waited for it would wait forever.
+        // The first write is in flight until the last has been handed over: whoever waited for it would wait forever.
         engine.holds = Some(40);
         engine.syncs = syncs;
         let mut wanted = writing(in_order(job(EngineName::Null, 4)));

@@ -96,7 +96,7 @@ fn every_engine_reads_what_every_other_wrote() {
         assert_eq!(sent.read().total.count, 256);
         let synchronous = !reader.engine.name.is_asynchronous() && !reader.depth.offload;
         assert_eq!(sent.read().submission.count, if synchronous { 0 } else { 256 });
-        // 256 I/Os, each with those under way when it was issued.
+        // 256 I/Os, each with those in flight when it was issued.
         assert_eq!(sent.depth.at.iter().sum::<u64>(), 256);
         assert!(sent.depth.sum <= 256 * u64::from(reader.depth.depth));
     }
@@ -110,7 +110,7 @@ fn the_depth_that_was_asked_for_is_reached() {
     for name in [EngineName::IoUring, EngineName::Libaio, EngineName::Null] {
         let sent = run(&job(name, 32), &path, MIB);
         assert_eq!(sent.end.error, None);
-        // 17 to 32 under way.
+        // 17 to 32 in flight.
         assert!(sent.depth.at[5] >= 16, "{name:?}: {:?}", sent.depth);
         assert_eq!(sent.depth.at[6], 0);
     }

@@ -1,4 +1,4 @@
-//! What was written is looked at, and what is wrong is told.
+//! What was written is verified, and errors are reported.
 
 use std::fs;
 

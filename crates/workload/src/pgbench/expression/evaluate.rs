@@ -248,6 +248,6 @@ fn debug(value: Value, (script, command): (usize, usize)) {
             other.write(&mut text);
         }
     }
-    // Nobody can be told that standard error is closed.
+    // A closed standard error cannot be reported.
     let _ = writeln!(std::io::stderr().lock(), "debug(script={script},command={command}): {text}");
 }

@@ -1,4 +1,4 @@
-//! The line of a meta command, in words.
+//! The line of a meta command, as text.
 
 /// A word and where it begins.
 #[derive(Debug, Clone, Copy)]

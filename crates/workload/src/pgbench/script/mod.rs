@@ -24,7 +24,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Compiles `text`; `name` is told in errors. Shell commands are refused unless `allow_shell`.
+    /// Compiles `text`; `name` is used in errors. Shell commands are refused unless `allow_shell`.
     pub(crate) fn parse(
         name: &str,
         text: &str,

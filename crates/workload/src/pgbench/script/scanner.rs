@@ -60,7 +60,7 @@ impl Body {
 }
 
 impl Scanner<'_> {
-    /// The next statement; its text is empty when there is none before the end that is told. An error tells
+    /// The next statement; its text is empty if none precedes the returned end. An error returns
     /// where a quote or comment began that never ends.
     pub(super) fn statement(&mut self) -> Result<Statement, (usize, &'static str)> {
         let mut out = String::new();

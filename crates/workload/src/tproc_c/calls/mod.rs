@@ -231,7 +231,7 @@ fn missing(what: &str) -> Error {
         .with_help("check the data with `kelvin check tproc-c`, or rebuild them")
 }
 
-/// A count that the server tells. One that cannot be true comes from a broken connection, and must neither
+/// A count sent by the server. An impossible one comes from a broken connection, and must neither
 /// overflow nor reach the audit.
 pub(crate) fn count(told: i64, most: i64, what: &str) -> Result<u64> {
     u64::try_from(told).ok().filter(|_| told <= most).ok_or_else(|| {

@@ -1,5 +1,5 @@
 //! The conditions as SQL that engines read alike: a derived table of what is compared, the test that
-//! finds a violation, and an example in words.
+//! finds a violation, and an example as text.
 
 use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::TABLES;
@@ -15,7 +15,7 @@ pub(super) struct Condition {
     from: Source,
     /// True for a row that violates the condition; false or null for the others.
     violated: &'static str,
-    /// A violation in words, an expression made of texts. `{m:x}` is the money x, `{n:x}` the number x;
+    /// A violation as a text expression. `{m:x}` is the money x, `{n:x}` the number x;
     /// both print null as "none".
     example: &'static str,
     /// Why data that HammerDB built and drove violate it, where they do.

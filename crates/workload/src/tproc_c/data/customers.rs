@@ -2,10 +2,10 @@
 
 use kelvin_database::{Result, Value};
 
-use super::{Emit, Generator, int, money, rate};
+use super::{Emit, RowGenerator, int, money, rate};
 use crate::tproc_c::schema::{CUSTOMERS, DISTRICTS, Name};
 
-impl Generator {
+impl RowGenerator {
     pub(super) fn customers(&mut self, w_id: u32, emit: &mut Emit<'_>) -> Result<()> {
         let mut random = self.random(Name::Customer, w_id);
         for d_id in 1..=DISTRICTS {

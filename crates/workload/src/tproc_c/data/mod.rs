@@ -30,7 +30,7 @@ pub(crate) fn constants(data_seed: u64) -> NonUniform {
 }
 
 /// Makes the rows of one part after another; each loader has its own.
-pub(crate) struct Generator {
+pub(crate) struct RowGenerator {
     seed: u64,
     constants: NonUniform,
     last_names: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Generator {
     now: Timestamp,
 }
 
-impl Generator {
+impl RowGenerator {
     /// A generator whose rows depend on `data_seed` alone, timestamps aside.
     pub(crate) fn new(data_seed: u64) -> Self {
         let last_names = (0..1000)
@@ -108,10 +108,10 @@ mod tests {
             each(row);
             Ok(())
         };
-        Generator::new(7).rows(table, w_id, Timestamp(0), &mut emit).unwrap();
+        RowGenerator::new(7).rows(table, w_id, Timestamp(0), &mut emit).unwrap();
     }
 
-    fn digest(generator: &mut Generator, table: Name, w_id: u32) -> u64 {
+    fn digest(generator: &mut RowGenerator, table: Name, w_id: u32) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
         let mut emit = |row: &[Value<'_>]| {
             format!("{row:?}").hash(&mut hasher);
@@ -123,14 +123,14 @@ mod tests {
 
     #[test]
     fn rows_depend_on_the_seed_and_the_warehouse_and_not_on_what_was_made_before() {
-        let mut used = Generator::new(7);
+        let mut used = RowGenerator::new(7);
         digest(&mut used, Name::OrderLine, 3);
         digest(&mut used, Name::Customer, 1);
         for table in [Name::Customer, Name::Orders, Name::History, Name::District] {
-            let fresh = digest(&mut Generator::new(7), table, 2);
+            let fresh = digest(&mut RowGenerator::new(7), table, 2);
             assert_eq!(digest(&mut used, table, 2), fresh, "{table:?}");
             assert_ne!(digest(&mut used, table, 4), fresh, "{table:?}");
-            assert_ne!(digest(&mut Generator::new(8), table, 2), fresh, "{table:?}");
+            assert_ne!(digest(&mut RowGenerator::new(8), table, 2), fresh, "{table:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use kelvin_database::{Result, Value};
 use kelvin_measure::Random;
 
-use super::{Emit, Generator, int, money};
+use super::{Emit, RowGenerator, int, money};
 use crate::tproc_c::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, Name};
 
 /// The part of an order that its lines depend on or that must be drawn with it. Orders and lines are loaded
@@ -29,7 +29,7 @@ fn each_order(random: &mut Random, mut each: impl FnMut(i64, &Order) -> Result<(
     Ok(())
 }
 
-impl Generator {
+impl RowGenerator {
     pub(super) fn orders(&mut self, w_id: u32, emit: &mut Emit<'_>) -> Result<()> {
         let now = self.now;
         each_order(&mut self.random(Name::Orders, w_id), |d_id, order| {

@@ -2,10 +2,10 @@
 
 use kelvin_database::{Result, Value};
 
-use super::{Emit, Generator, int};
+use super::{Emit, RowGenerator, int};
 use crate::tproc_c::schema::{ITEMS, Name};
 
-impl Generator {
+impl RowGenerator {
     pub(super) fn stock(&mut self, w_id: u32, emit: &mut Emit<'_>) -> Result<()> {
         let mut random = self.random(Name::Stock, w_id);
         for i_id in 1..=ITEMS {

@@ -2,10 +2,10 @@
 
 use kelvin_database::{Result, Value};
 
-use super::{Emit, Generator, int, money, rate};
+use super::{Emit, RowGenerator, int, money, rate};
 use crate::tproc_c::schema::{CUSTOMERS, DISTRICTS, ITEMS, Name};
 
-impl Generator {
+impl RowGenerator {
     pub(super) fn items(&mut self, emit: &mut Emit<'_>) -> Result<()> {
         let mut random = self.random(Name::Item, 0);
         for i_id in 1..=ITEMS {

@@ -108,7 +108,7 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Our stored routines that are not in the database, in words.
+    /// Our stored routines that are not in the database, as text.
     fn missing_routines(&self, _session: &mut dyn Session) -> Result<Vec<String>> {
         Ok(Vec::new())
     }

@@ -9,7 +9,7 @@ use super::{MissingPart, in_transaction};
 use crate::tproc_c::data::Generator;
 use crate::tproc_c::schema::{Name, Table, table};
 
-/// Rows between two looks at the stop flag and the progress.
+/// Rows between two checks of the stop flag and the progress.
 const STRIDE: u64 = 512;
 
 /// The tables of a warehouse, referenced ones first.

@@ -8,7 +8,7 @@ use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
 use crate::{BuildProgress, Stop};
 
-/// Progress is told this often.
+/// Progress is reported this often.
 const TELL: Duration = Duration::from_millis(200);
 /// A statement that runs when the work is to end is interrupted, and again after this long: the first
 /// request may fall between two statements.

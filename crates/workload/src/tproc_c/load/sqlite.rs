@@ -44,7 +44,7 @@ pub(crate) fn build(
         })?;
     }
     pool::run(engine, 1, &set_up, job("tables analyzed", 0), &[()], &|session, (), _| {
-        // A sample of each index tells what the planner has to know.
+        // A sample of each index is enough for the planner.
         session.run("pragma analysis_limit = 1000; analyze")
     })?;
     progress.update("checkpoint", 0, 1, 0);

@@ -135,7 +135,7 @@ impl Build {
             .with_help("drop the remaining tables and rebuild: kelvin drop tproc-c, kelvin build tproc-c")
     }
 
-    /// Refuses, in words, options that ask for other data than these.
+    /// Rejects, with a message, options that ask for other data than these.
     pub(crate) fn must_match(&self, options: &Options) -> Result<()> {
         let mut differences = Vec::new();
         let mut differ = |what: &str, here: String, asked: String| {
@@ -178,7 +178,7 @@ fn missing(present: &[String]) -> Vec<&'static str> {
     names.filter(|name| !present.iter().any(|there| there == name)).collect()
 }
 
-/// Indexes that the nine tables should have and do not, in words.
+/// Indexes that the nine tables should have and do not, as text.
 pub(crate) fn missing_indexes(
     session: &mut dyn Session,
     dialect: &dyn Dialect,

@@ -1,4 +1,4 @@
-//! The schema in MySQL's and MariaDB's words.
+//! The schema in MySQL's and MariaDB's SQL.
 //!
 //! InnoDB keeps a table as a tree of its primary key, so that the key is made with the table. Texts are compared byte by
 //! byte, as on the other engines. Times are UTC in `datetime(6)`, which knows no time zone.

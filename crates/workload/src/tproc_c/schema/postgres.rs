@@ -1,4 +1,4 @@
-//! The schema in PostgreSQL's words.
+//! The schema in PostgreSQL's SQL.
 
 use super::{ColumnKind, Name, Table};
 

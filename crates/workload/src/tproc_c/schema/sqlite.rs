@@ -1,4 +1,4 @@
-//! The schema in SQLite's words.
+//! The schema in SQLite's SQL.
 //!
 //! Money is an INTEGER in units of the column's last decimal place, time an INTEGER of microseconds since
 //! 1970. Tables with a primary key are WITHOUT ROWID: one B-tree clustered by the key instead of a table and

@@ -1,4 +1,4 @@
-//! The panels of the host, and of what there is to tell in words.
+//! The panels of the host, the findings, errors and log.
 
 use kelvin_diagnose::Severity;
 use kelvin_measure::text::{short, whole_percent};
@@ -16,7 +16,7 @@ const MODE_NAMES: [(char, &str); MODES] =
     [('u', "user"), ('s', "system"), ('i', "interrupts"), ('w', "iowait"), ('t', "steal")];
 
 /// The CPU by mode and the pressures.
-pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let Some(cpu) = model.host.cpu() else {
         let why = model.host.why_not("host.cpu").unwrap_or("no host counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
@@ -85,7 +85,7 @@ fn processes(model: &Model) -> String {
 }
 
 /// The block devices.
-pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let devices = model.host.devices();
     if devices.is_empty() {
         let why = model.host.why_not("host.disk").unwrap_or("no device counters have been read yet");
@@ -117,7 +117,7 @@ pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) 
 }
 
 /// The findings so far, the worst first.
-pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let mut row = 0;
     if model.findings.is_empty() {
         let text = match model.looked {
@@ -163,7 +163,7 @@ pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink)
 }
 
 /// Errors of the point, the most first, then the newest sentences.
-pub(super) fn errors_and_log(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn errors_and_log(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let errors = &model.load.errors;
     let mut most: Vec<_> = errors.iter().collect();
     most.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.count));

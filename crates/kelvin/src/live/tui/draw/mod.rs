@@ -3,7 +3,7 @@
 mod charts;
 mod formatting;
 mod host_panels;
-mod ink;
+mod palette;
 mod panels;
 
 use kelvin_measure::text::{countdown, plural, short, whole};
@@ -34,10 +34,10 @@ pub(super) struct ViewOptions {
 }
 
 /// A panel: its title and what draws it.
-type Panel = (&'static str, fn(&mut Buffer, Rect, &Model, Ink));
+type Panel = (&'static str, fn(&mut Buffer, Rect, &Model, Palette));
 
 /// Draws everything.
-pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOptions, ink: Ink) {
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOptions, ink: Palette) {
     let body = header(buffer, area, model, ink);
     if asked.help {
         help(buffer, body, model, ink);
@@ -129,7 +129,7 @@ fn title_of(title: &str, model: &Model, wide: bool) -> String {
     }
 }
 
-fn titled(buffer: &mut Buffer, area: Rect, title: &str, ink: Ink) {
+fn titled(buffer: &mut Buffer, area: Rect, title: &str, ink: Palette) {
     let rule = "─".repeat(usize::from(area.width));
     line(buffer, area, 0, &rule, ink.faint());
     let title = format!("─ {title} ");
@@ -138,7 +138,7 @@ fn titled(buffer: &mut Buffer, area: Rect, title: &str, ink: Ink) {
 }
 
 /// Two lines: what runs, and how it does. Returns what is left of the area.
-fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
+fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) -> Rect {
     let about = &model.about;
     let mut first = vec!["kelvin".to_owned(), stage(model)];
     if model.stage.users > 0 {
@@ -154,7 +154,7 @@ fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
     }
     // Last, because it may be long and its reader knows it.
     first.push(format!("{} on {}", about.workload, about.target));
-    line(buffer, area, 0, &first.join(" · "), Ink::strong());
+    line(buffer, area, 0, &first.join(" · "), Palette::strong());
     let style = if model.load.all_errors() > 0 { ink.amber() } else { Style::new() };
     line(buffer, area, 1, &figures(model), style);
     Rect { y: area.y + area.height.min(2), height: area.height.saturating_sub(3), ..area }
@@ -235,7 +235,7 @@ fn progress(model: &Model, work: &super::model::Work) -> String {
     text
 }
 
-fn too_small(buffer: &mut Buffer, body: Rect, area: Rect, ink: Ink) {
+fn too_small(buffer: &mut Buffer, body: Rect, area: Rect, ink: Palette) {
     let text = format!(
         "the panels need {}×{} characters and the terminal has {}×{}: enlarge it or reduce the font size; \
          the run continues",
@@ -246,7 +246,7 @@ fn too_small(buffer: &mut Buffer, body: Rect, area: Rect, ink: Ink) {
     }
 }
 
-fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
+fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
     let [first, second] = [0..6, 6..CLASSES].map(|range| {
         let classes: Vec<String> =
             NAMES[range].iter().map(|(letter, name, _)| format!("{letter} {name}")).collect();
@@ -291,7 +291,7 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
     }
 }
 
-fn footer(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOptions, ink: Ink) {
+fn footer(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOptions, ink: Palette) {
     if area.height < 3 {
         return;
     }

@@ -17,7 +17,7 @@ use super::titled;
 const LABELS: u16 = 7;
 
 /// Throughput over time, with marks below it.
-pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let chart = Rect { height: area.height.saturating_sub(1), ..area };
     let plot = charts::plot(chart, LABELS);
     if plot.width == 0 || plot.height == 0 {
@@ -37,7 +37,7 @@ pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
         }
         let errors = column.is_some_and(|column| column.errors > 0);
         let mark = model.mark(second, column).or(errors.then_some('e'));
-        // The ramp-up is in no figure: told by a dot below it as well as by its colour.
+        // The ramp-up is in no figure: a dot marks it besides its colour.
         let ramp = column.is_some_and(|column| column.part == Some(LoadPart::RampUp)).then_some('.');
         if let Some(mark) = mark.or(ramp) {
             let style = if mark == 'e' { ink.red() } else { ink.faint() };
@@ -84,7 +84,7 @@ pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) 
 }
 
 /// The percentiles of the last seconds and of the window.
-pub(super) fn latencies(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn latencies(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let last = format!("last {RECENT} s");
     line(buffer, area, 0, &format!("{:6}{last:>11}{:>11}", "", "window"), ink.faint());
     for (row, name) in ["p50", "p95", "p99", "max"].into_iter().enumerate() {
@@ -96,7 +96,7 @@ pub(super) fn latencies(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink
 }
 
 /// The percentiles over time, on a logarithmic scale.
-pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     const LABELS: u16 = 10;
     /// What a percentile is drawn with.
     const LETTERS: [char; 4] = ['5', '9', '#', '^'];
@@ -127,7 +127,7 @@ pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, 
 }
 
 /// What each direction does on each device now: response times where they are known.
-fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     // A small panel has no room for the largest.
     let times = if area.width < 60 { 3 } else { 4 };
     let name = usize::from(area.width).saturating_sub(9 * (times + 1)).clamp(10, 24);
@@ -157,7 +157,7 @@ fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
 }
 
 /// What the sessions waited for, over time.
-pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     if model.is_io() {
         return devices_now(buffer, area, model, ink);
     }
@@ -204,7 +204,7 @@ fn legend_rows(area: Rect) -> u16 {
 }
 
 /// The classes that were seen, the most first, with their average sessions.
-fn wait_legend(buffer: &mut Buffer, area: Rect, average: &[f64; CLASSES], ink: Ink) {
+fn wait_legend(buffer: &mut Buffer, area: Rect, average: &[f64; CLASSES], ink: Palette) {
     let mut classes: Vec<usize> = (0..CLASSES).filter(|&class| average[class] > 0.0).collect();
     classes.sort_by(|&a, &b| average[b].total_cmp(&average[a]));
     let (mut x, mut y) = (area.x, area.y);
@@ -229,15 +229,15 @@ fn wait_legend(buffer: &mut Buffer, area: Rect, average: &[f64; CLASSES], ink: I
     }
 }
 
-/// The statements with the most sessions, or the workload's own types where nobody looked at sessions.
-pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+/// The statements with the most sessions, or the workload's types if sessions were not sampled.
+pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let rows = usize::from(area.height).saturating_sub(1);
     let top = model.sessions.top(rows);
     if top.is_empty() {
         if area.width < 60 || model.is_io() {
             return types(buffer, area, model, ink);
         }
-        // Where there is room the types have a panel of their own.
+        // Where there is room the types have a separate panel.
         let why = if model.sessions.any() {
             "the sessions do not show their statements: compute_query_id is off, or not readable"
         } else {
@@ -270,7 +270,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: In
 }
 
 /// The transaction types, or timed statements, with rate and 95th percentile.
-pub(super) fn types(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) {
+pub(super) fn types(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let load = &model.load;
     let seconds = load.seconds;
     // The names get what the figures leave.

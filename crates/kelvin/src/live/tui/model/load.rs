@@ -10,7 +10,7 @@ use super::super::super::status::SLIVER;
 /// Seconds that "now" is made of, where one would jump too much.
 pub(crate) const RECENT: usize = 5;
 
-/// Kinds of errors that are told apart; the rest is added up.
+/// Kinds of errors shown separately; the rest is summed.
 const MOST_ERRORS: usize = 50;
 
 /// The percentiles of the table, in per cent, and the largest after them.
@@ -87,7 +87,7 @@ pub(crate) struct Load {
     /// Headline transactions of the newest second.
     pub(crate) now: u64,
     newest: Option<i64>,
-    /// Errors by class and code, and those beyond the most that are told apart.
+    /// Errors by class and code, and the sum of the rest.
     pub(crate) errors: BTreeMap<(String, String), ErrorSum>,
     pub(crate) other_errors: u64,
     /// Arrivals of the newest second, refused ones of the whole point.

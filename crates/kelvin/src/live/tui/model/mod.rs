@@ -62,10 +62,10 @@ pub(super) struct Work {
 /// What keeps the findings from being up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Looked {
-    /// The load has not run long enough for a first look.
+    /// The load has not run long enough for a first evaluation.
     #[default]
     NotYet,
-    /// They are those of the last look.
+    /// They are those of the last evaluation.
     UpToDate,
     /// The run is too long for the view to keep everything.
     Frozen,

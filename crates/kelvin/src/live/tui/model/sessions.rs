@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use kelvin_diagnose::{Class, is_client};
 use kelvin_measure::observation::{WaitGroup, WaitKind, WaitSamples};
 
-/// Classes of waits that the view tells apart, in the order in which they are stacked.
+/// Wait classes that the view distinguishes, in stacking order.
 pub(crate) const CLASSES: usize = 9;
 
 /// A class: its letter in the strip, its name in the legend, and the same in short.
@@ -64,7 +64,7 @@ impl Sessions {
         declare(&mut self.groups, first, groups);
     }
 
-    /// Takes looks and returns the sessions seen in each class, summed over them.
+    /// Takes samples and returns the sessions in each class, summed over them.
     pub(super) fn take(&mut self, waits: &WaitSamples) -> [f64; CLASSES] {
         let mut seen = [0.0; CLASSES];
         self.looks += u64::from(waits.looks);
@@ -92,7 +92,7 @@ impl Sessions {
         self.rows.clear();
     }
 
-    /// Whether anybody looked at sessions.
+    /// Whether sessions were sampled.
     pub(crate) fn any(&self) -> bool {
         self.looks > 0
     }

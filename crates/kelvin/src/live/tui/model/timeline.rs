@@ -10,7 +10,7 @@ use super::sessions::CLASSES;
 /// Seconds that are kept: the widest terminal shows no more.
 const MOST: usize = 600;
 
-/// Shares of the CPU that are told apart, in the order in which they are stacked.
+/// CPU shares that are distinguished, in stacking order.
 pub(crate) const MODES: usize = 5;
 
 /// One second.
@@ -33,7 +33,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Average number of sessions by class; none where nobody looked.
+    /// Average number of sessions by class; none without samples.
     pub(crate) fn sessions(&self) -> Option<[f64; CLASSES]> {
         (self.looks > 0).then(|| self.sessions.map(|sum| sum / f64::from(self.looks)))
     }
@@ -43,7 +43,7 @@ impl Column {
         (self.readings > 0).then(|| self.cpu.map(|sum| sum / f64::from(self.readings)))
     }
 
-    /// Adds looks at the sessions: their number, and how many sessions were seen in each class over all of them.
+    /// Adds samples of the sessions: their number, and the sessions in each class, summed over them.
     pub(super) fn looked(&mut self, looks: u32, seen: &[f64; CLASSES]) {
         self.looks += looks;
         self.sessions.iter_mut().zip(seen).for_each(|(sum, new)| *sum += new);

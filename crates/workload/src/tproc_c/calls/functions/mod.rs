@@ -54,7 +54,7 @@ pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     Ok(())
 }
 
-/// Functions that are not in the database with the parameters that we give them, in words.
+/// Functions that are not in the database with the parameters that we give them, as text.
 pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for signature in SIGNATURES {

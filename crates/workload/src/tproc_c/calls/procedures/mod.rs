@@ -33,7 +33,7 @@ pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     PROCEDURES.into_iter().try_for_each(|(name, ..)| session.run(&format!("DROP PROCEDURE IF EXISTS {name}")))
 }
 
-/// Procedures that are not in the database with as many parameters as we give them, in words.
+/// Procedures that are not in the database with as many parameters as we give them, as text.
 pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for (name, parameters, _) in PROCEDURES {

@@ -1,4 +1,4 @@
-//! The statements of the transactions. What differs between engines stands in a file for each.
+//! The statements of the transactions. What differs between engines is in a file for each.
 
 #[cfg_attr(not(test), expect(dead_code, reason = "the known engines have statements of their own"))]
 mod for_update;
@@ -127,7 +127,7 @@ const INSERT_LINE: &str = "INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
 /// Everybody of a last name, in no order: the client sorts the few there are, by bytes, so that no engine's
-/// collation decides who stands in the middle. Parameters: warehouse, district, last name.
+/// collation decides who is in the middle. Parameters: warehouse, district, last name.
 const NAMESAKES: &str = "SELECT c_id, c_first, c_middle, c_balance FROM customer \
      WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3";
 

@@ -1,6 +1,6 @@
-//! What the operating system says of a class, independently of the database's own account.
+//! Counters of the operating system that confirm or contradict a class, independently of the database.
 
-use super::Witness;
+use super::IndependentCounter;
 use super::time::Model;
 use crate::load::{cpus, mean_of_server, server_is_here};
 use crate::{Class, Evidence};
@@ -21,60 +21,65 @@ const ONE_WRITER: f64 = 1.25;
 /// A device is taken as the cause when the requests in it are so many, of the sessions that wait for it.
 const IN_FLIGHT: f64 = 0.30;
 
-/// What speaks for and against a class.
-pub(super) fn witnesses(evidence: &Evidence, point: u32, class: Class, model: &Model) -> Vec<Witness> {
-    let look = Look { evidence, point };
+/// The counters that confirm or contradict a class.
+pub(super) fn counters_for(
+    evidence: &Evidence,
+    point: u32,
+    class: Class,
+    model: &Model,
+) -> Vec<IndependentCounter> {
+    let readings = Readings { evidence, point };
     let sessions = model.share(class).map_or(0.0, |share| share.sessions);
     let found = match class {
-        Class::Cpu => vec![look.busy(), look.delayed(), look.pressed()],
-        Class::DataReads => vec![look.requests("data", &["r"], sessions), look.held_up()],
-        Class::DataWrites => vec![look.requests("data", &["w", "f"], sessions), look.held_up()],
-        Class::Log => vec![look.requests("wal", &["w", "f"], sessions.min(1.0)), look.held_up()],
-        Class::Locks => vec![look.rows(sessions), look.room()],
-        Class::Writer => vec![look.one_at_a_time(), look.room()],
+        Class::Cpu => vec![readings.busy(), readings.delayed(), readings.pressed()],
+        Class::DataReads => vec![readings.requests("data", &["r"], sessions), readings.held_up()],
+        Class::DataWrites => vec![readings.requests("data", &["w", "f"], sessions), readings.held_up()],
+        Class::Log => vec![readings.requests("wal", &["w", "f"], sessions.min(1.0)), readings.held_up()],
+        Class::Locks => vec![readings.rows(sessions), readings.room()],
+        Class::Writer => vec![readings.one_at_a_time(), readings.room()],
         Class::Latch | Class::Memory | Class::Network | Class::Replication | Class::Other => {
-            vec![look.room(), look.idle_devices()]
+            vec![readings.room(), readings.idle_devices()]
         }
-        Class::Client => vec![look.client()],
+        Class::Client => vec![readings.client()],
     };
     found.into_iter().flatten().collect()
 }
 
-struct Look<'a> {
+struct Readings<'a> {
     evidence: &'a Evidence,
     point: u32,
 }
 
-impl Look<'_> {
+impl Readings<'_> {
     fn mean(&self, name: &str) -> Option<f64> {
         mean_of_server(self.evidence, self.point, name)
     }
 
-    fn busy(&self) -> Option<Witness> {
+    fn busy(&self) -> Option<IndependentCounter> {
         let busy = self.mean("host.cpu.total.busy")?;
-        Some(witness("CPUs in use", &format!("{}, threshold {}", percent(busy), percent(BUSY)), busy >= BUSY))
+        Some(counter("CPUs in use", &format!("{}, threshold {}", percent(busy), percent(BUSY)), busy >= BUSY))
     }
 
-    fn delayed(&self) -> Option<Witness> {
+    fn delayed(&self) -> Option<IndependentCounter> {
         let share = self.mean("host.run_queue.total.delay_share")?;
         let found = format!("{} of running and waiting time, threshold {}", percent(share), percent(DELAYED));
-        Some(witness("tasks waiting for a CPU", &found, share >= DELAYED))
+        Some(counter("tasks waiting for a CPU", &found, share >= DELAYED))
     }
 
-    fn pressed(&self) -> Option<Witness> {
+    fn pressed(&self) -> Option<IndependentCounter> {
         let share = self.mean("host.pressure.cpu.some")?;
         let found = format!("{} of the time, threshold {}", percent(share), percent(PRESSED));
-        Some(witness("some task stalled for lack of a CPU", &found, share >= PRESSED))
+        Some(counter("some task stalled for lack of a CPU", &found, share >= PRESSED))
     }
 
-    fn held_up(&self) -> Option<Witness> {
+    fn held_up(&self) -> Option<IndependentCounter> {
         let share = self.mean("host.pressure.io.some")?;
         let found = format!("{} of the time, threshold {}", percent(share), percent(HELD_UP));
-        Some(witness("some task stalled by a device", &found, share >= HELD_UP))
+        Some(counter("some task stalled by a device", &found, share >= HELD_UP))
     }
 
     /// Requests in a device by Little's law, against the sessions that wait for it.
-    fn requests(&self, role: &str, kinds: &[&str], sessions: f64) -> Option<Witness> {
+    fn requests(&self, role: &str, kinds: &[&str], sessions: f64) -> Option<IndependentCounter> {
         let device = self.evidence.file_location(role)?.device.as_deref()?;
         let mut flight = 0.0;
         let mut known = false;
@@ -91,48 +96,48 @@ impl Look<'_> {
         }
         let found =
             format!("{flight:.2} requests in {device} on average, {sessions:.2} sessions waiting for it");
-        known.then(|| witness("requests in the device", &found, flight >= IN_FLIGHT * sessions))
+        known.then(|| counter("requests in the device", &found, flight >= IN_FLIGHT * sessions))
     }
 
-    fn rows(&self, sessions: f64) -> Option<Witness> {
+    fn rows(&self, sessions: f64) -> Option<IndependentCounter> {
         let rows = self.evidence.row_waits(self.point);
         let (relation, most) = rows.first()?;
         let all: f64 = rows.iter().map(|(_, sessions)| sessions).sum();
         let found = format!("{all:.2} sessions waiting for a row, {most:.2} of them in {relation}");
-        Some(witness("the database's lock table", &found, all >= sessions / 2.0))
+        Some(counter("the database's lock table", &found, all >= sessions / 2.0))
     }
 
-    /// By exclusion: there is CPU time to be had.
-    fn room(&self) -> Option<Witness> {
+    /// By exclusion: there is CPU time available.
+    fn room(&self) -> Option<IndependentCounter> {
         let busy = self.mean("host.cpu.total.busy")?;
         let found = format!("{}, spare capacity below {}", percent(busy), percent(ROOM));
-        Some(witness("CPUs in use", &found, busy < ROOM))
+        Some(counter("CPUs in use", &found, busy < ROOM))
     }
 
     /// One writer at a time uses one CPU at most, and what runs beside it (Kelvin's own threads) little more.
-    fn one_at_a_time(&self) -> Option<Witness> {
+    fn one_at_a_time(&self) -> Option<IndependentCounter> {
         let point = self.evidence.point(self.point)?;
         let (used, cpus) = (crate::load::client_cores(self.evidence, point)?, cpus(self.evidence)?);
         let found = format!("{used:.2} of {cpus} used by this process, threshold {ONE_WRITER}");
-        Some(witness("CPUs of the process", &found, cpus > ONE_WRITER && used <= ONE_WRITER))
+        Some(counter("CPUs of the process", &found, cpus > ONE_WRITER && used <= ONE_WRITER))
     }
 
     /// For the record: no device explains it either. It agrees with nothing by itself.
-    fn idle_devices(&self) -> Option<Witness> {
+    fn idle_devices(&self) -> Option<IndependentCounter> {
         let share = self.mean("host.pressure.io.some").filter(|share| *share >= HELD_UP)?;
         let found = format!("{} of the time, threshold {}", percent(share), percent(HELD_UP));
-        Some(witness("some task stalled by a device", &found, false))
+        Some(counter("some task stalled by a device", &found, false))
     }
 
-    fn client(&self) -> Option<Witness> {
+    fn client(&self) -> Option<IndependentCounter> {
         let point = self.evidence.point(self.point)?;
         let (used, cpus) = (crate::load::client_cores(self.evidence, point)?, cpus(self.evidence)?);
         let found = format!("{used:.2} of {cpus} used by the load generator, threshold 80 %");
         let bound = !server_is_here(self.evidence) && used >= 0.8 * cpus;
-        Some(witness("CPUs of the client's host", &found, bound))
+        Some(counter("CPUs of the client's host", &found, bound))
     }
 }
 
-fn witness(what: &str, found: &str, agrees: bool) -> Witness {
-    Witness { what: what.into(), found: found.into(), agrees }
+fn counter(what: &str, found: &str, agrees: bool) -> IndependentCounter {
+    IndependentCounter { what: what.into(), found: found.into(), agrees }
 }

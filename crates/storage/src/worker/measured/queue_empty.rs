@@ -1,13 +1,13 @@
-//! What is done when nothing is under way: pauses, the next pass, the end of the work.
+//! Actions when no I/O is in flight: pauses, the next pass, the end of the work.
 
 use super::super::halt::Halt;
 use super::super::parts::IoStream;
-use super::{AfterDrain, Blocked, Loop, Source};
+use super::{AfterDrain, Blocked, Loop, WorkOrigin};
 use crate::engine::IoEngine;
 use crate::event::WorkerState;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// Nothing is under way: what was waited for is done.
+    /// Nothing is in flight: what was waited for is done.
     pub(super) fn idle(&mut self) -> Result<bool, Halt> {
         // What others look at is not over, though nothing is under way.
         if self.queue.looked_at > 0

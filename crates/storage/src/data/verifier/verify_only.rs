@@ -1,4 +1,4 @@
-//! `verify_only`: whose draws are held against what is there.
+//! `verify_only`: compares the repeated random choices with the data.
 //!
 //! A job draws its places and the numbers of its writes by its name and its place in the run. One that looks at what
 //! another wrote draws others: of a block of the other's it knows whether it is whole and where it belongs, and not which
@@ -13,7 +13,7 @@ use crate::data::header::{Header, Number};
 use crate::data::seeds::Seeds;
 use crate::job::{Distribution, Job};
 
-/// What tells a worker's own writes, and what was seen of them; shared by all who look for it.
+/// What identifies a worker's writes, and which were seen; shared by all examiners.
 #[derive(Debug, Clone)]
 pub(super) struct OwnDraws {
     seeds: Seeds,

@@ -1,16 +1,16 @@
-//! A shell that outlives us: it undoes what we did to others' processes when our end of its standard input closes, which
+//! A shell that outlives this process: it undoes changes to other processes when its standard input closes, which
 //! also a SIGKILL does.
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
-/// Waits, and is told that there is nothing to undo when it is dropped.
+/// Waits; on drop it learns that there is nothing to undo.
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
 }
 
-/// What every guard does first: it collects lines until the end, and leaves when it is told to.
+/// What every guard does first: it collects lines until the end, and exits on request.
 const WAIT: &str = "all=
 while read -r one; do
   [ \"$one\" = done ] && exit
@@ -18,7 +18,7 @@ while read -r one; do
 done
 ";
 
-/// Lets stopped processes go on: those it was told of.
+/// Continues the stopped processes that were announced.
 pub(super) const CONTINUE: &str = "for one in $all; do kill -CONT \"$one\"; done";
 
 /// Gives the CPUs of `$1` back to the process `$2` and all below it, twice: it may make another meanwhile.
@@ -66,7 +66,7 @@ pub(super) fn apart(command: &mut Command) -> &mut Command {
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {
-            // Where it is gone already nothing is left to tell.
+            // If it has gone already, nothing is left to report.
             let _gone = pipe.write_all(b"done\n");
         }
         let _ended = self.child.wait();

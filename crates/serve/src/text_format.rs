@@ -1,7 +1,7 @@
-//! Prometheus' text format 0.0.4, for who does not ask for OpenMetrics.
+//! Prometheus' text format 0.0.4, for clients that do not request OpenMetrics.
 
 /// The same in the older format, where a family is called as its samples are: counters end in `_total`, info is a gauge
-/// that ends in `_info`, and neither units nor an end are told.
+/// that ends in `_info`, and neither units nor an end marker.
 pub(crate) fn from_open(text: &str) -> String {
     let mut classic = String::with_capacity(text.len());
     // HELP comes before TYPE, and is called by the type.

@@ -1,4 +1,4 @@
-//! A factor as a file has it, and the way from there to a [`Factor`] and back.
+//! The table of a factor in a file, and its conversion from and to a [`Factor`].
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What the fuzzer calls.
+//! Entry points of the fuzzer.
 
 use super::inbox::Inbox;
 use super::packet::{Column, Greeting, OkPacket, PrepareOk, column_name, result_head};

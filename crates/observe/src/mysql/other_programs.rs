@@ -1,4 +1,4 @@
-//! Sessions that connect with the load's own account and are not the load's.
+//! Sessions of other programs that connect with the load's account.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ const KEPT: usize = 1000;
 /// Kelvins that can be seen beside each other on one server.
 const KELVINS: usize = 8;
 
-/// Who they are, by what the server says of them.
+/// Other programs' sessions, as the server lists them.
 #[derive(Debug, Default)]
-pub(super) struct Others {
+pub(super) struct OtherPrograms {
     names: BTreeMap<i64, String>,
     /// Our connection that says that a Kelvin watches this server.
     marked: Option<i64>,
 }
 
-impl Others {
-    /// Whether a session of our account is another program's. Behind a proxy the numbers of connections are the proxy's, and
-    /// nothing can be said.
+impl OtherPrograms {
+    /// Whether a session of our account is another program's. Behind a proxy the connection numbers are the proxy's, and
+    /// it is unknown.
     pub(super) fn is_foreign(server: &Server, connection: i64) -> bool {
         mysql::is_own_session(server.connection) && !mysql::is_own_session(connection)
     }
 
-    /// Says to every other Kelvin that one watches: by a named lock, which all servers have and which takes nothing from
-    /// anybody. A server that refuses it (Galera in its strict mode) shows other Kelvins as other clients.
+    /// Announces this watcher to every other Kelvin by a named lock, which all servers have and which restricts
+    /// no session. A server that rejects it (Galera in its strict mode) shows other Kelvins as other clients.
     pub(super) fn mark(&mut self, session: &mut dyn Session, server: &Server) -> Result<()> {
         if self.marked.replace(server.connection) == Some(server.connection) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Who may ask for what: the address that a request names, where it comes from, and the token of whoever starts runs.
+//! Checks of a request: its host header, its origin, and the token that is needed to start runs.
 
 use std::net::IpAddr;
 
@@ -77,7 +77,7 @@ pub(super) fn check(request: &Request, names: &[String]) -> Result<(), Refusal> 
     }
 }
 
-/// Whether a request that names this host is meant for this server. A web site can give a name of its own any address, but
+/// Whether a request that names this host is meant for this server. A web site can give its own name any address, but
 /// cannot have an address for a name.
 fn is_ours(host: &str, names: &[String]) -> bool {
     let name = match host.rsplit_once(':') {

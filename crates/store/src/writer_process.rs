@@ -1,7 +1,7 @@
-//! Whether the process that writes a run is still there.
+//! The process that writes a run, and whether it is still alive.
 //!
 //! A run without an end is either running or was killed. Its row names the writing process by boot, process
-//! namespace, process id and start time: a process id alone may have been given to somebody else. Where the
+//! namespace, process id and start time, since a process id may have been reused. If the
 //! row comes from another boot or namespace (a store on a network share, a container), the process cannot be
 //! looked at from here, and the time of the last commit decides: a writer commits every second under load.
 //! Nothing of this holds a lock, so that a killed writer leaves nothing behind to clean up.

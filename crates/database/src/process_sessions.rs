@@ -1,19 +1,19 @@
-//! What tells this process's sessions from those of others on the same server.
+//! Names and connection numbers that distinguish this process's sessions from others on the same server.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// What sessions are called where the configuration does not say, with eight digits of the process's own behind it, by which
-/// they are told from those of another Kelvin. The process's number would not do: those of two containers are often the same.
+/// The default session name. Eight random digits per process follow it and distinguish its sessions from
+/// those of another Kelvin. The process id would not do: two containers often have the same ones.
 pub(crate) const PROGRAM: &str = "kelvin";
 pub(crate) static SESSION_NAME: LazyLock<String> =
     LazyLock::new(|| format!("{PROGRAM} {:08x}", RandomState::new().build_hasher().finish() as u32));
 
-/// Sessions that have ended and are remembered: the server may still be at work for one whose client has gone.
+/// Ended sessions that are remembered: the server may still be working for a client that has gone.
 const ENDED: usize = 4096;
 
-/// The numbers that servers gave to this process's connections, for engines whose list of sessions shows no name of theirs.
+/// The connection numbers that servers assigned to this process, for engines whose session list shows no names.
 #[derive(Debug, Default)]
 struct Connections {
     open: BTreeSet<u32>,
@@ -38,7 +38,7 @@ impl Connections {
     }
 }
 
-/// Enters a connection, or says that it has ended.
+/// Records that a connection was opened or has ended.
 pub(crate) fn set_connection(number: u32, open: bool) {
     let mut connections = CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
     if open {
@@ -48,7 +48,7 @@ pub(crate) fn set_connection(number: u32, open: bool) {
     }
 }
 
-/// Whether a connection of this number is, or lately was, one of this process's. Handshakes have 32 bits of the number.
+/// Whether a connection with this number belongs, or recently belonged, to this process. Handshakes have 32 bits of the number.
 pub(crate) fn has_connection(number: i64) -> bool {
     CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner).holds(number as u32)
 }

@@ -1,4 +1,4 @@
-//! Colours, and what stands for them where there are none: nothing on the screen is told by colour alone.
+//! Colours, and attributes that replace them: nothing on the screen is shown by colour alone.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -6,7 +6,7 @@ use super::super::model::{CLASSES, MODES};
 
 /// With colours or without.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ink {
+pub(crate) struct Palette {
     /// Whether colours may be used.
     pub(crate) colour: bool,
 }
@@ -27,7 +27,7 @@ const CLASS: [Color; CLASSES] = [
 /// Of the shares of the CPU, in their order.
 const MODE: [Color; MODES] = [Color::Green, Color::Red, Color::Magenta, Color::Blue, Color::Yellow];
 
-impl Ink {
+impl Palette {
     fn fore(self, colour: Color, without: Modifier) -> Style {
         if self.colour { Style::new().fg(colour) } else { Style::new().add_modifier(without) }
     }

@@ -1,4 +1,4 @@
-//! Everything that stands on a study's page.
+//! The content of a study's page.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::Analysis;
 
 /// A study with its analysis.
 #[derive(Debug, Clone, Serialize)]
-pub struct Dossier {
+pub struct StudyPageContent {
     /// What was found.
     pub analysis: Analysis,
     /// What was asked.
@@ -29,7 +29,7 @@ pub struct Dossier {
     pub deviations: Vec<String>,
     /// How each factor is applied: name, levels, how.
     pub method: Vec<(String, String, String)>,
-    /// Blocks, seed, controls, reset, in words.
+    /// Blocks, seed, controls, reset, as text.
     pub design: Vec<(String, String)>,
     /// The run of which every run is a variation, as TOML; no password.
     pub run_toml: String,
@@ -60,7 +60,7 @@ pub struct Member {
     pub value: Option<f64>,
     /// Why it does not count.
     pub void: Option<String>,
-    /// A page of its own, beside the study's.
+    /// A separate page, beside the study's.
     pub page: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The name that was probably meant by one that is not known.
+//! The known name that was probably meant by an unknown one.
 
 /// How alike two names must be, from 0 to 1 (Jaro's measure).
 const ALIKE: f64 = 0.7;

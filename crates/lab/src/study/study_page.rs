@@ -1,4 +1,4 @@
-//! What a study's page says, from the study's files.
+//! Collects the content of a study's page from its files.
 
 use kelvin_analysis::notes;
 use kelvin_analysis::{Analysis, Dossier, FailedRun, Member};
@@ -7,14 +7,14 @@ use super::{Deviation, LedgerEntry, LedgerEvent, Lock, State, Study, StudyPlan, 
 
 /// Brings together what the files of a study say. `page` names the page of a run where there is one, relative to the
 /// study's.
-pub fn dossier(
+pub fn study_page_content(
     study: &Study,
     lock: Option<&Lock>,
     entries: &[LedgerEntry],
     notebook: &str,
     analysis: Analysis,
     page: &dyn Fn(i64) -> Option<String>,
-) -> Dossier {
+) -> StudyPageContent {
     let plan = StudyPlan::of(study);
     let state = State::of(&plan, entries);
     let goal = &study.goal.metric;
@@ -61,7 +61,7 @@ pub fn dossier(
             deviations.push(words);
         }
     }
-    Dossier {
+    StudyPageContent {
         question: study.question.clone(),
         parent: study.parent.clone(),
         universe: study.universe.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),

@@ -93,7 +93,7 @@ pub fn activity(engine: &Arc<dyn Engine>, looks: u32) -> Result<Activity> {
 pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> ServerPlacement {
     match engine.kind() {
         EngineKind::Mysql => mysql::locate_server(engine, session),
-        EngineKind::SqlServer => Place::default(),
+        EngineKind::SqlServer => ServerPlacement::default(),
         _ => postgres::locate_server(engine, session),
     }
 }

@@ -16,7 +16,6 @@ mod sweep;
 mod trial;
 
 pub use environment::Environment;
-pub use nearest::nearest;
 pub use run::{Run, RunError, RunOutcome};
 pub use series::series;
 pub use similar_name::nearest;

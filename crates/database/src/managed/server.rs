@@ -83,6 +83,6 @@ pub fn server(manager: &Manager, target: &Target) -> Result<Option<Box<dyn Manag
         Target::ManagedMysql { product } => {
             Some(Box::new(crate::mysql::managed::MysqlServer::new(manager.clone(), *product)?))
         }
-        Target::Sqlite { .. } | Target::Postgres(_) | Target::Mysql(_) => None,
+        Target::Sqlite { .. } | Target::Postgres(_) | Target::Mysql(_) | Target::SqlServer(_) => None,
     })
 }

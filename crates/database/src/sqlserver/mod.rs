@@ -42,5 +42,5 @@ pub use password::Password;
 
 /// Whether the session of this number, as the server's list of sessions has it, is or lately was one of this process's.
 pub fn is_own_session(number: i64) -> bool {
-    crate::own::has_connection(number)
+    crate::process_sessions::has_connection(number)
 }

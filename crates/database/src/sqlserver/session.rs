@@ -12,7 +12,7 @@ use super::pipeline::Queued;
 use super::statement::Prepared;
 use super::token::{Answer, Token};
 use crate::client::{SpareRows, must_be_flushed, must_be_whole};
-use crate::own;
+use crate::process_sessions;
 use crate::{
     BulkLoad, BulkTable, Cancel, EngineKind, Error, ErrorClass, Result, Rows, Session, Statement,
     TransactionControl, Value,
@@ -47,7 +47,7 @@ pub(crate) struct SqlServerSession {
 impl SqlServerSession {
     pub(crate) fn new(inbox: Inbox<Link>, answer: Answer, shared: Arc<Shared>) -> Self {
         let number = inbox.session.into();
-        own::set_connection(number, true);
+        process_sessions::set_connection(number, true);
         Self {
             inbox,
             answer,
@@ -292,6 +292,6 @@ impl Session for SqlServerSession {
 impl Drop for SqlServerSession {
     fn drop(&mut self) {
         // The server rolls back and forgets the session when the connection ends; there is no word of farewell.
-        own::set_connection(self.number, false);
+        process_sessions::set_connection(self.number, false);
     }
 }

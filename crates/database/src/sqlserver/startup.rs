@@ -12,7 +12,7 @@ use super::prelogin::{self, Agreed, Reply};
 use super::session::SqlServerSession;
 use super::token::{Answer, Route, Token};
 use super::{Config, Encrypt, Password, browser, password, tls};
-use crate::own::{PROGRAM, SESSION_NAME};
+use crate::process_sessions::{PROGRAM, SESSION_NAME};
 use crate::stream::{Stream, connect as socket};
 use crate::{Error, ErrorClass, Result, Rows};
 

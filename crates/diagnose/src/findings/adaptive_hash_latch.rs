@@ -2,20 +2,21 @@
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 
-use super::{FindingDefinition, formatting, setting};
+use super::{FindingDefinition, setting};
+use kelvin_measure::text;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "adaptive-hash-latch",
     question: "Did sessions queue for the latches of InnoDB's adaptive hash index?",
-    look,
+    find,
 };
 
 /// Share of the active sessions from which a class is the limit (METHOD B6), and from which it should be known.
 const LIMIT: f64 = 0.4;
 const KNOWN: f64 = 0.1;
 
-fn look(evidence: &Evidence) -> Vec<Finding> {
+fn find(evidence: &Evidence) -> Vec<Finding> {
     let on = setting::setting_value(evidence, "innodb_adaptive_hash_index")
         .is_some_and(|value| value.eq_ignore_ascii_case("on") || value == "1");
     if !on {
@@ -60,12 +61,12 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         title: if named {
             format!(
                 "Sessions queued for the adaptive hash index: {} of their active time",
-                formatting::percent(share)
+                text::percent(share)
             )
         } else {
             format!(
                 "Sessions queued for latches ({} of their active time), and the adaptive hash index is on",
-                formatting::percent(share)
+                text::percent(share)
             )
         },
         evidence: vec![
@@ -73,9 +74,9 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
                 what,
                 format!(
                     "{} of {} active ({})",
-                    formatting::number(waiting),
-                    formatting::number(active.sessions()),
-                    formatting::percent(share)
+                    text::number(waiting),
+                    text::number(active.sessions()),
+                    text::percent(share)
                 ),
             ),
             EvidenceLine::new("innodb_adaptive_hash_index", "on"),

@@ -79,7 +79,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             "What this run wrote fits into {name}, so it was nearly full when the run began: begin from a \
             checkpoint (--reset auto, or a pause), or set {name} to {} or more; a higher innodb_io_capacity \
             writes pages earlier.",
-            formatting::size(size * 2.0)
+            text::memory(size * 2.0)
         ),
         (Some((name, _)), Some(bytes)) => format!(
             "Set {name} to {} or more (so that log rate × (ramp-up + duration) stays below the flushing \

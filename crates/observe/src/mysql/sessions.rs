@@ -5,7 +5,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Blocker, UnavailableMetrics, WaitGroup, WaitKind};
 
 use super::link::{Link, Observers, SESSIONS, Server};
-use super::others::Others;
+use super::other_programs::OtherPrograms;
 use super::samples::Samples;
 use super::state::{Seen, state};
 use super::thread::Threads;
@@ -21,7 +21,7 @@ pub(super) struct MysqlSessions {
     /// The server's threads, where they may be read.
     threads: Option<Threads>,
     apart: bool,
-    others: Others,
+    others: OtherPrograms,
     /// The statements whose texts were sent; none where they are not asked for.
     sent: Option<SentTexts>,
     /// Statements as they were sent by clients, which stay in this process.
@@ -40,7 +40,7 @@ impl MysqlSessions {
             rows: Rows::new(),
             threads: process.and_then(Threads::of),
             apart: plan.apart,
-            others: Others::default(),
+            others: OtherPrograms::default(),
             sent: plan.texts.then(SentTexts::default),
             samples,
         }

@@ -9,7 +9,7 @@ use kelvin_measure::observation::UnavailableMetrics;
 
 use super::link::{Link, connect};
 use super::sessions::PostgresSessions;
-use super::statements::{self, Source};
+use super::statements::{self, StatementsView};
 use super::{plans, sql};
 use crate::activity::{
     Activity, BlockedSession, FileSums, IoSums, ServerActivity, ServerReading, StatementCounters,
@@ -62,14 +62,14 @@ pub(crate) fn activity(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<Act
 struct PostgresActivity {
     link: Link,
     /// The view of statements, once it was found.
-    source: Option<Source>,
+    source: Option<StatementsView>,
     /// Texts that were asked for, and whether our own role has run them.
     ours: HashMap<i64, (String, bool)>,
 }
 
 impl PostgresActivity {
     /// The view of statements, or why there is none.
-    fn source(&mut self) -> std::result::Result<Source, String> {
+    fn source(&mut self) -> std::result::Result<StatementsView, String> {
         if let Some(source) = &self.source {
             return Ok(source.clone());
         }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How the view is to be read here.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct StatementsView {
     /// The view's name with its schema, quoted.
     pub(super) view: String,
     /// Whether it tells nested statements from others (since 14).
@@ -30,7 +30,7 @@ pub(super) struct Source {
 pub(super) struct Statements {
     most: usize,
     create_extension: bool,
-    source: Option<Source>,
+    source: Option<StatementsView>,
     opened: Option<StatementReading>,
     /// When the load began.
     before: StatementReading,
@@ -122,7 +122,7 @@ impl Statements {
 pub(super) fn find(
     session: &mut dyn Session,
     create: bool,
-) -> Result<std::result::Result<(Source, String), String>> {
+) -> Result<std::result::Result<(StatementsView, String), String>> {
     let rows = session.query(&format!(
         "{MARK} SELECT coalesce((SELECT reset_val FROM pg_settings WHERE name = 'pg_stat_statements.track'), ''), \
          EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements'), \
@@ -168,7 +168,7 @@ pub(super) fn find(
 }
 
 /// All entries of this database but those of the observers.
-pub(super) fn read(session: &mut dyn Session, source: &Source) -> Result<StatementReading> {
+pub(super) fn read(session: &mut dyn Session, source: &StatementsView) -> Result<StatementReading> {
     let toplevel = if source.has_toplevel { "toplevel" } else { "true" };
     let rows = session.query(&format!(
         "{MARK} SELECT userid::int8, {toplevel}, queryid, calls, total_exec_time, rows, shared_blks_hit, \
@@ -199,7 +199,7 @@ pub(super) fn read(session: &mut dyn Session, source: &Source) -> Result<Stateme
 /// values, passwords among them.
 pub(super) fn texts(
     session: &mut dyn Session,
-    source: &Source,
+    source: &StatementsView,
     ids: &[i64],
 ) -> Result<HashMap<i64, (String, bool)>> {
     if ids.is_empty() {

@@ -4,7 +4,7 @@ use kelvin_measure::labels::WorkloadLabels;
 
 use super::{BOLD, Page, RED, SERIES, cut};
 use crate::{GeneratorReport, PercentileInterval, PointReport, RunReport};
-use kelvin_measure::text::{bounded, decimal, ms, percent, rate, seconds, significant, significant_or_none, whole};
+use kelvin_measure::text::{bounded, decimal, ms, one_decimal, rate, seconds, significant, significant_or_none, whole};
 
 /// What stands for the precision of a short window.
 pub(crate) const TOO_SHORT: &str = "window too short to estimate the precision";
@@ -102,7 +102,7 @@ impl Page {
             let [p50, p95, p99] = [source.latency.p50_us, source.latency.p95_us, source.latency.p99_us];
             let [p50, p95, p99] = [p50, p95, p99].map(|value| bounded(value, time));
             let headline = rate(source.throughput.headline(report.headline_per));
-            let (share, errors) = (percent(source.share_percent), whole(source.errors));
+            let (share, errors) = (one_decimal(source.share_percent), whole(source.errors));
             self.line(&row(&source.name, [headline, share, p50, p95, p99, errors]));
         }
     }

@@ -1,7 +1,7 @@
 //! The text that a worker's data is derived from. The blocks that an earlier release wrote are verified by it, so that it
 //! stays as it is whatever types and fields are called: new options are added at the end, and only where they are given.
 
-use crate::job::{BlockSizes, Blocks, Distribution, Generator, Job, Pattern, Sequencer, Strided};
+use crate::job::{BlockSizes, Blocks, Distribution, RandomGenerator, Job, Pattern, Sequencer, Strided};
 use crate::{PerDirection, Target};
 
 /// Which places a worker draws, and in which order.
@@ -16,8 +16,8 @@ fn pattern(of: &Pattern) -> String {
         Sequencer::Identical => "Identical",
     };
     let generator = match of.generator {
-        Generator::Random => "Random",
-        Generator::Lfsr => "Lfsr",
+        RandomGenerator::Random => "Random",
+        RandomGenerator::Lfsr => "Lfsr",
     };
     let zones = of.zones.map_or_else(
         || "None".into(),
@@ -110,7 +110,7 @@ mod tests {
         job.pattern = Pattern {
             modifier: Some(-8),
             sequencer: Sequencer::Identical,
-            generator: Generator::Lfsr,
+            generator: RandomGenerator::Lfsr,
             seed: Some(7),
             zones: Some(Strided { range: 1, size: 2, skip: 3 }),
             distribution: PerDirection([

@@ -102,7 +102,7 @@ impl Default for Pattern {
             distribution: PerDirection::all(Distribution::Uniform),
             no_random_map: false,
             soft_random_map: false,
-            generator: Generator::Random,
+            generator: RandomGenerator::Random,
             repeatable: true,
             all_repeatable: false,
             seed: None,

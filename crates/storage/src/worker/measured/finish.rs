@@ -64,7 +64,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         } else {
             self.close_measured();
         }
-        if self.supply.source == Source::Verify {
+        if self.supply.source == WorkOrigin::Verify {
             self.count_looking();
         }
         let usage = self.timeline.before;
@@ -78,7 +78,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         if let Some(check) = &mut self.check {
             let complete = self.outcome.halt.is_none()
                 && !self.shared.stop.requested()
-                && self.supply.source == Source::Verify;
+                && self.supply.source == WorkOrigin::Verify;
             match check.finish(complete) {
                 Ok(note) => self.outcome.notes.extend(note),
                 Err(error) => {

@@ -37,7 +37,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.glance(now)?;
         let course = &self.job.course;
         let (ramp, runtime) = (course.ramp, course.runtime);
-        if self.supply.source != Source::Verify {
+        if self.supply.source != WorkOrigin::Verify {
             if self.timeline.part == LoadPart::RampUp
                 && now >= self.timeline.begun + ramp
                 && !self.is_searching()
@@ -84,7 +84,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let stop = &self.shared.stop;
         if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.end.ending {
             self.end_work();
-            if self.supply.source == Source::Verify && stop.requested() {
+            if self.supply.source == WorkOrigin::Verify && stop.requested() {
                 self.outcome.notes.push("the verify pass was stopped: not all blocks were verified".into());
             }
         }

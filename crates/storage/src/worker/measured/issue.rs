@@ -14,7 +14,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     /// The next I/O, if it may be issued now, and when it should have been.
     #[inline]
     pub(super) fn pull(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
-        if self.wanted.gate || self.supply.held.is_some() || self.supply.source != Source::Work {
+        if self.wanted.gate || self.supply.held.is_some() || self.supply.source != WorkOrigin::Work {
             return self.pull_with_care(now);
         }
         self.pull_work().map(|io| (io, ANY_TIME))
@@ -59,11 +59,11 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// The same where there is something to look at: rates, pauses, shares, overlaps, the verifier's turn.
     pub(super) fn pull_with_care(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
-        if self.supply.source != Source::Work {
+        if self.supply.source != WorkOrigin::Work {
             let next = self.check.as_mut().and_then(|check| check.next_read());
             if next.is_none() {
                 let then =
-                    if self.supply.source == Source::Backlog { AfterDrain::GoOn } else { AfterDrain::End };
+                    if self.supply.source == WorkOrigin::Backlog { AfterDrain::GoOn } else { AfterDrain::End };
                 self.supply.blocked = Blocked::Drain(then);
             }
             return next.filter(|io| self.is_open(io)).map(|io| (io, ANY_TIME));

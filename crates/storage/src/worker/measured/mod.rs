@@ -12,6 +12,7 @@ mod flight;
 mod housekeeping;
 mod issue;
 mod queue;
+mod queue_empty;
 mod states;
 mod sync;
 mod verification;
@@ -40,7 +41,7 @@ use batch::Batch;
 use flight::{ANY_TIME, Flight, is_whole, times};
 use queue::Queue;
 use states::{
-    AfterDrain, Blocked, Call, Ending, Outcome, Pacing, Source, Supply, Thinker, Timeline, Unsynced, Wanted,
+    AfterDrain, Blocked, Call, Ending, Outcome, Pacing, Supply, Thinker, Timeline, Unsynced, Wanted, WorkOrigin,
 };
 
 /// How often flags of other threads are checked.
@@ -162,14 +163,14 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             self.data.prepare(self.pool.bytes(buffer, size));
         }
         if self.job.verify.as_ref().is_some_and(|verify| verify.only) {
-            self.supply.source = Source::Verify;
+            self.supply.source = WorkOrigin::Verify;
         }
         self.wait_for_flow();
         self.timeline.begun = self.timeline.ticker.now();
         self.timeline.looking_since = self.timeline.begun;
         self.start_again(self.timeline.begun);
         let state = match (self.supply.source, self.timeline.part) {
-            (Source::Verify, _) => WorkerState::Verifying,
+            (WorkOrigin::Verify, _) => WorkerState::Verifying,
             (_, LoadPart::RampUp) => WorkerState::RampUp,
             _ => WorkerState::Running,
         };
@@ -287,13 +288,13 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 intended,
                 moved: 0,
                 number: 0,
-                apart: self.supply.source != Source::Work,
+                apart: self.supply.source != WorkOrigin::Work,
             };
             self.queue.under_way += 1;
             if self.wanted.fill {
                 self.before_issue(slot, begin);
             }
-            if self.supply.source == Source::Work {
+            if self.supply.source == WorkOrigin::Work {
                 self.counter.issued(self.queue.under_way);
                 self.outcome.issued += 1;
             }

@@ -44,14 +44,14 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     pub(super) fn after_drain(&mut self, then: AfterDrain) -> Result<bool, Halt> {
         match then {
             AfterDrain::GoOn => {
-                if self.supply.source == Source::Backlog {
-                    self.supply.source = Source::Work;
+                if self.supply.source == WorkOrigin::Backlog {
+                    self.supply.source = WorkOrigin::Work;
                     self.count_looking();
                 }
             }
             AfterDrain::Think => self.think(),
             AfterDrain::Verify => {
-                (self.supply.source, self.timeline.looking_since) = (Source::Backlog, self.timeline.now)
+                (self.supply.source, self.timeline.looking_since) = (WorkOrigin::Backlog, self.timeline.now)
             }
             AfterDrain::NextPass => return self.next_pass(),
             AfterDrain::End => return Ok(false),
@@ -78,7 +78,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// The work is over: syncs, then the verifying pass.
     pub(super) fn after_work(&mut self) -> Result<bool, Halt> {
-        if self.supply.source == Source::Verify {
+        if self.supply.source == WorkOrigin::Verify {
             return Ok(false);
         }
         if (self.job.sync.end_fsync || self.job.sync.fsync_on_close) && self.job.pattern.changes_data() {
@@ -97,7 +97,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             check.keep()?;
         }
         self.send_state(WorkerState::Verifying);
-        (self.supply.source, self.timeline.looking_since) = (Source::Verify, self.timeline.ticker.now());
+        (self.supply.source, self.timeline.looking_since) = (WorkOrigin::Verify, self.timeline.ticker.now());
         (self.supply.blocked, self.queue.filling, self.end.ending) = (Blocked::No, true, false);
         Ok(true)
     }
@@ -107,10 +107,10 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.end.ending = true;
         (self.supply.held, self.supply.call) = (None, None);
         self.supply.not_before = 0;
-        if self.supply.source == Source::Verify {
+        if self.supply.source == WorkOrigin::Verify {
             self.supply.blocked = Blocked::Drain(AfterDrain::End);
         } else {
-            self.supply.source = Source::Work;
+            self.supply.source = WorkOrigin::Work;
             self.supply.blocked = Blocked::Drain(AfterDrain::NextPass);
         }
     }

@@ -103,7 +103,7 @@ impl Timeline {
 
 /// Which I/O is next, and why it is not issued yet.
 pub(super) struct Supply {
-    pub(super) source: Source,
+    pub(super) source: WorkOrigin,
     pub(super) blocked: Blocked,
     /// Drawn, and not to be issued before something.
     pub(super) held: Option<Io>,
@@ -118,7 +118,7 @@ pub(super) struct Supply {
 
 impl Supply {
     pub(super) fn new(quota: Quota) -> Self {
-        let (source, blocked) = (Source::Work, Blocked::No);
+        let (source, blocked) = (WorkOrigin::Work, Blocked::No);
         Self { source, blocked, held: None, call: None, not_before: 0, quota, pass_ios: 0, retries: 0 }
     }
 }

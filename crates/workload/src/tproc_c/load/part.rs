@@ -6,7 +6,7 @@ use kelvin_database::{BulkTable, Error, Result, Session, Timestamp};
 
 use super::pool::Shared;
 use super::{MissingPart, in_transaction};
-use crate::tproc_c::data::Generator;
+use crate::tproc_c::data::RowGenerator;
 use crate::tproc_c::schema::{Name, Table, table};
 
 /// Rows between two checks of the stop flag and the progress.
@@ -41,7 +41,7 @@ pub(super) fn load(
     let load = |session: &mut dyn Session| {
         // First, so that a second loader of the same part waits or fails before it has done the work.
         session.run(&format!("insert into kelvin_tproc_c_loaded (w_id) values ({})", part.number))?;
-        let mut generator = Generator::new(data_seed);
+        let mut generator = RowGenerator::new(data_seed);
         let time = time.unwrap_or_else(Timestamp::now);
         for &name in &part.tables {
             let rows =
@@ -69,7 +69,7 @@ impl TableRows {
     pub(super) fn load(
         &self,
         session: &mut dyn Session,
-        generator: &mut Generator,
+        generator: &mut RowGenerator,
         ends: &dyn Fn() -> Result<bool>,
         shared: &Shared<'_>,
     ) -> Result<u32> {
@@ -80,7 +80,7 @@ impl TableRows {
     fn copy(
         &self,
         session: &mut dyn Session,
-        generator: &mut Generator,
+        generator: &mut RowGenerator,
         ends: &dyn Fn() -> Result<bool>,
         shared: &Shared<'_>,
     ) -> Result<u32> {

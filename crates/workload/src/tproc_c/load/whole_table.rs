@@ -10,7 +10,7 @@ use kelvin_database::{Engine, Result, Session};
 use super::part::TableRows;
 use super::pool::{self, Job, Setup, Shared, Unit};
 use super::{Missing, in_transaction};
-use crate::tproc_c::data::Generator;
+use crate::tproc_c::data::RowGenerator;
 use crate::tproc_c::schema::metadata::mark_table;
 use crate::tproc_c::schema::{Table, rows_of_a_warehouse};
 use crate::{BuildProgress, Stop};
@@ -46,7 +46,7 @@ pub(super) fn load(
             if let Some(sql) = (beginning.empty)(table) {
                 session.run(&sql)?;
             }
-            let last = rows.load(session, &mut Generator::new(seed), &|| ends(shared), shared)?;
+            let last = rows.load(session, &mut RowGenerator::new(seed), &|| ends(shared), shared)?;
             session.run(&mark_table(table.id, last))
         };
         in_transaction(session, load).map_err(|error| error.context("loading all warehouses"))

@@ -45,7 +45,8 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let (unnamed, unnamed_share) = share_of(is_unnamed);
     let named = share >= KNOWN && waiting >= 0.5;
     // Which latch it is has not been seen: only where latches are the limit is it worth a try.
-    if !named && !(unnamed_share >= LIMIT && unnamed >= 1.0) {
+    let possible = unnamed_share >= LIMIT && unnamed >= 1.0;
+    if !named && !possible {
         return None;
     }
     let (waiting, share) = if named { (waiting, share) } else { (unnamed, unnamed_share) };

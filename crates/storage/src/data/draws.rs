@@ -151,8 +151,5 @@ mod tests {
                 "ZonedAbsolute([AbsoluteZone { access: 100.0, bytes: 0 }])",
             ]
         );
-        // As the types are called today.
-        assert_eq!(pattern(&job.pattern), format!("{:?}", job.pattern));
-        assert_eq!(blocks(&job.blocks), format!("{:?}", job.blocks));
     }
 }

@@ -8,7 +8,6 @@ const PAGE: u64 = 8192;
 const PAGE_HEADER: u64 = 24;
 const POINTER: u64 = 4;
 const ACCOUNTS: u64 = 100_000;
-const MIB: f64 = 1024.0 * 1024.0;
 
 /// Bytes that a table of `rows` rows of `width` bytes (header and alignment with it) takes.
 fn heap(rows: u64, width: u64, fillfactor: u64) -> u64 {

@@ -246,12 +246,7 @@ impl Step {
                 let warehouses = self.count("count_ware")?;
                 // More loaders than warehouses find nothing to do.
                 let loaders = self.count("num_vu")?.min(warehouses);
-                add(&[
-                    "--warehouses",
-                    &warehouses.to_string(),
-                    "--loaders",
-                    &loaders.to_string(),
-                ]);
+                add(&["--warehouses", &warehouses.to_string(), "--loaders", &loaders.to_string()]);
                 if self.flag("partition")? {
                     add(&["--partitions", &warehouses.div_ceil(100).clamp(2, 64).to_string()]);
                 }

@@ -45,7 +45,7 @@ pub fn settings_journal(target: &Target, of: &str) -> Result<PathBuf, StoreBench
         Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => {
             return Ok(settings_journals()?.join(format!("{of}{target}.journal").replace(':', "_")));
         }
-        Target::Sqlite { .. } => {
+        Target::Sqlite { .. } | Target::SqlServer(_) => {
             return Err(StoreBenchError::Refused(format!("{target} has no server with settings")));
         }
     };

@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
-use kelvin_database::{Engine, Session};
 use kelvin_database::managed::Manager;
 use kelvin_database::mysql::managed::MysqlServer;
 use kelvin_database::mysql::{self, MysqlEngine};
@@ -13,6 +12,7 @@ use kelvin_database::postgres::{Config, Host, PostgresEngine};
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::sqlserver::{self, SqlServerEngine};
 use kelvin_database::target::Target;
+use kelvin_database::{Engine, Session};
 use kelvin_run::spec::TargetName;
 
 use crate::directories;
@@ -151,7 +151,11 @@ pub fn server(target: Target) -> Option<Arc<dyn Engine>> {
     match target {
         Target::Postgres(config) => Some(Arc::new(PostgresEngine::new(*config))),
         Target::Mysql(config) => Some(Arc::new(MysqlEngine::new(*config))),
-        Target::Sqlite { .. } | Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => None,
+        // SQL Server is entered by [`open`] only: nothing is sent to it before its password is known.
+        Target::Sqlite { .. }
+        | Target::ManagedPostgres { .. }
+        | Target::ManagedMysql { .. }
+        | Target::SqlServer(_) => None,
     }
 }
 
@@ -165,7 +169,10 @@ pub fn with_password(target: Target, prompt: PasswordPrompt) -> Result<Target> {
         match &mut target {
             Target::Postgres(config) => config.password = asked(config)?,
             Target::Mysql(config) => config.password = asked(config)?,
-            Target::Sqlite { .. } | Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => {}
+            Target::Sqlite { .. }
+            | Target::ManagedPostgres { .. }
+            | Target::ManagedMysql { .. }
+            | Target::SqlServer(_) => {}
         }
     }
     Ok(target)
@@ -194,7 +201,10 @@ fn look_up(mut target: Target) -> kelvin_database::Result<(Target, bool)> {
             config.password = mysql::password::find(&environment)?;
             config.password.is_some()
         }
-        Target::Sqlite { .. } | Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => true,
+        Target::Sqlite { .. }
+        | Target::ManagedPostgres { .. }
+        | Target::ManagedMysql { .. }
+        | Target::SqlServer(_) => true,
     };
     Ok((target, found))
 }

@@ -3,8 +3,8 @@
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 
 use super::{FindingDefinition, setting};
-use kelvin_measure::text;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
+use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "adaptive-hash-latch",

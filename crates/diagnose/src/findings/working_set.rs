@@ -105,8 +105,7 @@ impl Misses {
             EvidenceLine::new("database / memory", times),
             EvidenceLine::new(format!("pages found in {}", self.pool.name), found),
         ];
-        facts
-            .extend(self.pool.bytes.map(|size| EvidenceLine::new(self.pool.setting, text::memory(size))));
+        facts.extend(self.pool.bytes.map(|size| EvidenceLine::new(self.pool.setting, text::memory(size))));
         let requested = format!("{} per second", text::rounded(self.reads));
         facts.push(EvidenceLine::new("pages requested from the kernel", requested));
         facts.extend(self.delivered.iter().map(|(device, bytes)| {

@@ -112,7 +112,7 @@ impl DataLocation {
         let foreign = home(engine)?.tables()?.into_iter().filter(|table| !ours(table)).collect();
         let options = ResetOptions { can_be_built, foreign, ..ResetOptions::default() };
         match self {
-            Self::Temporary | Self::Sqlite(_) => Ok(options),
+            Self::Temporary | Self::Sqlite(_) | Self::SqlServer => Ok(options),
             Self::Postgres { config, managed, .. } => {
                 let mut facts = Facts::read(engine.connect()?.as_mut(), config)?;
                 if let Some((manager, _)) = managed {

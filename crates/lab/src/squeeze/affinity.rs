@@ -54,7 +54,7 @@ impl Affinity {
                         .into(),
                 );
             }
-            Some(Guard::start(guard::AFFINITY, &[cpu_list(&all), server.to_string()])?)
+            Some(Guard::start(cleanup_shell::AFFINITY, &[cpu_list(&all), server.to_string()])?)
         };
         Ok(Self { server, all, fewer, others: Mutex::default(), _guard: guard })
     }

@@ -1,7 +1,7 @@
 //! Collects the content of a study's page from its files.
 
 use kelvin_analysis::notes;
-use kelvin_analysis::{Analysis, Dossier, FailedRun, Member};
+use kelvin_analysis::{Analysis, FailedRun, Member, StudyPageContent};
 
 use super::{Deviation, LedgerEntry, LedgerEvent, Lock, State, Study, StudyPlan, notebook};
 

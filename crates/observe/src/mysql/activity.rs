@@ -199,10 +199,11 @@ impl ServerActivity for MysqlActivity {
             None => self.with(|session, _| sample(session, query))?,
         };
         // The server's own message repeats a part of the statement.
-        let refused = |error: Error| Error::usage(format!("the server does not explain it (error {})", error.code()));
-        let plan = self
-            .with(|session, _| plans::plan(session, &sample).map_err(refused))?
-            .ok_or("EXPLAIN plans a single SELECT, WITH, INSERT, REPLACE, UPDATE or DELETE that reads a table")?;
+        let refused =
+            |error: Error| Error::usage(format!("the server does not explain it (error {})", error.code()));
+        let plan = self.with(|session, _| plans::plan(session, &sample).map_err(refused))?.ok_or(
+            "EXPLAIN plans a single SELECT, WITH, INSERT, REPLACE, UPDATE or DELETE that reads a table",
+        )?;
         Ok(StatementPlan { files: vec![("txt", format!("{}\n", plan.text))], plan })
     }
 }

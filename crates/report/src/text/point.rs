@@ -4,7 +4,9 @@ use kelvin_measure::labels::WorkloadLabels;
 
 use super::{BOLD, Page, RED, SERIES, cut};
 use crate::{GeneratorReport, PercentileInterval, PointReport, RunReport};
-use kelvin_measure::text::{bounded, decimal, ms, one_decimal, rate, seconds, significant, significant_or_none, whole};
+use kelvin_measure::text::{
+    bounded, decimal, ms, one_decimal, rate, seconds, significant, significant_or_none, whole,
+};
 
 /// What stands for the precision of a short window.
 pub(crate) const TOO_SHORT: &str = "window too short to estimate the precision";

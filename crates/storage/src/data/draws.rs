@@ -1,7 +1,7 @@
 //! The text that a worker's data is derived from. The blocks that an earlier release wrote are verified by it, so that it
 //! stays as it is whatever types and fields are called: new options are added at the end, and only where they are given.
 
-use crate::job::{BlockSizes, Blocks, Distribution, RandomGenerator, Job, Pattern, Sequencer, Strided};
+use crate::job::{BlockSizes, Blocks, Distribution, Job, Pattern, RandomGenerator, Sequencer, Strided};
 use crate::{PerDirection, Target};
 
 /// Which places a worker draws, and in which order.

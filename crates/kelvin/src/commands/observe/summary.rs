@@ -4,10 +4,10 @@ use kelvin_measure::text::three_figures;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use kelvin_measure::Nanos;
 use kelvin_measure::observation::{
     DatabaseDirectory, Metric, Observation, Observer, Reading, UnavailableMetrics,
 };
-use kelvin_measure::Nanos;
 use kelvin_observe::activity::SessionSamples;
 
 use crate::out::wrapped;

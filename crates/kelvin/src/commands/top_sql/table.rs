@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kelvin_report::text::cut;
+use kelvin_measure::text::cut;
 
 use super::figures::Statement;
 use super::{Changes, TopSql};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use kelvin_measure::text::cut;
 use kelvin_observe::activity::{BlockedSession, EventRow, FileRow, Latency};
-use kelvin_report::text::cut;
 
 use super::Waits;
 use crate::out::wrapped;

@@ -114,7 +114,8 @@ impl Applier {
             let servers = server.managed.as_ref().map(|_| self.access.manager().base_dir().to_owned());
             self.record(ReversibleChange::Settings { target: server.target.clone(), servers, before: new })?;
         }
-        let waiting = server.settings(|settings, session| settings.change(session, changes)).map_err(as_text)?;
+        let waiting =
+            server.settings(|settings, session| settings.change(session, changes)).map_err(as_text)?;
         match &server.managed {
             Some(managed) if !waiting.is_empty() => {
                 (self.tell)(&format!("restarting {} to apply {}", managed.label(), waiting.join(", ")));

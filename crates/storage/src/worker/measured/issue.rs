@@ -62,8 +62,11 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         if self.supply.source != WorkOrigin::Work {
             let next = self.check.as_mut().and_then(|check| check.next_read());
             if next.is_none() {
-                let then =
-                    if self.supply.source == WorkOrigin::Backlog { AfterDrain::GoOn } else { AfterDrain::End };
+                let then = if self.supply.source == WorkOrigin::Backlog {
+                    AfterDrain::GoOn
+                } else {
+                    AfterDrain::End
+                };
                 self.supply.blocked = Blocked::Drain(then);
             }
             return next.filter(|io| self.is_open(io)).map(|io| (io, ANY_TIME));

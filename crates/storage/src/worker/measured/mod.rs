@@ -41,7 +41,8 @@ use batch::Batch;
 use flight::{ANY_TIME, Flight, is_whole, times};
 use queue::Queue;
 use states::{
-    AfterDrain, Blocked, Call, Ending, Outcome, Pacing, Supply, Thinker, Timeline, Unsynced, Wanted, WorkOrigin,
+    AfterDrain, Blocked, Call, Ending, Outcome, Pacing, Supply, Thinker, Timeline, Unsynced, Wanted,
+    WorkOrigin,
 };
 
 /// How often flags of other threads are checked.

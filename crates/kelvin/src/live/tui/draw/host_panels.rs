@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use super::super::model::{Column, Looked, MODES, Model};
 use super::charts;
 use super::formatting::{self, figure, line};
-use super::ink::Ink;
+use super::palette::Palette;
 
 /// The shares of the CPU: a letter and a name.
 const MODE_NAMES: [(char, &str); MODES] =
@@ -23,7 +23,7 @@ pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette)
     };
     let cell = |mode: usize| (MODE_NAMES[mode].0, ink.mode(mode));
     let busy: f64 = cpu[..3].iter().sum();
-    line(buffer, area, 0, &format!("busy {:>5}", whole_percent(busy)), Ink::strong());
+    line(buffer, area, 0, &format!("busy {:>5}", whole_percent(busy)), Palette::strong());
     let bar =
         Rect { x: area.x + 12, y: area.y, width: area.width.saturating_sub(12), height: area.height.min(1) };
     charts::row(buffer, bar, &cpu, cell);

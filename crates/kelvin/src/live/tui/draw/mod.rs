@@ -16,7 +16,7 @@ use ratatui::style::Style;
 
 use super::model::{CLASSES, Model, NAMES, RECENT};
 use formatting::{line, wrap};
-pub(super) use ink::Ink;
+pub(super) use palette::Palette;
 
 /// The smallest terminal that holds every panel.
 const NEEDS: (u16, u16) = (80, 24);
@@ -49,7 +49,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOp
     footer(buffer, area, model, asked, ink);
 }
 
-fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Ink) {
+fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
     let body = panels::sources(buffer, body, model, ink);
     let wide = body.width >= WIDE;
     // Shares of the width in per cent, and panels.

@@ -10,7 +10,7 @@ use ratatui::style::Style;
 use super::super::model::{CLASSES, Column, Model, NAMES, RECENT, Timeline};
 use super::charts::{self, round_up};
 use super::formatting::{self, figure, latency, line};
-use super::ink::Ink;
+use super::palette::Palette;
 use super::titled;
 
 /// Cells before a chart for the labels of its axis.
@@ -48,7 +48,7 @@ pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
 }
 
 /// A lane for each of several sources of load. Returns what is left of the area: all of it with one source.
-pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Ink) -> Rect {
+pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) -> Rect {
     let mut lanes = model.lanes.loaded();
     let rows = lanes.len().min(usize::from(area.height / 4));
     if rows == 0 {

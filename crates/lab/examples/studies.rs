@@ -67,7 +67,7 @@ fn mm4(runs: u64) -> Result<(), Box<dyn Error>> {
             let (mut waited, mut none, mut bounds, mut covered, mut open, mut intervals) = (0, 0, 0, 0, 0, 0);
             let (mut ratios, mut widths) = (Vec::new(), Vec::new());
             for seed in 1..=runs {
-                let found = load.run(SEEDS + seed, &store)?;
+                let found = load.run(SEEDS + seed, &store).map_err(|error| error.to_string())?;
                 waited += u64::from(found.waited > 0);
                 match found.p99 {
                     None => none += 1,

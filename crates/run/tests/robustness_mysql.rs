@@ -172,7 +172,7 @@ fn a_full_disk_fails_what_needs_room() {
     });
     let config = server.unix();
     let engine = MysqlEngine::new(config.clone());
-    let workload = TprocC::new(spec().tproc_c).unwrap();
+    let workload = workload(&spec());
     let error = workload.build(&engine, &Filling(&disk), &Stop::new()).unwrap_err();
     assert_eq!(error.class(), ErrorClass::DiskFull, "{error}");
     disk.empty();
@@ -181,7 +181,8 @@ fn a_full_disk_fails_what_needs_room() {
 
     let mut spec = calling(Calls::Functions);
     spec.load.duration = "6s".parse().unwrap();
-    spec.tproc_c.mix = "20/1/0/0/0".parse().unwrap();
+    let Work::TprocC(options) = &mut spec.work else { panic!("{spec:?}") };
+    options.mix = "20/1/0/0/0".parse().unwrap();
     let ended = run(&config, &spec, || {
         pause(300);
         disk.fill();

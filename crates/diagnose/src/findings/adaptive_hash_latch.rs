@@ -106,7 +106,7 @@ mod tests {
         let groups = [("client backend", "Wait", latch, sessions), ("client backend", "CPU", "", 4.0)];
         let mut staged = Staged::new().setting("innodb_adaptive_hash_index", setting);
         staged = staged.mysql_sessions(&groups);
-        look(&staged.done()).first().map(|finding| finding.severity)
+        find(&staged.done()).first().map(|finding| finding.severity)
     }
 
     #[test]

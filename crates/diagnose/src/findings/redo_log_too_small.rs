@@ -149,7 +149,7 @@ mod tests {
         let staged = flush(Staged::new(), 8.0, 18.0)
             .setting("innodb_log_file_size", "4194304")
             .metric("mysql.redo.bytes", 5e4);
-        let found = look(&staged.done());
+        let found = find(&staged.done());
         assert!(found[0].next.contains("nearly full when the run began"), "{}", found[0].next);
         assert!(found[0].next.contains("to 8.0 MB or more"), "{}", found[0].next);
     }

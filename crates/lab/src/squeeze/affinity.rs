@@ -172,7 +172,7 @@ mod tests {
         // As after a kill: only the shell is left to do it.
         affinity.cut().unwrap();
         let mut guard =
-            Guard::start(guard::AFFINITY, &[cpu_list(&affinity.all), server.to_string()]).unwrap();
+            Guard::start(cleanup_shell::AFFINITY, &[cpu_list(&affinity.all), server.to_string()]).unwrap();
         guard.abandon();
         assert_eq!(cpus(), [total, total]);
         for child in children() {

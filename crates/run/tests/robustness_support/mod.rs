@@ -106,7 +106,7 @@ pub fn calling(calls: kelvin_workload::tproc_c::Calls) -> Spec {
     spec
 }
 
-fn workload(spec: &Spec) -> TprocC {
+pub fn workload(spec: &Spec) -> TprocC {
     let Work::TprocC(options) = &spec.work else { panic!("{spec:?}") };
     TprocC::new(options.clone()).unwrap()
 }

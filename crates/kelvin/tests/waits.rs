@@ -98,6 +98,7 @@ fn row_lock_is_seen(
     assert_eq!(pair["blocker_doing"], "idle in transaction");
     assert!(pair["waited_ms"].as_f64().unwrap() >= 1000.0, "{pair:#}");
     assert!(words(&pair["statement"]).starts_with("UPDATE hot SET n = n + ?"), "{pair:#}");
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in
         ["row locks", "Blocked sessions", &format!("row of {relation}"), "Statements behind each class"]
     {
@@ -165,6 +166,8 @@ fn a_postgres_server_tells_its_waits_and_statements() {
         row_lock_is_seen(&place, &target, || server.session(), "SELECT pg_backend_pid()", "public.hot");
     assert_eq!(seen["counted"], false);
     let plain = json(&place, &["waits", "--target", &of("plain", "postgres"), "--duration", "1s"]);
+    assert!(plain["not_seen"].to_string().contains("pg_monitor"), "{plain:#}");
+    let plain = json(&place, &["top-sql", "--target", &of("plain", "postgres"), "--since-start"]);
     assert!(plain["not_seen"].to_string().contains("pg_monitor"), "{plain:#}");
     watching_ends_with_the_totals(&place, &target);
 

@@ -7,6 +7,7 @@ mod table;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use kelvin_measure::observation::UnavailableMetrics;
 use kelvin_observe::activity::{ServerActivity, SessionSamples, StatementCounters, StatementReading, grown};
 use kelvin_report::table::{Table, number};
 use kelvin_workload::Stop;
@@ -50,6 +51,8 @@ struct TopSql {
     /// What changed since the earlier look.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Changes>,
+    /// What could not be seen, and why.
+    not_seen: Vec<UnavailableMetrics>,
     #[serde(skip)]
     width: usize,
 }
@@ -115,6 +118,9 @@ pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
         statements,
         not_ended,
         since,
+        not_seen: counters
+            .as_ref()
+            .map_or_else(|_| counted.samples.absent().to_vec(), |of| of.absent.clone()),
         target,
         product,
         width: out::width(),

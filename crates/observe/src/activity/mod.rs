@@ -78,6 +78,8 @@ pub struct StatementCounters {
     pub reads: &'static str,
     /// What [`StatementSums::writes`] counts: "pages dirtied".
     pub writes: &'static str,
+    /// Statements that are not counted, or that may not be seen, and why.
+    pub absent: Vec<UnavailableMetrics>,
 }
 
 /// A plan, and what of it is worth a file.

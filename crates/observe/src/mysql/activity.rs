@@ -170,6 +170,7 @@ impl ServerActivity for MysqlActivity {
             sampled_by_id: !self.link.about.mariadb,
             reads: "rows examined",
             writes: "rows changed",
+            absent: Vec::new(),
         })
     }
 

@@ -164,6 +164,13 @@ impl ServerActivity for PostgresActivity {
             ))?;
             Ok(rows.optional(0, 0, Rows::text)?.map(str::to_owned))
         });
+        let mut absent = Vec::new();
+        if !self.link.about.rights.all_stats {
+            absent.push(UnavailableMetrics {
+                what: "statements of other roles".into(),
+                why: "the role cannot see them; GRANT pg_monitor (or pg_read_all_stats) TO it".into(),
+            });
+        }
         // An old version of the extension has no such view.
         let since = since.unwrap_or(None);
         Ok(StatementCounters {
@@ -172,6 +179,7 @@ impl ServerActivity for PostgresActivity {
             sampled_by_id: self.link.about.version >= sql::V14,
             reads: "pages read",
             writes: "pages dirtied",
+            absent,
         })
     }
 

@@ -54,6 +54,12 @@ pub(super) fn render(top: &TopSql) -> String {
     if let Some(since) = &top.since {
         changes(&mut text, since, top);
     }
+    if !top.not_seen.is_empty() {
+        text.push_str("\nNot seen\n");
+    }
+    for absent in &top.not_seen {
+        wrapped(&mut text, &format!("{}: {}", absent.what, absent.why), 2, 4, top.width);
+    }
     text
 }
 

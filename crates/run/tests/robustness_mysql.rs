@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use kelvin_database::mysql::{Config, MysqlEngine, SslMode};
 use kelvin_database::{Engine as _, ErrorClass, Session};
-use kelvin_workload::tproc_c::{Calls, TprocC};
+use kelvin_run::spec::Work;
+use kelvin_workload::tproc_c::Calls;
 use kelvin_workload::{BuildProgress, Stop};
 use mysql_support::{Server, give_away, is_mariadb};
 use robustness_support::disk::Disk;
 use robustness_support::proxy::{Garble, Proxy};
-use robustness_support::{assert_consistent, calling, load, pause, run, spec, try_run};
+use robustness_support::{assert_consistent, calling, load, pause, run, spec, try_run, workload};
 
 /// The window, and what connecting and the last count may take.
 const LIMIT: Duration = Duration::from_secs(2 + 5);

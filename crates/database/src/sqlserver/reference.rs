@@ -149,7 +149,7 @@ proptest! {
             });
         }
         encoder.encode_end(&mut theirs);
-        prop_assert_eq!(ours, theirs);
+        prop_assert_eq!(&ours[..], &theirs[..]);
     }
 }
 

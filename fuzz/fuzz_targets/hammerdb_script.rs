@@ -29,5 +29,5 @@ impl Host for Silent {
 
 fuzz_target!(|text: &str| {
     // A script without a directory can open no file.
-    let _ = Interpreter::new(&mut Silent, Vec::new(), []).run_line(text, 1);
+    let _ = Interpreter::new(&mut Silent, &[], []).run_line(text, 1);
 });

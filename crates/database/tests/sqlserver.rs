@@ -1,6 +1,6 @@
 //! The client against a real server of the protocol: the one that `KELVIN_TEST_SQLSERVER` names (a URL; the password in
 //! `MSSQL_PASSWORD`), SQL Server or Babelfish. Without it these tests say so and are skipped.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};

@@ -203,9 +203,10 @@ impl Step {
             _ => {
                 let (host, port) = (self.connection("host"), self.connection("port"));
                 // A host that is a directory holds the server's socket.
-                let (host, socket) = match host.starts_with('/') {
-                    true => ("", format!("&host={}", encoded(host))),
-                    false => (host, String::new()),
+                let (host, socket) = if host.starts_with('/') {
+                    ("", format!("&host={}", encoded(host)))
+                } else {
+                    (host, String::new())
                 };
                 let mode = encoded(self.connection("sslmode"));
                 format!(
@@ -272,12 +273,10 @@ impl Step {
     fn run_arguments(&self, scale: f64) -> Result<Vec<String>, String> {
         let mut arguments = vec!["--no-build".to_owned()];
         let asynchronous = self.flag("async_scale")?;
-        let users = match asynchronous {
-            true => self
-                .users
-                .checked_mul(self.count("async_client")?)
-                .ok_or("there are too many virtual users")?,
-            false => self.users,
+        let users = if asynchronous {
+            self.users.checked_mul(self.count("async_client")?).ok_or("there are too many virtual users")?
+        } else {
+            self.users
         };
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
         add(&["--users", &users.to_string()]);

@@ -1,6 +1,6 @@
 //! Scripts run by the evaluator do what they do in the installed tclsh.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect, reason = "tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,7 +71,7 @@ impl Host for Recorder {
     }
 }
 
-fn evaluated(script: &Path, directories: Vec<PathBuf>, environment: &[(&str, &str)]) -> Vec<String> {
+fn evaluated(script: &Path, directories: &[PathBuf], environment: &[(&str, &str)]) -> Vec<String> {
     let mut host = Recorder::default();
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     match Interpreter::new(&mut host, directories, environment).run_file(script) {
@@ -111,7 +111,7 @@ fn both(script: &Path, directory: &Path, environment: &[(&str, &str)]) -> (Vec<S
     directories.extend(script.parent().map(Path::to_owned));
     directories
         .extend(environment.iter().find(|(name, _)| *name == "TMP").map(|(_, value)| PathBuf::from(value)));
-    let ours = evaluated(script, directories, environment);
+    let ours = evaluated(script, &directories, environment);
     (comparable(ours), comparable(by_tclsh(script, directory, environment)))
 }
 
@@ -248,6 +248,6 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("script.tcl");
         std::fs::write(&script, text).unwrap();
-        let _ = evaluated(&script, vec![directory.path().to_owned()], &[]);
+        let _ = evaluated(&script, &[directory.path().to_owned()], &[]);
     }
 }

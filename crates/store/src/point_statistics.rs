@@ -334,7 +334,9 @@ impl StoredRun {
         }
         for ((place, _), sum) in &seconds {
             let all = &mut figures.series[*place].arrivals;
-            sum.iter().for_each(|sum| add(all, sum, u64::saturating_add));
+            if let Some(sum) = sum {
+                add(all, sum, u64::saturating_add);
+            }
         }
         window.values().flatten().for_each(|sum| add(&mut figures.arrivals, sum, u64::saturating_add));
     }

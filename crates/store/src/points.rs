@@ -103,7 +103,7 @@ impl StoredRun {
                     point_entry(&mut points, *point).notes.push((*second, text.clone()));
                 }
                 Event::Counters { point, values } => {
-                    point_entry(&mut points, *point).counters.clone_from(values)
+                    point_entry(&mut points, *point).counters.clone_from(values);
                 }
                 _ => {}
             }

@@ -26,9 +26,8 @@ fn class(number: i32, severity: u8) -> ErrorClass {
             ErrorClass::ConnectionLost
         }
         // Reads that failed or gave something else than was written: no statement's fault, and no repetition helps.
-        823..=825 | 605 => ErrorClass::Server,
-        // Raised by a routine of the user's.
-        50_000.. => ErrorClass::Server,
+        // Damaged pages, and what a routine of the user's raises.
+        823..=825 | 605 | 50_000.. => ErrorClass::Server,
         _ => match severity {
             0..=16 => ErrorClass::Statement,
             20.. => ErrorClass::ConnectionLost,
@@ -43,7 +42,7 @@ fn help(number: i32) -> Option<&'static str> {
             "check user and password: MSSQL_PASSWORD, SQLCMDPASSWORD, or the password typed at the prompt"
         }
         18452 => "Windows accounts cannot log in with a password; use a SQL login or an access token",
-        18486 | 18487 | 18488 => "the login has to be unlocked, or its password changed, on the server",
+        18486..=18488 => "the login has to be unlocked, or its password changed, on the server",
         4060 | 911 => "create it first (CREATE DATABASE), or name another one in the URL",
         9002 => "free the log (log backup, or recovery model simple) or let it grow",
         1222 => "SET LOCK_TIMEOUT sets how long the server waits",

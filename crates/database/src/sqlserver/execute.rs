@@ -124,7 +124,6 @@ impl SqlServerSession {
         let goes_on = self.read_results(rows, skips, until);
         if self.answer.returned_count == returns.count() {
             match returns {
-                Returns::Nothing => {}
                 Returns::Handle => {
                     let value =
                         self.answer.returned.int(0, 0).ok().and_then(|handle| i32::try_from(handle).ok());
@@ -133,7 +132,7 @@ impl SqlServerSession {
                     }
                 }
                 Returns::Outputs(_) if goes_on.is_ok() => std::mem::swap(rows, &mut self.answer.returned),
-                Returns::Outputs(_) => {}
+                Returns::Nothing | Returns::Outputs(_) => {}
             }
         }
         if let Err(error) = &goes_on

@@ -125,10 +125,9 @@ impl Reply {
     /// What follows of our wish and the server's word.
     pub(crate) fn agree(self, encrypt: Encrypt) -> Result<Agreed> {
         match (encrypt, self.encryption) {
-            (Encrypt::Strict, _) => Ok(Agreed::Nothing),
+            (Encrypt::Strict, _) | (Encrypt::Optional, Encryption::None) => Ok(Agreed::Nothing),
             (_, Encryption::All | Encryption::Required) => Ok(Agreed::All),
             (Encrypt::Optional, Encryption::Login) => Ok(Agreed::Login),
-            (Encrypt::Optional, Encryption::None) => Ok(Agreed::Nothing),
             (Encrypt::Mandatory, _) => Err(Error::usage(
                 "the server does not encrypt, which encrypt=mandatory requires",
             )

@@ -54,9 +54,10 @@ impl SqlServerSession {
                 self.describe_columns(&text, &declared, parameters, names)?;
             }
             let sql = text.into_owned();
-            match parse_each_time {
-                true => Form::Text { sql, declared },
-                false => Form::Handle { sql, declared, handle: None },
+            if parse_each_time {
+                Form::Text { sql, declared }
+            } else {
+                Form::Handle { sql, declared, handle: None }
             }
         };
         let parameters = if let Form::Call(call) = &form { call.parameters() } else { parameters };

@@ -35,13 +35,14 @@ fn attempt(config: &Config, shared: &Arc<Shared>, deadline: Instant) -> Result<S
     let token = token(config)?;
     let port = match (config.port, &config.instance) {
         (Some(port), _) => port,
-        (None, Some(instance)) => match shared.instance_port.get() {
-            Some(port) => *port,
-            None => {
+        (None, Some(instance)) => {
+            if let Some(port) = shared.instance_port.get() {
+                *port
+            } else {
                 let port = browser::find_port(&config.host, instance, deadline)?;
                 *shared.instance_port.get_or_init(|| port)
             }
-        },
+        }
         (None, None) => super::config::PORT,
     };
     let mut place = Route { host: config.host.clone(), port };

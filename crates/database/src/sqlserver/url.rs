@@ -92,11 +92,10 @@ fn parameter(config: &mut Config, found: &mut Split, name: &str, value: Option<S
 /// Takes the `;instance` out of the address.
 fn cut_instance(rest: &str) -> (String, Option<&str>) {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    match rest[..end].rfind('@').map_or(0, |at| at + 1) {
-        from => match rest[from..end].find(';') {
-            Some(at) => (format!("{}{}", &rest[..from + at], &rest[end..]), Some(&rest[from + at + 1..end])),
-            None => (rest.to_owned(), None),
-        },
+    let from = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    match rest[from..end].find(';') {
+        Some(at) => (format!("{}{}", &rest[..from + at], &rest[end..]), Some(&rest[from + at + 1..end])),
+        None => (rest.to_owned(), None),
     }
 }
 

@@ -24,7 +24,10 @@ pub(super) fn call(call: &mut Call<'_, '_>) -> Answer {
         ("incr", [name]) => increment(call, name, "1"),
         ("incr", [name, by]) => increment(call, name, by),
         ("incr", _) => call.misuse("incr NAME ?NUMBER?"),
-        ("global" | "variable", names) => global(call, names),
+        ("global" | "variable", names) => {
+            link_to_globals(call, names);
+            Ok(String::new())
+        }
         ("array", [action, name, rest @ ..]) => array(call, action, name, rest),
         ("array", _) => call.misuse("array ACTION NAME"),
         ("expr", words) => {
@@ -92,13 +95,12 @@ fn increment(call: &mut Call<'_, '_>, name: &str, by: &str) -> Answer {
     }
 }
 
-fn global(call: &mut Call<'_, '_>, names: &[&str]) -> Answer {
+fn link_to_globals(call: &mut Call<'_, '_>, names: &[&str]) {
     if let Some(frame) = call.interpreter.frames.last_mut() {
         for name in names {
             frame.insert((*name).to_owned(), Variable::Global((*name).to_owned()));
         }
     }
-    Ok(String::new())
 }
 
 fn array(call: &mut Call<'_, '_>, action: &str, name: &str, rest: &[&str]) -> Answer {
@@ -206,7 +208,7 @@ fn turn(call: &mut Call<'_, '_>, index: usize) -> Result<bool, Stop> {
 
 fn for_each(call: &mut Call<'_, '_>) -> Answer {
     let count = call.arguments.len();
-    if count < 3 || count % 2 == 0 {
+    if count < 3 || count.is_multiple_of(2) {
         return call.misuse("foreach NAMES LIST BODY");
     }
     let mut lists = Vec::new();
@@ -326,9 +328,8 @@ fn is_command(interpreter: &Interpreter<'_>, name: &str) -> bool {
 fn leave(call: &mut Call<'_, '_>, words: &[&str]) -> Answer {
     match words {
         [] => Err(Stop::Return(String::new())),
-        [value] => Err(Stop::Return((*value).to_owned())),
         ["-code", "error", message] => call.fail(message),
-        ["-code", "ok" | "return" | "0", value] => Err(Stop::Return((*value).to_owned())),
+        [value] | ["-code", "ok" | "return" | "0", value] => Err(Stop::Return((*value).to_owned())),
         _ => call.misuse("return ?-code error? ?VALUE?"),
     }
 }

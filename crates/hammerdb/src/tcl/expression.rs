@@ -76,7 +76,7 @@ fn real_text(value: f64) -> String {
     if magnitude != 0.0 && !(1e-4..1e17).contains(&magnitude) {
         let text = format!("{value:e}");
         return match text.split_once('e') {
-            Some((digits, power)) if power.starts_with('-') => format!("{digits}e{:0>3}", power),
+            Some((digits, power)) if power.starts_with('-') => format!("{digits}e{power:0>3}"),
             Some((digits, power)) => format!("{digits}e+{power:0>2}"),
             None => text,
         };

@@ -30,7 +30,7 @@ enum Channel {
 }
 
 impl Files {
-    pub(super) fn new(directories: Vec<PathBuf>) -> Self {
+    pub(super) fn new(directories: &[PathBuf]) -> Self {
         let directories = directories.iter().map(|directory| normal(directory)).collect();
         Self { directories, open: BTreeMap::new(), opened: 0 }
     }

@@ -125,7 +125,7 @@ impl<'h> Interpreter<'h> {
     /// `environment` is what the script finds in `::env`.
     pub fn new(
         host: &'h mut dyn Host,
-        directories: Vec<PathBuf>,
+        directories: &[PathBuf],
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
         let environment = environment.into_iter().collect();

@@ -154,7 +154,7 @@ fn quoting(element: &str, leading_hash: bool) -> Quoting {
             }
             ']' | '"' => (special, wants_backslashes) = (true, true),
             '[' | '$' | ';' | ' ' | '\n' | '\t' | '\r' | '\u{b}' | '\u{c}' => {
-                (special, wants_braces) = (true, true)
+                (special, wants_braces) = (true, true);
             }
             '\\' => {
                 (special, wants_braces) = (true, true);

@@ -59,6 +59,7 @@ struct TopSql {
 
 /// The earlier look, and what is different now.
 #[derive(Debug, Serialize)]
+#[allow(clippy::struct_field_names, reason = "the list is what the type is about")]
 struct Changes {
     target: String,
     product: String,
@@ -73,7 +74,7 @@ struct Changes {
 
 /// Samples, counts, explains, compares, prints.
 pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
-    if args.duration.is_some_and(|duration| duration.is_zero()) {
+    if args.duration.is_some_and(kelvin_run::spec::Span::is_zero) {
         bail!("--duration: in an interval of 0s nothing is counted; write for example 10s, or --since-start");
     }
     let earlier = args.since.as_deref().map(Saved::read).transpose()?;

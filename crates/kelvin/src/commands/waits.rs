@@ -243,7 +243,7 @@ impl Live {
             rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| usize::from(size.ws_row));
         let text = table::render(&waits, rows.saturating_sub(1));
         // Each line over the one that was there, and what is left of the interval before below them.
-        let over: String = text.lines().map(|line| format!("{line}\x1b[K\n")).collect();
+        let over: String = text.lines().flat_map(|line| [line, "\x1b[K\n"]).collect();
         out::write(&format!("{}{over}\x1b[J", self.back()))?;
         self.lines = text.lines().count();
         Ok(())

@@ -82,12 +82,11 @@ impl Server {
         work: impl FnOnce(&dyn ServerSettings, &mut dyn Session) -> Result<T>,
     ) -> Result<T> {
         let mut session = self.session()?;
-        match &self.managed {
-            Some(managed) => work(managed.settings()?.as_ref(), session.as_mut()),
-            None => {
-                let none = || Error::usage(format!("{} has no settings", self.target));
-                work(self.engine.settings().ok_or_else(none)?, session.as_mut())
-            }
+        if let Some(managed) = &self.managed {
+            work(managed.settings()?.as_ref(), session.as_mut())
+        } else {
+            let none = || Error::usage(format!("{} has no settings", self.target));
+            work(self.engine.settings().ok_or_else(none)?, session.as_mut())
         }
     }
 

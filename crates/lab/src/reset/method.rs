@@ -214,6 +214,7 @@ mod tests {
         ResetOptions { server, can_be_built: true, ..ResetOptions::default() }
     }
 
+    #[allow(clippy::unnecessary_wraps, reason = "the field's type")]
     fn no_dump() -> Option<String> {
         Some("pg_dump is not installed here".into())
     }

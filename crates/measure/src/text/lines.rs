@@ -8,7 +8,7 @@ pub fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, one: &str) -> 
 }
 
 /// The form of a word that fits a number.
-pub fn plural<'a, N: PartialEq + From<u8>>(number: N, one: &'a str, many: &'a str) -> &'a str {
+pub fn plural<'a, N: Copy + PartialEq + From<u8>>(number: N, one: &'a str, many: &'a str) -> &'a str {
     if number == N::from(1) { one } else { many }
 }
 

@@ -322,7 +322,7 @@ mod tests {
         let mut spec = Spec::new(WorkloadName::Script);
         let define = [("who".to_owned(), "O'Neil".to_owned())].into();
         let scripts = vec![choice("a.sql"), choice("b\n.sql")];
-        spec.work = Work::Script(ScriptOptions { scripts, define, ..Default::default() });
+        spec.work = Work::Script(ScriptOptions { define, scripts, ..Default::default() });
         let printed = spec.to_toml();
         assert_eq!(Spec::parse(&printed, "x").unwrap(), spec);
         assert!(!printed.contains("pgbench") && !printed.contains("tproc-c"), "{printed}");
@@ -433,7 +433,7 @@ mod tests {
             let text = format!("select 1; -- {line}\n");
             let scripts = vec![pgbench::ScriptChoice { name: value.clone(), weight: 1, text: Some(text) }];
             let define = [(value.clone(), value)].into();
-            spec.work = Work::Script(ScriptOptions { scripts, define, ..Default::default() });
+            spec.work = Work::Script(ScriptOptions { define, scripts, ..Default::default() });
             proptest::prop_assert_eq!(Spec::parse(&spec.to_toml(), "x").unwrap(), spec);
         }
     }

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use kelvin_host::SystemTree;
 
 fn file(tree: &SystemTree, device: &str) -> PathBuf {
-    tree.path(&format!("/sys/block/{}/queue/scheduler", whole_disk(tree, device)))
+    tree.path(format!("/sys/block/{}/queue/scheduler", whole_disk(tree, device)))
 }
 
 /// The schedulers that a device offers, and the one that it has, as `[mq-deadline] none` says them.

@@ -9,7 +9,7 @@ use kelvin_host::SystemTree;
 /// The size of a block device in bytes, as the kernel has it.
 pub(super) fn size(tree: &SystemTree, name: &str) -> Option<u64> {
     // Sectors of 512 bytes whatever the device's own are.
-    tree.number(&format!("/sys/class/block/{name}/size"))?.checked_mul(512)
+    tree.number(format!("/sys/class/block/{name}/size"))?.checked_mul(512)
 }
 
 /// The device that holds a file with these facts; none for a filesystem that is on none. A filesystem such as btrfs,

@@ -142,9 +142,9 @@ fn others(tree: &SystemTree) -> BTreeMap<u32, OtherProcess> {
         .filter(|process| *process != own)
         .take(PROCESSES)
         .filter_map(|process| {
-            let (read, written) = io(&tree.text(&format!("/proc/{process}/io"))?)?;
+            let (read, written) = io(&tree.text(format!("/proc/{process}/io"))?)?;
             // Kernel threads and whoever never did anything are most of them.
-            let name = (read + written > 0).then(|| tree.line(&format!("/proc/{process}/comm"))).flatten()?;
+            let name = (read + written > 0).then(|| tree.line(format!("/proc/{process}/comm"))).flatten()?;
             Some((process, OtherProcess { name, process, read, written }))
         })
         .collect()

@@ -23,8 +23,8 @@ pub(crate) fn device_under_file(tree: &SystemTree, metadata: &std::fs::Metadata)
 
 /// The partitions of a disk.
 pub(crate) fn partitions(tree: &SystemTree, disk: &str) -> Vec<String> {
-    let names = tree.names(&home(disk));
-    names.into_iter().filter(|name| tree.has(&format!("{}/{name}/partition", home(disk)))).collect()
+    let names = tree.names(home(disk));
+    names.into_iter().filter(|name| tree.has(format!("{}/{name}/partition", home(disk)))).collect()
 }
 
 /// Everything that is built upon a device, itself and its partitions included: volumes, arrays, loop devices.
@@ -36,7 +36,7 @@ pub(crate) fn built_upon(tree: &SystemTree, name: &str) -> BTreeSet<String> {
             continue;
         }
         open.extend(partitions(tree, &device));
-        open.extend(tree.names(&format!("{}/holders", home(&device))));
+        open.extend(tree.names(format!("{}/holders", home(&device))));
         open.extend(
             loops(tree)
                 .into_iter()
@@ -51,7 +51,7 @@ pub(crate) fn built_upon(tree: &SystemTree, name: &str) -> BTreeSet<String> {
 pub(crate) fn loops(tree: &SystemTree) -> Vec<(String, String)> {
     let names = tree.names("/sys/class/block").into_iter().filter(|name| name.starts_with("loop"));
     let backed = |name: String| {
-        let file = tree.line(&format!("{}/loop/backing_file", home(&name)))?;
+        let file = tree.line(format!("{}/loop/backing_file", home(&name)))?;
         Some((name, file))
     };
     names.filter_map(backed).collect()
@@ -72,23 +72,23 @@ pub(crate) fn probe_device(tree: &SystemTree, name: &str) -> Option<DeviceFacts>
     } else {
         stack.leaves.iter().cloned().collect()
     };
-    let model = tree.line(&format!("{}/device/model", home(&disk)));
+    let model = tree.line(format!("{}/device/model", home(&disk)));
     let lent = disk.starts_with("vd")
         || disk.starts_with("xvd")
         || model.as_deref().is_some_and(|model| {
             ["Amazon", "Google", "Virtual", "QEMU", "Microsoft"].iter().any(|maker| model.contains(maker))
         });
     let queue = queue(tree, &disk);
-    let used = tree.number(&format!("{}/nuse", home(&disk)));
-    let node = tree.line(&format!("{}/device/numa_node", home(&disk)));
-    let node = node.or_else(|| tree.line(&format!("{}/device/device/numa_node", home(&disk))));
+    let used = tree.number(format!("{}/nuse", home(&disk)));
+    let node = tree.line(format!("{}/device/numa_node", home(&disk)));
+    let node = node.or_else(|| tree.line(format!("{}/device/device/numa_node", home(&disk))));
     Some(DeviceFacts {
         name: name.to_owned(),
-        number: tree.line(&format!("{of}/dev"))?,
+        number: tree.line(format!("{of}/dev"))?,
         counted,
         leaves: stack.leaves.into_iter().collect(),
         layers: stack.layers,
-        size: tree.number(&format!("{of}/size")).unwrap_or(0) * 512,
+        size: tree.number(format!("{of}/size")).unwrap_or(0) * 512,
         lent,
         model,
         node: node.and_then(|node| node.parse().ok()),
@@ -129,11 +129,11 @@ impl Stack {
 fn layer(tree: &SystemTree, name: &str) -> Option<Layer> {
     let of = home(name);
     let layer = |kind, detail: String| Some(Layer { device: name.to_owned(), kind, detail });
-    if let Some(file) = tree.line(&format!("{of}/loop/backing_file")) {
-        let direct = tree.line(&format!("{of}/loop/dio")).as_deref() == Some("1");
+    if let Some(file) = tree.line(format!("{of}/loop/backing_file")) {
+        let direct = tree.line(format!("{of}/loop/dio")).as_deref() == Some("1");
         return layer(if direct { LayerKind::LoopDirect } else { LayerKind::LoopCached }, file);
     }
-    if let Some(identity) = tree.line(&format!("{of}/dm/uuid")) {
+    if let Some(identity) = tree.line(format!("{of}/dm/uuid")) {
         let kind = match identity.split_once('-').map(|(owner, _)| owner) {
             Some("CRYPT") => LayerKind::Crypt,
             Some("mpath") => LayerKind::Multipath,
@@ -141,19 +141,19 @@ fn layer(tree: &SystemTree, name: &str) -> Option<Layer> {
             Some("LVM") if identity.ends_with("-vpool") => LayerKind::Vdo,
             _ => LayerKind::Volume,
         };
-        return layer(kind, tree.line(&format!("{of}/dm/name")).unwrap_or_default());
+        return layer(kind, tree.line(format!("{of}/dm/name")).unwrap_or_default());
     }
-    if tree.has(&format!("{of}/dm")) {
-        return layer(LayerKind::Volume, tree.line(&format!("{of}/dm/name")).unwrap_or_default());
+    if tree.has(format!("{of}/dm")) {
+        return layer(LayerKind::Volume, tree.line(format!("{of}/dm/name")).unwrap_or_default());
     }
-    if let Some(level) = tree.line(&format!("{of}/md/level")) {
+    if let Some(level) = tree.line(format!("{of}/md/level")) {
         return layer(LayerKind::Raid, level);
     }
     let digits = |prefix: &str| {
         name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
     };
     if digits("zram") {
-        let algorithms = tree.line(&format!("{of}/comp_algorithm")).unwrap_or_default();
+        let algorithms = tree.line(format!("{of}/comp_algorithm")).unwrap_or_default();
         return layer(LayerKind::Zram, chosen(&algorithms));
     }
     if digits("ram") || digits("pmem") {
@@ -172,7 +172,7 @@ pub(crate) fn chosen(choices: &str) -> String {
 }
 
 fn queue(tree: &SystemTree, disk: &str) -> Queue {
-    let line = |name: &str| tree.line(&format!("{}/queue/{name}", home(disk)));
+    let line = |name: &str| tree.line(format!("{}/queue/{name}", home(disk)));
     let number = |name: &str| line(name)?.parse::<u64>().ok();
     Queue {
         scheduler: line("scheduler").map(|choices| chosen(&choices)),

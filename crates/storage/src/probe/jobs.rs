@@ -175,7 +175,7 @@ fn rate(job: &Job, direction: Direction) -> Option<u64> {
 fn nodes(tree: &SystemTree, job: &Job) -> Vec<u32> {
     let mut nodes = job.process.numa_cpu_nodes.clone();
     for cpu in &job.process.cpus {
-        let names = tree.names(&format!("/sys/devices/system/cpu/cpu{cpu}"));
+        let names = tree.names(format!("/sys/devices/system/cpu/cpu{cpu}"));
         nodes.extend(names.iter().filter_map(|name| name.strip_prefix("node")?.parse::<u32>().ok()));
     }
     nodes.sort_unstable();

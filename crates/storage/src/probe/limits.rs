@@ -81,7 +81,7 @@ pub(crate) fn throttled(tree: &SystemTree) -> Option<f64> {
     let places = [(None, "throttled_usec", 1e6), (Some("cpu"), "throttled_time", 1e9)];
     let found = places.iter().flat_map(|(controller, key, unit)| {
         own_groups(tree, *controller).into_iter().filter_map(move |group| {
-            let text = tree.text(&format!("{group}/cpu.stat"))?;
+            let text = tree.text(format!("{group}/cpu.stat"))?;
             let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
             let value = pairs.find(|(name, _)| name == key)?.1.trim().parse::<f64>().ok()?;
             Some(value / unit)

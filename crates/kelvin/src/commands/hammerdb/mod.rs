@@ -22,7 +22,7 @@ pub(crate) fn hammerdb(args: &HammerdbArgs, global: &Global) -> Result<Code> {
 }
 
 fn run(args: &HammerdbRunArgs, global: &Global) -> Result<Code> {
-    if !args.file.extension().is_some_and(|extension| extension == "tcl") {
+    if args.file.extension().is_none_or(|extension| extension != "tcl") {
         bail!("{} is no Tcl script: its name must end in .tcl", args.file.display());
     }
     let mode = match (args.plan, args.print_spec) {
@@ -55,7 +55,7 @@ fn interpreter<'h>(session: &'h mut Session<'_>, script: Option<&Path>) -> Resul
     directories.extend(std::env::var_os("TMP").map(PathBuf::from));
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Interpreter::new(session, directories, environment))
+    Ok(Interpreter::new(session, &directories, environment))
 }
 
 /// Reads commands until the end of standard input; an error ends only its command, but not where nobody types.

@@ -200,12 +200,11 @@ impl Runner for KelvinRunner<'_> {
         if self.stop.requested() {
             return Err(HostError { message: "interrupted".into(), fatal: true });
         }
-        let job = match self.mode {
-            Mode::Run => job(),
-            _ => {
-                self.planned += 1;
-                format!("PLANNED{}", self.planned)
-            }
+        let job = if self.mode == Mode::Run {
+            job()
+        } else {
+            self.planned += 1;
+            format!("PLANNED{}", self.planned)
         };
         let label = label(&job);
         let command = step.command(self.scale, (self.mode == Mode::Run).then_some(label.as_str()))?;
@@ -259,7 +258,7 @@ impl Runner for KelvinRunner<'_> {
         let text = match self.mode {
             Mode::Run => text.to_owned(),
             _ if text.starts_with("kelvin ") => text.to_owned(),
-            _ => text.lines().map(|line| format!("# {line}\n")).collect(),
+            _ => text.lines().flat_map(|line| ["# ", line, "\n"]).collect(),
         };
         // Whoever reads it may have gone.
         let _ = out::write(&out::clean(&text));

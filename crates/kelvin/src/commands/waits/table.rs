@@ -55,7 +55,7 @@ pub(super) fn render(waits: &Waits<'_>, most: usize) -> String {
     if text.lines().count() <= most {
         return text;
     }
-    text.lines().take(most).map(|line| format!("{line}\n")).collect()
+    text.lines().take(most).flat_map(|line| [line, "\n"]).collect()
 }
 
 fn heading(text: &mut String, waits: &Waits<'_>) {
@@ -339,7 +339,7 @@ mod tests {
         );
         assert_eq!(shortened("  Wait a", 26), "  Wait a");
         for (value, expected) in
-            [(0.0, "0"), (0.0125, "0.013"), (3.14159, "3.14"), (31.4, "31.4"), (12345.6, "12346")]
+            [(0.0, "0"), (0.0125, "0.013"), (2.71456, "2.71"), (31.4, "31.4"), (12345.6, "12346")]
         {
             assert_eq!(figure(Some(value)), expected);
         }

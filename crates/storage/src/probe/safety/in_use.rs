@@ -32,7 +32,7 @@ pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
     if disk != name {
         // The disk itself may hold a filesystem over all its partitions; its other partitions are none of ours.
         family.insert(disk.clone());
-        for holder in tree.names(&format!("/sys/class/block/{disk}/holders")) {
+        for holder in tree.names(format!("/sys/class/block/{disk}/holders")) {
             family.extend(device::built_upon(tree, &holder));
         }
     }

@@ -51,7 +51,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             }
             AfterDrain::Think => self.think(),
             AfterDrain::Verify => {
-                (self.supply.source, self.timeline.looking_since) = (WorkOrigin::Backlog, self.timeline.now)
+                (self.supply.source, self.timeline.looking_since) = (WorkOrigin::Backlog, self.timeline.now);
             }
             AfterDrain::NextPass => return self.next_pass(),
             AfterDrain::End => return Ok(false),

@@ -141,6 +141,7 @@ pub(super) struct Unsynced {
 }
 
 /// How far the end has come.
+#[allow(clippy::struct_field_names, reason = "the flag is what the type is about")]
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     pub(super) ending: bool,

@@ -4,10 +4,11 @@
 //! better. It is read-only: nothing can be started or changed through it. A run's events go into its [`MetricsSink`]:
 //!
 //! ```
+//! use kelvin_measure::Sink;
 //! use kelvin_measure::event::{Event, Phase, RatePeriod, Series};
 //! use kelvin_serve::{MetricsEndpoint, RunInfo};
 //!
-//! # fn main() -> std::io::Result<()> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! let (endpoint, mut sink) = MetricsEndpoint::start("127.0.0.1:0".parse().unwrap())?;
 //! sink.begin(RunInfo {
 //!     run: "20261121-a".into(),
@@ -16,7 +17,7 @@
 //!     per: RatePeriod::Minute,
 //!     series: vec![Series::transaction("New-Order", true)],
 //! });
-//! sink.event(&Event::Phase { point: 0, phase: Phase::RampUp, at: 0, users: 4, planned: None });
+//! sink.event(&Event::Phase { point: 0, phase: Phase::RampUp, at: 0, users: 4, planned: None })?;
 //! println!("http://{}/metrics", endpoint.address());
 //! # Ok(())
 //! # }

@@ -132,7 +132,7 @@ const WAL_IN_IO: &[Row] = &[
         "postgres.wal.write_bytes",
         "B/s",
         "sum(write_bytes) FILTER (WHERE object = 'wal')",
-        "bytes written to WAL files, whole pages",
+        "bytes written to WAL files, in units of a page",
     ),
     ("postgres.wal.writes", "1/s", "sum(writes) FILTER (WHERE object = 'wal')", "WAL writes"),
     ("postgres.wal.syncs", "1/s", "sum(fsyncs) FILTER (WHERE object = 'wal')", "WAL syncs"),

@@ -36,7 +36,7 @@ const IO: [(usize, &[u8], &str, &str, &str); 6] = [
 const IO_FILES: [&str; 2] =
     ["blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive"];
 
-/// A limit that is no smaller is none: the kernel shows the largest number of whole pages.
+/// A limit that is no smaller is none: the kernel shows the largest multiple of a page.
 const UNLIMITED: u64 = 1 << 62;
 
 /// Where the controllers of version 1 are mounted, and this process's group in each.

@@ -22,6 +22,9 @@ const AT_ONCE: usize = 3;
 const ALONE: &[(&str, &str)] = &[
     ("kelvin-bench", "squeeze"),
     ("kelvin-run", "open_loop"),
+    // Their users give up a connection after a second.
+    ("kelvin-run", "robustness_network"),
+    ("kelvin-run", "robustness_mysql"),
     ("kelvin-observe", "postgres_waits"),
     ("kelvin-observe", "sampler_live"),
     ("kelvin-observe", "scrape"),

@@ -34,8 +34,13 @@ pub(crate) fn prompt(server: &dyn std::fmt::Display) -> std::io::Result<Option<P
     Ok(Some(Password::new(text)))
 }
 
-/// The command line that repeats the run, quoted for a shell where it must be.
+/// The command line that repeats the run.
 fn command_line() -> String {
+    as_typed(std::env::args().skip(1))
+}
+
+/// The command line of these arguments, quoted for a shell where it must be.
+pub(crate) fn as_typed(arguments: impl IntoIterator<Item = String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quoted = |word: String| {
         if !word.is_empty() && word.chars().all(plain) {
@@ -44,7 +49,7 @@ fn command_line() -> String {
             format!("'{}'", word.replace('\'', "'\\''"))
         }
     };
-    let words = std::env::args().skip(1).map(quoted);
+    let words = arguments.into_iter().map(quoted);
     std::iter::once("kelvin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

@@ -123,11 +123,15 @@ pub fn open(
 /// Connects to a running server with a password that the caller has.
 pub fn connect_with_password(target: &str, password: &str) -> Result<Box<dyn Session>> {
     let password = (!password.is_empty()).then(|| Password::new(password));
-    let engine: Arc<dyn Engine> = match Target::parse(target)? {
-        Target::Postgres(config) => Arc::new(PostgresEngine::new(Config { password, ..*config })),
-        Target::Mysql(config) => Arc::new(MysqlEngine::new(mysql::Config { password, ..*config })),
-        other => return Err(StoreBenchError::Refused(format!("{other} is no running server"))),
-    };
+    let mut target = Target::parse(target)?;
+    match &mut target {
+        Target::Postgres(config) => config.password = password,
+        Target::Mysql(config) => config.password = password,
+        _ => {}
+    }
+    let name = target.to_string();
+    let engine =
+        server(target).ok_or_else(|| StoreBenchError::Refused(format!("{name} is no running server")))?;
     engine.connect().doing(format!("cannot use {}", engine.describe()))
 }
 

@@ -10,7 +10,8 @@ use std::fmt::Write;
 use kelvin_database::{Result, Session};
 use kelvin_measure::observation::{QueryPlan, Scan};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
+
+use crate::server::statement_text::hash;
 
 /// What stands first in a plan that was made without the statement's own values.
 const MADE_UP: &str = "planned with '1' in the place of each value";
@@ -104,11 +105,7 @@ fn parse(json: &str, made_up: bool) -> Option<QueryPlan> {
     if found.scans.is_empty() {
         return None;
     }
-    let digest = Sha256::digest(found.shape.as_bytes());
-    let mut hash = String::with_capacity(16);
-    for byte in digest.iter().take(8) {
-        let _infallible = write!(hash, "{byte:02x}");
-    }
+    let hash = format!("{:016x}", hash(&found.shape));
     Some(QueryPlan { hash, text: found.text.trim_end().to_owned(), scans: found.scans })
 }
 

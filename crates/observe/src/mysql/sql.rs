@@ -39,12 +39,7 @@ pub(super) fn sessions(server: &Server, observers: &Observers, texts: bool) -> S
     if server.performance_schema && !server.mariadb {
         let join = if join.is_empty() { String::new() } else { format!("{join} t.PROCESSLIST_ID") };
         let (event, waits) = if server.waits { (EVENT, WAITING) } else { ("NULL", "") };
-        let current = |column: &str| {
-            format!(
-                "(SELECT {column} FROM performance_schema.events_statements_current s \
-                 WHERE s.THREAD_ID = t.THREAD_ID AND s.DIGEST IS NOT NULL ORDER BY s.EVENT_ID DESC LIMIT 1)"
-            )
-        };
+        let query = current(QUERY);
         let texts = if texts {
             format!(", {}, LEFT(t.PROCESSLIST_INFO, {LONGEST_SAMPLE})", current("s.DIGEST_TEXT"))
         } else {
@@ -52,7 +47,7 @@ pub(super) fn sessions(server: &Server, observers: &Observers, texts: bool) -> S
         };
         return format!(
             "SELECT CAST(t.PROCESSLIST_ID AS SIGNED), t.PROCESSLIST_USER, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE, \
-             CAST(t.THREAD_OS_ID AS SIGNED), {state}, {QUERY}, {event}{texts} \
+             CAST(t.THREAD_OS_ID AS SIGNED), {state}, {query}, {event}{texts} \
              FROM performance_schema.threads t {waits} {join} \
              WHERE t.PROCESSLIST_ID NOT IN ({observers}) AND t.PROCESSLIST_COMMAND NOT IN ('Daemon', 'Connect') \
              AND (t.PROCESSLIST_COMMAND <> 'Sleep'{held})"
@@ -64,9 +59,9 @@ pub(super) fn sessions(server: &Server, observers: &Observers, texts: bool) -> S
     // MariaDB has both off by default.
     let (query, event, waits) = if server.performance_schema && server.waits {
         let threads = "LEFT JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID";
-        (QUERY, EVENT, format!("{threads} {WAITING}"))
+        (current(QUERY), EVENT, format!("{threads} {WAITING}"))
     } else {
-        ("NULL", "NULL", String::new())
+        ("NULL".to_owned(), "NULL", String::new())
     };
     format!(
         "SELECT CAST(p.ID AS SIGNED), p.USER, p.COMMAND, p.STATE, {thread}, {state}, {query}, {event}{texts} \
@@ -76,9 +71,16 @@ pub(super) fn sessions(server: &Server, observers: &Observers, texts: bool) -> S
     )
 }
 
-/// The statement that a session runs, by the first 64 bits of its digest.
-const QUERY: &str = "(SELECT CAST(CONV(LEFT(s.DIGEST, 16), 16, -10) AS SIGNED) FROM performance_schema.events_statements_current s \
-     WHERE s.THREAD_ID = t.THREAD_ID AND s.DIGEST IS NOT NULL ORDER BY s.EVENT_ID DESC LIMIT 1)";
+/// A column of the statement that the session of thread `t` runs.
+fn current(column: &str) -> String {
+    format!(
+        "(SELECT {column} FROM performance_schema.events_statements_current s \
+         WHERE s.THREAD_ID = t.THREAD_ID AND s.DIGEST IS NOT NULL ORDER BY s.EVENT_ID DESC LIMIT 1)"
+    )
+}
+
+/// The first 64 bits of its digest.
+const QUERY: &str = "CAST(CONV(LEFT(s.DIGEST, 16), 16, -10) AS SIGNED)";
 /// The innermost wait that has not ended: that for a table's row contains those for its file and its latches.
 const EVENT: &str = "w.EVENT_NAME";
 const WAITING: &str = "LEFT JOIN (SELECT THREAD_ID, MAX(EVENT_ID) AS last FROM performance_schema.events_waits_current \

@@ -9,10 +9,9 @@ use std::fmt::Write;
 use kelvin_database::{Result, Session};
 use kelvin_measure::observation::{QueryPlan, Scan};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::sql::{MARK, V16};
-use crate::server::statement_text::is_query;
+use crate::server::statement_text::{hash, is_query};
 
 /// What planning one statement may take, in milliseconds.
 const PATIENCE_MS: u32 = 1000;
@@ -79,12 +78,7 @@ fn parse(json: &str) -> Option<(String, Vec<Scan>)> {
     let root = value.get(0)?.get("Plan")?;
     let (mut shape, mut scans) = (String::new(), Vec::new());
     walk(root, &mut shape, &mut scans)?;
-    let digest = Sha256::digest(shape.as_bytes());
-    let mut hash = String::with_capacity(16);
-    for byte in digest.iter().take(8) {
-        let _infallible = write!(hash, "{byte:02x}");
-    }
-    Some((hash, scans))
+    Some((format!("{:016x}", hash(&shape)), scans))
 }
 
 /// Adds a node and those below it, in the plan's order; none for what is not a node.

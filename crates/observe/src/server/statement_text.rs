@@ -159,7 +159,7 @@ pub(crate) fn is_query(text: &str) -> bool {
         .any(|verb| rest[..end].eq_ignore_ascii_case(verb))
 }
 
-/// An identifier for a statement to which its server gives none.
+/// The first 64 bits of SHA-256: an identifier for a statement to which its server gives none, and the hash of a plan.
 pub(crate) fn hash(text: &str) -> i64 {
     let digest = Sha256::digest(text.as_bytes());
     i64::from_be_bytes(std::array::from_fn(|index| digest[index]))

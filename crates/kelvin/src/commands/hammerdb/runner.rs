@@ -15,6 +15,7 @@ use kelvin_workload::Stop;
 
 use crate::args::Global;
 use crate::exit::Code;
+use crate::measure::as_typed;
 use crate::{out, paths, signal};
 
 /// What is done with a step.
@@ -155,11 +156,8 @@ impl<'a> KelvinRunner<'a> {
                 }
             }
             (Mode::Plan, _) => {
-                let line = format!(
-                    "kelvin {}",
-                    command.arguments.iter().map(|word| shell(word)).collect::<Vec<_>>().join(" ")
-                );
-                self.print(&format!("{line}\n"));
+                // Whoever reads it may have gone.
+                let _ = out::line(&out::clean(&as_typed(command.arguments.iter().cloned())));
                 Ok(())
             }
             _ => Ok(()),
@@ -183,16 +181,6 @@ fn label(job: &str) -> String {
 fn job() -> String {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     format!("{:X}", now.as_micros())
-}
-
-/// A word as a shell reads it.
-fn shell(word: &str) -> String {
-    let plain = |found: char| found.is_ascii_alphanumeric() || "-_./:=,@%+".contains(found);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 impl Runner for KelvinRunner<'_> {
@@ -257,7 +245,6 @@ impl Runner for KelvinRunner<'_> {
         // In a plan, what the script prints is between the commands as remarks.
         let text = match self.mode {
             Mode::Run => text.to_owned(),
-            _ if text.starts_with("kelvin ") => text.to_owned(),
             _ => text.lines().flat_map(|line| ["# ", line, "\n"]).collect(),
         };
         // Whoever reads it may have gone.

@@ -65,9 +65,11 @@ impl Bench {
             .stdout
             .trim()
             .to_owned();
-        let status = self.kelvin(&["server", "status", "--engine", "mariadb"])?.stdout;
-        let process =
-            status.split_once("process ").and_then(|(_, rest)| rest.split([',', '\n']).next()?.parse().ok());
+        let status = self.kelvin(&["server", "status"])?.stdout;
+        let process = status
+            .lines()
+            .find(|line| line.starts_with("mariadb"))
+            .and_then(|line| line.split_once("process ")?.1.split(',').next()?.parse().ok());
         self.mariadb = Some((url, process.context("the status of MariaDB names no process")?));
         Ok(())
     }

@@ -16,8 +16,10 @@ pub(crate) struct Bench {
     directory: PathBuf,
     /// The URL of the server's database, when one was started.
     pub(crate) url: Option<String>,
-    /// The URL of the MariaDB server, when one was started, and its process.
-    mariadb: Option<(String, u32)>,
+    /// The URL of the MariaDB server, when one was started.
+    mariadb: Option<String>,
+    /// Its process.
+    mariadb_process: Option<u32>,
     /// Where the server keeps its data.
     data: PathBuf,
     /// The server's own programs.
@@ -37,6 +39,7 @@ impl Bench {
             directory,
             url: None,
             mariadb: None,
+            mariadb_process: None,
             data: PathBuf::default(),
             programs: PathBuf::default(),
         };
@@ -60,23 +63,19 @@ impl Bench {
 
     /// Starts a MariaDB server whose commits wait for no disk.
     pub(crate) fn start_mariadb(&mut self) -> Result<()> {
-        let url = self
-            .kelvin(&["server", "up", "--engine", "mariadb", "--profile", "steady"])?
-            .stdout
-            .trim()
-            .to_owned();
+        let up = self.kelvin(&["server", "up", "--engine", "mariadb", "--profile", "steady"])?;
+        self.mariadb = Some(up.stdout.trim().to_owned());
         let status = self.kelvin(&["server", "status"])?.stdout;
-        let process = status
+        self.mariadb_process = status
             .lines()
             .find(|line| line.starts_with("mariadb"))
             .and_then(|line| line.split_once("process ")?.1.split(',').next()?.parse().ok());
-        self.mariadb = Some((url, process.context("the status of MariaDB names no process")?));
-        Ok(())
+        self.mariadb_process.map(drop).context("the status of MariaDB names no process")
     }
 
     /// The URL of the MariaDB server.
     pub(crate) fn mariadb(&self) -> Result<&str> {
-        self.mariadb.as_ref().map(|(url, _)| url.as_str()).context("no MariaDB server was started")
+        self.mariadb.as_deref().context("no MariaDB server was started")
     }
 
     /// The URL of a database of the server, made when it is first asked for.
@@ -127,7 +126,7 @@ impl Bench {
     /// Seconds of CPU time that the servers have taken since they started.
     pub(crate) fn server_cpu(&self) -> Result<f64> {
         let postgres = self.url.as_ref().map(|_| server_cpu::postmaster(&self.data)).transpose()?;
-        let servers = postgres.into_iter().chain(self.mariadb.as_ref().map(|(_, process)| *process));
+        let servers = postgres.into_iter().chain(self.mariadb_process);
         servers.map(server_cpu::seconds).sum()
     }
 

@@ -305,8 +305,8 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
         assert_eq!(managed::status(&server.0)[0].profile, "mine.cnf");
     }
     let all = place.snapshots().unwrap();
-    let kept: BTreeSet<&str> = all.iter().map(|about| about.way.as_str()).collect();
-    assert_eq!(kept, ways.iter().map(|how| how.as_str()).collect());
+    let kept: BTreeSet<String> = all.iter().map(|about| about.way.to_string()).collect();
+    assert_eq!(kept, ways.iter().map(ToString::to_string).collect());
     assert!(all.iter().all(|about| about.contents.engine.starts_with(&product.to_string())), "{all:?}");
     // The redo log has its room on the disk again, as the server had given it.
     let data = managed::status(&server.0).remove(0).data_directory;

@@ -26,6 +26,7 @@ pub(crate) mod command {
     pub(crate) const STMT_PREPARE: u8 = 0x16;
     pub(crate) const STMT_EXECUTE: u8 = 0x17;
     pub(crate) const STMT_CLOSE: u8 = 0x19;
+    pub(crate) const STMT_BULK_EXECUTE: u8 = 0xfa;
 }
 
 pub(crate) struct MysqlSession {
@@ -300,7 +301,11 @@ impl Session for MysqlSession {
     }
 
     fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
-        bulk::begin(self, table)
+        bulk::begin(self, table, false)
+    }
+
+    fn bulk_load_frozen<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
+        bulk::begin(self, table, true)
     }
 
     fn in_transaction(&self) -> bool {

@@ -74,7 +74,10 @@ fn by_history(evidence: &Evidence, point: u32) -> Option<Finding> {
         red |= ran >= LIMIT;
         if facts.len() < 6 {
             let share = text::percent(of(statement));
-            facts.push(EvidenceLine::new(text::statement(&statement.text), format!("{share} of all statement time")));
+            facts.push(EvidenceLine::new(
+                text::statement(&statement.text),
+                format!("{share} of all statement time"),
+            ));
             facts.push(EvidenceLine::new("by the server's own history", faster.sentence()));
             facts.extend(estimator::scans(statement));
         }
@@ -92,9 +95,10 @@ fn by_history(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(effect, EffectBasis::StatementTime),
         below_precision: false,
-        threshold: "another plan in the server's history (Query Store) with half of the time per execution or less; \
+        threshold:
+            "another plan in the server's history (Query Store) with half of the time per execution or less; \
             red when such a statement takes 40 % of the time (the verdict's own threshold)"
-            .into(),
+                .into(),
         next: estimator::ADVICE.into(),
     })
 }
@@ -247,7 +251,10 @@ mod tests {
         let found = find(&staged.setting("compatibility_level", "150").done());
         assert_eq!(severities(&found), [Severity::Red]);
         let facts = format!("{:?}", found[0].evidence);
-        assert!(facts.contains("at compatibility level 110, and is at 150") && facts.contains("dbo.stock"), "{facts}");
+        assert!(
+            facts.contains("at compatibility level 110, and is at 150") && facts.contains("dbo.stock"),
+            "{facts}"
+        );
         assert!(found[0].next.contains("LEGACY_CARDINALITY_ESTIMATION"));
     }
 

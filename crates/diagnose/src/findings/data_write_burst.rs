@@ -37,10 +37,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let bursts = seconds.iter().filter(|written| **written >= LITTLE.max(BURST * mean)).count();
     let what = device.map_or("data files".to_owned(), |device| format!("data device {device}"));
     let mut facts = vec![
-        EvidenceLine::new(
-            format!("written to the {what}, busiest second"),
-            text::disk_rate(peak),
-        ),
+        EvidenceLine::new(format!("written to the {what}, busiest second"), text::disk_rate(peak)),
         EvidenceLine::new("mean of the window", text::disk_rate(mean)),
     ];
     if let Some(wait) = name("w_await").and_then(|name| evidence.largest(point, &name)) {

@@ -38,15 +38,25 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new(
             "sessions waiting for a memory grant",
-            format!("{} of {} active ({})", text::number(waiting), text::number(active.sessions()), text::percent(share)),
+            format!(
+                "{} of {} active ({})",
+                text::number(waiting),
+                text::number(active.sessions()),
+                text::percent(share)
+            ),
         ),
         EvidenceLine::new("pending grants by the server's count", text::number(pending)),
     ];
     let statements = evidence.statements(point).map_or(&[][..], |(statements, _)| statements);
-    facts.extend(active.groups.iter().filter(|(group, _)| waits(group)).take(3).filter_map(|(group, sessions)| {
-        let of = statements.iter().find(|statement| Some(statement.query) == group.query)?;
-        Some(EvidenceLine::new(format!("in {}", text::statement(&of.text)), format!("{} of them", text::number(*sessions))))
-    }));
+    facts.extend(active.groups.iter().filter(|(group, _)| waits(group)).take(3).filter_map(
+        |(group, sessions)| {
+            let of = statements.iter().find(|statement| Some(statement.query) == group.query)?;
+            Some(EvidenceLine::new(
+                format!("in {}", text::statement(&of.text)),
+                format!("{} of them", text::number(*sessions)),
+            ))
+        },
+    ));
     Some(Finding {
         id: ABOUT.id,
         severity: if share >= LIMIT && waiting >= 1.0 { Severity::Red } else { Severity::Amber },

@@ -50,7 +50,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     if by_server {
         facts.extend(nodes.iter().filter_map(|(node, _)| {
             let connections = evidence.mean(point, &format!("{name}{node}.connections"))?;
-            Some(EvidenceLine::new(format!("connections of the load on NUMA node {node}"), text::number(connections)))
+            Some(EvidenceLine::new(
+                format!("connections of the load on NUMA node {node}"),
+                text::number(connections),
+            ))
         }));
     }
     let remote = evidence.mean(point, &format!("{name}total.remote_ratio"));

@@ -51,9 +51,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             EvidenceLine::new(format!("waits of the load's sessions: {}", class.replace('_', " ")), found)
         })
         .collect();
-    facts.extend(cpu_by_the_server(evidence, point).map(|busy| {
-        EvidenceLine::new("CPUs in use by the server's own count", text::percent(busy))
-    }));
+    facts.extend(
+        cpu_by_the_server(evidence, point)
+            .map(|busy| EvidenceLine::new("CPUs in use by the server's own count", text::percent(busy))),
+    );
     for name in ["max degree of parallelism", "cost threshold for parallelism"] {
         facts.extend(setting::setting_value(evidence, name).map(|value| EvidenceLine::new(name, value)));
     }

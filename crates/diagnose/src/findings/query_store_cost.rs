@@ -33,7 +33,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         format!("{} of {} active ({})", text::number(waited), text::number(active), text::percent(share)),
     )];
     facts.extend(
-        setting::setting_value(evidence, "is_query_store_on").map(|on| EvidenceLine::new("is_query_store_on", on)),
+        setting::setting_value(evidence, "is_query_store_on")
+            .map(|on| EvidenceLine::new("is_query_store_on", on)),
     );
     Some(Finding {
         id: ABOUT.id,

@@ -111,7 +111,8 @@ impl Staged {
         let known = states.iter().map(|(group, _)| group.clone()).collect();
         self = self.seen(Observation::WaitGroups { first, groups: known });
         for second in 1..=CLOSE {
-            let seen = states.iter().zip(first..).map(|((_, mean), at)| (at, (mean * 100.0) as u32)).collect();
+            let seen =
+                states.iter().zip(first..).map(|((_, mean), at)| (at, (mean * 100.0) as u32)).collect();
             let waits =
                 WaitSamples { at: second * SECOND, looks: 100, seen, rows: Vec::new(), lock_looks: 100 };
             self = self.seen(Observation::Waits(waits));

@@ -9,11 +9,8 @@ use kelvin_measure::text;
 use super::{FindingDefinition, setting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "tempdb-contention",
-    question: "Did sessions queue for pages of tempdb?",
-    find,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "tempdb-contention", question: "Did sessions queue for pages of tempdb?", find };
 
 /// Share of the active sessions from which a class is the limit (METHOD B6), and from which it should be known.
 const LIMIT: f64 = 0.4;
@@ -40,22 +37,28 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let mut facts = vec![EvidenceLine::new(
         "sessions waiting for a page of tempdb",
-        format!("{} of {} active ({})", text::number(waiting), text::number(active.sessions()), text::percent(share)),
+        format!(
+            "{} of {} active ({})",
+            text::number(waiting),
+            text::number(active.sessions()),
+            text::percent(share)
+        ),
     )];
-    facts.extend(
-        pages.iter().take(4).map(|(object, sessions)| {
-            EvidenceLine::new((*object).to_owned(), format!("{} of them", text::number(*sessions)))
-        }),
-    );
+    facts.extend(pages.iter().take(4).map(|(object, sessions)| {
+        EvidenceLine::new((*object).to_owned(), format!("{} of them", text::number(*sessions)))
+    }));
     facts.extend(
         setting::setting_value(evidence, "tempdb data files")
             .map(|files| EvidenceLine::new("data files of tempdb", files)),
     );
-    for (name, what) in
-        [("sqlserver.temp.tables", "temporary tables created"), ("sqlserver.temp.worktables", "work tables created")]
-    {
+    for (name, what) in [
+        ("sqlserver.temp.tables", "temporary tables created"),
+        ("sqlserver.temp.worktables", "work tables created"),
+    ] {
         facts.extend(
-            evidence.mean(point, name).map(|rate| EvidenceLine::new(what, format!("{} per second", text::number(rate)))),
+            evidence
+                .mean(point, name)
+                .map(|rate| EvidenceLine::new(what, format!("{} per second", text::number(rate)))),
         );
     }
     Some(Finding {
@@ -88,7 +91,13 @@ mod tests {
             query: None,
             object: Some(object.into()),
         };
-        let cpu = WaitGroup { kind: WaitKind::Cpu, class: "CPU".into(), event: String::new(), object: None, ..page.clone() };
+        let cpu = WaitGroup {
+            kind: WaitKind::Cpu,
+            class: "CPU".into(),
+            event: String::new(),
+            object: None,
+            ..page.clone()
+        };
         let evidence = Staged::new().states(&[(page, waiting), (cpu, 4.0)]).done();
         let elsewhere = super::super::hot_page::ABOUT;
         assert_eq!((elsewhere.find)(&evidence).is_empty(), object.starts_with("tempdb") || waiting < 0.4);

@@ -6,11 +6,8 @@ use kelvin_observe::metric;
 use super::FindingDefinition;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "worker-threads",
-    question: "Did requests wait for a worker thread?",
-    find,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "worker-threads", question: "Did requests wait for a worker thread?", find };
 
 /// Seconds of such waits in a window that are reported however long it was (sp_BlitzFirst, "poison waits").
 const POISON: f64 = 1.0;
@@ -31,7 +28,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let mut facts = vec![
         EvidenceLine::new("requests waiting for a worker thread, on average", text::number(queue)),
-        EvidenceLine::new("time waited for one (THREADPOOL)", format!("{} s per second", text::number(waited))),
+        EvidenceLine::new(
+            "time waited for one (THREADPOOL)",
+            format!("{} s per second", text::number(waited)),
+        ),
     ];
     let workers = evidence.mean(point, "sqlserver.schedulers.workers");
     let most = evidence.setting("max_workers_count");

@@ -59,7 +59,8 @@ impl Readings<'_> {
 
     /// By the host; where that is not seen, by the server, of the CPUs that it may use.
     fn cpus_in_use(&self) -> Option<(&'static str, f64)> {
-        let of_server = || Some(("CPUs in use by the server's own count", cpu_by_the_server(self.evidence, self.point)?));
+        let of_server =
+            || Some(("CPUs in use by the server's own count", cpu_by_the_server(self.evidence, self.point)?));
         self.mean("host.cpu.total.busy").map(|busy| ("CPUs in use", busy)).or_else(of_server)
     }
 
@@ -118,7 +119,8 @@ impl Readings<'_> {
         };
         let flight = self.evidence.mean_of_first_known(self.point, names)? / 1e3;
         let what = if role == "wal" { "log" } else { "data files" };
-        let found = format!("{flight:.2} I/Os of the {what} on average, {sessions:.2} sessions waiting for them");
+        let found =
+            format!("{flight:.2} I/Os of the {what} on average, {sessions:.2} sessions waiting for them");
         Some(counter("I/Os under way by the server's own count", &found, flight >= IN_FLIGHT * sessions))
     }
 

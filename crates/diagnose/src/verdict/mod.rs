@@ -221,7 +221,11 @@ fn own_pace(share: f64) -> (BottleneckOutcome, String, String) {
 }
 
 /// Derives one class, two or none from the time model and the operating system's counters.
-fn judge(model: &Model, counters: &[IndependentCounter], engine: &str) -> (BottleneckOutcome, String, String) {
+fn judge(
+    model: &Model,
+    counters: &[IndependentCounter],
+    engine: &str,
+) -> (BottleneckOutcome, String, String) {
     let Some((class, first)) = model.shares.first() else {
         let why = "no transaction was in flight".to_owned();
         return (

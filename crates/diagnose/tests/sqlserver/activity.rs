@@ -46,7 +46,9 @@ fn waits_are_counted_with_their_signal_part_and_sampled_with_their_page() {
     let log = report.classes.iter().find(|class| class.label == "log flush").unwrap();
     assert_eq!((log.sums.waits, log.sums.average_ms), (Some(10_000.0), Some(0.4)));
     assert!((log.sums.signal_share.unwrap() - 0.075).abs() < 1e-9, "{log:?}");
-    assert!(!report.classes.iter().flat_map(|class| &class.events).any(|one| one.event.contains("LAZYWRITER")));
+    assert!(
+        !report.classes.iter().flat_map(|class| &class.events).any(|one| one.event.contains("LAZYWRITER"))
+    );
     let file = report.files.iter().find(|file| file.name == "tpcc log tpcc_log").unwrap();
     assert_eq!(file.writes.average_ms, Some(0.5));
     let pair = &report.blocked[0];
@@ -105,7 +107,9 @@ fn a_server_without_the_views_is_rejected_with_what_would_show_them() {
     let absent: Vec<String> = absent.flatten().map(|one| format!("{}: {}", one.what, one.why)).collect();
     assert_eq!(
         absent,
-        ["tables and indexes of pages: SQL Server 14.0.3456.2 does not have sys.dm_db_page_info; SQL Server 2019 and \
-          later have it"]
+        [
+            "tables and indexes of pages: SQL Server 14.0.3456.2 does not have sys.dm_db_page_info; SQL Server 2019 and \
+          later have it"
+        ]
     );
 }

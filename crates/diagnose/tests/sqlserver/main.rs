@@ -48,13 +48,21 @@ fn a_healthy_server_is_quiet_and_everything_of_it_is_seen() {
     let (statements, _) = seen.evidence.statements(0).unwrap();
     let calls: Vec<_> = statements.iter().map(|one| (one.text.as_str(), one.calls)).collect();
     assert_eq!(calls[0], ("EXEC dbo.neword", 15_000));
-    assert!(calls.iter().any(|(text, calls)| text.starts_with("/* in neword */ SELECT") && *calls == 300_000));
+    assert!(
+        calls.iter().any(|(text, calls)| text.starts_with("/* in neword */ SELECT") && *calls == 300_000)
+    );
     assert!(!format!("{statements:?}").contains("hush"));
     let (relations, bytes) = seen.evidence.relations(CaptureTime::After).unwrap();
     assert_eq!((relations.len(), bytes), (4, 8_000_000_000));
-    assert_eq!((relations[3].name.as_str(), relations[3].table.as_deref()), ("dbo.customer_i2", Some("dbo.customer")));
+    assert_eq!(
+        (relations[3].name.as_str(), relations[3].table.as_deref()),
+        ("dbo.customer_i2", Some("dbo.customer"))
+    );
     assert_eq!(seen.evidence.row_waits(0)[0].0, "dbo.warehouse");
-    assert_eq!(seen.evidence.blockers(0)[0].1[0].doing, "CPU: UPDATE dbo.warehouse SET w_ytd = w_ytd + @h WHERE w_id = ?");
+    assert_eq!(
+        seen.evidence.blockers(0)[0].1[0].doing,
+        "CPU: UPDATE dbo.warehouse SET w_ytd = w_ytd + @h WHERE w_id = ?"
+    );
 }
 
 /// FIELD.md 8, steps 1 to 3: the CPUs are full, 40 % of the waits are parallelism waits, and one statement is the cause.
@@ -64,13 +72,19 @@ fn a_changed_plan_is_named_and_parallelism_waits_are_no_limit() {
     bound(&seen, "CPU");
     assert_eq!(seen.finding("changed-plan").severity, Severity::Red);
     let facts = seen.facts("changed-plan");
-    for part in ["COUNT(DISTINCT s_i_id)", "dbo.stock", "compatibility level 110, and is at 160", "2 ms on average"] {
+    for part in
+        ["COUNT(DISTINCT s_i_id)", "dbo.stock", "compatibility level 110, and is at 160", "2 ms on average"]
+    {
         assert!(facts.contains(part), "no {part} in {facts}");
     }
     let parallel = seen.finding("parallelism-waits");
     assert_eq!(parallel.severity, Severity::Note);
     assert!(parallel.title.contains("40 %"), "{}", parallel.title);
-    assert!(seen.facts("parallelism-waits").contains("runs in parallel: "), "{}", seen.facts("parallelism-waits"));
+    assert!(
+        seen.facts("parallelism-waits").contains("runs in parallel: "),
+        "{}",
+        seen.facts("parallelism-waits")
+    );
     assert!(seen.facts("top-statement-dominates").contains("dbo.stock"));
     for none in ["hot-page", "log-write-latency", "memory-grants", "worker-threads", "tempdb-contention"] {
         assert!(!seen.ids().contains(&none), "{none}");
@@ -114,7 +128,11 @@ fn shortages_have_a_finding_each() {
     }
     let checkpoint = seen.finding("checkpoint-in-window");
     assert!(checkpoint.severity != Severity::Note && checkpoint.next.contains("TARGET_RECOVERY_TIME"));
-    assert!(seen.facts("checkpoint-in-window").contains("90000 pages written"), "{}", seen.facts("checkpoint-in-window"));
+    assert!(
+        seen.facts("checkpoint-in-window").contains("90000 pages written"),
+        "{}",
+        seen.facts("checkpoint-in-window")
+    );
     assert!(seen.facts("worker-threads").contains("510 of 512"), "{}", seen.facts("worker-threads"));
     let tempdb = seen.facts("tempdb-contention");
     assert!(tempdb.contains("tempdb PFS page") && tempdb.contains("tempdb sys.sysschobjs"), "{tempdb}");

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kelvin_database::{
-    BulkLoad, BulkTable, Cancel, Capabilities, Cell, Engine, EngineKind, Error, ErrorClass, Fingerprint, Result, Rows,
-    ServerCounters, Session, Statement, TransactionControl, Value,
+    BulkLoad, BulkTable, Cancel, Capabilities, Cell, Engine, EngineKind, Error, ErrorClass, Fingerprint,
+    Result, Rows, ServerCounters, Session, Statement, TransactionControl, Value,
 };
 use kelvin_measure::Clock;
 
@@ -87,7 +87,12 @@ impl Recording {
     }
 
     /// The rows of a part at a moment, when it is asked for the `asked`th time.
-    pub(crate) fn rows(&self, name: &str, at: f64, asked: u64) -> std::result::Result<Vec<Vec<Field>>, String> {
+    pub(crate) fn rows(
+        &self,
+        name: &str,
+        at: f64,
+        asked: u64,
+    ) -> std::result::Result<Vec<Vec<Field>>, String> {
         let part = self.parts.get(name).ok_or_else(|| format!("Invalid object name ({name})"))?;
         match &part.error {
             Some(error) => Err(error.clone()),

@@ -449,7 +449,14 @@ mod tests {
     }
 
     fn group(backend: &str, kind: WaitKind, class: &str, event: &str, query: Option<i64>) -> WaitGroup {
-        WaitGroup { backend: backend.into(), kind, class: class.into(), event: event.into(), query, object: None }
+        WaitGroup {
+            backend: backend.into(),
+            kind,
+            class: class.into(),
+            event: event.into(),
+            query,
+            object: None,
+        }
     }
 
     fn wait(kind: WaitKind, event: &str, count: f64, ms: f64, signal: f64) -> CountedWait {

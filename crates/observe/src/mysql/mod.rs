@@ -38,10 +38,10 @@ use kelvin_database::{Engine, Result};
 use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
 use crate::server::figures::Figures;
+use crate::server::link::{FIGURES, Observers, SESSIONS};
 use crate::server::sessions::Sessions;
 pub(crate) use activity::activity;
 pub use instruments::Instrument;
-use crate::server::link::{FIGURES, Observers, SESSIONS};
 pub use placement::locate_server;
 
 /// InnoDB renews what it shows of transactions only when nobody has read it for 0.1 s: looks that come sooner would see the same

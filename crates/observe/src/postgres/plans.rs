@@ -33,7 +33,8 @@ pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Resul
     let ended = session.run("ROLLBACK");
     let (json, text) = outputs?;
     ended?;
-    Ok(parse(&json).map(|(hash, scans)| Explained { plan: QueryPlan { hash, text, scans, faster: None }, json }))
+    Ok(parse(&json)
+        .map(|(hash, scans)| Explained { plan: QueryPlan { hash, text, scans, faster: None }, json }))
 }
 
 fn generic(session: &mut dyn Session, text: &str) -> Result<(String, String)> {

@@ -14,7 +14,8 @@ use super::shown_text::shown;
 use super::wait_types::{poison, wait_type};
 use super::{counters, sql, statements};
 use crate::activity::{
-    Activity, BlockedSession, ServerActivity, ServerReading, StatementCounters, StatementPlan, StatementReading,
+    Activity, BlockedSession, ServerActivity, ServerReading, StatementCounters, StatementPlan,
+    StatementReading,
 };
 use crate::engine::WatchPlan;
 use crate::server;
@@ -34,11 +35,7 @@ pub(crate) fn activity(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<Act
     let looks = SqlServerSessions::new(plan, observers);
     Ok(Activity {
         sessions: Box::new(Sessions::new(sessions, Duration::from_secs(1) / plan.looks, looks)),
-        server: Box::new(SqlServerActivity {
-            link,
-            tables: Tables::default(),
-            procedures: HashMap::new(),
-        }),
+        server: Box::new(SqlServerActivity { link, tables: Tables::default(), procedures: HashMap::new() }),
     })
 }
 
@@ -96,7 +93,8 @@ impl ServerActivity for SqlServerActivity {
             rows.optional(0, 0, |rows, row, column| rows.text(row, column).map(str::to_owned))
         })?;
         Ok(StatementCounters {
-            since: since.map(|since| format!("{since} (server's time; plans that were dropped are forgotten)")),
+            since: since
+                .map(|since| format!("{since} (server's time; plans that were dropped are forgotten)")),
             cpu: true,
             sampled_by_id: true,
             reads: "pages read from files",
@@ -112,10 +110,8 @@ impl ServerActivity for SqlServerActivity {
     }
 
     fn texts(&mut self, queries: &[i64]) -> std::result::Result<HashMap<i64, String>, String> {
-        let mut texts: HashMap<i64, String> = queries
-            .iter()
-            .filter_map(|query| Some((*query, self.procedures.get(query)?.clone())))
-            .collect();
+        let mut texts: HashMap<i64, String> =
+            queries.iter().filter_map(|query| Some((*query, self.procedures.get(query)?.clone()))).collect();
         // A list of thousands of numbers would be no statement to send.
         for part in queries.chunks(200) {
             let cached = self.link.with(|session, _| statements::cached(session, part, false))?;
@@ -131,7 +127,8 @@ impl ServerActivity for SqlServerActivity {
         }
         let (cached, faster) = self.link.with(|session, server| {
             let cached = statements::cached(session, &[query], true)?.remove(&query);
-            let faster = if server.query_store { statements::faster(session, &[query])?.remove(&query) } else { None };
+            let faster =
+                if server.query_store { statements::faster(session, &[query])?.remove(&query) } else { None };
             Ok((cached, faster))
         })?;
         let cached = cached.ok_or("the server no longer has it in its plan cache")?;

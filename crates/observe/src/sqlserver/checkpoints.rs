@@ -27,12 +27,11 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// So many pages were written by checkpoints between two readings.
+    /// So many pages were written by checkpoints since a reading.
     pub(super) fn wrote(
         &mut self,
         pages: f64,
         before: Nanos,
-        now: Nanos,
         number: impl FnOnce() -> u32,
     ) -> Option<Occurrence> {
         let occurrence = |id: u32, one: &UnderWay, to: Option<Nanos>| Occurrence {
@@ -70,8 +69,7 @@ mod tests {
         let mut seen = Checkpoints::default();
         let mut told = Vec::new();
         for (second, pages) in [0.0, 300.0, 0.0, 800.0, 5000.0, 200.0, 0.0, 0.0].into_iter().enumerate() {
-            let now = (second as Nanos + 1) * SECOND;
-            told.extend(seen.wrote(pages, now - SECOND, now, || 7));
+            told.extend(seen.wrote(pages, second as Nanos * SECOND, || 7));
         }
         let one: Vec<_> = told.iter().map(|one| (one.id, one.from, one.to, one.figures["buffers"])).collect();
         assert_eq!(one, [(7, 3 * SECOND, None, 5800.0), (7, 3 * SECOND, Some(6 * SECOND), 6000.0)]);

@@ -52,7 +52,8 @@ impl CounterSource for SqlServerCounters {
 
     /// Which counters there are is known by a reading.
     fn begin(&mut self, link: &mut Link, feed: &mut Feed) -> (Vec<UnavailableMetrics>, Option<Timed<Table>>) {
-        let reading = timed(feed, || self.read(link)).map_err(|why| lost(feed, "sqlserver figures", why)).ok();
+        let reading =
+            timed(feed, || self.read(link)).map_err(|why| lost(feed, "sqlserver figures", why)).ok();
         if let Some((_, table)) = &reading {
             self.counters = counters::known(table);
             self.several = Several::of(table);
@@ -82,7 +83,7 @@ impl CounterSource for SqlServerCounters {
         let seconds = (now - then) as f64 / 1e9;
         let pages = |table: &Table| table.get("Checkpoint pages/sec").copied();
         if let Some((before, after)) = pages(before).zip(pages(after)) {
-            let changed = self.checkpoints.wrote(after - before, *then, *now, || feed.occurrence());
+            let changed = self.checkpoints.wrote(after - before, *then, || feed.occurrence());
             if let Some(one) = changed {
                 feed.send(Observation::Occurrence(one));
             }

@@ -12,8 +12,8 @@ use super::sql;
 use super::wait_types::wait_type;
 use crate::activity::{CountedWait, FileSums, IoSums};
 use crate::metric;
-pub(super) use crate::server::counters::{Counters, Table};
 use crate::server::counters::{Counter, Kind, gauge, rate};
+pub(super) use crate::server::counters::{Counters, Table};
 
 /// All that are known.
 const COUNTERS: &[Counter] = &[
@@ -38,7 +38,12 @@ const COUNTERS: &[Counter] = &[
     rate("sqlserver.lock_waits", "1/s", &["Lock Waits/sec"], "lock waits"),
     rate("sqlserver.latch_waits", "1/s", &["Latch Waits/sec"], "latch waits"),
     rate(metric::LOG_BYTES[2], "B/s", &["file.log.write_bytes"], "bytes written to the log of the database"),
-    rate(metric::LOG_SYNCS[2], "1/s", &["file.log.writes"], "writes of the log, each of which is on the device when it returns"),
+    rate(
+        metric::LOG_SYNCS[2],
+        "1/s",
+        &["file.log.writes"],
+        "writes of the log, each of which is on the device when it returns",
+    ),
     rate(metric::LOG_SYNC_MS[2], "ms/s", &["file.log.write_ms"], "time spent writing the log"),
     rate("sqlserver.log.flushes", "1/s", &["Log Flushes/sec"], "log blocks flushed"),
     rate("sqlserver.log.flush_waits", "1/s", &["Log Flush Waits/sec"], "commits that waited for a log flush"),
@@ -50,7 +55,12 @@ const COUNTERS: &[Counter] = &[
         minus: &["Page reads/sec"],
         kind: Kind::Rate,
     },
-    rate(metric::BUFFER_READS[2], "1/s", &["Page reads/sec"], "pages read into the buffer pool, read-ahead included"),
+    rate(
+        metric::BUFFER_READS[2],
+        "1/s",
+        &["Page reads/sec"],
+        "pages read into the buffer pool, read-ahead included",
+    ),
     rate(metric::CHECKPOINT_PAGES, "1/s", &["Checkpoint pages/sec"], "pages written by checkpoints"),
     rate(
         "sqlserver.buffer.background_pages",
@@ -58,9 +68,24 @@ const COUNTERS: &[Counter] = &[
         &["Background writer pages/sec"],
         "pages written to keep to the recovery target (indirect checkpoints)",
     ),
-    rate("sqlserver.buffer.lazy_pages", "1/s", &["Lazy writes/sec"], "pages written to make room in the buffer pool"),
-    rate("sqlserver.buffer.free_stalls", "1/s", &["Free list stalls/sec"], "waits for a free page in the buffer pool"),
-    gauge("sqlserver.buffer.life_expectancy", "s", &["Page life expectancy"], "time that a page stays in the buffer pool"),
+    rate(
+        "sqlserver.buffer.lazy_pages",
+        "1/s",
+        &["Lazy writes/sec"],
+        "pages written to make room in the buffer pool",
+    ),
+    rate(
+        "sqlserver.buffer.free_stalls",
+        "1/s",
+        &["Free list stalls/sec"],
+        "waits for a free page in the buffer pool",
+    ),
+    gauge(
+        "sqlserver.buffer.life_expectancy",
+        "s",
+        &["Page life expectancy"],
+        "time that a page stays in the buffer pool",
+    ),
     rate("sqlserver.full_scans", "1/s", &["Full Scans/sec"], "scans of a whole table or index"),
     rate("sqlserver.page_splits", "1/s", &["Page Splits/sec"], "page splits"),
     rate("sqlserver.temp.worktables", "1/s", &["Worktables Created/sec"], "work tables created in tempdb"),
@@ -68,7 +93,12 @@ const COUNTERS: &[Counter] = &[
     rate("sqlserver.temp.tables", "1/s", &["Temp Tables Creation Rate"], "temporary tables created"),
     gauge(metric::GRANTS_PENDING, "1", &["Memory Grants Pending"], "statements that wait for a memory grant"),
     gauge("sqlserver.memory.grants", "1", &["Memory Grants Outstanding"], "statements with a memory grant"),
-    gauge("sqlserver.memory.granted", "kB", &["Granted Workspace Memory (KB)"], "memory granted to statements"),
+    gauge(
+        "sqlserver.memory.granted",
+        "kB",
+        &["Granted Workspace Memory (KB)"],
+        "memory granted to statements",
+    ),
     gauge("sqlserver.memory.server", "kB", &["Total Server Memory (KB)"], "memory that the server uses"),
     gauge("sqlserver.memory.target", "kB", &["Target Server Memory (KB)"], "memory that the server may use"),
     gauge("sqlserver.connections", "1", &["User Connections"], "connections"),
@@ -79,9 +109,19 @@ const COUNTERS: &[Counter] = &[
     rate(metric::DATA_WRITE_BYTES, "B/s", &["file.data.write_bytes"], "bytes written to data files"),
     rate("sqlserver.file.data.write_ms", "ms/s", &["file.data.write_ms"], "time spent writing data files"),
     rate("sqlserver.file.tempdb.reads", "1/s", &["file.tempdb.reads"], "reads of tempdb's files"),
-    rate("sqlserver.file.tempdb.read_ms", "ms/s", &["file.tempdb.read_ms"], "time spent reading tempdb's files"),
+    rate(
+        "sqlserver.file.tempdb.read_ms",
+        "ms/s",
+        &["file.tempdb.read_ms"],
+        "time spent reading tempdb's files",
+    ),
     rate("sqlserver.file.tempdb.writes", "1/s", &["file.tempdb.writes"], "writes of tempdb's files"),
-    rate("sqlserver.file.tempdb.write_ms", "ms/s", &["file.tempdb.write_ms"], "time spent writing tempdb's files"),
+    rate(
+        "sqlserver.file.tempdb.write_ms",
+        "ms/s",
+        &["file.tempdb.write_ms"],
+        "time spent writing tempdb's files",
+    ),
     Counter {
         name: metric::SCHEDULER_CPU,
         unit: "s/s",
@@ -195,7 +235,10 @@ pub(super) fn waits(session: &mut dyn Session, sql: &str) -> Result<Vec<CountedW
 }
 
 /// Every file, with what it is for a run: "data" and "log" of this database, "tempdb"; none for those of others.
-pub(super) fn files(session: &mut dyn Session, server: &Server) -> Result<Vec<(Option<&'static str>, FileSums)>> {
+pub(super) fn files(
+    session: &mut dyn Session,
+    server: &Server,
+) -> Result<Vec<(Option<&'static str>, FileSums)>> {
     let rows = session.query(&sql::files(server))?;
     let one = |row| {
         let (database, kind) = (rows.int(row, 1)?, rows.int(row, 2)?);
@@ -230,7 +273,8 @@ fn nodes(session: &mut dyn Session, observers: &str, table: &mut Table) -> Resul
     let rows = session.query(sql::SCHEDULERS)?;
     for row in 0..rows.len() {
         let node = rows.int(row, 0)?;
-        let columns = [("schedulers", 1.0), ("runnable", 1.0), ("workers", 1.0), ("work_queue", 1.0), ("cpu_s", 1e-3)];
+        let columns =
+            [("schedulers", 1.0), ("runnable", 1.0), ("workers", 1.0), ("work_queue", 1.0), ("cpu_s", 1e-3)];
         for (column, (what, scale)) in columns.into_iter().enumerate() {
             let Some(value) = rows.optional(row, column + 1, kelvin_database::Rows::float)? else { continue };
             *table.entry(format!("node.{what}")).or_default() += value * scale;
@@ -258,7 +302,8 @@ mod tests {
 
     #[test]
     fn every_group_of_waits_is_known_and_names_are_asked_for_once() {
-        for (kind, event) in [(WaitKind::Page, "PAGELATCH_EX"), (WaitKind::Other, "THREADPOOL"), (WaitKind::Other, "QDS_STMT")]
+        for (kind, event) in
+            [(WaitKind::Page, "PAGELATCH_EX"), (WaitKind::Other, "THREADPOOL"), (WaitKind::Other, "QDS_STMT")]
         {
             let group = group(kind, event);
             assert!(GROUPS.iter().any(|(name, _)| *name == group), "{group}");

@@ -114,7 +114,11 @@ pub(super) struct Tables {
 
 impl Tables {
     /// The tables of locks' descriptions; read again where one is not known.
-    pub(super) fn of(&mut self, link: &mut Link, resources: &[&str]) -> std::result::Result<Vec<String>, String> {
+    pub(super) fn of(
+        &mut self,
+        link: &mut Link,
+        resources: &[&str],
+    ) -> std::result::Result<Vec<String>, String> {
         let ours = link.about.database;
         let number = |resource: &str| {
             let field = |name: &str| {
@@ -136,7 +140,9 @@ impl Tables {
         }
         let name = |number: Option<i64>| {
             let known = number.and_then(|number| self.known.get(&number).cloned());
-            known.unwrap_or_else(|| if number.is_some() { "another table" } else { "another database" }.to_owned())
+            known.unwrap_or_else(|| {
+                if number.is_some() { "another table" } else { "another database" }.to_owned()
+            })
         };
         Ok(numbers.into_iter().map(name).collect())
     }

@@ -76,9 +76,12 @@ impl Found {
         let physical = operator.attribute("PhysicalOp").unwrap_or("?");
         // What it reads is named within it, and not within the operators below.
         let object = within(operator).find(|node| node.has_tag_name_anywhere("Object"));
-        let name = |of: &str| object.and_then(|object| object.attribute(of)).map(|name| name.replace(['[', ']'], ""));
+        let name = |of: &str| {
+            object.and_then(|object| object.attribute(of)).map(|name| name.replace(['[', ']'], ""))
+        };
         let (schema, table, index) = (name("Schema"), name("Table"), name("Index"));
-        let relation = table.map(|table| schema.map_or_else(|| table.clone(), |schema| format!("{schema}.{table}")));
+        let relation =
+            table.map(|table| schema.map_or_else(|| table.clone(), |schema| format!("{schema}.{table}")));
         let _infallible = write!(
             self.shape,
             "({physical}|{}|{}",
@@ -202,12 +205,16 @@ mod tests {
                 "    Clustered Index Scan on dbo.stock using stock_i1, 100000 rows",
             ]
         );
-        let scans: Vec<_> = plan.scans.iter().map(|scan| (scan.node.as_str(), scan.relation.as_str())).collect();
+        let scans: Vec<_> =
+            plan.scans.iter().map(|scan| (scan.node.as_str(), scan.relation.as_str())).collect();
         assert_eq!(scans, [("Index Seek", "dbo.order_line"), ("Seq Scan", "dbo.stock")]);
         // Estimates and models do not change the way.
         let same = parse(&PLAN.replace("100000", "3").replace("150", "70")).unwrap();
         assert_eq!(same.hash, plan.hash);
-        assert_ne!(parse(&PLAN.replace("Clustered Index Scan", "Clustered Index Seek")).unwrap().hash, plan.hash);
+        assert_ne!(
+            parse(&PLAN.replace("Clustered Index Scan", "Clustered Index Seek")).unwrap().hash,
+            plan.hash
+        );
         assert_eq!(parse("<ShowPlanXML/>"), None);
         assert_eq!(parse("no plan"), None);
     }
@@ -216,7 +223,11 @@ mod tests {
     fn what_is_saved_has_no_values_and_is_the_same_plan() {
         let saved = without_values(PLAN);
         assert!(!saved.contains("hush") && !saved.contains("(12)") && !saved.contains("(17)"), "{saved}");
-        assert!(saved.contains("StatementText=\"SELECT COUNT(*) FROM stock WHERE s_name = ? AND s_quantity &lt; ?\""));
+        assert!(
+            saved.contains(
+                "StatementText=\"SELECT COUNT(*) FROM stock WHERE s_name = ? AND s_quantity &lt; ?\""
+            )
+        );
         assert_eq!(parse(&saved), parse(PLAN));
     }
 }

@@ -27,7 +27,11 @@ pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Re
             bytes: count(3)?.unwrap_or(0),
             rows: if is_table { count(4)? } else { None },
             sequential_scans: scans.filter(|_| is_table),
-            index_scans: if is_table { lookups } else { scans.zip(lookups).map(|(scans, seeks)| scans + seeks) },
+            index_scans: if is_table {
+                lookups
+            } else {
+                scans.zip(lookups).map(|(scans, seeks)| scans + seeks)
+            },
             ..Relation::default()
         });
     }

@@ -102,7 +102,13 @@ impl SessionSource for SqlServerSessions {
         Ok(())
     }
 
-    fn count(&mut self, server: &Server, tally: &mut Tally, _now: Nanos, feed: &mut Feed) -> Result<(), Error> {
+    fn count(
+        &mut self,
+        server: &Server,
+        tally: &mut Tally,
+        _now: Nanos,
+        feed: &mut Feed,
+    ) -> Result<(), Error> {
         let mut seen = HashSet::new();
         for row in 0..self.rows.len() {
             let rows = &self.rows;
@@ -120,7 +126,10 @@ impl SessionSource for SqlServerSessions {
             let backend = if is_user {
                 let worker = if thread > 0 { "parallel worker" } else { "client backend" };
                 if self.apart && program != server.program {
-                    format!("client backend ({})", shortened(if program.is_empty() { "unnamed" } else { program }))
+                    format!(
+                        "client backend ({})",
+                        shortened(if program.is_empty() { "unnamed" } else { program })
+                    )
                 } else {
                     worker.to_owned()
                 }
@@ -146,7 +155,8 @@ impl SessionSource for SqlServerSessions {
             };
             let mut query = rows.optional(row, 11, Rows::int)?;
             if let Some(sent) = &mut self.sent {
-                query = sent.sampled(query, clear(rows.optional(row, 12, Rows::text)?.unwrap_or_default()), feed);
+                query =
+                    sent.sampled(query, clear(rows.optional(row, 12, Rows::text)?.unwrap_or_default()), feed);
             }
             tally.session(WaitGroup {
                 backend,
@@ -160,7 +170,13 @@ impl SessionSource for SqlServerSessions {
         Ok(())
     }
 
-    fn looked(&mut self, link: &mut Link, _previous: Nanos, _now: Nanos, _feed: &mut Feed) -> Result<(), String> {
+    fn looked(
+        &mut self,
+        link: &mut Link,
+        _previous: Nanos,
+        _now: Nanos,
+        _feed: &mut Feed,
+    ) -> Result<(), String> {
         self.pages.resolve(link)
     }
 
@@ -205,7 +221,11 @@ fn waiting(rows: &Rows, of: impl Fn(&str) -> bool) -> Result<Vec<(i64, Option<i6
             return Ok(None);
         }
         let resource = field(7)?.unwrap_or_default();
-        Ok(of(resource).then_some((rows.int(row, 0)?, rows.optional(row, 8, Rows::int)?, resource.to_owned())))
+        Ok(of(resource).then_some((
+            rows.int(row, 0)?,
+            rows.optional(row, 8, Rows::int)?,
+            resource.to_owned(),
+        )))
     };
     let all: Result<Vec<_>, Error> = (0..rows.len()).map(one).collect();
     Ok(all.map_err(|error| error.to_string())?.into_iter().flatten().collect())

@@ -40,12 +40,23 @@ impl Several {
         let mut add = |name: String, unit: &str, help: String, key: String, of: Of| {
             series.push(Series { metric: Metric { name, unit: unit.into(), help }, key, of });
         };
-        let nodes = table.keys().filter_map(|key| key.strip_prefix("node.")?.strip_suffix(".schedulers")?.parse().ok());
+        let nodes = table
+            .keys()
+            .filter_map(|key| key.strip_prefix("node.")?.strip_suffix(".schedulers")?.parse().ok());
         for node in nodes.collect::<Vec<i64>>() {
-            let (name, key) = (|what: &str| format!("{}{node}.{what}", metric::NUMA), |what: &str| format!("node.{node}.{what}"));
+            let (name, key) = (
+                |what: &str| format!("{}{node}.{what}", metric::NUMA),
+                |what: &str| format!("node.{node}.{what}"),
+            );
             let help = |what: &str| format!("{what} on NUMA node {node}");
             if table.contains_key(&key("cpu_s")) {
-                add(name("busy"), "ratio", help("share of the CPUs in use by the server's schedulers"), key("cpu_s"), Of::Busy(node));
+                add(
+                    name("busy"),
+                    "ratio",
+                    help("share of the CPUs in use by the server's schedulers"),
+                    key("cpu_s"),
+                    Of::Busy(node),
+                );
             }
             add(name("runnable"), "1", help("tasks that wait for a CPU"), key("runnable"), Of::Gauge);
             add(name("connections"), "1", help("connections of the load"), key("connections"), Of::Gauge);
@@ -56,7 +67,13 @@ impl Several {
             let of_server = format!(
                 "time that all tasks of the server waited for {what}, less what they do when the server is idle"
             );
-            add(format!("{}{group}", metric::SERVER_WAITS), "s/s", of_server, format!("server.{group}"), Of::ServerTime);
+            add(
+                format!("{}{group}", metric::SERVER_WAITS),
+                "s/s",
+                of_server,
+                format!("server.{group}"),
+                Of::ServerTime,
+            );
         }
         Self { rest: vec![None; series.len()], series }
     }
@@ -84,7 +101,8 @@ impl Several {
                 Some((now - rest.unwrap_or(0.0)).max(0.0))
             }
             Of::Busy(node) => {
-                let schedulers = after.get(&format!("node.{node}.schedulers")).filter(|number| **number > 0.0)?;
+                let schedulers =
+                    after.get(&format!("node.{node}.schedulers")).filter(|number| **number > 0.0)?;
                 Some(grown(&series.key)? / schedulers)
             }
         };
@@ -115,9 +133,10 @@ mod tests {
         let mut metrics = Several::of(&at(0.0, 0.0, 0.0));
         let names: Vec<String> = metrics.metrics().map(|metric| metric.name).collect();
         let place = |name: &str| names.iter().position(|known| known == name).unwrap();
-        let mut of = |before, after, loaded, name: &str| metrics.values(before, after, 1.0, loaded)[place(name)];
-        assert_eq!(of(&at(0.0, 0.0, 0.0), &at(0.0, 100.0, 0.0), false, "sqlserver.server_waits.log"), 0.0);
-        let (before, after) = (at(0.0, 100.0, 0.0), at(6.0, 2600.0, 2400.0));
+        let mut of =
+            |before, after, loaded, name: &str| metrics.values(before, after, 1.0, loaded)[place(name)];
+        let (first, before, after) = (at(0.0, 0.0, 0.0), at(0.0, 100.0, 0.0), at(6.0, 2600.0, 2400.0));
+        assert_eq!(of(&first, &before, false, "sqlserver.server_waits.log"), 0.0);
         assert!((of(&before, &after, true, "sqlserver.server_waits.log") - 2.4).abs() < 1e-6);
         assert!((of(&before, &after, true, "sqlserver.load_waits.log") - 2.4).abs() < 1e-6);
         assert_eq!(of(&before, &after, true, "sqlserver.numa.0.busy"), 0.75);

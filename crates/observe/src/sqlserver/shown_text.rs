@@ -16,7 +16,8 @@ pub(super) fn shown(sql: &str, longest: usize) -> String {
 /// of money, which is a parameter elsewhere.
 pub(super) fn clear(sql: &str) -> &str {
     let bytes = sql.as_bytes();
-    let money = (0..bytes.len()).find(|&at| bytes[at] == b'$' && bytes.get(at + 1).is_some_and(u8::is_ascii_digit));
+    let money =
+        (0..bytes.len()).find(|&at| bytes[at] == b'$' && bytes.get(at + 1).is_some_and(u8::is_ascii_digit));
     let quoted = |at: &usize| {
         let name = sql[*at..].split(']').next().unwrap_or_default();
         bytes[*at] == b'[' && name.contains(['\'', '"'])
@@ -39,7 +40,10 @@ mod tests {
                 "UPDATE dbo.warehouse SET w_ytd = w_ytd + 12.50 WHERE w_id = 7",
                 "UPDATE dbo.warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?",
             ),
-            ("SELECT [c_id] FROM [customer] WHERE c_last = N'BAR'", "SELECT [c_id] FROM [customer] WHERE c_last = N?"),
+            (
+                "SELECT [c_id] FROM [customer] WHERE c_last = N'BAR'",
+                "SELECT [c_id] FROM [customer] WHERE c_last = N?",
+            ),
             ("SELECT @no_w_id, @P1 FROM t", "SELECT @no_w_id, @P1 FROM t"),
             ("SELECT [a'b], 'secret'", "SELECT …"),
             ("SELECT $1234.5", "SELECT …"),

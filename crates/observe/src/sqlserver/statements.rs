@@ -28,7 +28,7 @@ pub(super) struct Reading {
 /// Reads all statements and procedures of this database.
 pub(super) fn read(session: &mut dyn Session) -> Result<Reading> {
     let mut reading = Reading::default();
-    let rows = session.query(sql::STATEMENTS)?;
+    let rows = session.query(&sql::statements())?;
     for row in 0..rows.len() {
         let value = |column| rows.optional(row, column, Rows::float);
         let sums = sums(value(1)?, value(2)?, value(3)?, value(4)?, [value(5)?, value(6)?, value(7)?]);
@@ -76,7 +76,11 @@ pub(super) struct Cached {
 }
 
 /// The texts of statements, with their plans where these are asked for. What is no longer cached is not there.
-pub(super) fn cached(session: &mut dyn Session, queries: &[i64], plans: bool) -> Result<HashMap<i64, Cached>> {
+pub(super) fn cached(
+    session: &mut dyn Session,
+    queries: &[i64],
+    plans: bool,
+) -> Result<HashMap<i64, Cached>> {
     if queries.is_empty() {
         return Ok(HashMap::new());
     }
@@ -168,8 +172,11 @@ impl Statements {
     pub(super) fn so_far(&self, link: &mut Link) -> std::result::Result<Vec<(i64, String)>, String> {
         let (top, texts) = link.with(|session, _| {
             let now = read(session)?;
-            let top: Vec<i64> =
-                by_query(&grown(&self.before.sums, &now.sums)).into_iter().take(self.most).map(|(query, _)| query).collect();
+            let top: Vec<i64> = by_query(&grown(&self.before.sums, &now.sums))
+                .into_iter()
+                .take(self.most)
+                .map(|(query, _)| query)
+                .collect();
             let cached = cached(session, &top, false)?;
             let mut texts = now.procedures;
             texts.extend(cached.into_iter().map(|(query, cached)| (query, cached.text)));

@@ -52,7 +52,8 @@ const TABLE_LOCKS: &[&str] = &["IS", "IU", "IX", "SIU", "SIX", "UIX", "BU", "SCH
 
 /// What a wait is for, by its type.
 pub(super) fn wait_type(name: &str) -> WaitType {
-    let beginning = || BEGINNINGS.iter().find(|(start, _)| name.starts_with(start)).map(|(_, of)| (*of, false));
+    let beginning =
+        || BEGINNINGS.iter().find(|(start, _)| name.starts_with(start)).map(|(_, of)| (*of, false));
     let (category, rests) = KNOWN.get(name).copied().or_else(beginning).unwrap_or(("Unknown", false));
     WaitType { category, rests, kind: kind(category, name) }
 }

@@ -129,7 +129,7 @@ fn shortages_have_a_finding_each() {
     let checkpoint = seen.finding("checkpoint-in-window");
     assert!(checkpoint.severity != Severity::Note && checkpoint.next.contains("TARGET_RECOVERY_TIME"));
     assert!(
-        seen.facts("checkpoint-in-window").contains("90000 pages written"),
+        seen.facts("checkpoint-in-window").contains("90,000 pages written"),
         "{}",
         seen.facts("checkpoint-in-window")
     );

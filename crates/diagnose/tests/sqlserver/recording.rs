@@ -68,7 +68,9 @@ pub(crate) struct Recording {
 
 impl Recording {
     pub(crate) fn read(name: &str) -> Self {
-        let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sqlserver/recordings");
+        // The command's tests read them as well.
+        let directory =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../diagnose/tests/sqlserver/recordings");
         let text = std::fs::read_to_string(directory.join(format!("{name}.txt"))).unwrap();
         let mut parts: BTreeMap<String, Part> = BTreeMap::new();
         let mut part = None;

@@ -16,7 +16,7 @@ pub(super) const SERVER: &str = "/* kelvin server */ SELECT CAST(@@SPID AS int),
      APP_NAME(), CAST(DB_ID() AS int), \
      CASE WHEN HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE') = 1 \
      OR HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE') = 1 \
-     OR SERVERPROPERTY('EngineEdition') = 5 AND HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'VIEW DATABASE STATE') = 1 \
+     OR CAST(SERVERPROPERTY('EngineEdition') AS int) = 5 AND HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'VIEW DATABASE STATE') = 1 \
      THEN 1 ELSE 0 END, \
      (SELECT CAST(is_query_store_on AS int) FROM sys.databases WHERE database_id = DB_ID())";
 

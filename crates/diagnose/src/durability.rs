@@ -4,13 +4,14 @@ use crate::Evidence;
 use crate::findings::setting;
 
 /// A setting, the values that give up durability, and what a crash of the host then costs.
-const SETTINGS: [(&str, &[&str], Cost); 6] = [
+const SETTINGS: [(&str, &[&str], Cost); 7] = [
     ("fsync", &["off"], Cost::Database),
     ("full_page_writes", &["off"], Cost::Database),
     ("synchronous", &["off", "0"], Cost::Database),
     ("innodb_doublewrite", &["off", "0"], Cost::Database),
     ("synchronous_commit", &["off"], Cost::Commits),
     ("innodb_flush_log_at_trx_commit", &["0", "2"], Cost::Commits),
+    ("delayed_durability_desc", &["FORCED"], Cost::Commits),
 ];
 
 /// What a crash of the host costs.

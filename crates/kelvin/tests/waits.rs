@@ -8,6 +8,11 @@ mod mysql_support;
 mod own_statements;
 #[path = "../../database/tests/support/mod.rs"]
 mod postgres_support;
+#[allow(dead_code, reason = "its engine is for other tests")]
+#[path = "../../diagnose/tests/sqlserver/recording.rs"]
+mod recording;
+#[path = "waits/sqlserver_replay.rs"]
+mod sqlserver_replay;
 mod support;
 
 use std::fmt::Write as _;
@@ -279,6 +284,46 @@ fn a_mariadb_server_without_performance_schema_is_sampled() {
     );
     assert!(words(&find(&top, "join wide")["text"]).contains("<> ?"), "{top:#}");
     plan_change_is_seen(&place, &target, "join wide", || session.run("DROP INDEX wide_id ON wide").unwrap());
+}
+
+/// No SQL Server could be had: what its views are documented to answer comes over its protocol from a recording.
+#[test]
+fn a_recorded_sql_server_tells_its_waits_and_statements() {
+    let place = Place::new();
+    let run = |name: &str, args: &[&str]| {
+        let target =
+            format!("sqlserver://sa@127.0.0.1:{}/tpcc?encrypt=optional", sqlserver_replay::serve(name));
+        let mut command = place.command(&[&[args[0], "--target", &target], &args[1..]].concat());
+        let output = command.env("MSSQL_PASSWORD", "hush").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let shown = run("hot-page", &["waits", "-d", "2s", "-q"]);
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "SQL Server 16.0.4135.4",
+        "PAGELATCH_EX of dbo.warehouse (warehouse_i1)",
+        "signal",
+        "row of dbo.warehouse",
+        "tpcc log tpcc_log",
+    ] {
+        assert!(flat.contains(part), "no {part} in\n{shown}");
+    }
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    let top =
+        run("slow-plan", &["top-sql", "-d", "2s", "-q", "--by", "cpu", "--json", "--save-plans", "plans"]);
+    let top: Value = serde_json::from_str(top.lines().last().unwrap()).unwrap();
+    let slow = find(&top, "count(distinct s_i_id)");
+    assert_eq!((words(&slow["query"]), &top["counted"]), ("0000000000000FA3", &Value::Bool(true)));
+    // Four threads: more CPU time than time.
+    assert!(slow["cpu_ms"].as_f64() > slow["elapsed_ms"].as_f64(), "{slow:#}");
+    let file = place.path(&format!("plans/0000000000000FA3-{}.sqlplan", words(&slow["plan"])));
+    let plan = std::fs::read_to_string(&file).unwrap();
+    assert!(plan.starts_with("<ShowPlanXML") && plan.contains("CardinalityEstimationModelVersion=\"160\""));
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    for seen in [&shown, &top.to_string(), &plan] {
+        assert!(!seen.contains("hush"), "{seen}");
+    }
 }
 
 #[test]

@@ -157,6 +157,9 @@ pub struct WaitGroup {
     pub event: String,
     /// The statement's identifier; none where the database does not say.
     pub query: Option<i64>,
+    /// What of the database it is about: the table and index of a page, the class of a latch. None where the database does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
 }
 
 /// How often sessions were seen in which state. Idle sessions and the observers' own are not in it.
@@ -222,7 +225,7 @@ pub struct Scan {
 }
 
 /// How the database would run a statement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryPlan {
     /// SHA-256 over nodes, relations and indexes in their order, as 16 hexadecimal digits: costs and rows are not in
     /// it, so that it changes when the way changes.
@@ -231,6 +234,42 @@ pub struct QueryPlan {
     pub text: String,
     /// What it reads.
     pub scans: Vec<Scan>,
+    /// Another plan that the database's own history has, with which the statement was faster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faster: Option<FasterPlan>,
+}
+
+/// A plan with which a statement took less than half of the time that it takes now, by the database's own history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FasterPlan {
+    /// The plan's identifier by the database.
+    pub hash: String,
+    /// Mean time of an execution with it, in milliseconds.
+    pub mean_ms: f64,
+    /// The same with the plan that was used last.
+    pub now_ms: f64,
+    /// When it was last used, as the database writes it.
+    pub executed: String,
+    /// The level of compatibility of the optimizer that made it, and of that which made the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<(String, String)>,
+}
+
+impl FasterPlan {
+    /// In one line.
+    pub fn sentence(&self) -> String {
+        let levels = self.optimizer.as_ref().filter(|(then, now)| then != now);
+        let levels = levels.map_or(String::new(), |(then, now)| {
+            format!("; the optimizer was at compatibility level {then}, and is at {now}")
+        });
+        format!(
+            "with plan {} it took {} ms on average (last on {}), with the last one {} ms{levels}",
+            self.hash,
+            crate::text::number(self.mean_ms),
+            self.executed,
+            crate::text::number(self.now_ms)
+        )
+    }
 }
 
 /// What one statement came to over a point's window.

@@ -9,7 +9,7 @@ use crate::activity::Activity;
 use crate::baseline::Baseline;
 use crate::server::ServerPlacement;
 use crate::watch::Watcher;
-use crate::{mysql, postgres, sqlite};
+use crate::{mysql, postgres, sqlite, sqlserver};
 
 pub use crate::mysql::Instrument;
 
@@ -67,9 +67,8 @@ pub fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatc
             Ok(EngineWatchers { watchers: sqlite::watchers(engine, plan.figures), place })
         }
         EngineKind::Mysql => mysql::watchers(engine, plan),
-        kind @ (EngineKind::SqlServer | EngineKind::Other(_)) => {
-            Err(Error::usage(format!("observing {kind} is not supported yet")))
-        }
+        EngineKind::SqlServer => sqlserver::watchers(engine, plan),
+        kind @ EngineKind::Other(_) => Err(Error::usage(format!("observing {kind} is not supported yet"))),
     }
 }
 
@@ -82,6 +81,7 @@ pub fn activity(engine: &Arc<dyn Engine>, looks: u32) -> Result<Activity> {
     match engine.kind() {
         EngineKind::Postgres => postgres::activity(engine, &plan),
         EngineKind::Mysql => mysql::activity(engine, &plan),
+        EngineKind::SqlServer => sqlserver::activity(engine, &plan),
         other => {
             Err(Error::usage(format!("{other} has no server whose sessions and statements can be seen"))
                 .with_help("give the address of a server with --target"))

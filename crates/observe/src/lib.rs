@@ -14,6 +14,7 @@ pub mod sample;
 pub mod scrape;
 mod server;
 pub mod sqlite;
+mod sqlserver;
 mod threads;
 pub mod watch;
 

@@ -3,22 +3,23 @@
 //! A run has those of one engine, so that the first that is known is the one.
 
 /// Transactions committed a second, by the server's own count.
-pub const COMMITS: &[&str] = &["postgres.transactions.commit", "mysql.transactions.commit"];
+pub const COMMITS: &[&str] =
+    &["postgres.transactions.commit", "mysql.transactions.commit", "sqlserver.transactions.write"];
 
 /// Bytes a second by which the log grew.
-pub const LOG_BYTES: &[&str] = &["postgres.wal.bytes", "mysql.redo.bytes"];
+pub const LOG_BYTES: &[&str] = &["postgres.wal.bytes", "mysql.redo.bytes", "sqlserver.log.bytes"];
 
 /// Times a second that the log was brought to its device.
-pub const LOG_SYNCS: &[&str] = &["postgres.wal.syncs", "mysql.redo.syncs"];
+pub const LOG_SYNCS: &[&str] = &["postgres.wal.syncs", "mysql.redo.syncs", "sqlserver.log.writes"];
 
 /// Milliseconds a second that bringing the log to its device took, by the server's own clock.
-pub const LOG_SYNC_MS: &[&str] = &["postgres.wal.sync_ms", "mysql.redo.sync_ms"];
+pub const LOG_SYNC_MS: &[&str] = &["postgres.wal.sync_ms", "mysql.redo.sync_ms", "sqlserver.log.write_ms"];
 
 /// Pages a second found in the server's own buffers.
-pub const BUFFER_HITS: &[&str] = &["postgres.blocks.hit", "mysql.buffer.hits"];
+pub const BUFFER_HITS: &[&str] = &["postgres.blocks.hit", "mysql.buffer.hits", "sqlserver.buffer.hits"];
 
 /// Pages a second that were not.
-pub const BUFFER_READS: &[&str] = &["postgres.blocks.read", "mysql.buffer.reads"];
+pub const BUFFER_READS: &[&str] = &["postgres.blocks.read", "mysql.buffer.reads", "sqlserver.buffer.reads"];
 
 /// Age of the last checkpoint of InnoDB's redo log in bytes.
 pub const CHECKPOINT_AGE: &str = "mysql.redo.checkpoint_age";
@@ -62,11 +63,40 @@ pub const EMBEDDED_LOG_BYTES: &str = "sqlite.wal.written";
 /// Seconds a second that writers of an embedded database queued for their turn.
 pub const WRITER_QUEUE: &str = "sqlite.busy";
 
+/// Batches and calls a second that SQL Server took, which HammerDB shows as TPM.
+pub const BATCH_REQUESTS: &str = "sqlserver.batch_requests";
+
+/// Pages a second that SQL Server's checkpoints wrote.
+pub const CHECKPOINT_PAGES: &str = "sqlserver.checkpoint.pages";
+
+/// Bytes a second written to data files, by the server's own count.
+pub const DATA_WRITE_BYTES: &str = "sqlserver.file.data.write_bytes";
+
+/// CPUs that the server uses, by its own count, and CPUs that it may use.
+pub const SCHEDULER_CPU: &str = "sqlserver.schedulers.cpu";
+/// The latter.
+pub const SCHEDULERS: &str = "sqlserver.schedulers";
+
+/// Requests that wait for a worker thread.
+pub const WORK_QUEUE: &str = "sqlserver.schedulers.work_queue";
+
+/// Statements that wait for a memory grant.
+pub const GRANTS_PENDING: &str = "sqlserver.memory.grants_pending";
+
+/// What the names of the times begin with that the load's sessions waited, a second, by class.
+pub const LOAD_WAITS: &str = "sqlserver.load_waits.";
+
+/// The same of all tasks of the server, less what they wait when it is idle.
+pub const SERVER_WAITS: &str = "sqlserver.server_waits.";
+
+/// What the names of the metrics of a NUMA node begin with, by the server's own count.
+pub const NUMA: &str = "sqlserver.numa.";
+
 /// What the names of all that was seen of sessions begin with.
-pub const SESSIONS: &[&str] = &["postgres.sessions", "mysql.sessions"];
+pub const SESSIONS: &[&str] = &["postgres.sessions", "mysql.sessions", "sqlserver.sessions"];
 
 /// What the name of every metric begins with; that of another host's has the host's address and "/" before it.
-pub const SOURCES: &[&str] = &["host.", "mysql.", "postgres.", "sqlite."];
+pub const SOURCES: &[&str] = &["host.", "mysql.", "postgres.", "sqlite.", "sqlserver."];
 
 /// Whether a server publishes a metric up to a second late, and all at once when a load ends.
 pub fn is_late(name: &str) -> bool {

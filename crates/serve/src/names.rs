@@ -70,6 +70,10 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
             labels.push(("node", (*which).to_owned()));
             joined(&["host", "numa"], rest)
         }
+        ["sqlserver", "numa", which, rest @ ..] if !rest.is_empty() => {
+            labels.push(("node", (*which).to_owned()));
+            joined(&["sqlserver", "numa"], rest)
+        }
         ["host", "process", which, rest @ ..] if !rest.is_empty() => {
             labels.push(("process", (*which).to_owned()));
             joined(&["host", "process"], rest)
@@ -205,6 +209,7 @@ mod tests {
             ("host.pressure.io.some", "ratio", "kelvin_host_pressure_io_some_ratio{host=local}"),
             ("postgres.blocks.read_ms", "ms/s", "kelvin_postgres_blocks_read_seconds_per_second{host=local}"),
             ("postgres.wal.bytes", "B/s", "kelvin_postgres_wal_bytes_per_second{host=local}"),
+            ("sqlserver.numa.1.busy", "ratio", "kelvin_sqlserver_numa_busy_ratio{host=local,node=1}"),
             ("mysql.redo.bytes", "B/s", "kelvin_mysql_redo_bytes_per_second{host=local}"),
             ("mysql.redo.sync_ms", "ms/s", "kelvin_mysql_redo_sync_seconds_per_second{host=local}"),
             ("mysql.redo.checkpoint_age", "B", "kelvin_mysql_redo_checkpoint_age_bytes{host=local}"),

@@ -5,7 +5,8 @@
 use kelvin_measure::observation::StatementTotals;
 use kelvin_measure::text;
 
-use super::{FindingDefinition, scan_without_index};
+use super::{FindingDefinition, estimator, scan_without_index};
+use crate::load::is_sqlserver;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -51,6 +52,58 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
+    by_earlier_run(evidence, point).or_else(|| by_history(evidence, point))
+}
+
+/// By what the server itself has kept of its statements' plans.
+fn by_history(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let (statements, total) = evidence.statements(point)?;
+    let of = |statement: &StatementTotals| statement.total_ms / total;
+    let slower = |statement: &&StatementTotals| {
+        of(statement) >= KNOWN && statement.plan.as_ref().is_some_and(|plan| plan.faster.is_some())
+    };
+    let found: Vec<&StatementTotals> = statements.iter().filter(slower).collect();
+    let top = found.first()?;
+    let mut facts = Vec::new();
+    let (mut effect, mut red) = (0.0, false);
+    for statement in &found {
+        let Some(faster) = statement.plan.as_ref().and_then(|plan| plan.faster.as_ref()) else { continue };
+        let locks = evidence.waited_for_locks(point, statement.query);
+        let ran = of(statement) * (1.0 - locks);
+        effect += ran * (1.0 - (faster.mean_ms / faster.now_ms.max(f64::MIN_POSITIVE)).min(1.0));
+        red |= ran >= LIMIT;
+        if facts.len() < 6 {
+            let share = text::percent(of(statement));
+            facts.push(EvidenceLine::new(
+                text::statement(&statement.text),
+                format!("{share} of all statement time"),
+            ));
+            facts.push(EvidenceLine::new("by the server's own history", faster.sentence()));
+            facts.extend(estimator::scans(statement));
+        }
+    }
+    facts.extend(estimator::model(evidence));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if red { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!(
+            "{} with a slower plan than the server has used before: {} of all statement time",
+            ran(found.len()),
+            text::percent(of(top))
+        ),
+        evidence: facts,
+        effect: Effect::up_to(effect, EffectBasis::StatementTime),
+        below_precision: false,
+        threshold:
+            "another plan in the server's history (Query Store) with half of the time per execution or less; \
+            red when such a statement takes 40 % of the time (the verdict's own threshold)"
+                .into(),
+        next: estimator::ADVICE.into(),
+    })
+}
+
+fn by_earlier_run(evidence: &Evidence, point: u32) -> Option<Finding> {
     let earlier = evidence.earlier.as_ref()?;
     let (statements, total) = evidence.statements(point)?;
     // The same point of the earlier run, or its first: another number of users runs the same statements.
@@ -110,6 +163,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         facts.push(EvidenceLine::new("scans now", way(change.now)));
         facts.push(EvidenceLine::new("scans before", way(change.before)));
     }
+    facts.extend(estimator::changed(evidence, earlier));
     let run = earlier.context.run.map_or("the previous run".into(), |run| format!("run {run}"));
     Some(Finding {
         id: ABOUT.id,
@@ -126,10 +180,13 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: "a plan with different nodes, relations or indexes; red when such a statement takes 40 % \
             of the time (the verdict's own threshold) and twice as long per call as before"
             .into(),
-        next:
+        next: if is_sqlserver(evidence) {
+            estimator::ADVICE
+        } else {
             "Compare both plans (`kelvin show` prints them), `analyze` the tables, and make sure that both \
             runs had the same data, settings and indexes before comparing their figures."
-                .into(),
+        }
+        .into(),
     })
 }
 
@@ -139,8 +196,11 @@ fn ran(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::observation::FasterPlan;
+
     use super::super::staged::{Staged, statement};
     use super::*;
+    use crate::scene::severities;
 
     fn severity(before: Vec<StatementTotals>, now: Vec<StatementTotals>) -> Option<Severity> {
         let earlier = Staged::new().statements(before).done();
@@ -174,6 +234,28 @@ mod tests {
         let mut renumbered = before();
         renumbered[0].query = 77;
         assert_eq!(severity(before(), renumbered), None);
+    }
+
+    #[test]
+    fn the_servers_own_history_is_enough() {
+        let mut slow = statement(1, 9000.0, 100, "c", &[("Seq Scan", "dbo.stock")]);
+        let plan = slow.plan.as_mut().unwrap();
+        plan.faster = Some(FasterPlan {
+            hash: "0x01".into(),
+            mean_ms: 2.0,
+            now_ms: 90.0,
+            executed: "2026-10-01 09:00:00".into(),
+            optimizer: Some(("110".into(), "150".into())),
+        });
+        let staged = Staged::new().statements(vec![slow, statement(2, 500.0, 100, "b", &[])]);
+        let found = find(&staged.setting("compatibility_level", "150").done());
+        assert_eq!(severities(&found), [Severity::Red]);
+        let facts = format!("{:?}", found[0].evidence);
+        assert!(
+            facts.contains("at compatibility level 110, and is at 150") && facts.contains("dbo.stock"),
+            "{facts}"
+        );
+        assert!(found[0].next.contains("LEGACY_CARDINALITY_ESTIMATION"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! red. A storm that the WAL forced is reported by `wal-forced-checkpoint`: if that is red, this one is amber.
 
 use super::{FindingDefinition, effect, wal_forced_checkpoint};
+use crate::load::is_sqlserver;
 use crate::{Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text;
 
@@ -18,6 +19,9 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 const STORM: f64 = 3.0;
 /// The shortest `checkpoint_timeout` that PostgreSQL accepts, in seconds.
 const SHORTEST: f64 = 30.0;
+
+/// SQL Server's recovery target, in milliseconds.
+const RECOVERY_TARGET: &str = "target_recovery_time_in_seconds";
 
 /// Name of SQLite's checkpoints.
 const SQLITE: &str = "wal";
@@ -59,12 +63,19 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         ),
     ));
     facts.extend(effect.map(effect::Contrast::fact));
+    facts.extend(evidence.setting(RECOVERY_TARGET).map(|ms| {
+        EvidenceLine::new("recovery target (0: all dirty pages are written at once)", format!("{ms} ms"))
+    }));
     facts.extend(effect::on_log_device(evidence, window, &spans));
     let next = if own {
         "SQLite writes pages to the database file with such checkpoints; if they cost throughput, a smaller \
         wal_autocheckpoint makes them shorter and more frequent."
     } else if explained {
         "These checkpoints are a consequence of max_wal_size: see wal-forced-checkpoint."
+    } else if is_sqlserver(evidence) {
+        "Let the background writer write all the time instead of all at once: `ALTER DATABASE … SET \
+        TARGET_RECOVERY_TIME = 60 SECONDS` (240 s removed the swings in one study), compared with the present \
+        setting as an A/B; or measure over several complete checkpoints and state this with the result."
     } else {
         "Run `checkpoint` just before the load and set checkpoint_timeout and max_wal_size high enough to \
         last through ramp-up and window; or measure over several complete checkpoints and state this with \

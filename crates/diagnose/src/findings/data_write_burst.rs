@@ -1,6 +1,9 @@
 //! Did the data device write in bursts?
 
+use kelvin_observe::metric;
+
 use super::FindingDefinition;
+use crate::load::is_sqlserver;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::{SECOND, text};
 
@@ -19,30 +22,31 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let device = evidence.file_location("data")?.device.as_ref()?;
-    let name = |column: &str| format!("host.disk.{device}.{column}");
+    let device = evidence.file_location("data").and_then(|place| place.device.as_ref());
+    let name = |column: &str| device.map(|device| format!("host.disk.{device}.{column}"));
     let window = evidence.window(point)?;
-    let seconds = seconds(evidence, &name("wkb_s"), window.from, window.to);
+    // Where the device is not seen, the files as the server counts them.
+    let (written, unit) =
+        name("wkb_s").map_or((metric::DATA_WRITE_BYTES.to_owned(), 1.0), |device| (device, 1024.0));
+    let seconds = seconds(evidence, &written, unit, window.from, window.to);
     let peak = seconds.iter().copied().reduce(f64::max)?;
     let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
     if seconds.len() < SHORTEST || peak < LITTLE || peak < BURST * mean {
         return None;
     }
     let bursts = seconds.iter().filter(|written| **written >= LITTLE.max(BURST * mean)).count();
+    let what = device.map_or("data files".to_owned(), |device| format!("data device {device}"));
     let mut facts = vec![
-        EvidenceLine::new(
-            format!("written to the data device {device}, busiest second"),
-            text::disk_rate(peak),
-        ),
+        EvidenceLine::new(format!("written to the {what}, busiest second"), text::disk_rate(peak)),
         EvidenceLine::new("mean of the window", text::disk_rate(mean)),
     ];
-    if let Some(wait) = evidence.largest(point, &name("w_await")) {
+    if let Some(wait) = name("w_await").and_then(|name| evidence.largest(point, &name)) {
         facts.push(EvidenceLine::new(
             "mean write time in the slowest second",
             format!("{} ms", text::number(wait)),
         ));
     }
-    if evidence.file_location("wal").is_some_and(|log| log.device.as_ref() == Some(device)) {
+    if device.is_some() && evidence.file_location("wal").is_some_and(|log| log.device.as_ref() == device) {
         facts.push(EvidenceLine::new("the log", "is on the same device and queues behind these writes"));
     }
     let checkpoints = evidence.occurrences("checkpoint", window).count();
@@ -52,7 +56,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         severity: Severity::Amber,
         point: Some(point),
         title: format!(
-            "The data device {device} wrote in bursts: {} in one second, {} on average",
+            "The {what} {} in bursts: {} in one second, {} on average",
+            if device.is_some() { "wrote" } else { "were written" },
             text::disk_rate(peak),
             text::disk_rate(mean)
         ),
@@ -62,18 +67,23 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: "five times the mean, and at least 16 MB, written in one second; bursts of ten times the \
             mean were seen when checkpoints stalled the log"
             .into(),
-        next: "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier \
+        next: if is_sqlserver(evidence) {
+            "Spread the writes: a recovery target (`ALTER DATABASE … SET TARGET_RECOVERY_TIME = 60 SECONDS`) makes the \
+            background writer work all the time; put the log on a separate device."
+        } else {
+            "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier \
             (checkpoint_flush_after, vm.dirty_background_bytes), and put the log on a separate device."
-            .into(),
+        }
+        .into(),
     })
 }
 
 /// Bytes a second by whole seconds of the window: readings may be closer together.
-fn seconds(evidence: &Evidence, name: &str, from: u64, to: u64) -> Vec<f64> {
+fn seconds(evidence: &Evidence, name: &str, unit: f64, from: u64, to: u64) -> Vec<f64> {
     let whole = (to - from) / SECOND;
     let each = |second: u64| {
         let span = crate::Span { from: from + second * SECOND, to: from + (second + 1) * SECOND };
-        Some(evidence.mean_over(name, span)? * 1024.0)
+        Some(evidence.mean_over(name, span)? * unit)
     };
     (0..whole).filter_map(each).collect()
 }
@@ -91,6 +101,13 @@ mod tests {
     fn a_second_of_many_times_the_mean_is_amber() {
         let burst = found(|t| if t == 15 { 200_000.0 } else { 2_000.0 });
         assert_eq!((burst.len(), burst[0].severity), (1, Severity::Amber));
+    }
+
+    #[test]
+    fn without_a_device_it_is_the_servers_own_count() {
+        let files = |t| if t == 15 { 400e6 } else { 5e6 };
+        let found = find(&Staged::new().metric_by("sqlserver.file.data.write_bytes", files).done());
+        assert!(found[0].title.starts_with("The data files were written in bursts"), "{}", found[0].title);
     }
 
     #[test]

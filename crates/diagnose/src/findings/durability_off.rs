@@ -1,11 +1,11 @@
-//! Is a commit of MySQL or MariaDB on disk when it is acknowledged, and does the database survive a host crash?
+//! Is a commit of MySQL, MariaDB or SQL Server on disk when it is acknowledged, and does the database survive a host crash?
 
 use super::{FindingDefinition, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "durability-off",
-    question: "Does InnoDB flush each commit to disk and protect pages from torn writes?",
+    question: "Does the server flush each commit to disk, and InnoDB protect pages from torn writes?",
     find,
 };
 
@@ -37,7 +37,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         threshold:
             "innodb_flush_log_at_trx_commit 1 (or MariaDB's 3), innodb_doublewrite on, a flush method that \
             flushes, and sync_binlog 1 if there is a binary log (MySQL manual, \
-            \"innodb_flush_log_at_trx_commit\": required for full ACID compliance)"
+            \"innodb_flush_log_at_trx_commit\": required for full ACID compliance); SQL Server: \
+            DELAYED_DURABILITY DISABLED, its default"
                 .into(),
         next: format!(
             "Set {} and measure again; if the loss is acceptable, state it with every result.",
@@ -85,6 +86,21 @@ fn given(evidence: &Evidence) -> Vec<Given> {
         "a commit may be acknowledged before its binary log is on disk",
         "sync_binlog = 1",
     );
+    let delayed = word("delayed_durability_desc");
+    add(
+        "delayed_durability_desc",
+        delayed.clone().filter(|value| value == "forced"),
+        Severity::Red,
+        "commits are acknowledged before their log is on disk",
+        "DELAYED_DURABILITY = DISABLED",
+    );
+    add(
+        "delayed_durability_desc",
+        delayed.filter(|value| value == "allowed"),
+        Severity::Amber,
+        "transactions may ask to be acknowledged before their log is on disk",
+        "DELAYED_DURABILITY = DISABLED",
+    );
     given
 }
 
@@ -117,6 +133,13 @@ mod tests {
         );
         assert_eq!(severity(&[("sync_binlog", "1"), ("log_bin", "on")]), None);
         assert_eq!(severity(&[]), None);
+    }
+
+    #[test]
+    fn delayed_durability_is_red_when_it_is_forced() {
+        assert_eq!(severity(&[("delayed_durability_desc", "FORCED")]), Some(Severity::Red));
+        assert_eq!(severity(&[("delayed_durability_desc", "ALLOWED")]), Some(Severity::Amber));
+        assert_eq!(severity(&[("delayed_durability_desc", "DISABLED")]), None);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_measure::text;
 
-use super::{FindingDefinition, buffers_too_small, hot_rows, scan_without_index};
+use super::{FindingDefinition, buffers_too_small, hot_rows, scan_without_index, tempdb_contention};
+use crate::load::is_sqlserver;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -21,7 +22,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn waits_for_a_page(group: &WaitGroup) -> bool {
-    group.kind == WaitKind::Page
+    // Those of tempdb are its own finding's.
+    group.kind == WaitKind::Page && !tempdb_contention::is_tempdb(group)
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
@@ -44,6 +46,13 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             text::percent(share)
         ),
     )];
+    let objects = active.by(|group| group.object.clone().filter(|_| waits_for_a_page(group)));
+    let objects: Vec<(&str, f64)> =
+        objects.iter().filter_map(|(object, sessions)| Some((object.as_deref()?, *sessions))).collect();
+    facts.extend(objects.iter().take(3).map(|(object, sessions)| {
+        EvidenceLine::new(format!("pages of {object}"), format!("{} of them", text::number(*sessions)))
+    }));
+    let of_what = objects.first().map_or(String::new(), |(object, _)| format!(" of {object}"));
     let of = |(group, sessions): &(WaitGroup, f64)| {
         let query = group.query.filter(|_| waits_for_a_page(group))?;
         Some(EvidenceLine::new(
@@ -60,7 +69,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             Severity::Amber
         },
         point: Some(point),
-        title: format!("Sessions queued for the same page: {} of their active time", text::percent(share)),
+        title: format!("Sessions queued for the same page{of_what}: {} of their active time", text::percent(share)),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
@@ -68,9 +77,16 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             unless hot rows, too small buffers or scans explain it; in one study, sessions spent more than \
             70 % of their time waiting for one page that held 33 warehouse rows"
             .into(),
-        next: "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) for small \
+        next: if is_sqlserver(evidence) {
+            "Spread the rows over more pages. For TPROC-C, `--fill-page` builds warehouse and district with one row a \
+            page; as an A/B: `kelvin run --print-spec > a.toml` with the flags of this run, the same with \
+            `--fill-page` as b.toml, then `kelvin ab a.toml b.toml`. For an index that all users insert at the end \
+            of: OPTIMIZE_FOR_SEQUENTIAL_KEY, or hash partitions."
+        } else {
+            "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) for small \
             tables that all users update, hash partitions for an index that all users insert at the end of."
-            .into(),
+        }
+        .into(),
     })
 }
 

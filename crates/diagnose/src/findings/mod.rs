@@ -17,6 +17,7 @@ mod data_write_burst;
 mod durability_off;
 mod effect;
 mod errors_and_retries;
+mod estimator;
 mod flush_method;
 mod foreign_sessions;
 mod fsync_off;
@@ -27,6 +28,7 @@ mod huge_pages_off;
 mod io;
 mod log_write_latency;
 mod machine_changed;
+mod memory_grants;
 mod memory_pressure;
 mod missing_statistics;
 mod network_round_trips;
@@ -36,8 +38,10 @@ mod not_steady;
 mod numa_remote;
 mod numa_skew;
 mod outage;
+mod parallelism_waits;
 mod past_the_knee;
 mod performance_schema_off;
+mod query_store_cost;
 mod ramp_up_too_short;
 mod redo_log_too_small;
 mod scan_without_index;
@@ -48,10 +52,12 @@ mod staged;
 mod steal;
 mod swapping;
 mod synchronous_commit_off;
+mod tempdb_contention;
 mod too_few_users;
 mod top_statement_dominates;
 mod unseen;
 mod wal_forced_checkpoint;
+mod worker_threads;
 mod working_set;
 
 pub use self::io::{IoFindingDefinition, all as io_all, find as io_findings};
@@ -95,6 +101,10 @@ const KNOWN: &[FindingDefinition] = &[
     hot_rows::ABOUT,
     hot_page::ABOUT,
     adaptive_hash_latch::ABOUT,
+    tempdb_contention::ABOUT,
+    worker_threads::ABOUT,
+    memory_grants::ABOUT,
+    query_store_cost::ABOUT,
     scan_without_index::ABOUT,
     buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,
@@ -102,6 +112,7 @@ const KNOWN: &[FindingDefinition] = &[
     working_set::ABOUT,
     changed_plan::ABOUT,
     top_statement_dominates::ABOUT,
+    parallelism_waits::ABOUT,
     missing_statistics::ABOUT,
     huge_pages_off::ABOUT,
     numa_remote::ABOUT,

@@ -3,6 +3,8 @@
 //! Short-lived connections between the lasting ones can do it: a server that deals its connections out to nodes in turn
 //! then gives every lasting one to the same node.
 
+use kelvin_observe::metric;
+
 use super::FindingDefinition;
 use super::numa_remote::SKEW;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
@@ -19,7 +21,11 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let name = crate::load::server_metric_name(evidence, "host.numa.")?;
+    // Where the host is not seen, the nodes as the server counts them.
+    let of_host = crate::load::server_metric_name(evidence, "host.numa.");
+    let of_host = of_host.filter(|name| evidence.names(name, ".busy").next().is_some());
+    let by_server = of_host.is_none();
+    let name = of_host.unwrap_or_else(|| metric::NUMA.to_owned());
     let mut nodes: Vec<(&str, f64)> = evidence
         .names(&name, ".busy")
         .filter_map(|full| {
@@ -41,6 +47,15 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         "busiest node, relative to the mean",
         format!("{} ×", text::number(busy / mean)),
     ));
+    if by_server {
+        facts.extend(nodes.iter().filter_map(|(node, _)| {
+            let connections = evidence.mean(point, &format!("{name}{node}.connections"))?;
+            Some(EvidenceLine::new(
+                format!("connections of the load on NUMA node {node}"),
+                text::number(connections),
+            ))
+        }));
+    }
     let remote = evidence.mean(point, &format!("{name}total.remote_ratio"));
     facts.extend(remote.map(|share| {
         EvidenceLine::new("memory allocated for CPUs of another NUMA node", text::percent(share))
@@ -93,6 +108,18 @@ mod tests {
         let found = title(nodes(&[0.07, 0.95])).unwrap();
         assert!(found.contains("node 1 was 95 % busy, all nodes 51 %"), "{found}");
         assert!(title(nodes(&[0.9, 0.9, 0.9, 0.1])).is_none(), "0.9 is 1.29 × the mean");
+    }
+
+    #[test]
+    fn nodes_by_the_servers_count_come_with_the_loads_connections() {
+        let staged = Staged::new()
+            .metric("sqlserver.numa.0.busy", 0.05)
+            .metric("sqlserver.numa.1.busy", 0.9)
+            .metric("sqlserver.numa.0.connections", 0.0)
+            .metric("sqlserver.numa.1.connections", 64.0);
+        let found = find(&staged.done());
+        assert!(found[0].title.contains("node 1 was 90 % busy"), "{}", found[0].title);
+        assert!(found[0].evidence.iter().any(|fact| fact.what.contains("connections") && fact.found == "64"));
     }
 
     #[test]

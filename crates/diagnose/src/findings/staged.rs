@@ -104,27 +104,30 @@ impl Staged {
         self
     }
 
-    /// The same of MySQL, where a latch is known by its name or as one of any name.
-    pub(super) fn mysql_sessions(mut self, groups: &[(&str, &str, &str, f64)]) -> Self {
+    /// Average sessions in these states over the whole run.
+    pub(super) fn states(mut self, states: &[(WaitGroup, f64)]) -> Self {
         let first = self.groups;
-        self.groups += groups.len() as u32;
-        let group = |backend: &str, class: &str, event: &str| WaitGroup {
-            backend: backend.into(),
-            kind: if class == "CPU" { WaitKind::Cpu } else { WaitKind::Latch },
-            class: class.into(),
-            event: event.into(),
-            query: None,
-        };
-        let known = groups.iter().map(|(backend, class, event, _)| group(backend, class, event)).collect();
+        self.groups += states.len() as u32;
+        let known = states.iter().map(|(group, _)| group.clone()).collect();
         self = self.seen(Observation::WaitGroups { first, groups: known });
         for second in 1..=CLOSE {
             let seen =
-                groups.iter().zip(first..).map(|((.., mean), at)| (at, (mean * 100.0) as u32)).collect();
+                states.iter().zip(first..).map(|((_, mean), at)| (at, (mean * 100.0) as u32)).collect();
             let waits =
                 WaitSamples { at: second * SECOND, looks: 100, seen, rows: Vec::new(), lock_looks: 100 };
             self = self.seen(Observation::Waits(waits));
         }
         self
+    }
+
+    /// The same of MySQL, where a latch is known by its name or as one of any name.
+    pub(super) fn mysql_sessions(self, groups: &[(&str, &str, &str, f64)]) -> Self {
+        let group = |(backend, class, event, mean): &(&str, &str, &str, f64)| {
+            let kind = if *class == "CPU" { WaitKind::Cpu } else { WaitKind::Latch };
+            let (backend, class, event) = ((*backend).into(), (*class).into(), (*event).into());
+            (WaitGroup { backend, kind, class, event, ..WaitGroup::default() }, *mean)
+        };
+        self.states(&groups.iter().map(group).collect::<Vec<_>>())
     }
 
     /// Something that happened, in seconds on the run's clock.
@@ -269,6 +272,6 @@ pub(super) fn statement(
         blocks_hit: None,
         blocks_read: None,
         wal_bytes: None,
-        plan: Some(QueryPlan { hash: hash.into(), text: String::new(), scans }),
+        plan: Some(QueryPlan { hash: hash.into(), text: String::new(), scans, faster: None }),
     }
 }

@@ -1,8 +1,10 @@
 //! Counters of the operating system that confirm or contradict a class, independently of the database.
 
+use kelvin_observe::metric;
+
 use super::IndependentCounter;
 use super::time::Model;
-use crate::load::{cpus, mean_of_server, server_is_here};
+use crate::load::{cpu_by_the_server, cpus, mean_of_server, server_is_here};
 use crate::{Class, Evidence};
 use kelvin_measure::text::percent;
 
@@ -55,9 +57,16 @@ impl Readings<'_> {
         mean_of_server(self.evidence, self.point, name)
     }
 
+    /// By the host; where that is not seen, by the server, of the CPUs that it may use.
+    fn cpus_in_use(&self) -> Option<(&'static str, f64)> {
+        let of_server =
+            || Some(("CPUs in use by the server's own count", cpu_by_the_server(self.evidence, self.point)?));
+        self.mean("host.cpu.total.busy").map(|busy| ("CPUs in use", busy)).or_else(of_server)
+    }
+
     fn busy(&self) -> Option<IndependentCounter> {
-        let busy = self.mean("host.cpu.total.busy")?;
-        Some(counter("CPUs in use", &format!("{}, threshold {}", percent(busy), percent(BUSY)), busy >= BUSY))
+        let (what, busy) = self.cpus_in_use()?;
+        Some(counter(what, &format!("{}, threshold {}", percent(busy), percent(BUSY)), busy >= BUSY))
     }
 
     fn delayed(&self) -> Option<IndependentCounter> {
@@ -80,7 +89,9 @@ impl Readings<'_> {
 
     /// Requests in a device by Little's law, against the sessions that wait for it.
     fn requests(&self, role: &str, kinds: &[&str], sessions: f64) -> Option<IndependentCounter> {
-        let device = self.evidence.file_location(role)?.device.as_deref()?;
+        let Some(device) = self.evidence.file_location(role).and_then(|place| place.device.as_deref()) else {
+            return self.under_way(role, kinds, sessions);
+        };
         let mut flight = 0.0;
         let mut known = false;
         for kind in kinds {
@@ -99,6 +110,20 @@ impl Readings<'_> {
         known.then(|| counter("requests in the device", &found, flight >= IN_FLIGHT * sessions))
     }
 
+    /// The same of the files by the times that the server measures from sending an I/O to its end.
+    fn under_way(&self, role: &str, kinds: &[&str], sessions: f64) -> Option<IndependentCounter> {
+        let names: &[&str] = match (role, kinds) {
+            ("wal", _) => &metric::LOG_SYNC_MS[2..],
+            (_, ["r"]) => &["sqlserver.file.data.read_ms"],
+            _ => &["sqlserver.file.data.write_ms"],
+        };
+        let flight = self.evidence.mean_of_first_known(self.point, names)? / 1e3;
+        let what = if role == "wal" { "log" } else { "data files" };
+        let found =
+            format!("{flight:.2} I/Os of the {what} on average, {sessions:.2} sessions waiting for them");
+        Some(counter("I/Os under way by the server's own count", &found, flight >= IN_FLIGHT * sessions))
+    }
+
     fn rows(&self, sessions: f64) -> Option<IndependentCounter> {
         let rows = self.evidence.row_waits(self.point);
         let (relation, most) = rows.first()?;
@@ -109,9 +134,9 @@ impl Readings<'_> {
 
     /// By exclusion: there is CPU time available.
     fn room(&self) -> Option<IndependentCounter> {
-        let busy = self.mean("host.cpu.total.busy")?;
+        let (what, busy) = self.cpus_in_use()?;
         let found = format!("{}, spare capacity below {}", percent(busy), percent(ROOM));
-        Some(counter("CPUs in use", &found, busy < ROOM))
+        Some(counter(what, &found, busy < ROOM))
     }
 
     /// One writer at a time uses one CPU at most, and what runs beside it (Kelvin's own threads) little more.

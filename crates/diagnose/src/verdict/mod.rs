@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use kelvin_store::{broken_invariant, failed_audit};
 use serde::Serialize;
 
-use crate::load::{busy_user_share, is_embedded, is_mysql, mean_of_server};
+use crate::load::{busy_user_share, engine, is_embedded, mean_of_server};
 use crate::{Class, Evidence, Finding, PointEvidence, Severity, noise};
 use kelvin_measure::text::percent;
 use time::Model;
@@ -135,7 +135,7 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
         match (&model, paced(evidence, of), failing) {
             (_, _, Some(failing)) => undecided(failing),
             (Some(_), Some(share), None) => own_pace(share),
-            (Some(model), None, None) => judge(model, &counters, is_mysql(evidence)),
+            (Some(model), None, None) => judge(model, &counters, engine(evidence)),
             (None, _, None) => unseen(evidence, point),
         }
     } else {
@@ -221,7 +221,11 @@ fn own_pace(share: f64) -> (BottleneckOutcome, String, String) {
 }
 
 /// Derives one class, two or none from the time model and the operating system's counters.
-fn judge(model: &Model, counters: &[IndependentCounter], mysql: bool) -> (BottleneckOutcome, String, String) {
+fn judge(
+    model: &Model,
+    counters: &[IndependentCounter],
+    engine: &str,
+) -> (BottleneckOutcome, String, String) {
     let Some((class, first)) = model.shares.first() else {
         let why = "no transaction was in flight".to_owned();
         return (
@@ -242,7 +246,7 @@ fn judge(model: &Model, counters: &[IndependentCounter], mysql: bool) -> (Bottle
         let agreeing = counters.iter().find(|counter| counter.agrees);
         let word = agreeing.map_or(String::new(), |c| format!("; {}: {}", c.what, c.found));
         let outcome = BottleneckOutcome::Bound { class: first.class.clone() };
-        return (outcome, format!("{}{word}.", bound(first, &part(first))), squeeze(*class, mysql));
+        return (outcome, format!("{}{word}.", bound(first, &part(first))), squeeze(*class, engine));
     }
     let pair = second.filter(|(other, next)| {
         let named = *class != Class::Other && *other != Class::Other;
@@ -256,11 +260,13 @@ fn judge(model: &Model, counters: &[IndependentCounter], mysql: bool) -> (Bottle
             percent(next.share)
         );
         let outcome = BottleneckOutcome::Compound { classes: vec![first.class.clone(), next.class.clone()] };
+        let squeezed = "`kelvin squeeze` reduces one resource at a time and shows which of the two the throughput \
+            follows. ";
         let experiment = format!(
-            "`kelvin squeeze` reduces one resource at a time and shows which of the two the throughput \
-            follows. {} {}",
-            try_this(*class, mysql),
-            try_this(*other, mysql)
+            "{}{} {}",
+            if can_squeeze(engine) { squeezed } else { "" },
+            try_this(*class, engine),
+            try_this(*other, engine)
         );
         return (outcome, sentence, experiment);
     }
@@ -276,7 +282,7 @@ fn judge(model: &Model, counters: &[IndependentCounter], mysql: bool) -> (Bottle
     (
         BottleneckOutcome::Undetermined { why: why.clone() },
         format!("Undetermined: {why}."),
-        squeeze(*class, mysql),
+        squeeze(*class, engine),
     )
 }
 
@@ -285,32 +291,53 @@ fn bound(share: &Share, part: &str) -> String {
 }
 
 /// The experiment that can prove or disprove a class.
-fn squeeze(class: Class, mysql: bool) -> String {
+fn squeeze(class: Class, engine: &str) -> String {
     // No resource of the host can be reduced in its place.
-    if class == Class::Writer {
-        return try_this(class, mysql).into();
+    if class == Class::Writer || !can_squeeze(engine) {
+        return try_this(class, engine).into();
     }
     format!(
         "`kelvin squeeze` can prove it: throughput must follow the reduced resource and no other. {}",
-        try_this(class, mysql)
+        try_this(class, engine)
     )
 }
 
+/// Whether the server can be one of this host's processes, whose resources can be reduced.
+fn can_squeeze(engine: &str) -> bool {
+    engine != "sqlserver"
+}
+
 /// An experiment that shows it without squeezing.
-fn try_this(class: Class, mysql: bool) -> &'static str {
+fn try_this(class: Class, engine: &str) -> &'static str {
     match class {
-        Class::DataReads if mysql => {
+        Class::Cpu if engine == "sqlserver" => {
+            "Look at the statements with the most CPU time first (`kelvin top-sql --by cpu`): with fewer rows read \
+            by them, throughput should rise."
+        }
+        Class::DataReads if engine == "sqlserver" => {
+            "With more memory (`max server memory`) or a faster data device, throughput should rise."
+        }
+        Class::DataWrites if engine == "sqlserver" => {
+            "With a longer recovery target (`TARGET_RECOVERY_TIME`) or a faster data device, throughput should rise."
+        }
+        Class::Log if engine == "sqlserver" => {
+            "With `DELAYED_DURABILITY = FORCED`, for the experiment only, throughput should rise."
+        }
+        Class::Replication if engine == "sqlserver" => {
+            "With the replicas in asynchronous commit mode, for the experiment only, throughput should rise."
+        }
+        Class::DataReads if engine == "mysql" => {
             "With `innodb_buffer_pool_size` large enough for the data, throughput should rise."
         }
-        Class::DataWrites if mysql => {
+        Class::DataWrites if engine == "mysql" => {
             "With a larger redo log (`innodb_redo_log_capacity`, `innodb_log_file_size`) or a faster data \
             device, throughput should rise."
         }
-        Class::Log if mysql => {
+        Class::Log if engine == "mysql" => {
             "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` if there is a binary log), for \
             the experiment only, throughput should rise."
         }
-        Class::Replication if mysql => {
+        Class::Replication if engine == "mysql" => {
             "Without semi-synchronous replication, for the experiment only, throughput should rise."
         }
         Class::Cpu => "With 20 % less CPU, throughput should fall by nearly 20 %.",

@@ -11,7 +11,7 @@ use super::FormatArgs;
 /// A server whose sessions are sampled.
 #[derive(Debug, Args)]
 pub(crate) struct SampledServerArgs {
-    /// The server, such as postgres://user@host/database or mysql://user@host/database
+    /// The server, such as postgres://user@host/database, mysql://user@host/database or sqlserver://user@host/database
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: TargetName,
     /// Samples of the sessions per second, 1 to 100; MySQL and MariaDB allow 8
@@ -25,7 +25,8 @@ pub(crate) struct SampledServerArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Only observes: nothing is installed, loaded or changed on the server. To see other users' sessions, the role needs \
-    pg_monitor on PostgreSQL, and PROCESS on MySQL and MariaDB; what it cannot see is listed.\n\
+    pg_monitor on PostgreSQL, PROCESS on MySQL and MariaDB, and VIEW SERVER STATE on SQL Server; what it cannot see is \
+    listed.\n\
     \n\
     Examples:\n\
     \x20 kelvin waits --target postgres://dba@db.example/shop\n\
@@ -74,8 +75,8 @@ pub(crate) enum PlansOf {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Only observes: nothing is installed, loaded or changed on the server. Statements are counted by pg_stat_statements \
-    on PostgreSQL and by performance_schema on MySQL and MariaDB. Without these, the statements that sessions are found \
-    running are sampled. Values in statements are not shown.\n\
+    on PostgreSQL, by performance_schema on MySQL and MariaDB, and by the plan cache on SQL Server. Without these, the \
+    statements that sessions are found running are sampled. Values in statements are not shown.\n\
     \n\
     Examples:\n\
     \x20 kelvin top-sql --target postgres://dba@db.example/shop --by reads\n\

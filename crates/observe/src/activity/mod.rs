@@ -83,7 +83,7 @@ pub struct StatementCounters {
 }
 
 /// A plan, and what of it is worth a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StatementPlan {
     /// The plan.
     pub plan: QueryPlan,

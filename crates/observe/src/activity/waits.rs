@@ -248,7 +248,10 @@ impl WaitReport {
         let mut background: BTreeMap<String, Merged> = BTreeMap::new();
         let mut statements: HashMap<WaitKind, HashMap<i64, u64>> = HashMap::new();
         for (group, seen) in samples.states(counts) {
-            let event = event_name(&group.class, &group.event);
+            let mut event = event_name(&group.class, &group.event);
+            if let Some(object) = &group.object {
+                event = format!("{event} of {object}");
+            }
             if !is_client(group) {
                 let name = format!("{}: {event}", group.backend);
                 *background.entry(name).or_default().sampled.get_or_insert_default() += seen;
@@ -446,7 +449,14 @@ mod tests {
     }
 
     fn group(backend: &str, kind: WaitKind, class: &str, event: &str, query: Option<i64>) -> WaitGroup {
-        WaitGroup { backend: backend.into(), kind, class: class.into(), event: event.into(), query }
+        WaitGroup {
+            backend: backend.into(),
+            kind,
+            class: class.into(),
+            event: event.into(),
+            query,
+            object: None,
+        }
     }
 
     fn wait(kind: WaitKind, event: &str, count: f64, ms: f64, signal: f64) -> CountedWait {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kelvin_database::{Engine, Error, Result, Rows, Session};
 use kelvin_measure::observation::{UnavailableMetrics, WaitKind};
 
-use super::link::{FIGURES, Link, Observers, SESSIONS, Server, connect};
+use super::link::{Link, Server, connect};
 use super::samples::Samples;
 use super::sessions::{MysqlSessions, text};
 use super::state::counted_kind;
@@ -19,6 +19,7 @@ use crate::activity::{
 };
 use crate::engine::WatchPlan;
 use crate::server;
+use crate::server::link::{FIGURES, Observers, SESSIONS};
 use crate::server::sessions::Sessions;
 use crate::server::shortened;
 use crate::server::statement_text::masked;

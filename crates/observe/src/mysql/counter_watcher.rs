@@ -7,11 +7,12 @@ use kelvin_measure::observation::{Metric, Observation, Relation, StatementTotals
 
 use super::counters::{self, Counters, Table};
 use super::flushing::Flushing;
-use super::link::{FIGURES, Link, Observers, Server};
+use super::link::{Link, Server};
 use super::statements::Statements;
 use super::{WatchPlan, relations, settings};
 use crate::metric;
 use crate::server::figures::{CounterSource, Timed, lost, timed};
+use crate::server::link::{FIGURES, Observers};
 use crate::watch::Feed;
 
 /// Reads the counters.
@@ -59,7 +60,7 @@ impl CounterSource for MysqlCounters {
     fn begin(&mut self, link: &mut Link, feed: &mut Feed) -> (Vec<UnavailableMetrics>, Option<Timed<Table>>) {
         let reading = timed(feed, || self.read(link)).map_err(|why| lost(feed, "mysql figures", why)).ok();
         if let Some((_, table)) = &reading {
-            self.counters = Counters::of(table);
+            self.counters = counters::known(table);
         }
         let flushes = self.settings.get("innodb_flush_log_at_trx_commit").map(String::as_str);
         counters::settle(&mut self.counters, matches!(flushes, Some("1" | "3")));
@@ -72,12 +73,7 @@ impl CounterSource for MysqlCounters {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let metric = |counter: &counters::Counter| Metric {
-            name: counter.name.into(),
-            unit: counter.unit.into(),
-            help: counter.help.into(),
-        };
-        self.counters.counters.iter().map(metric).collect()
+        self.counters.metrics().collect()
     }
 
     fn read(&mut self, link: &mut Link) -> Result<Table, String> {

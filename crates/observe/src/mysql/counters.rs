@@ -1,56 +1,16 @@
 //! The server's counters: their metric names, and the rates made from their differences.
 //!
 //! Both products keep most of them as status variables, a few only in InnoDB's metrics, and times of files only in
-//! `performance_schema`. All go into one table by name ([`Table`]); a counter whose names are not all in it is not there.
-
-use std::collections::BTreeMap;
+//! `performance_schema`. All go into one table by name ([`Table`]: status variables in small letters, InnoDB's metrics behind
+//! "innodb.", files behind "file."); a counter whose names are not all in it is not there.
 
 use kelvin_database::{Result, Session};
 
 use super::link::Server;
 use super::{files, flushing, sql};
 use crate::metric;
-
-/// Values by name: status variables in small letters, InnoDB's metrics behind "innodb.", files behind "file.".
-pub(super) type Table = BTreeMap<String, f64>;
-
-/// How a value becomes a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Its growth a second.
-    Rate,
-    /// Itself.
-    Gauge,
-}
-
-/// A figure: the sum of some of the table's values less others.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Counter {
-    pub(super) name: &'static str,
-    pub(super) unit: &'static str,
-    pub(super) help: &'static str,
-    plus: &'static [&'static str],
-    minus: &'static [&'static str],
-    kind: Kind,
-}
-
-const fn rate(
-    name: &'static str,
-    unit: &'static str,
-    of: &'static [&'static str],
-    help: &'static str,
-) -> Counter {
-    Counter { name, unit, help, plus: of, minus: &[], kind: Kind::Rate }
-}
-
-const fn gauge(
-    name: &'static str,
-    unit: &'static str,
-    of: &'static [&'static str],
-    help: &'static str,
-) -> Counter {
-    Counter { name, unit, help, plus: of, minus: &[], kind: Kind::Gauge }
-}
+use crate::server::counters::{Counter, Kind, gauge, rate};
+pub(super) use crate::server::counters::{Counters, Table};
 
 /// All that are known. Of several with one name the first that the server has is the one.
 const COUNTERS: &[Counter] = &[
@@ -225,43 +185,9 @@ const FILES: &[&str] = &["innodb/innodb_data_file", "innodb/innodb_log_file", "s
 
 const METRICS: &[&str] = &["lock_deadlocks", "lock_timeouts", "trx_rseg_history_len"];
 
-/// What a server has, and how it is read.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Counters {
-    pub(super) counters: Vec<Counter>,
-}
-
-impl Counters {
-    /// Those for which a first reading has values.
-    pub(super) fn of(table: &Table) -> Self {
-        let mut counters: Vec<Counter> = Vec::new();
-        for counter in COUNTERS {
-            let has = |name: &&str| table.contains_key(*name);
-            let known = counter.plus.iter().all(has) && counter.minus.iter().all(has);
-            if known && counters.iter().all(|other| other.name != counter.name) {
-                counters.push(*counter);
-            }
-        }
-        Self { counters }
-    }
-
-    /// Values from two readings `seconds` apart; NaN for what is missing or went backwards.
-    pub(super) fn values(&self, before: &Table, after: &Table, seconds: f64) -> Vec<f32> {
-        let of = |counter: &Counter, table: &Table| {
-            let sum =
-                |names: &[&str]| names.iter().map(|name| table.get(*name).copied()).sum::<Option<f64>>();
-            Some(sum(counter.plus)? - sum(counter.minus)?)
-        };
-        let one = |counter: &Counter| {
-            let new = of(counter, after)?;
-            if counter.kind == Kind::Gauge {
-                return Some(new.max(0.0));
-            }
-            let rate = (new - of(counter, before)?) / seconds;
-            (seconds > 0.0 && rate >= 0.0).then_some(rate)
-        };
-        self.counters.iter().map(|counter| one(counter).map_or(f32::NAN, |value| value as f32)).collect()
-    }
+/// Those for which a first reading has values.
+pub(super) fn known(table: &Table) -> Counters {
+    Counters::of(COUNTERS, table)
 }
 
 /// Reads them all.
@@ -398,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_counter_is_there_when_the_server_has_all_of_it_and_once() {
-        let counters = Counters::of(&table(&[
+        let counters = known(&table(&[
             ("innodb_lsn_current", 1.0),
             ("innodb_os_log_written", 1.0),
             ("innodb_buffer_pool_read_requests", 10.0),
@@ -422,7 +348,7 @@ mod tests {
             ("threads_connected", 7.0),
             ("com_commit", 40.0),
         ]);
-        let counters = Counters::of(&before);
+        let counters = known(&before);
         let values = counters.values(&before, &after, 2.0);
         let of = |name: &str| values[counters.counters.iter().position(|c| c.name == name).unwrap()];
         assert_eq!((of("mysql.buffer.hits"), of("mysql.buffer.reads")), (900.0, 100.0));
@@ -450,7 +376,7 @@ mod tests {
         derive(&mut mysql, &server(false));
         assert_eq!(mysql[AGE_SHARE], 1.0);
         assert!(!mysql.contains_key(SYNCED_WRITES));
-        let mut lazy = Counters::of(&maria);
+        let mut lazy = known(&maria);
         settle(&mut lazy, false);
         assert!(lazy.counters.iter().all(|counter| counter.name != metric::LOG_SYNCS[1]));
     }

@@ -1,8 +1,5 @@
 //! A watcher's own connection to MySQL or MariaDB.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-
 use kelvin_database::{Engine, Result, Session};
 
 use super::sql;
@@ -37,27 +34,6 @@ impl Server {
 
 /// A connection of the observers.
 pub(super) type Link = crate::server::link::Link<Server>;
-
-/// The two watchers, by their places in [`Observers`].
-pub(super) const SESSIONS: usize = 0;
-pub(super) const FIGURES: usize = 1;
-
-/// The numbers of the observers' connections, which are left out of what is seen.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Observers(Arc<[AtomicI64; 2]>);
-
-impl Observers {
-    /// Sets the connection of one of the two watchers.
-    pub(super) fn set(&self, watcher: usize, connection: i64) {
-        self.0[watcher].store(connection, Ordering::Relaxed);
-    }
-
-    /// As a list for SQL.
-    pub(super) fn list(&self) -> String {
-        let [first, second] = [&self.0[0], &self.0[1]].map(|one| one.load(Ordering::Relaxed));
-        format!("{first}, {second}")
-    }
-}
 
 /// Opens a connection and asks the server about itself.
 pub(super) fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, Server)> {

@@ -1,19 +1,15 @@
 //! Who waits for rows, of which table, and who holds them.
 
-use std::collections::BTreeSet;
-
 use kelvin_database::{Error, Rows};
 use kelvin_measure::observation::Blocker;
 
 use super::link::Link;
 use super::sessions::text;
 use super::sql;
-use crate::server::sessions::{NAMED, session_numbers, waiters};
+use crate::server::sessions::{first_of_queue, session_numbers, waiters};
 use crate::server::shortened;
 use crate::server::statement_text::masked;
 
-/// The number of reported holders, those with the most waiters.
-const MOST: usize = 3;
 /// A statement's text is cut after so many characters.
 const LONGEST_TEXT: usize = 120;
 
@@ -31,17 +27,6 @@ pub(super) fn blockers(link: &mut Link) -> Result<Vec<Blocker>, String> {
     Ok(first_of_queue(blockers))
 }
 
-/// Those who wait for nobody themselves.
-fn first_of_queue(mut blockers: Vec<Blocker>) -> Vec<Blocker> {
-    let waiting: BTreeSet<i64> = blockers.iter().flat_map(|one| one.waiting.iter().copied()).collect();
-    blockers.retain(|one| !waiting.contains(&one.pid));
-    blockers.truncate(MOST);
-    for one in &mut blockers {
-        one.waiting.truncate(NAMED);
-    }
-    blockers
-}
-
 fn blocker(rows: &Rows, row: usize) -> Result<Blocker, Error> {
     let (command, state, statement) = (text(rows, row, 3)?, text(rows, row, 4)?, text(rows, row, 5)?);
     let doing = match (command, statement) {
@@ -56,16 +41,4 @@ fn blocker(rows: &Rows, row: usize) -> Result<Blocker, Error> {
         doing,
         waiting: session_numbers(text(rows, row, 6)?),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_first_of_a_queue_are_told_of() {
-        let one = |pid, waiting: &[i64]| Blocker { pid, waiting: waiting.to_vec(), ..Blocker::default() };
-        let found = first_of_queue(vec![one(1, &[2, 3, 4]), one(2, &[3, 4]), one(3, &[4]), one(9, &[8])]);
-        assert_eq!(found.iter().map(|one| one.pid).collect::<Vec<_>>(), [1, 9]);
-    }
 }

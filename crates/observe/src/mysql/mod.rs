@@ -38,10 +38,10 @@ use kelvin_database::{Engine, Result};
 use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
 use crate::server::figures::Figures;
+use crate::server::link::{FIGURES, Observers, SESSIONS};
 use crate::server::sessions::Sessions;
 pub(crate) use activity::activity;
 pub use instruments::Instrument;
-use link::{FIGURES, SESSIONS};
 pub use placement::locate_server;
 
 /// InnoDB renews what it shows of transactions only when nobody has read it for 0.1 s: looks that come sooner would see the same
@@ -55,7 +55,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(120);
 pub(crate) fn watchers(engine: &Arc<dyn Engine>, plan: &WatchPlan) -> Result<EngineWatchers> {
     let (mut sessions, figures) = server::links(engine, plan, link::connect)?;
     let place = placement::find_by(engine.as_ref(), &mut sessions);
-    let observers = link::Observers::default();
+    let observers = Observers::default();
     observers.set(SESSIONS, sessions.about.connection);
     observers.set(FIGURES, figures.about.connection);
     let interval = (Duration::from_secs(1) / plan.looks).max(BETWEEN_LOOKS);

@@ -103,7 +103,7 @@ fn parse(json: &str, made_up: bool) -> Option<QueryPlan> {
         return None;
     }
     let hash = format!("{:016x}", hash(&found.shape));
-    Some(QueryPlan { hash, text: found.text.trim_end().to_owned(), scans: found.scans })
+    Some(QueryPlan { hash, text: found.text.trim_end().to_owned(), scans: found.scans, faster: None })
 }
 
 struct Found {

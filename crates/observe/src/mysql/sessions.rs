@@ -4,12 +4,13 @@ use kelvin_database::{Error, Rows};
 use kelvin_measure::Nanos;
 use kelvin_measure::observation::{Blocker, UnavailableMetrics, WaitGroup, WaitKind};
 
-use super::link::{Link, Observers, SESSIONS, Server};
+use super::link::{Link, Server};
 use super::other_programs::OtherPrograms;
 use super::samples::Samples;
 use super::state::{Seen, state};
 use super::thread::Threads;
 use super::{WatchPlan, locks, sql};
+use crate::server::link::{Observers, SESSIONS};
 use crate::server::sessions::{SentTexts, SessionSource, Tally};
 use crate::server::shortened;
 use crate::watch::Feed;
@@ -170,6 +171,7 @@ impl SessionSource for MysqlSessions {
                 class: state.class.into(),
                 event: state.event.into(),
                 query,
+                object: None,
             });
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! What is asked, by product and version.
 
-use super::link::{Observers, Server};
+use super::link::Server;
+use crate::server::link::Observers;
 
 /// MySQL counts where its redo log stands since this version.
 pub(super) const REDO_STATUS: u32 = 80_030;

@@ -10,6 +10,7 @@ pub fn wait_group(backend: &str, class: &str, event: &str, query: Option<i64>) -
         class: class.into(),
         event: event.into(),
         query,
+        object: None,
     }
 }
 

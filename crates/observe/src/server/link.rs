@@ -1,6 +1,7 @@
 //! A watcher's own connection: bounded in time, made again after a loss.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use kelvin_database::{Engine, Result, Session};
@@ -88,5 +89,26 @@ impl<A> Link<A> {
         self.generation += 1;
         self.about = about;
         Ok(())
+    }
+}
+
+/// The two watchers, by their places in [`Observers`].
+pub(crate) const SESSIONS: usize = 0;
+pub(crate) const FIGURES: usize = 1;
+
+/// The numbers of the observers' connections, which are left out of what is seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Observers(Arc<[AtomicI64; 2]>);
+
+impl Observers {
+    /// Sets the connection of one of the two watchers.
+    pub(crate) fn set(&self, watcher: usize, connection: i64) {
+        self.0[watcher].store(connection, Ordering::Relaxed);
+    }
+
+    /// As a list for SQL.
+    pub(crate) fn list(&self) -> String {
+        let [first, second] = [&self.0[0], &self.0[1]].map(|one| one.load(Ordering::Relaxed));
+        format!("{first}, {second}")
     }
 }

@@ -2,6 +2,7 @@
 //! opened before the users'. One samples the sessions ([`sessions::Sessions`]), the other reads the counters once a second and
 //! at the window's edges ([`figures::Figures`]). The engine supplies the queries.
 
+pub(crate) mod counters;
 pub(crate) mod figures;
 pub(crate) mod link;
 pub(crate) mod sessions;

@@ -1,6 +1,6 @@
 //! Looking at the sessions of a server: what each does or waits for, how many do, and who holds the rows that others wait for.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use kelvin_database::{Error, Rows};
@@ -20,6 +20,9 @@ const MOST_TEXTS: usize = 4096;
 
 /// Those who wait for one holder that are named.
 pub(crate) const NAMED: usize = 16;
+
+/// The number of reported holders, those with the most waiters.
+const MOST: usize = 3;
 
 /// What an engine reports about its sessions. Errors are texts for users.
 pub(crate) trait SessionSource: Send + 'static {
@@ -344,4 +347,27 @@ pub(crate) fn waiters(rows: &Rows) -> Result<Vec<(String, u32)>, Error> {
 /// Numbers of sessions, with blanks between them.
 pub(crate) fn session_numbers(list: &str) -> Vec<i64> {
     list.split(' ').filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Those who wait for nobody themselves.
+pub(crate) fn first_of_queue(mut blockers: Vec<Blocker>) -> Vec<Blocker> {
+    let waiting: BTreeSet<i64> = blockers.iter().flat_map(|one| one.waiting.iter().copied()).collect();
+    blockers.retain(|one| !waiting.contains(&one.pid));
+    blockers.truncate(MOST);
+    for one in &mut blockers {
+        one.waiting.truncate(NAMED);
+    }
+    blockers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_of_a_queue_are_told_of() {
+        let one = |pid, waiting: &[i64]| Blocker { pid, waiting: waiting.to_vec(), ..Blocker::default() };
+        let found = first_of_queue(vec![one(1, &[2, 3, 4]), one(2, &[3, 4]), one(3, &[4]), one(9, &[8])]);
+        assert_eq!(found.iter().map(|one| one.pid).collect::<Vec<_>>(), [1, 9]);
+    }
 }

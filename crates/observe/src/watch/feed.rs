@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use kelvin_measure::observation::{Observation, Observer, Reading, WaitGroup};
 use kelvin_measure::{Clock, Nanos};
@@ -18,7 +18,7 @@ pub(super) struct Counts {
 }
 
 /// Takes what a watcher sees. When nobody takes it any more it is let go, and counted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Feed {
     out: SyncSender<Observation>,
     clock: Clock,
@@ -28,6 +28,12 @@ pub struct Feed {
 impl Feed {
     pub(super) fn new(out: SyncSender<Observation>, clock: Clock, counts: Arc<Counts>) -> Self {
         Self { out, clock, counts }
+    }
+
+    /// A feed outside of a watch, and what is handed to it: for whoever calls a watcher by hand, on a clock of choice.
+    pub fn detached(clock: Clock) -> (Self, Receiver<Observation>) {
+        let (out, seen) = mpsc::sync_channel(super::MOST_WAITING);
+        (Self::new(out, clock, Arc::default()), seen)
     }
 
     /// The time on the run's clock.

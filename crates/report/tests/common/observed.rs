@@ -192,6 +192,7 @@ fn top_statements() -> Observation {
             relation: "stock".into(),
             index: Some("stock_pkey".into()),
         }],
+        faster: None,
     };
     Observation::Statements {
         point: 0,

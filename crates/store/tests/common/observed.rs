@@ -67,6 +67,7 @@ pub fn groups(first: u32, count: u32) -> Event {
         event: format!("Event{i}"),
         kind: if i.is_multiple_of(3) { WaitKind::Cpu } else { WaitKind::Latch },
         query: i.is_multiple_of(2).then_some(i64::MIN + i64::from(i) * 104_729),
+        object: i.is_multiple_of(5).then(|| "dbo.warehouse".to_owned()),
     };
     Event::Observed(Observation::WaitGroups { first, groups: (first..first + count).map(group).collect() })
 }

@@ -1,0 +1,141 @@
+//! What is found in recordings of a SQL Server: there was none to be had. The recordings are made from the documented columns of its
+//! views, and go through the watchers as a server's answers would.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod activity;
+mod recording;
+mod run;
+
+use kelvin_diagnose::{BottleneckOutcome, Severity};
+use kelvin_measure::observation::CaptureTime;
+use run::{Outcome, observe};
+
+fn bound(outcome: &Outcome, class: &str) {
+    let expected = BottleneckOutcome::Bound { class: class.into() };
+    assert_eq!(outcome.verdict.outcome, expected, "{}", outcome.verdict.sentence);
+}
+
+#[test]
+fn a_healthy_server_is_quiet_and_everything_of_it_is_seen() {
+    let seen = observe("healthy");
+    let loud: Vec<_> = seen.findings.iter().filter(|one| one.severity != Severity::Note).collect();
+    assert!(loud.is_empty(), "{loud:#?}");
+    assert_eq!(seen.evidence.absent(), []);
+    bound(&seen, "CPU");
+    assert!(seen.verdict.independent_counters[0].what.contains("by the server's own count"));
+    let near = |name: &str, expected: f64| {
+        let found = seen.mean(name);
+        assert!((found - expected).abs() <= 0.02 * expected, "{name}: {found}, not {expected}");
+    };
+    for (name, expected) in [
+        ("sqlserver.batch_requests", 1200.0),
+        ("sqlserver.transactions.write", 920.0),
+        ("sqlserver.log.writes", 800.0),
+        ("sqlserver.log.bytes", 12e6),
+        ("sqlserver.file.data.write_bytes", 2.4e6),
+        ("sqlserver.schedulers.cpu", 3.8),
+        ("sqlserver.numa.0.busy", 0.95),
+        ("sqlserver.numa.0.connections", 8.0),
+        ("sqlserver.load_waits.log", 0.4),
+        ("sqlserver.load_waits.signal", 1.7335),
+        ("sqlserver.sessions.active", 5.25),
+    ] {
+        near(name, expected);
+    }
+    // The server waits the same before the load and under it: nothing of it is the load's.
+    assert!(seen.mean("sqlserver.server_waits.log") < 1e-3);
+    let (statements, _) = seen.evidence.statements(0).unwrap();
+    let calls: Vec<_> = statements.iter().map(|one| (one.text.as_str(), one.calls)).collect();
+    assert_eq!(calls[0], ("EXEC dbo.neword", 15_000));
+    assert!(
+        calls.iter().any(|(text, calls)| text.starts_with("/* in neword */ SELECT") && *calls == 300_000)
+    );
+    assert!(!format!("{statements:?}").contains("hush"));
+    let (relations, bytes) = seen.evidence.relations(CaptureTime::After).unwrap();
+    assert_eq!((relations.len(), bytes), (4, 8_000_000_000));
+    assert_eq!(
+        (relations[3].name.as_str(), relations[3].table.as_deref()),
+        ("dbo.customer_i2", Some("dbo.customer"))
+    );
+    assert_eq!(seen.evidence.row_waits(0)[0].0, "dbo.warehouse");
+    assert_eq!(
+        seen.evidence.blockers(0)[0].1[0].doing,
+        "CPU: UPDATE dbo.warehouse SET w_ytd = w_ytd + @h WHERE w_id = ?"
+    );
+}
+
+/// FIELD.md 8, steps 1 to 3: the CPUs are full, 40 % of the waits are parallelism waits, and one statement is the cause.
+#[test]
+fn a_changed_plan_is_named_and_parallelism_waits_are_no_limit() {
+    let seen = observe("slow-plan");
+    bound(&seen, "CPU");
+    assert_eq!(seen.finding("changed-plan").severity, Severity::Red);
+    let facts = seen.facts("changed-plan");
+    for part in
+        ["COUNT(DISTINCT s_i_id)", "dbo.stock", "compatibility level 110, and is at 160", "2 ms on average"]
+    {
+        assert!(facts.contains(part), "no {part} in {facts}");
+    }
+    let parallel = seen.finding("parallelism-waits");
+    assert_eq!(parallel.severity, Severity::Note);
+    assert!(parallel.title.contains("40 %"), "{}", parallel.title);
+    assert!(
+        seen.facts("parallelism-waits").contains("runs in parallel: "),
+        "{}",
+        seen.facts("parallelism-waits")
+    );
+    assert!(seen.facts("top-statement-dominates").contains("dbo.stock"));
+    for none in ["hot-page", "log-write-latency", "memory-grants", "worker-threads", "tempdb-contention"] {
+        assert!(!seen.ids().contains(&none), "{none}");
+    }
+}
+
+#[test]
+fn a_slow_disk_is_the_limit_by_the_servers_own_count() {
+    let seen = observe("slow-disk");
+    bound(&seen, "data reads");
+    assert!(seen.verdict.independent_counters[0].what.starts_with("I/Os under way"), "{:?}", seen.verdict);
+    assert!(!seen.ids().contains(&"changed-plan") && !seen.ids().contains(&"hot-page"), "{:?}", seen.ids());
+}
+
+#[test]
+fn a_hot_page_is_named_with_its_table_and_what_to_try() {
+    let seen = observe("hot-page");
+    bound(&seen, "latches");
+    let found = seen.finding("hot-page");
+    assert_eq!(found.severity, Severity::Red);
+    assert!(found.title.contains("dbo.warehouse (warehouse_i1)"), "{}", found.title);
+    assert!(found.next.contains("--fill-page") && found.next.contains("kelvin ab"), "{}", found.next);
+    assert!(seen.facts("hot-page").contains("UPDATE dbo.warehouse"));
+    assert!(!seen.ids().contains(&"tempdb-contention"));
+}
+
+#[test]
+fn shortages_have_a_finding_each() {
+    let seen = observe("short-of-everything");
+    for (id, severity) in [
+        ("worker-threads", Severity::Red),
+        ("memory-grants", Severity::Amber),
+        ("tempdb-contention", Severity::Red),
+        ("numa-skew", Severity::Amber),
+        ("durability-off", Severity::Red),
+        ("query-store-cost", Severity::Amber),
+        ("data-write-burst", Severity::Amber),
+        ("foreign-sessions", Severity::Amber),
+    ] {
+        assert_eq!(seen.finding(id).severity, severity, "{}", seen.facts(id));
+    }
+    let checkpoint = seen.finding("checkpoint-in-window");
+    assert!(checkpoint.severity != Severity::Note && checkpoint.next.contains("TARGET_RECOVERY_TIME"));
+    assert!(
+        seen.facts("checkpoint-in-window").contains("90,000 pages written"),
+        "{}",
+        seen.facts("checkpoint-in-window")
+    );
+    assert!(seen.facts("worker-threads").contains("510 of 512"), "{}", seen.facts("worker-threads"));
+    let tempdb = seen.facts("tempdb-contention");
+    assert!(tempdb.contains("tempdb PFS page") && tempdb.contains("tempdb sys.sysschobjs"), "{tempdb}");
+    assert!(seen.facts("numa-skew").contains("connections of the load on NUMA node 1: 64"));
+    assert!(!seen.ids().contains(&"hot-page"));
+}

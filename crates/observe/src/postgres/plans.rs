@@ -58,10 +58,12 @@ fn explain_prepared(session: &mut dyn Session) -> Result<(String, String)> {
     Ok((json, lines(session, &format!("EXPLAIN {MARK} {execute}"))?))
 }
 
-/// Runs an EXPLAIN. What is set before it holds to the end of this one message.
+/// Runs an EXPLAIN. The settings hold to the end of this message, which is one transaction: planning may run functions, and
+/// those must not write.
 fn lines(session: &mut dyn Session, sql: &str) -> Result<String> {
     let rows = session.query(&format!(
         "SELECT {MARK} set_config('statement_timeout', '{PATIENCE_MS}', true), \
+         set_config('transaction_read_only', 'on', true), \
          set_config('plan_cache_mode', 'force_generic_plan', true); {sql}"
     ))?;
     let lines: Result<Vec<&str>> = (0..rows.len()).map(|row| rows.text(row, 0)).collect();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod mysql_databases;
+mod sqlserver_databases;
 mod transactions_support;
 
 use kelvin_database::sqlite::SqliteEngine;
@@ -73,7 +74,7 @@ fn build_and_run(engine: &dyn Engine, ways: [Calls; 3]) -> Vec<Tables> {
 #[test]
 fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() {
     let ways = [Calls::Statements, Calls::Pipelined, Calls::Functions];
-    let [sqlite, postgres, mariadb] = std::thread::scope(|scope| {
+    let [sqlite, postgres, mariadb, sqlserver] = std::thread::scope(|scope| {
         let sqlite = scope.spawn(|| {
             let directory = tempfile::tempdir().unwrap();
             let engine = SqliteEngine::open(directory.path().join("kelvin.db")).unwrap();
@@ -88,7 +89,11 @@ fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() 
             let server = mysql_databases::start();
             build_and_run(&mysql_databases::database(&server, "tables"), ways)
         });
-        [sqlite, postgres, mariadb].map(|engine| engine.join().unwrap())
+        let sqlserver = scope.spawn(|| {
+            let engine = sqlserver_databases::database("tables");
+            engine.map(|engine| build_and_run(&engine, ways)).unwrap_or_default()
+        });
+        [sqlite, postgres, mariadb, sqlserver].map(|engine| engine.join().unwrap())
     });
     for (before, after) in sqlite.iter().zip(&sqlite[1..]) {
         for (before, after) in before.iter().zip(after) {
@@ -103,6 +108,9 @@ fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() 
     for (step, expected) in sqlite.iter().enumerate() {
         assert_eq!(&postgres[step], expected, "PostgreSQL, step {step} of {ways:?}");
         assert_eq!(&mariadb[step], expected, "MariaDB, step {step} of {ways:?}");
+        if let Some(found) = sqlserver.get(step) {
+            assert_eq!(found, expected, "SQL Server, step {step} of {ways:?}");
+        }
     }
 }
 

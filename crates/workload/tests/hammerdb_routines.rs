@@ -387,14 +387,20 @@ fn hammerdbs_procedures_and_tables_are_driven_on_sql_server() {
             "none" => session.run(drop_theirs).unwrap(),
             _ => {}
         }
-        assert_eq!(TprocC::new(options(None)).unwrap().lacks(&engine).unwrap(), Vec::<String>::new(), "{name}");
+        assert_eq!(
+            TprocC::new(options(None)).unwrap().lacks(&engine).unwrap(),
+            Vec::<String>::new(),
+            "{name}"
+        );
         let (notes, rolled_back, wrong) = run(&engine, None, 1500);
         let wrong: Vec<_> = wrong.into_iter().filter(|line| line != "customers per last name").collect();
         assert!(wrong.is_empty() && rolled_back > 0, "{name}: {wrong:?}, {rolled_back}");
         let expected = match name {
             "own" => "drives stored procedures with HammerDB's interface, created by kelvin",
             "theirs" => "drives HammerDB's stored procedures; not reproducible",
-            _ => "HammerDB's stored functions are not in this database: the run uses pipelined client SQL instead",
+            _ => {
+                "HammerDB's stored functions are not in this database: the run uses pipelined client SQL instead"
+            }
         };
         assert!(notes.join("; ").starts_with(expected), "{notes:?}");
         if name == "theirs" {

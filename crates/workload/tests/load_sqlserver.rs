@@ -29,7 +29,8 @@ fn a_stopped_build_on_sql_server_goes_on_to_sqlites_rows_and_every_violation_is_
         "{lacks:?}"
     );
     workload.drop_data(&engine).unwrap();
-    let left = session.query("select count(*) from sys.objects where type in ('U', 'P') and is_ms_shipped = 0");
+    let left =
+        session.query("select count(*) from sys.objects where type in ('U', 'P') and is_ms_shipped = 0");
     assert_eq!(left.unwrap().int(0, 0).unwrap(), 0);
 }
 

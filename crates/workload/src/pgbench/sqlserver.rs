@@ -78,8 +78,9 @@ impl Tables for SqlServer {
             ToMake::Anew => session.run(&drop_tables())?,
             ToMake::All => {}
         }
-        session
-            .run(&format!("if object_id('{UNFINISHED}') is null create table {UNFINISHED} (n int primary key)"))?;
+        session.run(&format!(
+            "if object_id('{UNFINISHED}') is null create table {UNFINISHED} (n int primary key)"
+        ))?;
         create(options).iter().try_for_each(|table| session.run(table))?;
         load_small(session, options)?;
         load_accounts_by_chunks(session, options, progress, stop)?;

@@ -49,7 +49,9 @@ impl TprocC {
             return refuse("the mix is empty: at least one weight must be greater than 0".into());
         }
         if options.fill_page && options.profile == Profile::Hammerdb {
-            return refuse("--fill-page belongs to the spec profile: HammerDB's rows are always filled".into());
+            return refuse(
+                "--fill-page belongs to the spec profile: HammerDB's rows are always filled".into(),
+            );
         }
         for (what, number, low) in [("loaders", options.loaders, 1), ("partitions", options.partitions, 2)] {
             if let Some(number) = number.filter(|number| !(low..=MAX_PARALLEL).contains(number)) {

@@ -37,7 +37,12 @@ fn a_procedure_its_call_and_its_batch_have_the_same_parameters_and_text() {
 #[test]
 fn a_stock_level_in_its_forms() {
     assert_eq!(STOCK_LEVEL.call, "EXEC kelvin_stock_level $1, $2, $3");
-    let declared = "DECLARE @home int = $1, @district_number int = $2, @threshold int = $3;\n-- The twenty orders";
+    let declared =
+        "DECLARE @home int = $1, @district_number int = $2, @threshold int = $3;\n-- The twenty orders";
     assert!(STOCK_LEVEL.batch.starts_with(declared), "{}", STOCK_LEVEL.batch);
-    assert!(STOCK_LEVEL.procedure.ends_with("COMMIT TRANSACTION;\nSELECT @low;\n"), "{}", STOCK_LEVEL.procedure);
+    assert!(
+        STOCK_LEVEL.procedure.ends_with("COMMIT TRANSACTION;\nSELECT @low;\n"),
+        "{}",
+        STOCK_LEVEL.procedure
+    );
 }

@@ -88,7 +88,11 @@ const PARAMETERS: [&[(&str, Takes)]; 5] = [
         ("@p_c_last", Takes::Meant("last")),
         ("@timestamp", Takes::Now),
     ],
-    &[("@d_w_id", Takes::Meant("home")), ("@d_o_carrier_id", Takes::Meant("carrier")), ("@timestamp", Takes::Now)],
+    &[
+        ("@d_w_id", Takes::Meant("home")),
+        ("@d_o_carrier_id", Takes::Meant("carrier")),
+        ("@timestamp", Takes::Now),
+    ],
     &[
         ("@st_w_id", Takes::Meant("home")),
         ("@st_d_id", Takes::Meant("district")),
@@ -113,7 +117,8 @@ const DEVIATIONS: &str = "items are chosen uniformly instead of by NURand, the s
     the customers were loaded without an order";
 
 /// Whether an order is there. HammerDB's `neword` answers alike when it has rolled back.
-const KEPT: &str = "SELECT COUNT(*) FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = $3 AND o_c_id = $4";
+const KEPT: &str =
+    "SELECT COUNT(*) FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = $3 AND o_c_id = $4";
 
 /// Creates procedures of HammerDB's interface.
 pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
@@ -187,13 +192,17 @@ fn prepare(session: &mut dyn Session) -> Result<Option<Prepared>> {
     let Some(ours) = find_all(session)? else { return Ok(None) };
     let mut calls = Vec::with_capacity(NAMES.len());
     for (name, parameters) in NAMES.into_iter().zip(PARAMETERS) {
-        let arguments: Vec<String> =
-            parameters.iter().zip(1..).map(|((parameter, _), place)| format!("{parameter} = ${place}")).collect();
+        let arguments: Vec<String> = parameters
+            .iter()
+            .zip(1..)
+            .map(|((parameter, _), place)| format!("{parameter} = ${place}"))
+            .collect();
         let statement = session.prepare(&format!("EXEC {name} {}", arguments.join(", ")))?;
         calls.push(Call { statement, takes: parameters.iter().map(|(_, takes)| *takes).collect() });
     }
     let Ok(calls) = calls.try_into() else { return Ok(None) };
-    let order = if ours { OrderAnswer::Number(NEXT) } else { OrderAnswer::Kept(session.prepare(KEPT)?, NEXT) };
+    let order =
+        if ours { OrderAnswer::Number(NEXT) } else { OrderAnswer::Kept(session.prepare(KEPT)?, NEXT) };
     let answers = Answers { order, chosen: ours, delivered: false, lines: false, errors: !ours };
     Ok(Some(Prepared { calls, answers }))
 }

@@ -251,7 +251,7 @@ mod tests {
         let deadlock = [1205, 13, 51].map(Cell::Int);
         let answer = row(&[deadlock[0], deadlock[1], deadlock[2], Cell::Null, Cell::Int(7)], "deadlocked");
         let error = error_of(&answer).unwrap().unwrap();
-        assert_eq!((error.class(), error.code().0), (ErrorClass::Deadlock, "1205/13/51"));
+        assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Deadlock, "1205/13/51"));
         // What a Stock-Level, a Delivery and an Order-Status answer.
         for cells in [&[][..], &[Cell::Int(1), Cell::Int(7)], &[Cell::Int(1); 7]] {
             assert!(error_of(&row(cells, "x")).unwrap().is_none());

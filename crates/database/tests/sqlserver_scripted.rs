@@ -336,7 +336,7 @@ fn rows_are_loaded_as_the_server_describes_them() {
     assert_eq!(load.finish().unwrap(), 2);
     let heard = server.heard();
     assert_eq!(batch_text(&heard[3].1), "SELECT TOP 0 [k], [v] FROM [t]]]");
-    assert_eq!(batch_text(&heard[4].1), "INSERT BULK [t]]] ([k] int, [v] varchar(10))");
+    assert_eq!(batch_text(&heard[4].1), "INSERT BULK [t]]] ([k] int, [v] varchar(10)) WITH (TABLOCK)");
     let mut expected = vec![0x81, 2, 0, 0, 0, 0, 0, 8, 0, 0x26, 4];
     expected.extend(short("k"));
     expected.extend([0, 0, 0, 0, 9, 0, 0xa7, 10, 0, 9, 4, 0xd0, 0, 0x34]);

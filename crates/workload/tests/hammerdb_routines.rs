@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod mysql_databases;
+mod sqlserver_databases;
 mod transactions_support;
 
 use kelvin_database::{Engine, Session};
@@ -355,6 +356,135 @@ fn mysql_procedures_work_as_hammerdb_calls_them(session: &mut dyn Session) {
         .unwrap();
     assert!(int(session, "select cast(@o_id as signed)") > 0, "an order");
 }
+
+#[test]
+fn hammerdbs_procedures_and_tables_are_driven_on_sql_server() {
+    let Some(engine) = sqlserver_databases::database("hammered") else { return };
+    TprocC::new(options(None)).unwrap().build(&engine, &Quiet, &Stop::new()).unwrap();
+    let mut session = engine.connect().unwrap();
+    let session = session.as_mut();
+    let int = |session: &mut dyn Session, sql: &str| session.query(sql).unwrap().int(0, 0).unwrap();
+    // What HammerDB sends.
+    let now = "'2026-11-23T12:00:00'";
+    let order = session.query(&format!("exec neword 1, 1, 3, 7, 8, {now}")).unwrap();
+    assert_eq!((order.columns(), order.text(0, 2).unwrap().len()), (6, 2));
+    let waiting = int(session, "select count(*) from new_order");
+    session.query(&format!("exec delivery 1, 5, {now}")).unwrap();
+    assert_eq!(waiting - int(session, "select count(*) from new_order"), 10);
+    let paid = session.query(&format!("exec payment 1, 2, 1, 2, 0, 1, 100, 'BARBARBAR', {now}")).unwrap();
+    assert_eq!((paid.text(0, 1).unwrap().trim_end(), paid.columns()), ("BARBARBAR", 26));
+    let status = session.query("exec ostat 1, 2, 0, 1, 'BARBARBAR'").unwrap();
+    assert!(status.columns() == 8 && status.int(0, 5).unwrap() > 0);
+
+    let drop_theirs = "drop procedure neword, payment, delivery, slev, ostat";
+    for name in ["own", "theirs", "none"] {
+        match name {
+            "theirs" => {
+                session.run("drop table kelvin_tproc_c, kelvin_tproc_c_loaded").unwrap();
+                session.run(drop_theirs).unwrap();
+                SQL_SERVER.split("\nGO\n").for_each(|sql| session.run(sql).unwrap());
+            }
+            "none" => session.run(drop_theirs).unwrap(),
+            _ => {}
+        }
+        assert_eq!(
+            TprocC::new(options(None)).unwrap().lacks(&engine).unwrap(),
+            Vec::<String>::new(),
+            "{name}"
+        );
+        let (notes, rolled_back, wrong) = run(&engine, None, 1500);
+        let wrong: Vec<_> = wrong.into_iter().filter(|line| line != "customers per last name").collect();
+        assert!(wrong.is_empty() && rolled_back > 0, "{name}: {wrong:?}, {rolled_back}");
+        let expected = match name {
+            "own" => "drives stored procedures with HammerDB's interface, created by kelvin",
+            "theirs" => "drives HammerDB's stored procedures; not reproducible",
+            _ => {
+                "HammerDB's stored functions are not in this database: the run uses pipelined client SQL instead"
+            }
+        };
+        assert!(notes.join("; ").starts_with(expected), "{notes:?}");
+        if name == "theirs" {
+            let calls = session.query("select count(*), sum(good), count(distinct kind) from calls").unwrap();
+            assert_eq!(calls.int(0, 0).unwrap(), calls.int(0, 1).unwrap(), "every argument arrived");
+            assert_eq!(calls.int(0, 2).unwrap(), 5);
+        }
+    }
+    // An error comes as a row, and is one all the same.
+    SQL_SERVER.split("\nGO\n").skip(1).take(5).for_each(|sql| session.run(sql).unwrap());
+    session.run("drop procedure slev").unwrap();
+    session
+        .run("create procedure slev @st_w_id int, @st_d_id int, @threshold int as select 1205, 13, 51, 'slev', 7, 'victim'")
+        .unwrap();
+    let mut workload = TprocC::new(options(None)).unwrap();
+    workload.inspect(&engine).unwrap();
+    let mut user = workload.users(UserRange::all(1), 3, &kelvin_measure::Clock::real()).remove(0);
+    user.prepare(session).unwrap();
+    let error = loop {
+        user.next();
+        if let Err(error) = user.execute(session) {
+            break error;
+        }
+    };
+    assert_eq!(error.class(), kelvin_database::ErrorClass::Deadlock, "{error}");
+}
+
+/// Procedures with the parameters that the interface lists, behind types of columns as HammerDB has them. They write down
+/// whether what they were given makes sense; New-Order rolls back and answers as ever.
+const SQL_SERVER: &str = "create table calls (kind varchar(9), good int)
+GO
+create procedure neword @no_w_id int, @no_max_w_id int, @no_d_id int, @no_c_id int, @no_o_ol_cnt int,
+    @TIMESTAMP datetime2(0) as
+begin
+    declare @next int, @line int = 1;
+    begin transaction;
+    update district set @next = d_next_o_id = d_next_o_id + 1 where d_w_id = @no_w_id and d_id = @no_d_id;
+    while @line <= @no_o_ol_cnt
+    begin
+        insert into order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info)
+        values (@no_w_id, @no_d_id, @next - 1, @line, @line, @no_w_id, 5, 1, '');
+        set @line = @line + 1;
+    end;
+    insert into orders (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)
+    values (@no_w_id, @no_d_id, @next - 1, @no_c_id, @TIMESTAMP, @no_o_ol_cnt, 1);
+    insert into new_order (no_w_id, no_d_id, no_o_id) values (@no_w_id, @no_d_id, @next - 1);
+    insert into calls values ('neword', case when @no_max_w_id = 1 and @no_o_ol_cnt between 5 and 15 and
+        abs(datediff(second, @TIMESTAMP, sysutcdatetime())) < 60 then 1 else 0 end);
+    if @no_c_id % 97 = 0
+        rollback transaction;
+    else
+        commit transaction;
+    select convert(char(8), 0.1), convert(char(16), 'BARBARBAR'), 'GC', convert(char(8), 0.1), convert(char(8), 0.1), @next;
+end
+GO
+create procedure payment @p_w_id int, @p_d_id int, @p_c_w_id int, @p_c_d_id int, @p_c_id int, @byname int,
+    @p_h_amount numeric(6,2), @p_c_last char(16), @TIMESTAMP datetime2(0) as
+begin
+    insert into calls select 'payment', count(*) from warehouse where @TIMESTAMP is not null and @p_h_amount between 1 and 5000
+        and (@byname = 0 and @p_c_id between 1 and 3000
+            or @byname = 1 and exists (select 1 from customer where c_last = rtrim(@p_c_last)));
+    declare @last varchar(16) = case when @byname = 1 then rtrim(@p_c_last) end;
+    exec kelvin_payment @p_w_id, @p_d_id, @p_c_w_id, @p_c_d_id, @p_c_id, @last, @p_h_amount;
+end
+GO
+create procedure delivery @d_w_id int, @d_o_carrier_id int, @timestamp datetime2(0) as
+begin
+    insert into calls select 'delivery', count(*) from warehouse where @timestamp is not null and @d_o_carrier_id between 1 and 10;
+    exec kelvin_delivery @d_w_id, @d_o_carrier_id;
+end
+GO
+create procedure slev @st_w_id int, @st_d_id int, @threshold int as
+begin
+    insert into calls select 'slev', count(*) from warehouse where @threshold between 10 and 20;
+    exec kelvin_stock_level @st_w_id, @st_d_id, @threshold;
+end
+GO
+create procedure ostat @os_w_id int, @os_d_id int, @os_c_id int, @byname int, @os_c_last char(20) as
+begin
+    insert into calls select 'ostat', count(*) from warehouse where @byname = 0 and @os_c_id > 0
+        or exists (select 1 from customer where c_last = rtrim(@os_c_last));
+    select 1, @os_c_last, 'first', 'OE', 1.00, 1, null, 1;
+end
+";
 
 /// Tables as HammerDB makes them, in what concerns us: whole amounts, times without fractions, another character set, and
 /// indexes that leave out the customer's number.

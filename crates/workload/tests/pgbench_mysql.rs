@@ -1,8 +1,9 @@
-//! pgbench's tables and scripts on MariaDB.
+//! pgbench's tables and scripts on MariaDB, and on SQL Server where one is named.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
 mod mysql_databases;
+mod sqlserver_databases;
 
 use kelvin_database::{Engine, Session};
 use kelvin_measure::Clock;
@@ -45,24 +46,34 @@ impl BuildProgress for StopsAtOnce<'_> {
 #[test]
 fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
     let server = start();
-    let engine = database(&server, "pgbench");
+    built_in_scripts(&database(&server, "pgbench"), "innodb_buffer_pool_size");
+}
+
+#[test]
+fn the_built_in_scripts_run_on_sql_server_and_the_balances_agree() {
+    if let Some(engine) = sqlserver_databases::database("pgbench") {
+        built_in_scripts(&engine, "max server memory");
+    }
+}
+
+fn built_in_scripts(engine: &dyn Engine, cache: &str) {
     for (options, what) in [
         (Options { fillfactor: 90, ..Options::default() }, "does not support fill factor"),
         (Options { unlogged_tables: true, ..Options::default() }, "does not support unlogged tables"),
     ] {
-        let error = pgbench(options).check_engine(&engine).unwrap_err().to_string();
+        let error = pgbench(options).check_engine(engine).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
     let ours = builtin("tpcb-like", QueryMode::Simple);
     let stop = Stop::new();
-    ours.build(&engine, &StopsAtOnce(&stop), &stop).unwrap_err();
-    assert!(!ours.is_built(&engine).unwrap());
-    ours.build(&engine, &Quiet, &Stop::new()).unwrap();
-    assert!(ours.is_built(&engine).unwrap());
-    let shape = Pgbench::shape_in(&engine).unwrap().unwrap();
+    ours.build(engine, &StopsAtOnce(&stop), &stop).unwrap_err();
+    assert!(!ours.is_built(engine).unwrap());
+    ours.build(engine, &Quiet, &Stop::new()).unwrap();
+    assert!(ours.is_built(engine).unwrap());
+    let shape = Pgbench::shape_in(engine).unwrap().unwrap();
     assert_eq!((shape.scale, shape.foreign_keys), (1, true));
     let larger = pgbench(Options { scale: Some(2), ..Options::default() });
-    assert!(larger.is_built(&engine).unwrap_err().to_string().contains("scale 1"));
+    assert!(larger.is_built(engine).unwrap_err().to_string().contains("scale 1"));
 
     let mut session = engine.connect().unwrap();
     assert!(ours.is_fresh(session.as_mut()).unwrap());
@@ -70,31 +81,31 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
     for mode in MODES {
         for name in ["tpcb-like", "simple-update", "select-only"] {
             let mut workload = builtin(name, mode);
-            workload.inspect(&engine).unwrap();
+            workload.inspect(engine).unwrap();
             run(&workload, session.as_mut(), 20);
             written += if name == "select-only" { 0 } else { 20 };
             let mut lines = Vec::new();
-            workload.check(&engine, &Quiet, &Stop::new(), &mut |line| lines.push(line)).unwrap();
+            workload.check(engine, &Quiet, &Stop::new(), &mut |line| lines.push(line)).unwrap();
             assert!(lines.iter().all(|line| line.holds), "{name} {mode:?}: {lines:#?}");
             assert_eq!(lines.is_empty(), name == "select-only");
         }
     }
     assert_eq!(ours.headline_count(session.as_mut()).unwrap(), written);
     assert!(!ours.is_fresh(session.as_mut()).unwrap());
-    assert!(ours.working_set(session.as_mut(), None).unwrap().contains("innodb_buffer_pool_size"));
+    assert!(ours.working_set(session.as_mut(), None).unwrap().contains(cache));
 
     session.run("update pgbench_tellers set tbalance = tbalance + 1 where tid = 3").unwrap();
     let mut broken = Vec::new();
-    ours.check(&engine, &Quiet, &Stop::new(), &mut |line| {
+    ours.check(engine, &Quiet, &Stop::new(), &mut |line| {
         broken.extend((!line.holds).then_some(line.number));
     })
     .unwrap();
     assert_eq!(broken, [2]);
     session.run("drop table pgbench_history").unwrap();
-    let error = ours.is_built(&engine).unwrap_err().to_string();
+    let error = ours.is_built(engine).unwrap_err().to_string();
     assert!(error.contains("missing tables: pgbench_history"), "{error}");
-    ours.drop_data(&engine).unwrap();
-    assert_eq!(Pgbench::shape_in(&engine).unwrap(), None);
+    ours.drop_data(engine).unwrap();
+    assert_eq!(Pgbench::shape_in(engine).unwrap(), None);
 }
 
 #[test]

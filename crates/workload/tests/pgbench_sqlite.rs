@@ -38,7 +38,7 @@ fn only_own_scripts_without_pipelines_are_taken() {
     let (_directory, engine) = engine();
     let builtin = Pgbench::new(Options::default()).unwrap();
     let error = builtin.check_engine(&engine).unwrap_err().to_string();
-    assert!(error.contains("need PostgreSQL, MySQL or MariaDB, not SQLite"), "{error}");
+    assert!(error.contains("need PostgreSQL, MySQL, MariaDB or SQL Server, not SQLite"), "{error}");
     let pipeline = workload("\\startpipeline\nselect 1;\n\\endpipeline", QueryMode::Prepared);
     let error = pipeline.check_engine(&engine).unwrap_err().to_string();
     assert!(error.contains("test.sql uses a pipeline, which SQLite does not support"), "{error}");

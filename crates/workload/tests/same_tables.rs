@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod mysql_databases;
+mod sqlserver_databases;
 mod transactions_support;
 
 use kelvin_database::sqlite::SqliteEngine;
@@ -92,34 +93,42 @@ fn scans(engine: &dyn Engine) -> Tables {
     each.collect()
 }
 
-/// Builds, and runs one seed after the other on the same tables, each by another way of calling; the tables after each, and
-/// what scans of the last find.
-fn build_and_run(engine: &dyn Engine, ways: [Calls; 3]) -> (Vec<Tables>, Tables) {
+/// Builds, and runs one seed after the other on the same tables, each by another way of calling; the tables after each.
+fn build_and_run(engine: &dyn Engine, ways: [Calls; 3]) -> Vec<Tables> {
     build(engine, WAREHOUSES);
     let loaded = digests(engine.connect().unwrap().as_mut());
     let runs = ways.into_iter().zip(42..).map(|(calls, seed)| run(engine, calls, seed));
-    (std::iter::once(loaded).chain(runs).collect(), scans(engine))
+    std::iter::once(loaded).chain(runs).collect()
+}
+
+/// The same, and what scans of the last tables find.
+fn build_run_and_scan(engine: &dyn Engine, ways: [Calls; 3]) -> (Vec<Tables>, Tables) {
+    (build_and_run(engine, ways), scans(engine))
 }
 
 #[test]
 fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() {
     let ways = [Calls::Statements, Calls::Pipelined, Calls::Functions];
-    let [(sqlite, answers), postgres, mariadb] = std::thread::scope(|scope| {
+    let ([(sqlite, answers), postgres, mariadb], sqlserver) = std::thread::scope(|scope| {
         let sqlite = scope.spawn(|| {
             let directory = tempfile::tempdir().unwrap();
             let engine = SqliteEngine::open(directory.path().join("kelvin.db")).unwrap();
-            build_and_run(&engine, [Calls::Statements; 3])
+            build_run_and_scan(&engine, [Calls::Statements; 3])
         });
         let postgres = scope.spawn(|| {
             let server = Server::start();
             server.admin().run("create database kelvin").unwrap();
-            build_and_run(&server.engine("kelvin"), ways)
+            build_run_and_scan(&server.engine("kelvin"), ways)
         });
         let mariadb = scope.spawn(|| {
             let server = mysql_databases::start();
-            build_and_run(&mysql_databases::database(&server, "tables"), ways)
+            build_run_and_scan(&mysql_databases::database(&server, "tables"), ways)
         });
-        [sqlite, postgres, mariadb].map(|engine| engine.join().unwrap())
+        let sqlserver = scope.spawn(|| {
+            let engine = sqlserver_databases::database("tables");
+            engine.map(|engine| build_and_run(&engine, ways)).unwrap_or_default()
+        });
+        ([sqlite, postgres, mariadb].map(|engine| engine.join().unwrap()), sqlserver.join().unwrap())
     });
     for (before, after) in sqlite.iter().zip(&sqlite[1..]) {
         for (before, after) in before.iter().zip(after) {
@@ -134,6 +143,9 @@ fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() 
     for (step, expected) in sqlite.iter().enumerate() {
         assert_eq!(&postgres.0[step], expected, "PostgreSQL, step {step} of {ways:?}");
         assert_eq!(&mariadb.0[step], expected, "MariaDB, step {step} of {ways:?}");
+        if let Some(found) = sqlserver.get(step) {
+            assert_eq!(found, expected, "SQL Server, step {step} of {ways:?}");
+        }
     }
     assert_eq!(postgres.1, answers, "PostgreSQL's answers");
     assert_eq!(mariadb.1, answers, "MariaDB's answers");

@@ -6,6 +6,7 @@
 )]
 
 mod mysql_databases;
+mod sqlserver_databases;
 mod transactions_support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,6 +45,13 @@ fn eight_users_leave_consistent_data_on_mariadb_by_every_way_of_calling() {
     by_every_way_of_calling(&mysql_databases::database(&server, "loaded"));
 }
 
+#[test]
+fn eight_users_leave_consistent_data_on_sql_server_by_every_way_of_calling() {
+    if let Some(engine) = sqlserver_databases::database("at_once") {
+        by_every_way_of_calling(&engine);
+    }
+}
+
 /// One after the other on the same data: the conditions hold after each.
 fn by_every_way_of_calling(engine: &dyn Engine) {
     TprocC::new(options(None)).unwrap().build(engine, &Quiet, &Stop::new()).unwrap();
@@ -62,6 +70,10 @@ fn client_cpu_of_a_new_order() {
     drop(server);
     let server = mysql_databases::start();
     client_cpu_on(&mysql_databases::database(&server, "loaded"));
+    drop(server);
+    if let Some(engine) = sqlserver_databases::database("cost") {
+        client_cpu_on(&engine);
+    }
 }
 
 fn client_cpu_on(engine: &dyn Engine) {

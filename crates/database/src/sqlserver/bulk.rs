@@ -1,4 +1,5 @@
-//! Loading: INSERT BULK, and the rows as the server itself describes them.
+//! Loading: INSERT BULK, and the rows as the server itself describes them. The load has a lock of the whole table, which loads
+//! of other sessions share as long as the table has no index.
 
 use super::collation::{self, Encoding};
 use super::column::{Column, Length, MAX, kind};
@@ -31,7 +32,7 @@ pub(crate) fn begin<'a>(
         .zip(&columns)
         .map(|(name, column)| Ok(format!("{name} {}", declared(column)?)))
         .collect::<Result<_>>()?;
-    session.send_batch(&format!("INSERT BULK {name} ({})", described.join(", ")))?;
+    session.send_batch(&format!("INSERT BULK {name} ({}) WITH (TABLOCK)", described.join(", ")))?;
     session.read_quietly()?;
     let mut buffer = std::mem::take(&mut session.load_buffer);
     buffer.clear();

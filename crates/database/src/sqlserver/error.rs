@@ -53,6 +53,15 @@ fn help(number: i32) -> Option<&'static str> {
     })
 }
 
+/// An error that a routine of the server hands out as data.
+pub fn error(number: i32, severity: u8, state: u8, message: &str) -> Error {
+    coded(number, severity, state, message.to_owned())
+}
+
+fn coded(number: i32, severity: u8, state: u8, message: String) -> Error {
+    Error::new(class(number, severity), message).with_code(format!("{number}/{severity}/{state}"))
+}
+
 /// The content of an ERROR or INFO token: its error and severity. Its code is number, severity and state, `1205/13/51`.
 pub(crate) fn from_token(body: &[u8]) -> Result<(Error, u8)> {
     let mut fields = Fields(body);
@@ -70,8 +79,7 @@ pub(crate) fn from_token(body: &[u8]) -> Result<(Error, u8)> {
         (true, line) => Some(format!("at line {line}")),
         (false, line) => Some(format!("at line {line} of {routine}")),
     };
-    let mut error =
-        Error::new(class(number, severity), message).with_code(format!("{number}/{severity}/{state}"));
+    let mut error = coded(number, severity, state, message);
     let said: Vec<&str> = place.as_deref().into_iter().chain(help(number)).collect();
     if !said.is_empty() {
         error = error.with_help(said.join("\n"));

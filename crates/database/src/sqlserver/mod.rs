@@ -37,6 +37,7 @@ mod wire;
 
 pub use config::{Config, Encrypt};
 pub use engine::SqlServerEngine;
+pub use error::error;
 pub use examine::examine;
 pub use password::Password;
 

@@ -40,6 +40,10 @@ pub(crate) struct DataArgs {
     /// Number of hash partitions of order_line by warehouse (PostgreSQL)
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     partitions: Option<u32>,
+
+    /// Give each warehouse and each district row a page of its own (SQL Server)
+    #[arg(long, help_heading = "TPROC-C")]
+    fill_page: bool,
 }
 
 /// `kelvin run tproc-c`.
@@ -92,6 +96,7 @@ impl Flags for DataArgs {
         options.loaders = self.loaders.or(options.loaders);
         options.partitions = self.partitions.or(options.partitions);
         options.foreign_keys |= self.foreign_keys;
+        options.fill_page |= self.fill_page;
         Ok(())
     }
 }

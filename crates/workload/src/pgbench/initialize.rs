@@ -469,6 +469,28 @@ fn load_accounts(
     session.run("commit")
 }
 
+/// Loads the accounts, each chunk in a separate transaction: a small one has little to undo.
+pub(super) fn load_accounts_by_chunks(
+    session: &mut dyn Session,
+    options: &Options,
+    progress: &dyn BuildProgress,
+    stop: &Stop,
+) -> Result<()> {
+    let total = i64::from(options.scale()) * ACCOUNTS;
+    let columns = account_columns(options);
+    let table = BulkTable { name: "pgbench_accounts", columns: &columns };
+    let mut first = 0;
+    while first < total {
+        go_on(stop)?;
+        let mut load = session.bulk_load(&table)?;
+        load_chunk(load.as_mut(), first)?;
+        load.finish()?;
+        first += CHUNK;
+        progress.update("accounts loaded", first as u64, total as u64, first as u64);
+    }
+    Ok(())
+}
+
 /// What a load writes of an account.
 pub(super) fn account_columns(options: &Options) -> [(&'static str, ColumnType); 4] {
     let key = if options.scale() >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };

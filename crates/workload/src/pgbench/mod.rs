@@ -13,6 +13,7 @@ mod mysql;
 mod options;
 pub mod script;
 mod size;
+mod sqlserver;
 mod tables;
 mod user;
 mod variables;

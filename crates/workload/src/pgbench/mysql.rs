@@ -1,11 +1,11 @@
 //! The four tables on MySQL and MariaDB: the same columns and rows, keys made with the tables.
 
-use kelvin_database::{BulkTable, Engine, Error, Result, Session};
+use kelvin_database::{Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    ACCOUNTS, CHUNK, LARGEST_INT4_SCALE, MARK, Shape, TABLES, TableState, ToMake, account_columns, count,
-    drop_tables, foreign_keys, go_on, load_chunk, load_small, to_make,
+    LARGEST_INT4_SCALE, MARK, Shape, TABLES, TableState, ToMake, count, drop_tables, foreign_keys, go_on,
+    load_accounts_by_chunks, load_small, to_make,
 };
 use super::options::Options;
 use super::tables::Tables;
@@ -81,7 +81,7 @@ impl Tables for Mysql {
         engine.capabilities().need_session_state("building the data")?;
         create(options).iter().try_for_each(|table| session.run(table))?;
         load_small(session, options)?;
-        load_accounts(session, options, progress, stop)?;
+        load_accounts_by_chunks(session, options, progress, stop)?;
         if options.foreign_keys {
             for key in foreign_keys() {
                 go_on(stop)?;
@@ -136,26 +136,4 @@ fn create(options: &Options) -> [String; 4] {
     .map(|(table, columns)| {
         format!("create table pgbench_{table} ({columns}) engine = InnoDB comment = '{MARK}'")
     })
-}
-
-/// Loads the accounts, each chunk in a separate transaction: a small one has little to undo.
-fn load_accounts(
-    session: &mut dyn Session,
-    options: &Options,
-    progress: &dyn BuildProgress,
-    stop: &Stop,
-) -> Result<()> {
-    let total = i64::from(options.scale()) * ACCOUNTS;
-    let columns = account_columns(options);
-    let table = BulkTable { name: "pgbench_accounts", columns: &columns };
-    let mut first = 0;
-    while first < total {
-        go_on(stop)?;
-        let mut load = session.bulk_load(&table)?;
-        load_chunk(load.as_mut(), first)?;
-        load.finish()?;
-        first += CHUNK;
-        progress.update("accounts loaded", first as u64, total as u64, first as u64);
-    }
-    Ok(())
 }

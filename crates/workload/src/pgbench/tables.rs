@@ -6,6 +6,7 @@ use super::history::Counter;
 use super::initialize::{Postgres, Shape, TableState};
 use super::mysql::Mysql;
 use super::options::Options;
+use super::sqlserver::SqlServer;
 use crate::{BuildProgress, Stop};
 
 /// The tables of an engine; none where it has none.
@@ -13,14 +14,15 @@ pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
     match kind {
         EngineKind::Postgres => Some(&Postgres),
         EngineKind::Mysql => Some(&Mysql),
-        EngineKind::Sqlite | EngineKind::SqlServer | EngineKind::Other(_) => None,
+        EngineKind::SqlServer => Some(&SqlServer),
+        EngineKind::Sqlite | EngineKind::Other(_) => None,
     }
 }
 
 /// The same, or an error that says who has them.
 pub(super) fn needed(kind: EngineKind) -> Result<&'static dyn Tables> {
     of_engine(kind).ok_or_else(|| {
-        Error::usage(format!("pgbench's workloads need PostgreSQL, MySQL or MariaDB, not {kind}"))
+        Error::usage(format!("pgbench's workloads need PostgreSQL, MySQL, MariaDB or SQL Server, not {kind}"))
             .with_help("specify one with --target postgres or --target postgres://user@host/database")
     })
 }

@@ -30,6 +30,9 @@ pub(super) fn data(options: &Options, engine: &dyn Engine, dialect: &dyn Dialect
     if let Some(partitions) = shape.partitions {
         words.push_str(&format!(", {partitions} partitions"));
     }
+    if shape.fill_page {
+        words.push_str(", filled pages");
+    }
     let mut tables: Vec<&'static str> = TABLES.iter().map(|table| table.name).collect();
     tables.extend(["kelvin_tproc_c", "kelvin_tproc_c_loaded"]);
     Ok(WorkloadData { words, can_be_built: !by_hammerdb, tables })

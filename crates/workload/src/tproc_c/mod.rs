@@ -48,6 +48,11 @@ impl TprocC {
         if options.mix.0.iter().all(|&weight| weight == 0) {
             return refuse("the mix is empty: at least one weight must be greater than 0".into());
         }
+        if options.fill_page && options.profile == Profile::Hammerdb {
+            return refuse(
+                "--fill-page belongs to the spec profile: HammerDB's rows are always filled".into(),
+            );
+        }
         for (what, number, low) in [("loaders", options.loaders, 1), ("partitions", options.partitions, 2)] {
             if let Some(number) = number.filter(|number| !(low..=MAX_PARALLEL).contains(number)) {
                 return refuse(format!("{number} {what} are outside the range {low} to {MAX_PARALLEL}"));
@@ -57,7 +62,12 @@ impl TprocC {
     }
 
     pub(crate) fn dialect(&self, engine: &dyn Engine) -> Result<&'static dyn Dialect> {
-        (self.dialect_of)(engine.kind())
+        let dialect = (self.dialect_of)(engine.kind())?;
+        if self.options.fill_page && !dialect.can_fill_pages() {
+            return Err(Error::usage(format!("--fill-page is not possible on {}", engine.kind()))
+                .with_help("its rows have no latches by page that others wait for; leave out --fill-page"));
+        }
+        Ok(dialect)
     }
 
     /// What the user chose.
@@ -110,7 +120,8 @@ impl TprocC {
 
     /// Sum of d_next_o_id: each committed New-Order adds one to it.
     pub fn headline_count(&self, session: &mut dyn Session) -> Result<u64> {
-        let sum = session.query("select sum(d_next_o_id) from district")?.int(0, 0)?;
+        let number = (self.dialect_of)(session.engine())?.large("d_next_o_id");
+        let sum = session.query(&format!("select sum({number}) from district"))?.int(0, 0)?;
         u64::try_from(sum).map_err(|_| Error::protocol(format!("the sum of d_next_o_id is {sum}")))
     }
 

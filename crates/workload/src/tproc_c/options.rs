@@ -109,6 +109,9 @@ pub struct Options {
     pub foreign_keys: bool,
     /// Hash partitions of order_line by warehouse (PostgreSQL).
     pub partitions: Option<u32>,
+    /// Each warehouse and each district has a page of its own (SQL Server).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fill_page: bool,
     /// Connections that load at the same time; none chooses by the engine and the cores.
     pub loaders: Option<u32>,
     /// Seed of the initial data; none takes what the database holds, or builds with 1. The run's own seed is
@@ -128,6 +131,7 @@ impl Default for Options {
             keying_and_thinking: false,
             foreign_keys: false,
             partitions: None,
+            fill_page: false,
             loaders: None,
             data_seed: None,
         }

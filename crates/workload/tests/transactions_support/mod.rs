@@ -9,11 +9,12 @@
 #[path = "../server_support/mod.rs"]
 mod postgres_server;
 
-use kelvin_database::{Cell, Rows, Session};
+use kelvin_database::{Cell, EngineKind, Rows, Session};
 pub use postgres_server::Server;
 
 /// Sums over every table, by the server: a cheap sign of whether anything at all has changed.
 pub fn sums(session: &mut dyn Session) -> Vec<String> {
+    let sqlserver = session.engine() == EngineKind::SqlServer;
     TABLES
         .iter()
         .map(|&(table, columns, _)| {
@@ -21,8 +22,12 @@ pub fn sums(session: &mut dyn Session) -> Vec<String> {
                 .split(", ")
                 .map(|column| column.trim().trim_end_matches(":2").trim_end_matches(":4"))
                 .map(|name| match name {
+                    "c_data" if sqlserver => "sum(len(c_data))".to_owned(),
                     "c_data" => "sum(length(c_data))".to_owned(),
                     "ol_delivery_d" => "count(ol_delivery_d)".to_owned(),
+                    name if NUMBERS.iter().any(|end| name.ends_with(end)) && sqlserver => {
+                        format!("sum(cast({name} as decimal(20, 4)))")
+                    }
                     name if NUMBERS.iter().any(|end| name.ends_with(end)) => format!("sum({name})"),
                     name => format!("count({name})"),
                 })

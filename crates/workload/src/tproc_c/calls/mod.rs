@@ -14,6 +14,7 @@ pub(crate) mod procedures;
 mod routines;
 pub(crate) mod sql;
 mod statements;
+pub(crate) mod tsql;
 
 use kelvin_database::{
     Capabilities, EngineKind, Error, ErrorClass, Result, Rows, Session, TransactionControl,

@@ -1,5 +1,5 @@
 //! One call of a stored routine a transaction, in one round trip. The routines are ours and correct; their texts stand in
-//! [`functions`](super::functions) and [`procedures`](super::procedures).
+//! [`functions`](super::functions), [`procedures`](super::procedures) and [`tsql`](super::tsql).
 
 use kelvin_database::{Decimal, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::TransactionOutcome;
@@ -10,8 +10,9 @@ use crate::tproc_c::schema::DISTRICTS;
 
 /// The error code with which a New-Order with an unused item ends where a routine cannot undo its own work.
 const UNUSED_ITEM_STATE: &str = "KV001";
-/// The error code for a row that must be there and is not.
+/// The error code for a row that must be there and is not; on SQL Server codes are numbers.
 const MISSING_STATE: &str = "KV002";
+const MISSING_NUMBER: &str = "58002/16/1";
 
 /// How an engine's routines are called.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Routines {
 /// Gives an error that one of our routines raised its class.
 fn classified(error: Error) -> Error {
     // MySQL's own number comes before the state.
-    if error.code().0.ends_with(MISSING_STATE) {
+    if error.code().0.ends_with(MISSING_STATE) || error.code().0 == MISSING_NUMBER {
         let message = error.message().to_owned();
         return Error::new(ErrorClass::Statement, message)
             .with_code(MISSING_STATE)
@@ -157,7 +158,7 @@ impl Execute for Routines {
     }
 
     fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Details) -> Ended {
-        session.execute(self.prepared()?.stock_level, &level.values(), &mut self.rows)?;
+        session.execute(self.prepared()?.stock_level, &level.values(), &mut self.rows).map_err(classified)?;
         done.count = self.rows.int(0, 0)?;
         Ok(TransactionOutcome::Committed)
     }

@@ -17,6 +17,9 @@ pub(super) mod support;
 #[path = "../../../tests/mysql_databases/mod.rs"]
 mod databases;
 
+#[path = "../../../tests/sqlserver_databases/mod.rs"]
+mod sqlserver_databases;
+
 /// Data of two warehouses and a way of calling. Several follow each other on the same data.
 struct Bench {
     session: Box<dyn Session>,
@@ -209,7 +212,7 @@ fn payment_by_number_with_bad_credit(bench: &mut Bench) {
 fn shared_name(bench: &mut Bench) -> (&'static str, Vec<(String, i64)>) {
     let rows = bench.rows(
         "select c_last from customer where c_w_id = 1 and c_d_id = 2 group by c_last \
-         having count(*) = 4 order by c_last limit 1",
+         having count(*) = 4 order by c_last",
     );
     let name: &'static str = rows.text(0, 0).unwrap().to_owned().leak();
     let rows = bench.rows(&format!(
@@ -414,6 +417,15 @@ fn every_effect_on_postgresql_and_trial_b2_where_joins_lose_rows() {
 fn every_effect_on_mariadb() {
     let server = databases::start();
     let engine = databases::database(&server, "loaded");
+    build(&engine);
+    for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
+        every_effect(&engine, calls);
+    }
+}
+
+#[test]
+fn every_effect_on_sql_server() {
+    let Some(engine) = sqlserver_databases::database("effects") else { return };
     build(&engine);
     for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
         every_effect(&engine, calls);

@@ -73,7 +73,7 @@ impl Condition {
             "select count(*), coalesce(sum(case when {violated} then 1 else 0 end), 0), \
              min(case when {violated} then {example} end) from {from}",
             violated = self.violated,
-            example = expand(self.example, dialect),
+            example = dialect.joined(&expand(self.example, dialect)),
         )
     }
 }
@@ -226,7 +226,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
             columns: "o_w_id, o_d_id, o_id, o_carrier_id, no_w_id, no_d_id, no_o_id",
             left_key: "o_id",
         },
-        violated: "o_id is null or (o_carrier_id is null) <> (no_o_id is not null)",
+        violated: "o_id is null or (o_carrier_id is null and no_o_id is null) \
+                   or (o_carrier_id is not null and no_o_id is not null)",
         example: "'warehouse ' || coalesce(o_w_id, no_w_id) || ', district ' || coalesce(o_d_id, no_d_id) || \
                   ', order ' || coalesce(o_id, no_o_id) || ': carrier ' || {n:o_carrier_id} || \
                   ', new_order ' || {n:no_o_id}",
@@ -257,7 +258,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         from: Source::Rows(
             "{order_line} left join {orders} on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id",
         ),
-        violated: "o_id is null or (ol_delivery_d is null) <> (o_carrier_id is null)",
+        violated: "o_id is null or (ol_delivery_d is null and o_carrier_id is not null) \
+                   or (ol_delivery_d is not null and o_carrier_id is null)",
         example: "'warehouse ' || ol_w_id || ', district ' || ol_d_id || ', order ' || ol_o_id || ', line ' || \
                   ol_number || ': delivered ' || {n:ol_delivery_d} || ', carrier ' || {n:o_carrier_id}",
         not_kept_by_hammerdb: None,

@@ -3,6 +3,7 @@
 mod mysql;
 mod postgres;
 mod sqlite;
+mod sqlserver;
 #[cfg(test)]
 mod unknown_engine;
 
@@ -26,9 +27,8 @@ pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
         EngineKind::Postgres => Ok(&postgres::Postgres),
         EngineKind::Sqlite => Ok(&sqlite::Sqlite),
         EngineKind::Mysql => Ok(&mysql::Mysql),
-        EngineKind::SqlServer | EngineKind::Other(_) => {
-            Err(Error::usage(format!("TPROC-C has no dialect for {kind}")))
-        }
+        EngineKind::SqlServer => Ok(&sqlserver::SqlServer),
+        EngineKind::Other(_) => Err(Error::usage(format!("TPROC-C has no dialect for {kind}"))),
     }
 }
 
@@ -71,6 +71,11 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         stop: &Stop,
     ) -> Result<()>;
 
+    /// Whether rows that all transactions change can have a page each ([`Options::fill_page`]).
+    fn can_fill_pages(&self) -> bool {
+        false
+    }
+
     /// The ways of calling that it has on an engine that can do this, the fastest first.
     fn ways(&self, _can: Capabilities) -> Vec<Calls> {
         vec![Calls::Statements]
@@ -80,7 +85,7 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute>;
 
     /// Settings of a session that checks the consistency conditions: each query joins or aggregates whole tables, and
-    /// `||` joins texts.
+    /// `||` joins texts, unless [`joined`](Self::joined) says it otherwise.
     fn check_settings(&self) -> &'static str;
 
     /// Whether two tables can be joined so that the rows of both stay that match none of the other.
@@ -96,6 +101,16 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     /// An amount of money as the column holds it.
     fn money(&self, cents: i64) -> String {
         format!("{}.{:02}", cents / 100, cents % 100)
+    }
+
+    /// The SQL that joins texts and numbers, which have ` || ` between them.
+    fn joined(&self, texts: &str) -> String {
+        texts.to_owned()
+    }
+
+    /// The SQL of an integer `x` whose sum may have more than 32 bits.
+    fn large(&self, x: &str) -> String {
+        x.to_owned()
     }
 
     /// The SQL that makes a text of the money `x`, which is not null.

@@ -1,6 +1,6 @@
 //! Calls HammerDB's routines. The last name travels as a parameter of the call.
 
-use kelvin_database::{Decimal, Error, Result, Rows, Session, Statement, Timestamp, Value};
+use kelvin_database::{Cell, Decimal, Error, Result, Rows, Session, Statement, Timestamp, Value, sqlserver};
 use kelvin_measure::TransactionOutcome;
 
 use crate::tproc_c::calls::{Details, Ended, Execute, count, not_prepared};
@@ -56,6 +56,8 @@ pub(super) struct Answers {
     pub(super) delivered: bool,
     /// Order-Status answers with a row for each line.
     pub(super) lines: bool,
+    /// An error comes as a row ([`error_of`]).
+    pub(super) errors: bool,
 }
 
 /// How New-Order says that it rolled the order back.
@@ -69,6 +71,8 @@ pub(super) enum OrderAnswer {
     Number(usize),
     /// This statement, executed after it, returns 0.
     Asked(Statement),
+    /// This statement returns 0 for warehouse, district, order and customer; the order is the one before this column's.
+    Kept(Statement, usize),
 }
 
 /// The values of a transaction by name.
@@ -96,8 +100,30 @@ impl Driver {
             };
         }
         session.execute(call.statement, &params[..call.takes.len()], &mut self.rows)?;
+        if prepared.answers.errors
+            && let Some(error) = error_of(&self.rows)?
+        {
+            return Err(error);
+        }
         Ok(prepared.answers)
     }
+}
+
+/// The error that HammerDB's procedures on SQL Server answer with: number, severity, state, procedure, line and message, which
+/// no other answer looks like; of memory-optimised tables a word and the number.
+fn error_of(rows: &Rows) -> Result<Option<Error>> {
+    let number = |column| matches!(rows.cell(0, column), Ok(Cell::Int(_)));
+    Ok(match (rows.len(), rows.columns()) {
+        (1, 6) if number(0) && number(1) && number(2) => {
+            let [code, severity, state] = [rows.int(0, 0)?, rows.int(0, 1)?, rows.int(0, 2)?];
+            let message = rows.optional(0, 5, Rows::text)?.unwrap_or("an error without a message");
+            Some(sqlserver::error(code as i32, severity as u8, state as u8, message))
+        }
+        (1, 2) if number(1) && rows.text(0, 0).is_ok_and(|word| word == "IMOLTPERROR") => {
+            Some(sqlserver::error(rows.int(0, 1)? as i32, 16, 1, "an error of memory-optimized tables"))
+        }
+        _ => None,
+    })
 }
 
 /// Number, name and flag. HammerDB's routines expect a number and a name in any case.
@@ -132,6 +158,12 @@ impl Execute for Driver {
                 done.cents == 0
             }
             OrderAnswer::Number(column) => self.rows.is_null(0, column)?,
+            OrderAnswer::Kept(statement, next) => {
+                let number = Value::Int(self.rows.int(0, next)? - 1);
+                let key = [order.warehouse.into(), order.district.into(), number, order.customer.into()];
+                session.execute(statement, &key, &mut self.rows)?;
+                self.rows.int(0, 0)? == 0
+            }
             OrderAnswer::Asked(statement) => {
                 session.execute(statement, &[], &mut self.rows)?;
                 self.rows.int(0, 0)? == 0
@@ -197,5 +229,38 @@ impl Execute for Driver {
 
     fn server_draws_lines(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_database::ErrorClass;
+
+    use super::*;
+
+    fn row(cells: &[Cell], text: &str) -> Rows {
+        let mut rows = Rows::new();
+        rows.reset(cells.len() + 1, false);
+        cells.iter().for_each(|cell| rows.push(*cell));
+        rows.push_text(text.as_bytes()).unwrap();
+        rows
+    }
+
+    #[test]
+    fn an_error_among_the_answers_is_an_error() {
+        let deadlock = [1205, 13, 51].map(Cell::Int);
+        let answer = row(&[deadlock[0], deadlock[1], deadlock[2], Cell::Null, Cell::Int(7)], "deadlocked");
+        let error = error_of(&answer).unwrap().unwrap();
+        assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Deadlock, "1205/13/51"));
+        // What a Stock-Level, a Delivery and an Order-Status answer.
+        for cells in [&[][..], &[Cell::Int(1), Cell::Int(7)], &[Cell::Int(1); 7]] {
+            assert!(error_of(&row(cells, "x")).unwrap().is_none());
+        }
+        assert!(error_of(&Rows::new()).unwrap().is_none());
+        let mut conflict = Rows::new();
+        conflict.reset(2, false);
+        conflict.push_text(b"IMOLTPERROR").unwrap();
+        conflict.push(Cell::Int(41302));
+        assert!(error_of(&conflict).unwrap().unwrap().class().is_retryable());
     }
 }

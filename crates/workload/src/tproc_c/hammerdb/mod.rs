@@ -7,6 +7,7 @@
 mod driver;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
+pub(crate) mod sqlserver;
 
 pub(crate) use driver::Driver;
 use kelvin_database::Error;

@@ -5,6 +5,7 @@ mod part;
 mod pool;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+pub(crate) mod sqlserver;
 mod steps;
 mod whole_table;
 

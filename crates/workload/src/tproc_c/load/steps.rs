@@ -85,16 +85,16 @@ pub(crate) fn interruptible<T>(
     }
 }
 
-/// A checkpoint, where the user may ask for one: managed databases often do not let him, and answer with `refused`.
+/// A checkpoint, where the user may ask for one: managed databases often do not let him, with an error that is `refused`.
 pub(super) fn checkpoint(
     engine: &dyn Engine,
     session: &mut dyn Session,
-    refused: &str,
+    refused: impl Fn(&Error) -> bool,
     job: Job<'_>,
 ) -> Result<()> {
     job.progress.update(job.what, 0, 1, 0);
     match interruptible(session, job.stop, |session| engine.checkpoint(session)) {
-        Err(error) if error.code().0 == refused => {}
+        Err(error) if refused(&error) => {}
         other => other?,
     }
     job.progress.update(job.what, 1, 1, 0);

@@ -52,6 +52,7 @@ pub(crate) struct Build {
     missing: Vec<&'static str>,
     foreign_keys: bool,
     partitions: Option<u32>,
+    fill_page: bool,
     /// Tables that were loaded as a whole, with the last warehouse that each has.
     tables: Vec<(Name, u32)>,
     time: Option<Timestamp>,
@@ -84,6 +85,7 @@ impl Build {
             missing: Vec::new(),
             foreign_keys: false,
             partitions: None,
+            fill_page: false,
             tables: Vec::new(),
             time: None,
         })
@@ -116,6 +118,7 @@ impl Build {
         options.data_seed = options.data_seed.or(Some(self.metadata.data_seed));
         options.partitions = options.partitions.or(self.partitions);
         options.foreign_keys |= self.foreign_keys;
+        options.fill_page |= self.fill_page;
         options
     }
 
@@ -154,6 +157,9 @@ impl Build {
             }
             if options.foreign_keys {
                 differ("foreign keys", yes(self.foreign_keys).into(), yes(true).into());
+            }
+            if options.fill_page {
+                differ("filled pages", yes(self.fill_page).into(), yes(true).into());
             }
             if let Some(asked) = options.partitions {
                 let here = self.partitions.map_or("none".into(), |n| n.to_string());
@@ -251,6 +257,8 @@ fn read_own(session: &mut dyn Session) -> Result<Build> {
             "none" => None,
             count => Some(number("partitions", count)?),
         },
+        // Builds of older versions do not say.
+        fill_page: values.get("fill-page").is_some_and(|value| value == "yes"),
         tables: TABLES
             .iter()
             .filter_map(|table| {
@@ -273,7 +281,7 @@ fn unreadable(key: &str, value: &str) -> Error {
 
 /// Statements that make the two tables and describe the build that begins.
 pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &dyn Dialect) -> Vec<String> {
-    let rows: [(&str, String); 11] = [
+    let rows: [(&str, String); 12] = [
         ("format", FORMAT.into()),
         ("profile", word(options.profile).into()),
         ("warehouses", options.warehouses_to_build().to_string()),
@@ -283,6 +291,7 @@ pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &d
         ("c-item", constants.c_item.to_string()),
         ("foreign-keys", yes(options.foreign_keys).into()),
         ("partitions", options.partitions.map_or("none".into(), |n| n.to_string())),
+        ("fill-page", yes(options.fill_page).into()),
         ("time", Timestamp::now().0.to_string()),
         ("state", "loading".into()),
     ];

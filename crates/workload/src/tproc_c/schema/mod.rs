@@ -6,6 +6,7 @@ pub(crate) mod metadata;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+pub(crate) mod sqlserver;
 
 use kelvin_database::ColumnType;
 

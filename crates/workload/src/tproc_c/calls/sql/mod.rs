@@ -5,6 +5,7 @@ mod for_update;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+pub(crate) mod sqlserver;
 
 #[cfg(test)]
 pub(crate) use for_update::for_update;

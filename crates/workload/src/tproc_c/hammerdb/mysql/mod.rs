@@ -140,7 +140,7 @@ fn prepare(session: &mut dyn Session) -> Result<Option<Prepared>> {
     } else {
         OrderAnswer::Asked(session.prepare(LAST_FOUND)?)
     };
-    let answers = Answers { order, chosen: neword.ours, delivered: false, lines: false };
+    let answers = Answers { order, chosen: neword.ours, delivered: false, lines: false, errors: false };
     Ok(Some(Prepared { calls, answers }))
 }
 

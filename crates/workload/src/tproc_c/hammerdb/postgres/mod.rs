@@ -50,8 +50,15 @@ pub(crate) fn executor(warehouses: u32) -> Driver {
 /// Our own `neword` returns 0 for an order that it rolled back, HammerDB's never rolls one back; our own `payment`
 /// returns the customer.
 fn prepare(session: &mut dyn Session) -> Result<Option<Prepared>> {
-    let theirs = Answers { order: OrderAnswer::Committed, chosen: false, delivered: false, lines: true };
-    let ours = Answers { order: OrderAnswer::Total, chosen: true, delivered: true, lines: true };
+    let theirs = Answers {
+        order: OrderAnswer::Committed,
+        chosen: false,
+        delivered: false,
+        lines: true,
+        errors: false,
+    };
+    let ours =
+        Answers { order: OrderAnswer::Total, chosen: true, delivered: true, lines: true, errors: false };
     Ok(match catalog::read_all(session)? {
         None => None,
         Some(Found::Functions { ours: made_here }) => Some(Prepared {

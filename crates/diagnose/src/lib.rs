@@ -18,6 +18,8 @@ mod noise;
 mod pages;
 #[cfg(test)]
 mod scene;
+pub mod interference;
+pub mod tenants;
 mod verdict;
 
 pub use class::{Class, is_client};

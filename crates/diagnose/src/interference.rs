@@ -188,9 +188,11 @@ impl Figures {
         let times = CensoredTimes::with_unanswered(&sums.times, sums.unanswered() as f64);
         let batches = batches(tenant, seconds);
         let at = |percent: f64| {
-            let known = times.percentile(percent).filter(|value| !value.at_least).map(|value| value.value / 1e3);
+            let known =
+                times.percentile(percent).filter(|value| !value.at_least).map(|value| value.value / 1e3);
             let interval = percentile::interval(&batches, sums.unanswered() as f64, percent, CONFIDENCE);
-            let interval = interval.map(|one| (one.low / 1e3, one.high.map_or(f64::INFINITY, |high| high / 1e3)));
+            let interval =
+                interval.map(|one| (one.low / 1e3, one.high.map_or(f64::INFINITY, |high| high / 1e3)));
             Figure { value: known, interval: interval.filter(|_| known.is_some()) }
         };
         Self {
@@ -212,7 +214,9 @@ fn batches(tenant: &TenantSeries, seconds: &[i64]) -> Vec<Vec<(f64, u64)>> {
     let part = |batch: usize| seconds.len() * batch / count.max(1);
     let each = (0..count).map(|batch| {
         let mut times = Histogram::new();
-        for own in seconds[part(batch)..part(batch + 1)].iter().filter_map(|second| tenant.seconds.get(second)) {
+        for own in
+            seconds[part(batch)..part(batch + 1)].iter().filter_map(|second| tenant.seconds.get(second))
+        {
             times.add(if responds { &own.response } else { &own.service });
         }
         times.buckets().map(|(nanos, count)| (nanos as f64, count)).collect()

@@ -11,6 +11,7 @@ mod effect;
 mod evidence;
 mod finding;
 mod findings;
+pub mod interference;
 mod judge;
 mod key;
 mod load;
@@ -18,7 +19,6 @@ mod noise;
 mod pages;
 #[cfg(test)]
 mod scene;
-pub mod interference;
 pub mod tenants;
 mod verdict;
 

@@ -142,7 +142,9 @@ impl TenantSeries {
         let mut sums = TenantSums::default();
         let open = self.seconds.values().any(|own| !own.response.is_empty());
         let (mut before, mut after) = (None, 0);
-        for (&second, own) in self.seconds.iter().filter(|(second, _)| self.is_at_work(**second) && of(**second)) {
+        for (&second, own) in
+            self.seconds.iter().filter(|(second, _)| self.is_at_work(**second) && of(**second))
+        {
             sums.seconds += 1;
             sums.good += own.good;
             sums.failed += own.failed;

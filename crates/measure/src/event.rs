@@ -484,6 +484,13 @@ pub struct Step {
     pub annotated: bool,
 }
 
+impl Step {
+    /// "60.0 s: start dss".
+    pub fn line(&self) -> String {
+        format!("{:.1} s: {}", self.at as f64 / 1e9, self.text)
+    }
+}
+
 /// What a step of a scenario did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -101,8 +101,7 @@ impl LoadControl {
                 self.changed.notify_all();
                 return Some(at);
             }
-            state =
-                self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 

@@ -135,11 +135,7 @@ impl<'a> Watched<'a> {
     ///
     /// # Errors
     /// When the sink does not take what cannot be watched.
-    pub fn start(
-        sink: &'a mut dyn Sink,
-        watchers: Watchers,
-        clock: &Clock,
-    ) -> Result<Self, SinkError> {
+    pub fn start(sink: &'a mut dyn Sink, watchers: Watchers, clock: &Clock) -> Result<Self, SinkError> {
         let Watchers { watchers, mut refused } = watchers;
         let mut watch = None;
         if !watchers.is_empty() {

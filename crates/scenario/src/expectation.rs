@@ -124,7 +124,11 @@ impl Expectation {
         };
         if let Some(held) = self.rate_held {
             let share = sums.held().map(|share| share * 100.0);
-            add(format!("rate held to {held}%"), measured(share, "%"), share.is_some_and(|share| share >= held));
+            add(
+                format!("rate held to {held}%"),
+                measured(share, "%"),
+                share.is_some_and(|share| share >= held),
+            );
         }
         let rate = (seconds > 0.0).then(|| sums.good as f64 / seconds);
         if let Some(min) = self.throughput_min {

@@ -141,7 +141,8 @@ impl Table {
         let below = at.zip(order(&self.min)).is_some_and(|(at, min)| at < min);
         let above = at.zip(order(&self.max)).is_some_and(|(at, max)| at > max);
         let chosen = self.choices.as_ref().is_none_or(|choices| {
-            choices.contains(value) || at.is_some_and(|at| choices.iter().any(|one| self.r#type.order(one) == Some(at)))
+            choices.contains(value)
+                || at.is_some_and(|at| choices.iter().any(|one| self.r#type.order(one) == Some(at)))
         });
         if below || above || !chosen {
             return Err(format!("is out of range: {}", self.range()));

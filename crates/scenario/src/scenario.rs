@@ -81,7 +81,8 @@ impl Scenario {
     /// When anything in it is wrong: with line and column.
     pub fn read(path: &Path, chosen: &[(String, String)]) -> Result<Self, ScenarioError> {
         let name = path.display().to_string();
-        let refuse = |error: std::io::Error| ScenarioError::of_file(&name, format!("cannot be read: {error}"));
+        let refuse =
+            |error: std::io::Error| ScenarioError::of_file(&name, format!("cannot be read: {error}"));
         let length = std::fs::metadata(path).map_err(refuse)?.len();
         if length > LONGEST_FILE {
             let why = format!("{length} bytes are too many for a scenario ({LONGEST_FILE} allowed)");
@@ -102,7 +103,11 @@ impl Scenario {
         chosen: &[(String, String)],
     ) -> Result<Self, ScenarioError> {
         parse(text, directory, chosen).map_err(|(span, message)| {
-            if span == NOWHERE { ScenarioError::of_file(name, message) } else { ScenarioError::at(name, text, (span, message)) }
+            if span == NOWHERE {
+                ScenarioError::of_file(name, message)
+            } else {
+                ScenarioError::at(name, text, (span, message))
+            }
         })
     }
 
@@ -138,7 +143,8 @@ fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Sc
     if head.observe.deep {
         return Err((NOWHERE, "deep observation is for a run by itself".into()));
     }
-    let (_, tenants) = tenants.ok_or((NOWHERE, "there is no tenant: a scenario needs [tenants.NAME]".into()))?;
+    let (_, tenants) =
+        tenants.ok_or((NOWHERE, "there is no tenant: a scenario needs [tenants.NAME]".into()))?;
     let mut tenants = Tenants::read(tenants, &names, directory, head.seed)?;
     let steps = step::read(steps, &names, &tenants)?;
     let expect = expectation::read(expect, &names, &tenants)?;
@@ -168,7 +174,8 @@ fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Sc
     if scenario.name.trim().is_empty() {
         return Err((NOWHERE, "scenario = \"\" is no name".into()));
     }
-    scenario.timeline = Timeline::plan(&scenario).map_err(|(place, why)| (place..place + usize::from(place > 0), why))?;
+    scenario.timeline =
+        Timeline::plan(&scenario).map_err(|(place, why)| (place..place + usize::from(place > 0), why))?;
     Ok(scenario)
 }
 
@@ -185,7 +192,8 @@ fn parameters(text: &str, chosen: &[(String, String)]) -> Result<Vec<Parameter>,
             if ["copy", "each", "round"].contains(&name.as_ref()) {
                 return Err((value.span(), format!("\"{name}\" has its meaning in copies and rounds")));
             }
-            let chosen = chosen.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+            let chosen =
+                chosen.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
             found.push(Parameter::read(&name, value, chosen)?);
         }
     }

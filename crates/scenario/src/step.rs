@@ -186,7 +186,10 @@ fn take<'a>(
     }
     if let Some((key, _)) = table.iter().next() {
         let key = key.as_ref();
-        return Err((span, format!("a step with repeat or for-each has nothing else but steps, and not \"{key}\"")));
+        return Err((
+            span,
+            format!("a step with repeat or for-each has nothing else but steps, and not \"{key}\""),
+        ));
     }
     for round in rounds(repeat, each, names)? {
         for item in &inner {
@@ -219,7 +222,10 @@ fn rounds<'a>(
                 return Err((span, "for-each must be a list".into()));
             };
             if values.len() > MOST_COPIES {
-                return Err((span, format!("{} rounds are too many; {MOST_COPIES} are allowed", values.len())));
+                return Err((
+                    span,
+                    format!("{} rounds are too many; {MOST_COPIES} are allowed", values.len()),
+                ));
             }
             let round = |(round, value): (usize, Value<'a>)| {
                 names.with("round", document::number(round)).with("each", value.into_inner())
@@ -268,9 +274,7 @@ fn step(value: Value<'_>, tenants: &Tenants) -> Result<Step, Refusal> {
             _ => return Err(refuse("set needs one rate, or users".into())),
         },
         "wait" => Action::Wait(table.wait.unwrap_or(Span::seconds(0))),
-        "wait-for" => {
-            Action::WaitFor { tenants: find(named(&table.wait_for))?, timeout: table.timeout }
-        }
+        "wait-for" => Action::WaitFor { tenants: find(named(&table.wait_for))?, timeout: table.timeout },
         "run" => Action::Run {
             command: table.run.clone().unwrap_or_default(),
             timeout: table.timeout.unwrap_or(COMMAND_TIMEOUT),
@@ -278,10 +282,8 @@ fn step(value: Value<'_>, tenants: &Tenants) -> Result<Step, Refusal> {
         },
         _ => Action::Mark(table.mark.clone().unwrap_or_default()),
     };
-    let quiet = matches!(
-        action,
-        Action::Prepare(_) | Action::Fill(_) | Action::Wait(_) | Action::WaitFor { .. }
-    );
+    let quiet =
+        matches!(action, Action::Prepare(_) | Action::Fill(_) | Action::Wait(_) | Action::WaitFor { .. });
     let annotated = table.annotate.unwrap_or(!quiet || table.note.is_some());
     Ok(Step { action, note: table.note, annotated, place: span.start })
 }
@@ -331,7 +333,9 @@ impl Table {
             ("may-fail", self.may_fail, &["run"]),
         ];
         match strays.iter().find(|(_, given, verbs)| *given && !verbs.contains(&verb)) {
-            Some((key, _, verbs)) => Err(format!("\"{key}\" belongs to {}, not to {verb}", verbs.join(" and "))),
+            Some((key, _, verbs)) => {
+                Err(format!("\"{key}\" belongs to {}, not to {verb}", verbs.join(" and ")))
+            }
             None if self.r#for.is_some_and(Span::is_zero) => Err("for = \"0s\" would be no load".into()),
             None => Ok(()),
         }

@@ -26,7 +26,7 @@ pub struct Tenant {
     pub name: String,
     /// What it runs, and on what.
     pub spec: Spec,
-    /// The most users of any step; all of them connect at the beginning.
+    /// The most users of any step, who all connect at the beginning; workers of I/O jobs.
     pub users: u32,
 }
 
@@ -92,7 +92,8 @@ impl Tenants {
             return Err((value.span(), format!("tenants.{name} must be a table")));
         };
         if let Some(limits) = table.remove("limits") {
-            let why = "limits of a tenant (cpus, memory, io) cannot be set by this version of Kelvin".to_owned();
+            let why =
+                "limits of a tenant (cpus, memory, io) cannot be set by this version of Kelvin".to_owned();
             return Err((limits.span(), why));
         }
         let copies = copies(table, names)?;
@@ -132,10 +133,7 @@ impl Tenants {
 }
 
 /// The copies that a table asks for, each with its value if it has one; without either key one without a number.
-fn copies<'a>(
-    table: &mut DeTable<'a>,
-    names: &Names<'a>,
-) -> Result<Vec<Option<DeValue<'a>>>, Refusal> {
+fn copies<'a>(table: &mut DeTable<'a>, names: &Names<'a>) -> Result<Vec<Option<DeValue<'a>>>, Refusal> {
     let (mut copies, mut values) = (table.remove("copies"), table.remove("for-each"));
     for value in copies.iter_mut().chain(&mut values) {
         names.put_into(value)?;
@@ -179,15 +177,20 @@ fn tenant(name: String, value: Value<'_>, directory: &Path, seed: u64) -> Result
         run_for(io, ENDLESS);
     }
     spec.observe.enabled = false;
-    let users = spec.load.points().first().map_or(1, |&(users, _)| users);
+    let users = if spec.is_io() {
+        let jobs = spec.jobs().map_err(|error| of(error.to_string()))?;
+        jobs.jobs.iter().map(|job| job.clones).sum()
+    } else {
+        spec.load.points().first().map_or(1, |&(users, _)| users)
+    };
     Ok(Tenant { name, spec, users })
 }
 
 /// Refuses what the steps decide, or what only a run by itself has.
 fn check(spec: &Spec) -> Result<(), String> {
     let (load, usual) = (&spec.load, Load::default());
-    let several = load.users.numbers().len() > 1
-        || load.rate.as_ref().is_some_and(|rates| rates.single().is_none());
+    let several =
+        load.users.numbers().len() > 1 || load.rate.as_ref().is_some_and(|rates| rates.single().is_none());
     let timed = load.duration != usual.duration || load.ramp_up != usual.ramp_up;
     let refused = [
         (timed, "duration and ramp-up are decided by the steps: start, for, stop"),
@@ -198,7 +201,10 @@ fn check(spec: &Spec) -> Result<(), String> {
             "find-max, sweep and slo are for a run by itself; [[expect]] has an slo",
         ),
         (spec.observe != Observe::default(), "observe stands at the top of the scenario, for all tenants"),
-        (spec.label.is_some() || spec.accept_noise, "label and accept-noise stand at the top of the scenario"),
+        (
+            spec.label.is_some() || spec.accept_noise,
+            "label and accept-noise stand at the top of the scenario",
+        ),
         (spec.check, "check is for a run by itself: kelvin check"),
         (spec.phases() > 1, "jobs in phases (stonewall) have a timeline of their own; make them tenants"),
     ];
@@ -207,7 +213,10 @@ fn check(spec: &Spec) -> Result<(), String> {
     }
     let jobs = spec.jobs().map_err(|error| error.to_string())?;
     if jobs.jobs.iter().any(|job| job.course.ramp > 0) {
-        return Err("ramp_time is decided by the steps: what comes before a step is compared with what follows".into());
+        return Err(
+            "ramp_time is decided by the steps: what comes before a step is compared with what follows"
+                .into(),
+        );
     }
     Ok(())
 }

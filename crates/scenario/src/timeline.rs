@@ -71,7 +71,10 @@ impl Timeline {
         }
         let seconds = walk.at.unwrap_or_default().as_secs_f64();
         if seconds == 0.0 && !walk.at_least {
-            return Err((0, "the scenario ends when it begins: add a wait, or a wait-for, after the start".into()));
+            return Err((
+                0,
+                "the scenario ends when it begins: add a wait, or a wait-for, after the start".into(),
+            ));
         }
         Ok(Self { steps, seconds, at_least: walk.at_least })
     }
@@ -110,10 +113,14 @@ impl Walk<'_> {
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match &step.action {
             Action::Prepare(_) | Action::Fill(_) if self.at.is_some() => {
-                Err("prepare and fill come before the first start: they would be a load that is in no figure".into())
+                Err("prepare and fill come before the first start: they would be a load that is in no figure"
+                    .into())
             }
             Action::Prepare(_) | Action::Mark(_) => Ok(()),
-            Action::Fill(tenants) => match tenants.iter().find(|&&one| !self.scenario.tenants[one].spec.is_io()) {
+            Action::Fill(tenants) => match tenants
+                .iter()
+                .find(|&&one| !self.scenario.tenants[one].spec.is_io())
+            {
                 Some(&one) => Err(format!("fill is for I/O jobs; {} is prepared (prepare)", self.name(one))),
                 None => Ok(()),
             },
@@ -131,9 +138,11 @@ impl Walk<'_> {
             }
             Action::Users(tenants, _) => {
                 self.each_at_work(tenants, "set")?;
-                self.each(tenants, |spec| !spec.is_io() && !spec.is_open_loop(), |name| {
-                    format!("the users of {name} cannot be set: it is no closed loop of a database")
-                })
+                self.each(
+                    tenants,
+                    |spec| !spec.is_io() && !spec.is_open_loop(),
+                    |name| format!("the users of {name} cannot be set: it is no closed loop of a database"),
+                )
             }
             Action::Wait(span) => {
                 self.wait(span.duration());
@@ -169,7 +178,9 @@ impl Walk<'_> {
         for (number, &tenant) in (0_u32..).zip(tenants) {
             if !self.is_idle(tenant) {
                 let name = self.name(tenant);
-                return Err(format!("start: {name} may still be at work here; stop it or wait for it (wait-for)"));
+                return Err(format!(
+                    "start: {name} may still be at work here; stop it or wait for it (wait-for)"
+                ));
             }
             let one = &self.scenario.tenants[tenant];
             let ends = lasts.or_else(|| one.lasts());

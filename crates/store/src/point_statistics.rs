@@ -297,7 +297,8 @@ impl StoredRun {
         let kept =
             self.info.kinds.iter().any(|s| matches!(s.role, SeriesRole::Response { .. } | SeriesRole::Lag));
         // Tenants of a scenario have loops of both kinds beside each other, as jobs have.
-        let several = self.info.workload == labels::IO || self.sources().any(|(_, source)| source.tenant.is_some());
+        let several =
+            self.info.workload == labels::IO || self.sources().any(|(_, source)| source.tenant.is_some());
         if !kept || !several {
             return kept;
         }

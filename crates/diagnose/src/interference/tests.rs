@@ -5,7 +5,12 @@ use super::*;
 use crate::tenants::TenantSecond;
 
 /// A tenant at work from `from` to `to`, with the throughput and the mean time in milliseconds that `at` gives each second.
-fn tenant(name: &str, (from, to): (i64, i64), at: impl Fn(i64) -> (f64, f64), random: &mut Random) -> TenantSeries {
+fn tenant(
+    name: &str,
+    (from, to): (i64, i64),
+    at: impl Fn(i64) -> (f64, f64),
+    random: &mut Random,
+) -> TenantSeries {
     let nanos = |second: i64| second as u64 * SECOND;
     let stretch = Stretch {
         point: 0,
@@ -49,7 +54,8 @@ fn a_neighbour_that_takes_a_third_is_named_with_an_interval_that_holds_the_truth
     assert_eq!((one.tenant.as_str(), one.causes.as_slice()), ("shop", &["scan".to_owned()][..]));
     assert_eq!((one.step, one.at_s, one.seconds.1), (3, 60.0, 60));
     assert_eq!(one.verdict, InterferenceVerdict::Worse);
-    let holds = |change: &RelativeChange, truth: f64| change.low.unwrap() < truth && truth < change.high.unwrap();
+    let holds =
+        |change: &RelativeChange, truth: f64| change.low.unwrap() < truth && truth < change.high.unwrap();
     assert!(holds(&one.throughput, 270.0 / 400.0), "{:?}", one.throughput);
     assert!(holds(&one.p50_us, 9.0 / 5.0) && holds(&one.p99_us, 9.0 / 5.0), "{one:?}");
     assert!(one.p99_us.low.unwrap() > 1.2);
@@ -75,7 +81,11 @@ fn without_an_effect_nothing_is_shown_and_the_bound_is_small() {
 fn a_load_that_ends_makes_it_better_and_short_stretches_say_so() {
     let mut random = Random::part(1, 1, 1);
     let shop = tenant("shop", (0, 90), |s| if s < 30 { (200.0, 9.0) } else { (400.0, 5.0) }, &mut random);
-    let steps = [step(1, 0, StepKind::Start, "shop"), step(4, 30, StepKind::Stop, "scan"), step(5, 85, StepKind::Stop, "x")];
+    let steps = [
+        step(1, 0, StepKind::Start, "shop"),
+        step(4, 30, StepKind::Stop, "scan"),
+        step(5, 85, StepKind::Stop, "x"),
+    ];
     let found = interference(&[shop], &steps);
     assert_eq!(found[0].verdict, InterferenceVerdict::Better);
     // Five seconds behind the last step.

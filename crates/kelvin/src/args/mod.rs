@@ -50,7 +50,7 @@ pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use runs::{RmArgs, RunsArgs, TagArgs};
-pub(crate) use scenario::{ScenarioCommand, ScenarioFileArgs, ScenarioRunArgs};
+pub(crate) use scenario::{ScenarioCommand, ScenarioFile, ScenarioFileArgs, ScenarioRunArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use server::{ProfileArgs, ServerCommand, ServerEngine};
 pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};

@@ -8,8 +8,8 @@ mod latency;
 mod observed;
 mod open_loop;
 mod point;
-mod second;
 mod scenario;
+mod second;
 mod source;
 mod statements;
 
@@ -35,8 +35,8 @@ pub use observed::{
 };
 pub use open_loop::ScheduleReport;
 pub use point::{PercentileInterval, PointChecks, PointReport, Precision, ServerCounts, Throughput};
-pub use second::{OpenSecond, SecondReport};
 pub use scenario::ScenarioReport;
+pub use second::{OpenSecond, SecondReport};
 pub use source::SourceReport;
 pub use statements::{StatementRow, TransactionStatements};
 

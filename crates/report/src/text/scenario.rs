@@ -1,7 +1,7 @@
 //! The steps of a scenario, and what the tenants did to each other.
 
 use kelvin_diagnose::interference::{Interference, InterferenceVerdict, RelativeChange};
-use kelvin_measure::text::{cut, ms, rate};
+use kelvin_measure::text::{ms, plural, rate};
 
 use super::{BOLD, Page, RED};
 use crate::RunReport;
@@ -37,7 +37,8 @@ impl Page {
     }
 
     fn change(&mut self, name: &str, change: &RelativeChange, text: fn(Option<f64>) -> String) {
-        let interval = interval(change).map_or_else(|| "no interval: too few seconds".to_owned(), |ends| format!("95 %: {ends}"));
+        let interval = interval(change)
+            .map_or_else(|| "no interval: too few seconds".to_owned(), |ends| format!("95 %: {ends}"));
         self.line(&format!(
             "  {name:<14}{:>12}{:>12}{:>10}   {interval}",
             text(change.before),
@@ -49,12 +50,19 @@ impl Page {
     /// The same in a sentence for each, at a run's end.
     pub(super) fn interference(&mut self, report: &RunReport) {
         let Some(scenario) = &report.scenario else { return };
-        for one in scenario.interference.iter().take(FEW) {
+        let (known, short): (Vec<&Interference>, Vec<&Interference>) =
+            scenario.interference.iter().partition(|one| one.verdict != InterferenceVerdict::TooShort);
+        for one in known.iter().take(FEW) {
             let colour = if one.verdict == InterferenceVerdict::Worse { RED } else { BOLD };
             self.wrapped_in(colour, "", &sentence(one));
         }
-        if scenario.interference.len() > FEW {
-            self.line(&cut(&format!("{} more in the full report", scenario.interference.len() - FEW), 78));
+        let more = known.len().saturating_sub(FEW);
+        if more > 0 {
+            self.line(&format!("{more} more comparisons: kelvin show"));
+        }
+        if !short.is_empty() {
+            let words = plural(short.len(), "comparison has", "comparisons have");
+            self.line(&format!("{} {words} too few seconds before or after the step", short.len()));
         }
     }
 }
@@ -74,7 +82,8 @@ pub(crate) fn sentence(one: &Interference) -> String {
         InterferenceVerdict::Worse => format!("worse: {}", changes()),
         InterferenceVerdict::Better => format!("better: {}", changes()),
         InterferenceVerdict::NotShown { throughput_percent, p99_percent } => {
-            let part = |name: &str, most: Option<f64>| most.map(|most| format!("{name} by at most {most:.1} %"));
+            let part =
+                |name: &str, most: Option<f64>| most.map(|most| format!("{name} by at most {most:.1} %"));
             let parts = [part("throughput lower", throughput_percent), part("p99 higher", p99_percent)];
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             format!("no interference shown: {}", parts.join(", "))
@@ -97,6 +106,8 @@ pub(crate) fn percent(ratio: Option<f64>) -> String {
 /// "-14.0 to -10.1 %".
 pub(crate) fn interval(change: &RelativeChange) -> Option<String> {
     let low = change.low?;
-    let high = change.high.map_or_else(|| "no upper end".to_owned(), |high| format!("{:+.1} %", (high - 1.0) * 100.0));
+    let high = change
+        .high
+        .map_or_else(|| "no upper end".to_owned(), |high| format!("{:+.1} %", (high - 1.0) * 100.0));
     Some(format!("{:+.1} to {high}", (low - 1.0) * 100.0))
 }

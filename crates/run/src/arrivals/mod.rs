@@ -61,7 +61,10 @@ impl Arrivals {
     /// The schedule from `begin` on behind the `number`th change of a rate, from 1: of random values of its own, so that it
     /// follows from these alone as well.
     pub fn changed(seed: u64, process: Process, rate_per_second: f64, begin: Nanos, number: u64) -> Self {
-        Self { random: Random::part(seed, DOMAIN, number), ..Self::new(seed, process, rate_per_second, begin) }
+        Self {
+            random: Random::part(seed, DOMAIN, number),
+            ..Self::new(seed, process, rate_per_second, begin)
+        }
     }
 
     /// Arrivals a second.

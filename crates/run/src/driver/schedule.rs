@@ -42,7 +42,19 @@ impl Schedule {
         let next = arrivals.advance();
         let second = second_from(open, begin);
         let refused = BTreeMap::new();
-        Self { point, rate, open, queue, arrivals, next, second, refused, changes: 0, asked: 0.0, since: open }
+        Self {
+            point,
+            rate,
+            open,
+            queue,
+            arrivals,
+            next,
+            second,
+            refused,
+            changes: 0,
+            asked: 0.0,
+            since: open,
+        }
     }
 
     /// The seconds that ended before `now`, of which the last ends with the window at `close`.

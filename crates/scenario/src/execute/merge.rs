@@ -195,7 +195,8 @@ impl<'a> Merge<'a> {
                 return sink.event(&Event::Counters { point, values: self.counters.clone() });
             }
             Event::Audit { lines, .. } => {
-                let named = |line: AuditLine| AuditLine { name: format!("{}: {}", place.name, line.name), ..line };
+                let named =
+                    |line: AuditLine| AuditLine { name: format!("{}: {}", place.name, line.name), ..line };
                 self.audit.extend(lines.into_iter().map(named));
                 return Ok(());
             }
@@ -224,7 +225,9 @@ impl<'a> Merge<'a> {
         if let Some(totals) = outcome.totals {
             add(&mut self.totals, place.first, &totals);
         }
-        let (Some(_), Some(window), Some(_)) = (outcome.begun, outcome.window, self.origin) else { return Ok(()) };
+        let (Some(_), Some(window), Some(_)) = (outcome.begun, outcome.window, self.origin) else {
+            return Ok(());
+        };
         let from = place.opened.max(0) as Nanos * SECOND;
         let to = from + window.elapsed;
         self.end = self.end.max(to);

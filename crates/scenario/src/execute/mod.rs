@@ -7,14 +7,14 @@ mod steps;
 mod tenant;
 
 use std::path::PathBuf;
-use std::sync::mpsc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 
 use kelvin_diagnose::tenants::TenantSeries;
 use kelvin_lab::store_bench::{CompletedRun, StoreBench, StoreBenchError};
 use kelvin_measure::event::{Event, Step};
-use kelvin_measure::{Clock, Nanos, Sink, Totals};
+use kelvin_measure::{Clock, Nanos, Sink, Totals, labels};
 use kelvin_run::control::LoadControl;
 use kelvin_run::observation::{Watched, Watchers};
 use kelvin_run::spec::{Span, Users};
@@ -28,9 +28,6 @@ use crate::step::Action;
 use merge::Merge;
 use prepare::PreparedLoad;
 use tenant::TurnOutcome;
-
-/// The name of the workload of stored scenarios.
-pub const WORKLOAD: &str = "scenario";
 
 /// A scenario that was run.
 pub struct CompletedScenario {
@@ -132,15 +129,18 @@ pub fn execute(
 fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> Result<NewRun, StoreBenchError> {
     let (kinds, counter_names) = merge::layout(scenario, loads);
     let target = scenario.tenants.iter().zip(loads);
-    let target: Vec<String> = target.map(|(tenant, load)| format!("{}: {}", tenant.name, load.target())).collect();
+    let target: Vec<String> =
+        target.map(|(tenant, load)| format!("{}: {}", tenant.name, load.target())).collect();
     let mut notes = vec![format!("scenario: {}", scenario.name)];
     for (tenant, load) in scenario.tenants.iter().zip(loads) {
         notes.extend(load.notes().into_iter().map(|note| format!("{}: {note}", tenant.name)));
     }
     let changed = scenario.parameters.iter().filter(|one| one.value != one.default);
-    notes.extend(changed.map(|one| format!("parameter {} = {} (default {})", one.name, one.value, one.default)));
+    notes.extend(
+        changed.map(|one| format!("parameter {} = {} (default {})", one.name, one.value, one.default)),
+    );
     Ok(NewRun {
-        workload: WORKLOAD.into(),
+        workload: labels::SCENARIO.into(),
         target: kelvin_measure::text::few(target, 4),
         label: scenario.label.clone(),
         spec_toml: scenario.text.clone(),
@@ -160,10 +160,10 @@ fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> Result
 
 /// What views are shown of the load: it begins at once, and has the users of all tenants.
 pub fn view(scenario: &Scenario) -> Spec {
-    let mut spec = scenario.tenants.first().map_or_else(
-        || Spec::new(kelvin_run::spec::WorkloadName::Script),
-        |tenant| tenant.spec.clone(),
-    );
+    let mut spec = scenario
+        .tenants
+        .first()
+        .map_or_else(|| Spec::new(kelvin_run::spec::WorkloadName::Script), |tenant| tenant.spec.clone());
     spec.load.ramp_up = Span::seconds(0);
     spec.load.duration = Span::seconds(scenario.timeline.seconds.ceil() as u64);
     let users: u32 = scenario.tenants.iter().map(|tenant| tenant.users).sum();

@@ -69,7 +69,9 @@ impl PreparedLoad {
 /// The environment of the whole: of the host, and of the database where there is one only.
 pub(super) fn environment(loads: &[PreparedLoad]) -> Environment {
     let targets: Vec<String> = loads.iter().map(PreparedLoad::target).collect();
-    let path = loads.iter().find_map(|load| if let PreparedLoad::Io(facts) = load { facts.path.clone() } else { None });
+    let path = loads
+        .iter()
+        .find_map(|load| if let PreparedLoad::Io(facts) = load { facts.path.clone() } else { None });
     Environment::of_files(targets.join(", "), path.as_deref())
 }
 
@@ -140,7 +142,11 @@ fn take(
     let load = match &mut spec.work {
         Work::Io(io) => {
             io.prepare |= fill;
-            bench.message(&format!("{} {}", if fill { "filling the files of" } else { "laying out the files of" }, of.name));
+            bench.message(&format!(
+                "{} {}",
+                if fill { "filling the files of" } else { "laying out the files of" },
+                of.name
+            ));
             io_run(&spec, devices, None)?.lay_out(stop, &mut Unseen)?;
             let run = io_run(&of.spec, devices, None)?;
             PreparedLoad::Io(IoFacts {

@@ -1,8 +1,8 @@
 //! The timeline's thread: does the steps at their times.
 //!
 //! Loads begin, change and end at whole seconds of the scenario's clock, so that no second is of two kinds. A step that follows
-//! a wait has its time before the wait is over; one that follows something that takes as long as it takes comes at the next
-//! whole second.
+//! a wait has its time before the wait is over, and so have those that follow it without another wait; one that follows
+//! something that takes as long as it takes comes at the next whole second.
 
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -158,7 +158,6 @@ impl Steps<'_> {
         found.sort_unstable();
         for same in found.chunk_by(|one, other| one.0 == other.0) {
             let (at, names): (Nanos, Vec<usize>) = (same[0].0, same.iter().map(|one| one.1).collect());
-            self.sleep_until(at)?;
             self.tell_step(number, at, StepKind::Start, &names, text.to_owned(), shown)?;
             self.at = self.at.max(at);
         }
@@ -180,7 +179,6 @@ impl Steps<'_> {
                 turn.control.change_at(at, change);
             }
         }
-        self.sleep_until(at)?;
         self.at = at;
         self.tell_step(number, at, StepKind::Change, tenants, text, shown)
     }

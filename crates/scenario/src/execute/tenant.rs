@@ -112,13 +112,7 @@ fn database(
     Ok((Some(result.totals), gave_up))
 }
 
-fn io(
-    stage: &Stage<'_>,
-    tenant: usize,
-    turn: &Turn,
-    devices: &[PathBuf],
-    sink: &mut TenantSink<'_>,
-) -> Done {
+fn io(stage: &Stage<'_>, tenant: usize, turn: &Turn, devices: &[PathBuf], sink: &mut TenantSink<'_>) -> Done {
     let mut spec = stage.scenario.tenants[tenant].spec_for(turn.lasts);
     spec.accept_noise = stage.scenario.accept_noise;
     let run = io_run(&spec, devices, None).map_err(|error| RunError::Start(error.to_string()))?;

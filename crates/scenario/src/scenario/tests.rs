@@ -124,13 +124,17 @@ fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
         assert!(error.message.contains(why), "{wrong}: {error}");
         assert!(error.place.starts_with(&format!("x.toml:{place}")), "{wrong}: {error}");
     }
-    for (name, value, why) in
-        [("rate", "0", "out of range: a number, 1 to 1000"), ("rate", "x", "not a number"), ("rte", "1", "did you mean rate?")]
-    {
+    for (name, value, why) in [
+        ("rate", "0", "out of range: a number, 1 to 1000"),
+        ("rate", "x", "not a number"),
+        ("rte", "1", "did you mean rate?"),
+    ] {
         let error = parse_with(SMALL, &[(name, value)]).unwrap_err();
         assert!(error.message.contains(why), "{error}");
     }
-    let idle = SMALL.replace("start = \"shop\"", "mark = \"nobody\"").replace("set = \"shop\"\nrate = 80", "mark = \"x\"");
+    let idle = SMALL
+        .replace("start = \"shop\"", "mark = \"nobody\"")
+        .replace("set = \"shop\"\nrate = 80", "mark = \"x\"");
     assert!(parse_with(&idle, &[]).unwrap_err().message.contains("no step starts the tenant shop"));
 }
 

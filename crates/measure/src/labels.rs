@@ -15,6 +15,9 @@ pub const ROWS_READ: &str = "rows read";
 /// The counter of bytes that the tables had which scans have read.
 pub const TABLE_BYTES_READ: &str = "bytes of tables read";
 
+/// The name of the workload of scenarios, whose tenants have workloads of their own.
+pub const SCENARIO: &str = "scenario";
+
 /// A countable thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Noun {

@@ -29,8 +29,8 @@ pub use model::SCHEMA;
 pub use model::{
     ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, JudgedCheck, Lag, LatencyRow,
     MetricRow, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointChecks, PointReport,
-    Precision, ProcessorRow, Recipe, RowWaits, RunReport, ScheduleReport, SecondReport, ServerCounts,
-    ServerStatement, SessionsReport, SourceReport, StatementRow, TableReads, Throughput,
+    Precision, ProcessorRow, Recipe, RowWaits, RunReport, ScenarioReport, ScheduleReport, SecondReport,
+    ServerCounts, ServerStatement, SessionsReport, SourceReport, StatementRow, TableReads, Throughput,
     TransactionStatements, WaitRow,
 };
 

@@ -22,6 +22,7 @@ mod repeat;
 mod reset;
 mod runs;
 mod scan;
+mod scenario;
 mod script;
 mod serve;
 mod server;
@@ -50,6 +51,7 @@ pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use runs::{RmArgs, RunsArgs, TagArgs};
+pub(crate) use scenario::{ScenarioCommand, ScenarioFile, ScenarioFileArgs, ScenarioRunArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use server::{ProfileArgs, ServerCommand, ServerEngine};
 pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
@@ -114,6 +116,9 @@ pub(crate) enum Command {
     Io(Box<IoArgs>),
     /// Limit one resource at a time under load, to find what the throughput depends on
     Squeeze(SqueezeArgs),
+    /// Run several loads on one timeline, and see what they do to each other
+    #[command(subcommand)]
+    Scenario(ScenarioCommand),
     /// Compare two or more specifications by running them alternately in blocks
     Ab(AbArgs),
     /// List groups of related runs, or show one

@@ -23,6 +23,7 @@ mod rm;
 mod run;
 mod runs;
 mod sampling;
+mod scenario;
 mod select;
 mod serve;
 mod server;
@@ -50,6 +51,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Run(args) => run::run(&args, global),
         // Its exit codes are fio's.
         Command::Io(args) => return Ok(io::io(&args, global)),
+        Command::Scenario(command) => scenario::scenario(&command, global),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Ab(args) => ab::ab(&args, global),
         Command::Groups(args) => groups::groups(&args, global),

@@ -109,6 +109,7 @@ impl Sink for Terminal {
             }
             Event::Source { .. } => self.status.declare_source(),
             Event::Note { text, .. } => self.message(text),
+            Event::Step(step) if step.annotated => self.message(&step.line()),
             _ => {}
         }
         Ok(())

@@ -8,9 +8,17 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|texts: (&str, &str)| {
     let (text, job) = texts;
-    let Ok(scenario) = parse(text, Path::new("test.yml"), &[].into(), &|_| Ok(job.to_owned())) else { return };
-    let settings =
-        Settings { bindings: &[], maps: &[], directory: Path::new("/data"), nodes: None, time: 0.1, size: 0.1 };
+    let Ok(scenario) = parse(text, Path::new("test.yml"), &[].into(), &|_| Ok(job.to_owned())) else {
+        return;
+    };
+    let settings = Settings {
+        bindings: &[],
+        maps: &[],
+        directory: Path::new("/data"),
+        nodes: None,
+        time: 0.1,
+        size: 0.1,
+    };
     if let Ok(conversion) = convert(&scenario, &settings) {
         let _ = render(&scenario, &conversion);
     }

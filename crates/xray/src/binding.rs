@@ -40,7 +40,8 @@ impl<'a> Bindings<'a> {
     /// Refuses a scenario with steps that need a command and have none: all of them, before anything starts.
     pub(crate) fn require(&self, scenario: &Scenario) -> Result<(), Faults> {
         let needs = |step: &&Step| {
-            matches!(step.action, Action::External | Action::Snapshots { .. }) && self.command(step.name).is_none()
+            matches!(step.action, Action::External | Action::Snapshots { .. })
+                && self.command(step.name).is_none()
         };
         let faults: Vec<Fault> = scenario
             .steps
@@ -70,14 +71,17 @@ impl<'a> Bindings<'a> {
             text.push_str(&literal(before));
             let end = opened.find('}').unwrap_or(0);
             let name = opened.get(1..end).unwrap_or_default();
-            let known = || step::arguments_of(step.name).is_some_and(|mut names| names.any(|known| known == name));
+            let known =
+                || step::arguments_of(step.name).is_some_and(|mut names| names.any(|known| known == name));
             let value = match (name, round) {
                 // The shell's own braces.
                 _ if before.ends_with('$') => None,
                 ("snapshot", Some(round)) => Some(round.to_owned()),
                 _ if known() => {
                     let value = step.argument(name);
-                    let missing = || format!("the command for {} uses {{{name}}}, which the step does not have", step.name);
+                    let missing = || {
+                        format!("the command for {} uses {{{name}}}, which the step does not have", step.name)
+                    };
                     Some(literal(&quoted(value.ok_or_else(missing)?)))
                 }
                 _ => None,
@@ -119,9 +123,13 @@ fn refusal(step: &Step) -> String {
         "vm_group.CreatePeriodicSnapshots" => {
             format!("{name} needs a hypervisor; {}", how("lvcreate -s -n snap{snapshot} VOLUME"))
         }
-        "vm_group.MigrateGroup" => format!("{name} needs a hypervisor; {}", how("migrate {from_node} {to_node}")),
+        "vm_group.MigrateGroup" => {
+            format!("{name} needs a hypervisor; {}", how("migrate {from_node} {to_node}"))
+        }
         "meta.RollingUpgrade" => format!("{name} needs a hypervisor; {}", how("COMMAND")),
-        name if name.starts_with("nodes.") => format!("{name} needs a hypervisor; {}", how("COMMAND {nodes}")),
+        name if name.starts_with("nodes.") => {
+            format!("{name} needs a hypervisor; {}", how("COMMAND {nodes}"))
+        }
         _ => format!("{name} needs a hypervisor; {}", how("COMMAND")),
     }
 }

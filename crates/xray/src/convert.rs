@@ -4,16 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::binding::Bindings;
+use crate::cluster::{Copies, cluster};
 use crate::expect::{Expectation, expectations};
 use crate::fault::{Fault, Faults, Location};
-use crate::job::{Changes, SizeScale, literal};
-use crate::nodes;
-use crate::scenario::{Group, Scenario, Workload};
-use crate::step::{Action, Count, Phase, Start, Step};
+use crate::job::{Changes, literal};
+use crate::scenario::{Scenario, Workload};
+use crate::size::SizeScale;
+use crate::step::{Action, Phase, Start, Step};
 use crate::target::{Assignment, Targets, slug};
 
-/// Machines of a group: more cannot be imitated by one host.
-const MOST_COPIES: u32 = 4096;
 /// Seconds that X-Ray waits for a workload beyond its runtime, where the scenario does not say it.
 const GRACE: f64 = 300.0;
 /// Seconds that a job without a runtime may take, which ends by its size: a week.
@@ -171,93 +170,6 @@ pub fn convert(scenario: &Scenario, settings: &Settings<'_>) -> Result<Conversio
     Ok(converter.finish())
 }
 
-/// The number of nodes: the given one, or the smallest in which every selection names a node.
-fn cluster(scenario: &Scenario, given: Option<u32>) -> Result<u32, Fault> {
-    let of_steps = scenario.steps.iter().flat_map(|step| {
-        let selections = step.arguments.iter();
-        let selections = selections.filter(|(name, _)| matches!(name.as_str(), "nodes" | "from_node" | "to_node"));
-        selections.map(|(_, value)| (step.line, value.as_str()))
-    });
-    let of_groups = scenario.groups.iter().map(|group| (group.line, group.nodes.as_str()));
-    let selections: Vec<(u32, &str)> = of_groups.chain(of_steps).collect();
-    let fault = |line: u32, message: String| Fault {
-        location: Location { file: scenario.file.clone(), line },
-        message,
-    };
-    for (line, text) in &selections {
-        // A wrong expression is wrong in every cluster; one that asks for more nodes is not.
-        if let Err(reason) = nodes::select(text, nodes::LARGEST_CLUSTER) {
-            return Err(fault(*line, reason));
-        }
-    }
-    let Some(count) = given else {
-        return nodes::smallest_cluster(selections.iter().map(|(_, text)| *text)).ok_or_else(|| {
-            fault(0, format!("selects nodes that no cluster of up to {} nodes has", nodes::LARGEST_CLUSTER))
-        });
-    };
-    for (line, text) in selections {
-        nodes::select(text, count).map_err(|reason| fault(line, reason))?;
-    }
-    Ok(count)
-}
-
-/// How many copies of each group there are, and since which step.
-struct Copies(BTreeMap<String, Vec<(usize, u32)>>);
-
-impl Copies {
-    fn new(scenario: &Scenario, nodes: u32) -> Result<Self, Fault> {
-        let mut counts = BTreeMap::new();
-        for group in &scenario.groups {
-            let count = match (group.per_cluster, group.per_node) {
-                (Some(count), _) => Count::PerCluster(count),
-                (None, count) => Count::PerNode(count.unwrap_or(1)),
-            };
-            counts.insert(group.name.clone(), vec![(0, number(scenario, group, count, nodes, group.line)?)]);
-        }
-        for (index, step) in scenario.steps.iter().enumerate() {
-            let Action::Grow { group, count } = &step.action else { continue };
-            let Some(definition) = scenario.groups.iter().find(|known| known.name == *group) else { continue };
-            let after = number(scenario, definition, *count, nodes, step.line)?;
-            let known = counts.entry(group.clone()).or_default();
-            let before = known.last().map_or(0, |(_, count)| *count);
-            if after <= before {
-                return Err(Fault {
-                    location: Location { file: scenario.file.clone(), line: step.line },
-                    message: format!("{group} has {before} machines already, and cannot grow to {after}"),
-                });
-            }
-            known.push((index, after));
-        }
-        Ok(Self(counts))
-    }
-
-    /// The number at a step.
-    fn at(&self, group: &str, step: usize) -> u32 {
-        let known = self.0.get(group).map_or(&[][..], Vec::as_slice);
-        known.iter().rev().find(|(since, _)| *since <= step).map_or(1, |(_, count)| *count)
-    }
-
-    /// The largest number.
-    fn most(&self, group: &str) -> u32 {
-        self.at(group, usize::MAX)
-    }
-}
-
-fn number(scenario: &Scenario, group: &Group, count: Count, nodes: u32, line: u32) -> Result<u32, Fault> {
-    let fault =
-        |message: String| Fault { location: Location { file: scenario.file.clone(), line }, message };
-    let selected = nodes::select(&group.nodes, nodes).map_err(fault)?.len() as u32;
-    let count = match count {
-        Count::PerCluster(count) => count,
-        Count::PerNode(count) => count.saturating_mul(selected),
-    };
-    if (1..=MOST_COPIES).contains(&count) {
-        Ok(count)
-    } else {
-        Err(fault(format!("{} has {count} machines in a cluster of {nodes} nodes; 1 to {MOST_COPIES} are possible", group.name)))
-    }
-}
-
 struct Converter<'a> {
     scenario: &'a Scenario,
     settings: &'a Settings<'a>,
@@ -277,7 +189,10 @@ struct Converter<'a> {
 
 impl<'a> Converter<'a> {
     fn fault(&self, step: &Step, message: impl Into<String>) -> Fault {
-        Fault { location: Location { file: self.scenario.file.clone(), line: step.line }, message: message.into() }
+        Fault {
+            location: Location { file: self.scenario.file.clone(), line: step.line },
+            message: message.into(),
+        }
     }
 
     fn emit(&mut self, step: &Step, action: ConvertedAction) {
@@ -287,7 +202,10 @@ impl<'a> Converter<'a> {
     fn step(&mut self, index: usize) -> Result<(), Fault> {
         let scenario: &'a Scenario = self.scenario;
         let step = &scenario.steps[index];
-        if index > 0 && step.phase == Phase::Run && scenario.steps[index - 1].phase < Phase::Run && !self.last.is_empty()
+        if index > 0
+            && step.phase == Phase::Run
+            && scenario.steps[index - 1].phase < Phase::Run
+            && !self.last.is_empty()
         {
             self.emit(step, ConvertedAction::Mark("the measured part begins".into()));
         }
@@ -343,7 +261,10 @@ impl<'a> Converter<'a> {
     fn power_on(&mut self, step: &Step) {
         if step.phase == Phase::Run && self.bindings.command(step.name).is_none() {
             let group = step.argument("vm_group_name").unwrap_or_default();
-            self.warn(step, format!("the machines of {group} do not start: their load on the storage is missing"));
+            self.warn(
+                step,
+                format!("the machines of {group} do not start: their load on the storage is missing"),
+            );
             self.emit(step, ConvertedAction::Mark(format!("{group}: machines would start")));
         } else {
             self.without.insert(step.name);
@@ -353,8 +274,12 @@ impl<'a> Converter<'a> {
     /// What runs on machines ends with them.
     fn power_off(&mut self, step: &Step, group: &str) {
         self.without.insert(step.name);
-        let ended: Vec<usize> =
-            self.running.iter().copied().filter(|tenant| self.output.tenants[*tenant].group == group).collect();
+        let ended: Vec<usize> = self
+            .running
+            .iter()
+            .copied()
+            .filter(|tenant| self.output.tenants[*tenant].group == group)
+            .collect();
         for tenant in ended {
             self.running.remove(&tenant);
             self.emit(step, ConvertedAction::Stop(tenant));
@@ -402,12 +327,18 @@ impl<'a> Converter<'a> {
         if let Some((next, start)) = self.next_start(index, |other| other.name == workload.name) {
             return self.tenant(workload, next, Some(start));
         }
-        let next = self.next_start(index, |other| other.group == workload.group).map_or(index, |(next, _)| next);
+        let next =
+            self.next_start(index, |other| other.group == workload.group).map_or(index, |(next, _)| next);
         self.tenant(workload, next, None)
     }
 
     /// The tenant of a workload with the copies that there are at a step.
-    fn tenant(&mut self, workload: &'a Workload, index: usize, start: Option<&Start>) -> Result<usize, Fault> {
+    fn tenant(
+        &mut self,
+        workload: &'a Workload,
+        index: usize,
+        start: Option<&Start>,
+    ) -> Result<usize, Fault> {
         let copies = self.copies.at(&workload.group, index);
         let seed = start.and_then(|start| start.seed);
         // What is not bound by time ends by its size, or by its own clock.
@@ -499,7 +430,8 @@ impl<'a> Converter<'a> {
         }
         let command = self.bindings.fill_in(step, None).map_err(|message| self.fault(step, message))?;
         let seconds = |name: &str| step.argument(name).and_then(|text| text.parse::<f64>().ok());
-        let timeout = seconds("timeout_secs").or_else(|| seconds("wait_secs")).filter(|seconds| *seconds > 0.0);
+        let timeout =
+            seconds("timeout_secs").or_else(|| seconds("wait_secs")).filter(|seconds| *seconds > 0.0);
         let may_fail = step.argument("fail_on_error").is_some_and(|text| text.eq_ignore_ascii_case("false"));
         self.emit(step, ConvertedAction::Run { command, timeout, may_fail });
         Ok(())

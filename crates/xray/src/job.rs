@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::fault::{Fault, Location};
 use crate::scenario::ReadText;
+use crate::size::{SizeScale, bytes, size_text};
 
 /// How deep included files may include.
 const DEEPEST: usize = 16;
@@ -73,16 +74,11 @@ impl JobFile {
         Ok(file)
     }
 
-    fn add(
-        &mut self,
-        text: &str,
-        path: &Path,
-        read: &ReadText<'_>,
-        depth: usize,
-    ) -> Result<(), Fault> {
+    fn add(&mut self, text: &str, path: &Path, read: &ReadText<'_>, depth: usize) -> Result<(), Fault> {
         for (index, line) in text.lines().enumerate() {
             let location = Location { file: path.into(), line: index as u32 + 1 };
-            let fault = |message: &str| Err(Fault { location: location.clone(), message: message.to_owned() });
+            let fault =
+                |message: &str| Err(Fault { location: location.clone(), message: message.to_owned() });
             let line = without_comment(line.trim_start_matches('\u{feff}').trim());
             if line.is_empty() {
                 continue;
@@ -215,7 +211,7 @@ impl JobFile {
     }
 
     /// The sizes that its options give.
-    fn sizes(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = u64> {
         let options = self.sections.iter().flat_map(|section| &section.options);
         options
             .filter(|option| SIZES.contains(&option.name.as_str()))
@@ -223,7 +219,7 @@ impl JobFile {
     }
 
     /// The largest block that its jobs transfer.
-    fn largest_block(&self) -> u64 {
+    pub(crate) fn largest_block(&self) -> u64 {
         let blocks = self.jobs().flat_map(|job| [job.blocks(0), job.blocks(1)]).flatten().flatten();
         blocks.map(|(size, _)| size).max().unwrap_or(0)
     }
@@ -277,7 +273,10 @@ impl JobOption {
         };
         let changed = match self.name.as_str() {
             "filename" => {
-                let targets = split_names(value).iter().map(|name| escaped(&(changes.target)(name))).collect::<Vec<_>>();
+                let targets = split_names(value)
+                    .iter()
+                    .map(|name| escaped(&(changes.target)(name)))
+                    .collect::<Vec<_>>();
                 targets.join(":")
             }
             // A share of the file stays that share.
@@ -340,10 +339,8 @@ impl Job<'_> {
         };
         let rates: Vec<&str> = self.value("rate_iops")?.split(',').collect();
         let workers: f64 = self.value("numjobs").map_or(Some(1.0), |value| value.parse().ok())?;
-        let mut sum = Arrivals {
-            poisson: self.value("rate_process") == Some("poisson"),
-            ..Arrivals::default()
-        };
+        let mut sum =
+            Arrivals { poisson: self.value("rate_process") == Some("poisson"), ..Arrivals::default() };
         for (direction, _) in [reads, writes].iter().enumerate().filter(|(_, used)| **used) {
             // fio reads a rate with its units of sizes.
             let rate = bytes(rates.get(direction).or(rates.first())?)? as f64 * workers;
@@ -397,22 +394,6 @@ pub(crate) fn literal(text: &str) -> String {
     text.replace("${", "$${")
 }
 
-/// A plain size in bytes: 28G, 8k, 1m, 4096, 2GiB; fio's units are powers of 1024.
-fn bytes(text: &str) -> Option<u64> {
-    let text = text.trim().to_ascii_lowercase();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let shift = match text[end..].trim_end_matches('b').trim_end_matches('i') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        "p" => 50,
-        _ => return None,
-    };
-    text[..end].parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
 /// A plain time in seconds: 60, 60s, 5m, 1h, 500ms.
 fn seconds(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -430,54 +411,6 @@ fn seconds(text: &str) -> Option<f64> {
 
 fn milliseconds(seconds: f64) -> String {
     format!("{}ms", (seconds * 1000.0).round().max(1.0))
-}
-
-/// A size with the largest unit that divides it.
-fn size_text(bytes: u64) -> String {
-    let units = [(30, "G"), (20, "M"), (10, "k")];
-    let unit = units.iter().find(|(shift, _)| bytes > 0 && bytes.trailing_zeros() >= *shift);
-    unit.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
-}
-
-/// How sizes are scaled: all by the same ratio of whole units, so that what fitted together fits together still.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SizeScale {
-    factor: f64,
-    /// What divides all sizes, and what it becomes; none where that would be less than a unit.
-    ratio: Option<(u64, u64)>,
-    unit: u64,
-}
-
-impl SizeScale {
-    /// The scale of all job files of a scenario.
-    pub(crate) fn new<'a>(files: impl Iterator<Item = &'a JobFile> + Clone, factor: f64) -> Self {
-        const MIB: u64 = 1 << 20;
-        let block = files.clone().map(JobFile::largest_block).max().unwrap_or(0);
-        let unit = block.max(MIB).next_multiple_of(MIB);
-        let divisor = files.flat_map(JobFile::sizes).filter(|size| *size > 0).fold(0, greatest_common_divisor);
-        let scaled = (divisor as f64 * factor) as u64 / unit * unit;
-        Self { factor, ratio: (scaled > 0).then_some((divisor, scaled)), unit }
-    }
-
-    fn changes(&self) -> bool {
-        self.factor != 1.0
-    }
-
-    /// The scaled size: whole units, and at least one.
-    pub(crate) fn scaled(&self, bytes: u64) -> u64 {
-        match self.ratio {
-            _ if !self.changes() || bytes == 0 => bytes,
-            Some((from, to)) => (bytes / from).saturating_mul(to),
-            None => ((bytes as f64 * self.factor) as u64).max(1).div_ceil(self.unit).saturating_mul(self.unit),
-        }
-    }
-}
-
-fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 #[cfg(test)]

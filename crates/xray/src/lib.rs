@@ -6,6 +6,7 @@
 
 mod binding;
 mod claim;
+mod cluster;
 mod convert;
 mod expect;
 mod fault;
@@ -14,6 +15,7 @@ mod nodes;
 mod render;
 mod result;
 mod scenario;
+mod size;
 mod step;
 mod target;
 mod template;

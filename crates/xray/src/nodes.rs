@@ -8,7 +8,8 @@ pub(crate) const LARGEST_CLUSTER: u32 = 64;
 pub(crate) fn select(text: &str, count: u32) -> Result<Vec<u32>, String> {
     let mut nodes = Vec::new();
     for part in text.split(',') {
-        let selected = slice(part.trim(), i64::from(count)).map_err(|reason| format!("nodes {text:?}: {reason}"))?;
+        let selected =
+            slice(part.trim(), i64::from(count)).map_err(|reason| format!("nodes {text:?}: {reason}"))?;
         nodes.extend(selected.filter(|node| !nodes.contains(node)).collect::<Vec<_>>());
     }
     Ok(nodes)
@@ -68,7 +69,8 @@ fn expression(text: &str, n: i64) -> Result<i64, String> {
             tokens.next_if(|token| matches!(token, Token::Operator('*' | '/')))
         {
             let Some(Token::Number(factor)) = tokens.next() else { return Err(incomplete()) };
-            let result = if operator == '*' { product.checked_mul(factor) } else { product.checked_div(factor) };
+            let result =
+                if operator == '*' { product.checked_mul(factor) } else { product.checked_div(factor) };
             product = result.ok_or_else(|| format!("{text:?} cannot be computed"))?;
         }
         sum = i64::checked_add(sum, sign * product).ok_or_else(|| format!("{text:?} cannot be computed"))?;

@@ -34,9 +34,15 @@ fn remark(text: &mut String, line: &str) {
 }
 
 fn head(text: &mut String, scenario: &Scenario, conversion: &Conversion) {
-    remark(text, &format!("{}: X-Ray's scenario {}, converted by kelvin xray", scenario.title, scenario.name));
+    remark(
+        text,
+        &format!("{}: X-Ray's scenario {}, converted by kelvin xray", scenario.title, scenario.name),
+    );
     for variable in &scenario.variables {
-        remark(text, &format!("variable {} = {} (default {})", variable.name, variable.value, variable.default));
+        remark(
+            text,
+            &format!("variable {} = {} (default {})", variable.name, variable.value, variable.default),
+        );
     }
     remark(text, &format!("cluster of {}", counted(conversion.nodes, "node")));
     remark(text, &format!("files and devices: {}", size(conversion.bytes)));
@@ -106,7 +112,11 @@ fn step_table(text: &mut String, conversion: &Conversion, step: &ConvertedStep) 
             }
         }
         ConvertedAction::Repeat { count, command, interval } => {
-            let wait = if *interval > 0.0 { format!(", {{ wait = {} }}", duration(*interval)) } else { String::new() };
+            let wait = if *interval > 0.0 {
+                format!(", {{ wait = {} }}", duration(*interval))
+            } else {
+                String::new()
+            };
             text.push_str(&format!("repeat = {count}\nsteps = [{{ run = {} }}{wait}]\n", string(command)));
         }
         ConvertedAction::Mark(mark) => text.push_str(&format!("mark = {}\n", string(&literal(mark)))),
@@ -221,7 +231,10 @@ pub fn size(bytes: u64) -> String {
         0x4000_0000..0x100_0000_0000 => (30, "GiB"),
         _ => (40, "TiB"),
     };
-    format!("{} {unit}", value((bytes as f64 / f64::from(1u32 << (shift - 20)) / f64::from(1u32 << 20) * 10.0).round() / 10.0))
+    format!(
+        "{} {unit}",
+        value((bytes as f64 / f64::from(1u32 << (shift - 20)) / f64::from(1u32 << 20) * 10.0).round() / 10.0)
+    )
 }
 
 /// A time as a scenario writes it.

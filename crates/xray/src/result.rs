@@ -176,11 +176,15 @@ fn bands(definition: &Node) -> Result<Vec<Band>, Problem> {
     let Some(list) = definition.get("result_value_bands") else { return Ok(Vec::new()) };
     let band = |item: &Node| {
         let part = |key: &str| {
-            item.get(key).ok_or_else(|| Problem::new(item.line, format!("a band of result_value_bands needs {key}")))
+            item.get(key)
+                .ok_or_else(|| Problem::new(item.line, format!("a band of result_value_bands needs {key}")))
         };
         let (lower, upper) = (part("lower")?.expect_number("lower")?, part("upper")?.expect_number("upper")?);
         if lower > upper {
-            return Err(Problem::new(item.line, format!("a band's lower end {lower} is above its upper end {upper}")));
+            return Err(Problem::new(
+                item.line,
+                format!("a band's lower end {lower} is above its upper end {upper}"),
+            ));
         }
         Ok(Band { name: part("name")?.expect_text("name")?.to_owned(), lower, upper })
     };

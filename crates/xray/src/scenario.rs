@@ -124,7 +124,8 @@ pub fn parse(
     for (name, line, definition) in entries(&tree, "workloads").map_err(here)? {
         let mut workload =
             workload(name, line, definition, &scenario.groups, &mut scenario.remarks, file).map_err(here)?;
-        workload.job = JobFile::read(directory, &workload.file, read_job).map_err(|fault| at_workload(fault, file, line, name))?;
+        workload.job = JobFile::read(directory, &workload.file, read_job)
+            .map_err(|fault| at_workload(fault, file, line, name))?;
         scenario.workloads.push(workload);
     }
     let groups: Vec<&str> = scenario.groups.iter().map(|group| group.name.as_str()).collect();
@@ -261,7 +262,10 @@ fn entries<'a>(tree: &'a Node, section: &str) -> Result<Vec<(&'a str, u32, &'a N
                 return Err(Problem::new(key.line, format!("{name} is defined twice in {section}")));
             }
             if found.len() == MOST_ENTRIES {
-                return Err(Problem::new(key.line, format!("{section} has more than {MOST_ENTRIES} entries")));
+                return Err(Problem::new(
+                    key.line,
+                    format!("{section} has more than {MOST_ENTRIES} entries"),
+                ));
             }
             found.push((name, key.line, definition));
         }
@@ -274,7 +278,10 @@ fn named<T>(
     section: &str,
     parse: impl Fn(&str, u32, &Node) -> Result<T, Problem>,
 ) -> Result<Vec<T>, Problem> {
-    entries(tree, section)?.into_iter().map(|(name, line, definition)| parse(name, line, definition)).collect()
+    entries(tree, section)?
+        .into_iter()
+        .map(|(name, line, definition)| parse(name, line, definition))
+        .collect()
 }
 
 const GROUP_KEYS: &[&str] = &[
@@ -360,7 +367,10 @@ fn workload(
     if let Some(generator) = definition.get("generator") {
         let text = generator.expect_text("generator")?;
         if text != "fio" {
-            return Err(Problem::new(generator.line, format!("the generator {text} is not supported: only fio is")));
+            return Err(Problem::new(
+                generator.line,
+                format!("the generator {text} is not supported: only fio is"),
+            ));
         }
     }
     let interval = definition.get("iogen_params").and_then(|node| node.get("reporting_interval"));

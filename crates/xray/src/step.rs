@@ -66,14 +66,32 @@ pub(crate) enum Action {
     /// The machines of a group begin.
     PowerOnGroup,
     /// The machines of a group end, with what runs on them.
-    PowerOffGroup { group: String },
-    Grow { group: String, count: Count },
-    Prefill { workload: String },
+    PowerOffGroup {
+        group: String,
+    },
+    Grow {
+        group: String,
+        count: Count,
+    },
+    Prefill {
+        workload: String,
+    },
     Start(Start),
-    Wait { workload: String, timeout: Option<f64> },
-    Stop { workload: String },
-    Pause { seconds: f64 },
-    Snapshots { count: u32, interval: f64, background: bool },
+    Wait {
+        workload: String,
+        timeout: Option<f64>,
+    },
+    Stop {
+        workload: String,
+    },
+    Pause {
+        seconds: f64,
+    },
+    Snapshots {
+        count: u32,
+        interval: f64,
+        background: bool,
+    },
     /// Only a command of the user can do it.
     External,
 }
@@ -186,23 +204,17 @@ fn type_of(argument: &str) -> Type {
     match argument {
         "duration_secs" | "runtime_secs" | "timeout_secs" | "timeout" | "stagger_secs" | "wait_secs"
         | "interval_minutes" => Type::Number,
-        "max_concurrent" | "node_count" | "num_snapshots" | "count_per_node" | "count_per_cluster" | "node_index"
-        | "from_node" | "to_node" | "seed" => Type::Count,
-        "annotate" | "async" | "power_on" | "linked_clone" | "disable_drs" | "disable_ha" | "fail_on_error" => {
-            Type::Boolean
-        }
+        "max_concurrent" | "node_count" | "num_snapshots" | "count_per_node" | "count_per_cluster"
+        | "node_index" | "from_node" | "to_node" | "seed" => Type::Count,
+        "annotate" | "async" | "power_on" | "linked_clone" | "disable_drs" | "disable_ha"
+        | "fail_on_error" => Type::Boolean,
         "variables" | "inventory" => Type::Anything,
         _ => Type::Text,
     }
 }
 
 /// Reads `- module.Step: {…}`. `groups` and `workloads` are the names that it may refer to.
-pub(crate) fn parse(
-    node: &Node,
-    phase: Phase,
-    groups: &[&str],
-    workloads: &[&str],
-) -> Result<Step, Problem> {
+pub(crate) fn parse(node: &Node, phase: Phase, groups: &[&str], workloads: &[&str]) -> Result<Step, Problem> {
     let entries = node.expect_entries("a step")?;
     let [(key, given)] = entries else {
         return Err(Problem::new(node.line, "a step has one name, with its arguments below it"));
@@ -277,7 +289,9 @@ impl Arguments<'_> {
     }
 
     fn text(&self, name: &str) -> Result<String, Problem> {
-        self.given.get(name).map_or_else(|| Ok(String::new()), |node| node.expect_text(name).map(ToOwned::to_owned))
+        self.given
+            .get(name)
+            .map_or_else(|| Ok(String::new()), |node| node.expect_text(name).map(ToOwned::to_owned))
     }
 
     /// A number of seconds or minutes that is not negative.
@@ -328,7 +342,9 @@ fn action(step: &Arguments<'_>) -> Result<Action, Problem> {
                 seed: step.count("seed")?,
             };
             if start.background && start.timeout.is_some() {
-                return Err(problem("timeout_secs means nothing for a workload that starts with async".into()));
+                return Err(problem(
+                    "timeout_secs means nothing for a workload that starts with async".into(),
+                ));
             }
             Action::Start(start)
         }
@@ -348,8 +364,12 @@ fn action(step: &Arguments<'_>) -> Result<Action, Problem> {
             let interval = step.time("interval_minutes")?.unwrap_or(0.0) * 60.0;
             Action::Snapshots { count, interval, background: step.flag("async")? }
         }
-        "experimental.Shell" | "meta.RollingUpgrade" | "playbook.Run" | "vm_group.MigrateGroup"
-        | "vm_group.RelocateGroupDatastore" | "vm_group.RunCommand" => Action::External,
+        "experimental.Shell"
+        | "meta.RollingUpgrade"
+        | "playbook.Run"
+        | "vm_group.MigrateGroup"
+        | "vm_group.RelocateGroupDatastore"
+        | "vm_group.RunCommand" => Action::External,
         name if name.starts_with("nodes.") => Action::External,
         _ => Action::Nothing,
     })

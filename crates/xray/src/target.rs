@@ -62,7 +62,8 @@ impl Targets {
             for ((group, device), pattern) in &mut patterns {
                 let Some(kind) = matches(map, group, device) else { continue };
                 matched = true;
-                let target = map.value.replace("{group}", &slug(group)).replace("{device}", &slug(short(device)));
+                let target =
+                    map.value.replace("{group}", &slug(group)).replace("{device}", &slug(short(device)));
                 *pattern = match kind {
                     Kind::Directory => file(&target, group, device),
                     Kind::Target => target,
@@ -122,7 +123,8 @@ fn matches(map: &Assignment, group: &str, device: &str) -> Option<Kind> {
     if map.subject.is_empty() || map.subject == group {
         return Some(Kind::Directory);
     }
-    let of_group = || map.subject.split_once(':').is_some_and(|(name, rest)| name == group && is_device(rest));
+    let of_group =
+        || map.subject.split_once(':').is_some_and(|(name, rest)| name == group && is_device(rest));
     (is_device(&map.subject) || of_group()).then_some(Kind::Target)
 }
 

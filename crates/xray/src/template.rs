@@ -73,7 +73,9 @@ impl Value {
                 _ => wrong("true or false"),
             },
             Self::Integer(_) => text.parse().map(Self::Integer).or_else(|_| wrong("a whole number")),
-            Self::Number(_) => number(text).map_or_else(|| wrong("a number"), |value| Ok(Self::Number(value))),
+            Self::Number(_) => {
+                number(text).map_or_else(|| wrong("a number"), |value| Ok(Self::Number(value)))
+            }
             Self::Text(_) => Ok(Self::Text(text.to_owned())),
         }
     }
@@ -125,8 +127,9 @@ pub(crate) struct Rendered {
 /// Renders a scenario's text. `settings` are values for its variables, from the command line.
 pub(crate) fn render(source: &str, settings: &BTreeMap<String, String>) -> Result<Rendered, Problem> {
     let variables = variables(source, settings)?;
-    let values: Jinja =
-        variables.iter().map(|known| (known.name.as_str(), known.value.for_template())).collect();
+    let values: BTreeMap<String, Jinja> =
+        variables.iter().map(|known| (known.name.clone(), known.value.for_template())).collect();
+    let values = Jinja::from_object(values);
     let text = evaluate(source, &values)?;
     let lines = trace(source, &values, &text);
     Ok(Rendered { text, lines, variables })
@@ -169,8 +172,9 @@ fn variable(name: &str, line: u32, definition: &Node, set: Option<&String>) -> R
         .get("default")
         .ok_or_else(|| Problem::new(line, format!("the variable {name} has no default")))
         .and_then(Value::of_node)?;
-    let bound =
-        |key: &str| definition.get(key).map(|node| node.expect_number(&format!("{key} of {name}"))).transpose();
+    let bound = |key: &str| {
+        definition.get(key).map(|node| node.expect_number(&format!("{key} of {name}"))).transpose()
+    };
     let (min, max) = (bound("min")?, bound("max")?);
     let (value, line_of_value) = match set {
         None => (default.clone(), line),
@@ -327,7 +331,10 @@ last: {{ where }}
             let found = text.iter().enumerate().filter(|(_, line)| line.contains(part));
             found.map(|(index, _)| rendered.lines[index]).collect::<Vec<_>>()
         };
-        assert_eq!((at("- Node 0"), at("- Node 1"), at("rate: 2.77"), at("last: all")), (vec![11], vec![11], vec![12, 12], vec![14]));
+        assert_eq!(
+            (at("- Node 0"), at("- Node 1"), at("rate: 2.77"), at("last: all")),
+            (vec![11], vec![11], vec![12, 12], vec![14])
+        );
         assert_eq!(rendered.variables[0].value, Value::Integer(2));
         assert_eq!(rendered.variables[1].value, Value::Number(2.5));
         assert_eq!(rendered.variables[2].default, Value::Text("all".into()));

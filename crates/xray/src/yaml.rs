@@ -285,7 +285,9 @@ impl Node {
         match &self.kind {
             Kind::Sequence(items) => Ok(items),
             _ if self.is_null() => Ok(&[]),
-            _ => Err(Problem::new(self.line, format!("{name} must be a list, and is {}", self.description()))),
+            _ => {
+                Err(Problem::new(self.line, format!("{name} must be a list, and is {}", self.description())))
+            }
         }
     }
 
@@ -308,7 +310,11 @@ impl Node {
     /// The value of a key; none where it is missing or nothing.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let Kind::Mapping(entries) = &self.kind else { return None };
-        entries.iter().find(|(known, _)| known.text() == Some(key)).map(|(_, value)| value).filter(|v| !v.is_null())
+        entries
+            .iter()
+            .find(|(known, _)| known.text() == Some(key))
+            .map(|(_, value)| value)
+            .filter(|v| !v.is_null())
     }
 }
 

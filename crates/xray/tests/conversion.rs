@@ -27,7 +27,12 @@ fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn converted(scenario: &Scenario, bind: &[&str], map: &[&str], scale: (f64, f64)) -> Result<Conversion, Faults> {
+fn converted(
+    scenario: &Scenario,
+    bind: &[&str],
+    map: &[&str],
+    scale: (f64, f64),
+) -> Result<Conversion, Faults> {
     let assignments = |texts: &[&str]| texts.iter().map(|text| Assignment::parse(text)).collect::<Vec<_>>();
     convert(
         scenario,
@@ -53,7 +58,8 @@ fn a_colocation_scenario_becomes_tenants_steps_and_expectations() {
 #[test]
 fn every_step_is_converted_or_bound() {
     let scenario = read(&own("every_step/test.yml"), &settings(&[("machines", "4")])).unwrap();
-    let conversion = converted(&scenario, COMMANDS, &["/dev/sdb=/dev/disk/by-id/{group}-{copy}"], (1.0, 1.0)).unwrap();
+    let conversion =
+        converted(&scenario, COMMANDS, &["/dev/sdb=/dev/disk/by-id/{group}-{copy}"], (1.0, 1.0)).unwrap();
     insta::assert_snapshot!(render(&scenario, &conversion).replace(env!("CARGO_MANIFEST_DIR"), ""));
 }
 
@@ -72,7 +78,9 @@ fn fault_with(from: &str, to: &str) -> String {
     let read_job = |path: &Path| Ok(std::fs::read_to_string(own("colocation").join(path)).unwrap());
     let scenario = parse(&text.replacen(from, to, 1), Path::new("test.yml"), &settings(&[]), &read_job);
     let result = scenario.map_err(|fault| fault.to_string());
-    match result.map(|scenario| converted(&scenario, &[], &[], (1.0, 1.0)).map_err(|faults| faults.to_string())) {
+    match result
+        .map(|scenario| converted(&scenario, &[], &[], (1.0, 1.0)).map_err(|faults| faults.to_string()))
+    {
         Err(fault) | Ok(Err(fault)) => fault,
         Ok(Ok(_)) => panic!("accepted: {to}"),
     }
@@ -81,19 +89,43 @@ fn fault_with(from: &str, to: &str) -> String {
 #[test]
 fn what_is_wrong_has_its_line() {
     for (from, to, expected) in [
-        ("workload.PrefillRun", "workload.PrefilRun", "there is no step workload.PrefilRun; did you mean workload.PrefillRun?"),
-        ("stagger_secs: 60", "stager_secs: 60", "workload.Start has no argument stager_secs; did you mean stagger_secs?"),
+        (
+            "workload.PrefillRun",
+            "workload.PrefilRun",
+            "there is no step workload.PrefilRun; did you mean workload.PrefillRun?",
+        ),
+        (
+            "stagger_secs: 60",
+            "stager_secs: 60",
+            "workload.Start has no argument stager_secs; did you mean stagger_secs?",
+        ),
         ("runtime_secs: 600", "runtime_secs: soon", "runtime_secs must be a number, not \"soon\""),
-        ("workload_name: Orders Warmup", "workload_name: Order", "there is no workload \"Order\"; did you mean Orders?"),
+        (
+            "workload_name: Orders Warmup",
+            "workload_name: Order",
+            "there is no workload \"Order\"; did you mean Orders?",
+        ),
         ("duration_secs: 10", "duration_secs: 0", "duration_secs must be greater than 0"),
         ("vcpus: 4", "vcpu: 4", "a VM group has no key vcpu; did you mean vcpus?"),
-        ("template: ubuntu1604\n      data", "count_per_node: 2\n      data", "Reports has both count_per_node and count_per_cluster"),
+        (
+            "template: ubuntu1604\n      data",
+            "count_per_node: 2\n      data",
+            "Reports has both count_per_node and count_per_cluster",
+        ),
         ("nodes: 0", "nodes: 0..2", "nodes \"0..2\": '.' is not understood"),
         ("config_file: reports.fio", "config_file: ../reports.fio", "no file of the scenario's folder"),
-        ("aggregate: sum\n      result_expected", "aggregate: total\n      result_expected", "aggregate must be one of sum, min, mean, median, max"),
+        (
+            "aggregate: sum\n      result_expected",
+            "aggregate: total\n      result_expected",
+            "aggregate must be one of sum, min, mean, median, max",
+        ),
         ("count_per_cluster: {{ report_hosts }}", "count_per_cluster: {{ hosts }}", "undefined"),
         ("tags: [performance]", "tags: [performance", "is not valid YAML"),
-        ("  - workload.Wait:\n      workload_name: Orders", "  - workload.Stop:\n      workload_name: Orders\n  - workload.Wait:\n      workload_name: Nobody", "there is no workload \"Nobody\""),
+        (
+            "  - workload.Wait:\n      workload_name: Orders",
+            "  - workload.Stop:\n      workload_name: Orders\n  - workload.Wait:\n      workload_name: Nobody",
+            "there is no workload \"Nobody\"",
+        ),
         ("async: True", "timeout_secs: 5\n      async: True", "timeout_secs means nothing"),
         ("run:\n", "rum:\n", "has no steps in run"),
     ] {
@@ -112,9 +144,13 @@ fn what_is_wrong_has_its_line() {
 #[test]
 fn flags_that_mean_nothing_are_refused() {
     let scenario = read(&own("colocation"), &settings(&[])).unwrap();
-    let refused = |bind: &[&str], map: &[&str]| converted(&scenario, bind, map, (1.0, 1.0)).unwrap_err().to_string();
+    let refused =
+        |bind: &[&str], map: &[&str]| converted(&scenario, bind, map, (1.0, 1.0)).unwrap_err().to_string();
     for (fault, expected) in [
-        (refused(&["nodes.Poweroff=x"], &[]), "there is no step nodes.Poweroff; did you mean nodes.PowerOff?"),
+        (
+            refused(&["nodes.Poweroff=x"], &[]),
+            "there is no step nodes.Poweroff; did you mean nodes.PowerOff?",
+        ),
         (refused(&["nodes.PowerOff"], &[]), "must be STEP=COMMAND"),
         (refused(&["workload.Start=x"], &[]), "needs no command"),
         (refused(&[], &["Report=/x"]), "did you mean Reports?"),
@@ -162,7 +198,8 @@ proptest! {
 #[ignore = "reads X-Ray's scenarios: KELVIN_TEST_XRAY is the directory of their folders"]
 fn each_scenario_of_x_ray_converts_warns_or_is_refused() {
     let directory = std::env::var_os("KELVIN_TEST_XRAY").expect("KELVIN_TEST_XRAY");
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.sort();
     let (mut clean, mut warned, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for folder in folders {

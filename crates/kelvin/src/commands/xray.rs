@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use anyhow::{Context, Result, anyhow};
-use kelvin_xray::{Conversion, Scenario, Settings, Tenant, claim_lines, convert, counted, read, render, size};
+use kelvin_xray::{
+    Conversion, Scenario, Settings, Tenant, claim_lines, convert, counted, read, render, size,
+};
 
 use crate::args::XrayArgs;
 use crate::exit::Code;
@@ -25,7 +27,8 @@ pub(crate) fn xray(args: &XrayArgs) -> Result<Code> {
     for tenant in &conversion.tenants {
         check_job(tenant)?;
     }
-    let text = if args.print_scenario { render(&scenario, &conversion) } else { overview(&scenario, &conversion) };
+    let text =
+        if args.print_scenario { render(&scenario, &conversion) } else { overview(&scenario, &conversion) };
     out::write(&text)?;
     for warning in &conversion.warnings {
         out::note(&format!("warning: {warning}"));

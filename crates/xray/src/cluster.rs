@@ -18,7 +18,7 @@ pub(crate) fn cluster(scenario: &Scenario, given: Option<u32>) -> Result<u32, Fa
             selections.filter(|(name, _)| matches!(name.as_str(), "nodes" | "from_node" | "to_node"));
         selections.map(|(_, value)| (step.line, value.as_str()))
     });
-    let of_groups = scenario.groups.iter().map(|group| (group.line, group.nodes.as_str()));
+    let of_groups = scenario.groups.iter().map(|group| (group.nodes_line, group.nodes.as_str()));
     let selections: Vec<(u32, &str)> = of_groups.chain(of_steps).collect();
     let fault = |line: u32, message: String| Fault {
         location: Location { file: scenario.file.clone(), line },

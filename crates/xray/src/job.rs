@@ -134,11 +134,6 @@ impl JobFile {
         })
     }
 
-    /// The number of its jobs.
-    pub(crate) fn job_count(&self) -> usize {
-        self.sections.iter().filter(|section| section.name != "global").count()
-    }
-
     /// The devices that its jobs use, in their order.
     pub(crate) fn devices(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();

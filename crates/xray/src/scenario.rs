@@ -67,6 +67,8 @@ pub struct Group {
     pub disks: u32,
     /// Which nodes of the cluster have machines of it.
     pub nodes: String,
+    /// Where that is written.
+    pub nodes_line: u32,
     /// Machines on each of those nodes.
     pub per_node: Option<u32>,
     /// Machines on all nodes together.
@@ -322,16 +324,15 @@ fn group(name: &str, line: u32, definition: &Node) -> Result<Group, Problem> {
             None => disks.expect_items("data_disks")?.len() as u32,
         },
     };
+    let nodes = definition.get("nodes");
     Ok(Group {
         name: name.to_owned(),
         line,
         vcpus: count("vcpus")?.unwrap_or(VCPUS),
         ram_mib: count("ram_mb")?.unwrap_or(RAM_MIB),
         disks,
-        nodes: match definition.get("nodes") {
-            None => ":".to_owned(),
-            Some(nodes) => nodes.expect_text("nodes")?.to_owned(),
-        },
+        nodes: nodes.map_or(Ok(":"), |node| node.expect_text("nodes"))?.to_owned(),
+        nodes_line: nodes.map_or(line, |node| node.line),
         per_node,
         per_cluster,
     })

@@ -200,7 +200,15 @@ fn insert(entries: &mut Vec<(Node, Node)>, key: Node, value: Node) -> Result<(),
 fn is_text_tag(tag: Option<&Tag>, line: u32) -> Result<bool, Problem> {
     match tag {
         None => Ok(false),
-        Some(tag) if tag.is_yaml_core_schema() => Ok(tag.suffix == "str"),
+        Some(tag)
+            if tag.is_yaml_core_schema()
+                && matches!(
+                    tag.suffix.as_str(),
+                    "str" | "int" | "float" | "bool" | "null" | "map" | "seq"
+                ) =>
+        {
+            Ok(tag.suffix == "str")
+        }
         Some(tag) if tag.handle == "!" && tag.suffix.is_empty() => Ok(true),
         Some(tag) => Err(Problem::new(line, format!("the tag {tag} is not supported"))),
     }

@@ -213,7 +213,7 @@ impl<'a> Converter<'a> {
             self.command(step)?;
         }
         match &step.action {
-            Action::External => {}
+            Action::External | Action::Done => {}
             Action::Nothing => {
                 self.without.insert(step.name);
             }
@@ -343,7 +343,8 @@ impl<'a> Converter<'a> {
         let seed = start.and_then(|start| start.seed);
         // What is not bound by time ends by its size, or by its own clock.
         let ended_by_step = workload.job.is_time_based();
-        let runtime = start.map(|start| start.runtime.unwrap_or(UNTIL_DONE)).filter(|_| !ended_by_step);
+        let scaled = |seconds: f64| seconds * self.settings.time;
+        let runtime = start.filter(|_| !ended_by_step).map(|start| start.runtime.map_or(UNTIL_DONE, scaled));
         let by_itself = runtime.map(|seconds| (seconds * 1000.0) as u64);
         let known = self.output.tenants.iter().position(|tenant| {
             let same = (&tenant.workload, tenant.copies, tenant.seed) == (&workload.name, copies, seed);

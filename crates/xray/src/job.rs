@@ -44,7 +44,7 @@ pub(crate) struct Changes<'a> {
     /// The file or device for a device of X-Ray's machine.
     pub(crate) target: &'a dyn Fn(&str) -> String,
     pub(crate) sizes: &'a SizeScale,
-    /// The factor of times.
+    /// The factor of the file's times.
     pub(crate) time: f64,
     /// The scenario ends the jobs, so that they need not be `time_based`.
     pub(crate) ended_by_step: bool,
@@ -182,7 +182,7 @@ impl JobFile {
             text.push_str(&format!("{name}={value}\n"));
         }
         if let Some(runtime) = changes.runtime {
-            text.push_str(&format!("runtime={}\n", milliseconds(runtime * changes.time)));
+            text.push_str(&format!("runtime={}\n", milliseconds(runtime)));
         }
         let mut names_files = self.jobs().map(|job| job.value("filename").is_some());
         for section in &self.sections {

@@ -63,6 +63,8 @@ pub(crate) enum Count {
 pub(crate) enum Action {
     /// Nothing is done without a hypervisor, and nothing is lost by it.
     Nothing,
+    /// The step before has done it.
+    Done,
     /// The machines of a group begin.
     PowerOnGroup,
     /// The machines of a group end, with what runs on them.
@@ -341,9 +343,10 @@ fn action(step: &Arguments<'_>) -> Result<Action, Problem> {
                 stagger: step.time("stagger_secs")?.unwrap_or(0.0),
                 seed: step.count("seed")?,
             };
-            if start.background && start.timeout.is_some() {
-                return Err(problem(
-                    "timeout_secs means nothing for a workload that starts with async".into(),
+            if let (true, Some(timeout)) = (start.background, step.given.get("timeout_secs")) {
+                return Err(Problem::new(
+                    timeout.line,
+                    "timeout_secs means nothing for a workload that starts with async",
                 ));
             }
             Action::Start(start)
@@ -370,6 +373,7 @@ fn action(step: &Arguments<'_>) -> Result<Action, Problem> {
         | "vm_group.MigrateGroup"
         | "vm_group.RelocateGroupDatastore"
         | "vm_group.RunCommand" => Action::External,
+        "workload.PrefillWait" => Action::Done,
         name if name.starts_with("nodes.") => Action::External,
         _ => Action::Nothing,
     })

@@ -8,7 +8,7 @@ use crate::scenario::{Group, Scenario};
 use crate::step::{Action, Count};
 
 /// Machines of a group: more cannot be imitated by one host.
-const MOST_COPIES: u32 = 4096;
+const MOST_COPIES: u32 = 1000;
 
 /// The number of nodes: the given one, or the smallest in which every selection names a node.
 pub(crate) fn cluster(scenario: &Scenario, given: Option<u32>) -> Result<u32, Fault> {

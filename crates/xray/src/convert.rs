@@ -15,7 +15,7 @@ use crate::target::{Assignment, Targets, slug};
 
 /// Seconds that X-Ray waits for a workload beyond its runtime, where the scenario does not say it.
 const GRACE: f64 = 300.0;
-/// Seconds that a job without a runtime may take, which ends by its size: a week.
+/// Seconds that a job without a runtime may take that nobody waits for and that ends by its size: a week.
 const UNTIL_DONE: f64 = 7.0 * 86_400.0;
 
 /// How a scenario is converted.
@@ -150,7 +150,7 @@ pub fn convert(scenario: &Scenario, settings: &Settings<'_>) -> Result<Conversio
         copies,
         targets,
         sizes,
-        filled: BTreeMap::new(),
+        fills: Vec::new(),
         last: BTreeMap::new(),
         running: BTreeSet::new(),
         without: BTreeSet::new(),
@@ -177,8 +177,8 @@ struct Converter<'a> {
     copies: Copies,
     targets: Targets,
     sizes: SizeScale,
-    /// How many copies of a group have data.
-    filled: BTreeMap<&'a str, u32>,
+    /// Workloads whose data are made before, with the lines that ask for it.
+    fills: Vec<(&'a Workload, &'a Step)>,
     /// The tenant that a workload was last started as.
     last: BTreeMap<&'a str, usize>,
     running: BTreeSet<usize>,
@@ -219,12 +219,9 @@ impl<'a> Converter<'a> {
             }
             Action::PowerOnGroup => self.power_on(step),
             Action::PowerOffGroup { group } => self.power_off(step, group),
-            Action::Grow { group, .. } => self.grow(index, step, group)?,
+            Action::Grow { group, .. } => self.grow(index, step, group),
             Action::Prefill { workload } => {
-                let workload = self.workload(workload);
-                let tenant = self.tenant_to_fill(index, workload)?;
-                self.filled.insert(&workload.group, self.output.tenants[tenant].copies);
-                self.emit(step, ConvertedAction::Fill(tenant));
+                self.fills.push((self.workload(workload), step));
             }
             Action::Start(start) => self.start(index, step, start)?,
             Action::Wait { workload, timeout } => {
@@ -286,7 +283,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn grow(&mut self, index: usize, step: &Step, group: &str) -> Result<(), Fault> {
+    fn grow(&mut self, index: usize, step: &Step, group: &str) {
         let copies = self.copies.at(group, index);
         if self.bindings.command(step.name).is_none() {
             self.warn(
@@ -297,54 +294,17 @@ impl<'a> Converter<'a> {
                 self.emit(step, ConvertedAction::Mark(format!("{group}: {copies} machines would be cloned")));
             }
         }
-        let has_data = self.filled.get(group).copied();
-        if let (Some(filled), Some((next, start))) = (has_data, self.next_start(index, |w| w.group == group))
-            && filled < copies
-        {
-            // A clone has the data of its original.
-            let tenant = self.tenant(self.workload(&start.workload), next, Some(start))?;
-            let name = self.workload(&start.workload).group.as_str();
-            self.filled.insert(name, copies);
-            self.emit(step, ConvertedAction::Fill(tenant));
-        }
-        Ok(())
-    }
-
-    /// The next start of a workload after a step.
-    fn next_start(&self, index: usize, is_meant: impl Fn(&Workload) -> bool) -> Option<(usize, &'a Start)> {
-        let scenario: &'a Scenario = self.scenario;
-        let later = scenario.steps.iter().enumerate().skip(index + 1);
-        later
-            .filter_map(|(index, step)| match &step.action {
-                Action::Start(start) => Some((index, start)),
-                _ => None,
-            })
-            .find(|(_, start)| is_meant(self.workload(&start.workload)))
-    }
-
-    /// The tenant whose files a fill makes: with as many copies as will run, so that clones need no further fill.
-    fn tenant_to_fill(&mut self, index: usize, workload: &'a Workload) -> Result<usize, Fault> {
-        if let Some((next, start)) = self.next_start(index, |other| other.name == workload.name) {
-            return self.tenant(workload, next, Some(start));
-        }
-        let next =
-            self.next_start(index, |other| other.group == workload.group).map_or(index, |(next, _)| next);
-        self.tenant(workload, next, None)
     }
 
     /// The tenant of a workload with the copies that there are at a step.
-    fn tenant(
-        &mut self,
-        workload: &'a Workload,
-        index: usize,
-        start: Option<&Start>,
-    ) -> Result<usize, Fault> {
+    fn tenant(&mut self, workload: &'a Workload, index: usize, start: &Start) -> Result<usize, Fault> {
         let copies = self.copies.at(&workload.group, index);
-        let seed = start.and_then(|start| start.seed);
+        let seed = start.seed;
         // What is not bound by time ends by its size, or by its own clock.
         let ended_by_step = workload.job.is_time_based();
-        let scaled = |seconds: f64| seconds * self.settings.time;
-        let runtime = start.filter(|_| !ended_by_step).map(|start| start.runtime.map_or(UNTIL_DONE, scaled));
+        let most = if start.background { UNTIL_DONE } else { start.timeout.unwrap_or(GRACE) + GRACE };
+        let runtime = start.runtime.map_or(most, |seconds| seconds * self.settings.time);
+        let runtime = Some(runtime).filter(|_| !ended_by_step);
         let by_itself = runtime.map(|seconds| (seconds * 1000.0) as u64);
         let known = self.output.tenants.iter().position(|tenant| {
             let same = (&tenant.workload, tenant.copies, tenant.seed) == (&workload.name, copies, seed);
@@ -366,7 +326,7 @@ impl<'a> Converter<'a> {
             runtime,
         })?;
         self.output.tenants.push(Tenant {
-            name: self.free_name(&slug(&workload.name), copies),
+            name: self.free_name(&short_slug(&workload.name), copies),
             workload: workload.name.clone(),
             group: workload.group.clone(),
             copies,
@@ -399,7 +359,7 @@ impl<'a> Converter<'a> {
 
     fn start(&mut self, index: usize, step: &Step, start: &Start) -> Result<(), Fault> {
         let workload = self.workload(&start.workload);
-        let tenant = self.tenant(workload, index, Some(start))?;
+        let tenant = self.tenant(workload, index, start)?;
         let time = self.settings.time;
         let entry = &mut self.output.tenants[tenant];
         entry.measured |= step.phase == Phase::Run;
@@ -458,12 +418,51 @@ impl<'a> Converter<'a> {
         Ok(())
     }
 
+    /// Makes all data before the first start: X-Ray makes some while another workload runs, which would be a load that no
+    /// figure shows. What no started workload uses is left out.
+    fn insert_fills(&mut self) {
+        let mut found: Vec<(usize, &'a Step)> = Vec::new();
+        for (workload, step) in std::mem::take(&mut self.fills) {
+            let tenants = || self.output.tenants.iter().enumerate();
+            let mut filled: Vec<usize> = tenants()
+                .filter(|(_, tenant)| tenant.workload == workload.name)
+                .map(|(index, _)| index)
+                .collect();
+            if filled.is_empty() {
+                // Another workload of the group uses the same devices.
+                filled.extend(
+                    tenants().find(|(_, tenant)| tenant.group == workload.group).map(|(index, _)| index),
+                );
+            }
+            if filled.is_empty() {
+                self.output.notes.push(format!(
+                    "left out, as no workload uses the data: {} of {} (line {})",
+                    step.name, workload.name, step.line
+                ));
+            }
+            for tenant in filled {
+                if !found.iter().any(|(known, _)| *known == tenant) {
+                    found.push((tenant, step));
+                }
+            }
+        }
+        let starts = |step: &ConvertedStep| matches!(step.action, ConvertedAction::Start { .. });
+        let first = self.output.steps.iter().position(starts).unwrap_or(self.output.steps.len());
+        let fills = found.into_iter().map(|(tenant, step)| ConvertedStep {
+            source: step.name,
+            line: step.line,
+            action: ConvertedAction::Fill(tenant),
+        });
+        self.output.steps.splice(first..first, fills);
+    }
+
     fn warn(&mut self, step: &Step, message: String) {
         let fault = self.fault(step, format!("{}: {message}", step.name));
         self.output.warnings.push(fault);
     }
 
     fn finish(mut self) -> Conversion {
+        self.insert_fills();
         if !self.without.is_empty() {
             let names: Vec<&str> = self.without.iter().copied().collect();
             self.output.notes.push(format!("left out, as there is no hypervisor: {}", names.join(", ")));
@@ -487,4 +486,10 @@ impl<'a> Converter<'a> {
         self.output.expectations = expectations(self.scenario, &self.output.tenants);
         self.output
     }
+}
+
+/// A tenant's name: a scenario allows 32 letters, and a number may follow.
+fn short_slug(name: &str) -> String {
+    let slug = slug(name);
+    slug.get(..26).map_or(slug.clone(), |short| short.trim_end_matches('-').to_owned())
 }

@@ -65,10 +65,9 @@ fn tenant_table(text: &mut String, scenario: &Scenario, tenant: &Tenant) {
         remark(
             text,
             &format!(
-                "X-Ray's machines have {} and {} MiB of memory each; limits can be set in [tenants.{}.limits]",
+                "X-Ray's machines have {} and {} MiB of memory each",
                 counted(group.vcpus, "virtual CPU"),
-                group.ram_mib,
-                tenant.name
+                group.ram_mib
             ),
         );
     }

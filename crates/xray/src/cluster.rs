@@ -31,7 +31,8 @@ pub(crate) fn cluster(scenario: &Scenario, given: Option<u32>) -> Result<u32, Fa
         }
     }
     let Some(count) = given else {
-        return nodes::smallest_cluster(selections.iter().map(|(_, text)| *text)).ok_or_else(|| {
+        let texts: Vec<&str> = selections.iter().map(|(_, text)| *text).collect();
+        return nodes::smallest_cluster(&texts).ok_or_else(|| {
             fault(0, format!("selects nodes that no cluster of up to {} nodes has", nodes::LARGEST_CLUSTER))
         });
     };

@@ -67,6 +67,8 @@ pub struct Tenant {
     pub copies: u32,
     /// The text of its job file.
     pub job: String,
+    /// Where each line of the text comes from; the file is empty for a line that is added.
+    pub job_lines: Vec<Location>,
     /// What decides its random values, where the scenario says it.
     pub seed: Option<u32>,
     /// Seconds of its longest start, where the scenario says it.
@@ -260,7 +262,7 @@ impl<'a> Converter<'a> {
             let group = step.argument("vm_group_name").unwrap_or_default();
             self.warn(
                 step,
-                format!("the machines of {group} do not start: their load on the storage is missing"),
+                &format!("the machines of {group} do not start: their load on the storage is missing"),
             );
             self.emit(step, ConvertedAction::Mark(format!("{group}: machines would start")));
         } else {
@@ -286,10 +288,8 @@ impl<'a> Converter<'a> {
     fn grow(&mut self, index: usize, step: &Step, group: &str) {
         let copies = self.copies.at(group, index);
         if self.bindings.command(step.name).is_none() {
-            self.warn(
-                step,
-                format!("no machines are cloned: {group} has {copies} copies from here, which use files of their own"),
-            );
+            let own = format!("{group} has {copies} copies from here, which use files of their own");
+            self.warn(step, &format!("no machines are cloned: {own}"));
             if step.phase == Phase::Run {
                 self.emit(step, ConvertedAction::Mark(format!("{group}: {copies} machines would be cloned")));
             }
@@ -314,7 +314,7 @@ impl<'a> Converter<'a> {
             return Ok(tenant);
         }
         let copy = if copies > 1 { "${copy}" } else { "1" };
-        let job = workload.job.render(&Changes {
+        let (job, job_lines) = workload.job.render(&Changes {
             target: &|device| {
                 // Only the number of the copy is for the scenario to put in.
                 let target = self.targets.target(&workload.group, device, "\u{0}");
@@ -331,6 +331,7 @@ impl<'a> Converter<'a> {
             group: workload.group.clone(),
             copies,
             job,
+            job_lines,
             seed,
             runtime: None,
             measured: false,
@@ -456,7 +457,7 @@ impl<'a> Converter<'a> {
         self.output.steps.splice(first..first, fills);
     }
 
-    fn warn(&mut self, step: &Step, message: String) {
+    fn warn(&mut self, step: &Step, message: &str) {
         let fault = self.fault(step, format!("{}: {message}", step.name));
         self.output.warnings.push(fault);
     }

@@ -175,19 +175,20 @@ impl JobFile {
         (sum.rate > 0.0).then_some(sum)
     }
 
-    /// The job file's text with the changes, for a tenant: `${` is doubled, as a scenario asks for.
-    pub(crate) fn render(&self, changes: &Changes<'_>) -> Result<String, Fault> {
-        let mut text = String::from("[global]\n");
-        for (name, value) in FORCED {
-            text.push_str(&format!("{name}={value}\n"));
-        }
+    /// The job file's text with the changes, for a tenant: `${` is doubled, as a scenario asks for. With it, where each of
+    /// its lines comes from; the file is empty for a line that X-Ray or the conversion adds.
+    pub(crate) fn render(&self, changes: &Changes<'_>) -> Result<(String, Vec<Location>), Fault> {
+        let added = Location::default();
+        let mut lines: Vec<(String, &Location)> = vec![("[global]".into(), &added)];
+        lines.extend(FORCED.iter().map(|(name, value)| (format!("{name}={value}"), &added)));
         if let Some(runtime) = changes.runtime {
-            text.push_str(&format!("runtime={}\n", milliseconds(runtime)));
+            lines.push((format!("runtime={}", milliseconds(runtime)), &added));
         }
         let mut names_files = self.jobs().map(|job| job.value("filename").is_some());
         for section in &self.sections {
             let is_global = section.name == "global";
-            text.push_str(&format!("\n[{}]\n", literal(&section.name)));
+            lines.push((String::new(), &added));
+            lines.push((format!("[{}]", literal(&section.name)), &section.location));
             for option in &section.options {
                 let forced = is_global && FORCED.iter().any(|(name, _)| *name == option.name);
                 let dropped = option.name == "time_based" && changes.ended_by_step;
@@ -195,14 +196,15 @@ impl JobFile {
                 if forced || dropped || option.name == "directory" {
                     continue;
                 }
-                text.push_str(&option.changed(changes)?);
-                text.push('\n');
+                lines.push((option.changed(changes)?, &option.location));
             }
             if !is_global && names_files.next() == Some(false) {
-                text.push_str(&format!("filename={}\n", escaped(&(changes.target)(&section.name))));
+                let target = escaped(&(changes.target)(&section.name));
+                lines.push((format!("filename={target}"), &section.location));
             }
         }
-        Ok(text)
+        let text = lines.iter().fold(String::new(), |text, (line, _)| text + line + "\n");
+        Ok((text, lines.into_iter().map(|(_, location)| location.clone()).collect()))
     }
 
     /// The sizes that its options give.
@@ -458,7 +460,7 @@ rate_iops=100
         assert_eq!(file.devices(), ["/dev/sdd", "/dev/sdb", "/dev/sdc"]);
         let sizes = SizeScale::new([&file].into_iter(), 0.01);
         assert_eq!(sizes.scaled(28 << 30) / sizes.scaled(1 << 30), 28);
-        let text = file
+        let (text, lines) = file
             .render(&Changes {
                 target: &|device| format!("/data/a:{}", device.trim_start_matches("/dev/")),
                 sizes: &sizes,
@@ -470,6 +472,8 @@ rate_iops=100
         for line in ["filename=/data/a\\:sdb:/data/a\\:sdc", "size=280M", "offset=10M", "ioengine=libaio"] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
+        let at = text.lines().position(|line| line == "offset=10M").unwrap();
+        assert_eq!(lines[at].to_string(), "x.fio:17");
         assert!(!text.contains("time_based") && !text.contains("disk_util=1"), "{text}");
         assert_eq!(file.extent("/dev/sdb", &sizes), Some(30 << 20));
     }

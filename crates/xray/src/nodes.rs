@@ -90,10 +90,9 @@ enum Token {
 }
 
 /// The smallest cluster in which every selection names at least one node.
-pub(crate) fn smallest_cluster<'a>(selections: impl Iterator<Item = &'a str> + Clone) -> Option<u32> {
-    (1..=LARGEST_CLUSTER).find(|count| {
-        selections.clone().all(|text| select(text, *count).is_ok_and(|nodes| !nodes.is_empty()))
-    })
+pub(crate) fn smallest_cluster(selections: &[&str]) -> Option<u32> {
+    (1..=LARGEST_CLUSTER)
+        .find(|count| selections.iter().all(|text| select(text, *count).is_ok_and(|nodes| !nodes.is_empty())))
 }
 
 #[cfg(test)]
@@ -123,10 +122,10 @@ mod tests {
 
     #[test]
     fn a_cluster_is_as_small_as_the_selections_allow() {
-        assert_eq!(smallest_cluster(["0", "1,2"].into_iter()), Some(3));
-        assert_eq!(smallest_cluster([":n-1"].into_iter()), Some(2));
-        assert_eq!(smallest_cluster(["all"].into_iter()), Some(1));
-        assert_eq!(smallest_cluster([].into_iter()), Some(1));
-        assert_eq!(smallest_cluster(["2:2"].into_iter()), None);
+        assert_eq!(smallest_cluster(&["0", "1,2"]), Some(3));
+        assert_eq!(smallest_cluster(&[":n-1"]), Some(2));
+        assert_eq!(smallest_cluster(&["all"]), Some(1));
+        assert_eq!(smallest_cluster(&[]), Some(1));
+        assert_eq!(smallest_cluster(&["2:2"]), None);
     }
 }

@@ -200,7 +200,7 @@ fn read_text(file: &Path, largest: u64) -> Result<String, Fault> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        fault(1 + valid.iter().filter(|byte| **byte == b'\n').count() as u32, "is not UTF-8 text".into())
+        fault(valid.split(|byte| *byte == b'\n').count() as u32, "is not UTF-8 text".into())
     })
 }
 

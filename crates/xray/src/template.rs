@@ -275,24 +275,15 @@ fn marked(source: &str) -> String {
         text.push_str(line);
         let mut rest = line;
         loop {
-            match inside {
-                Some(closing) => match rest.split_once(closing) {
-                    Some((_, behind)) => (inside, rest) = (None, behind),
-                    None => break,
-                },
-                None => {
-                    let tags = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")];
-                    let begins = tags.iter().filter_map(|(opening, closing)| {
-                        rest.find(opening).map(|position| (position, *closing))
-                    });
-                    match begins.min_by_key(|(position, _)| *position) {
-                        Some((position, closing)) => {
-                            (inside, rest) = (Some(closing), &rest[position + 2..]);
-                        }
-                        None => break,
-                    }
-                }
+            if let Some(closing) = inside {
+                let Some((_, behind)) = rest.split_once(closing) else { break };
+                (inside, rest) = (None, behind);
+                continue;
             }
+            let tags = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")];
+            let begins = tags.iter().filter_map(|(opening, closing)| Some((rest.find(opening)?, *closing)));
+            let Some((position, closing)) = begins.min_by_key(|(position, _)| *position) else { break };
+            (inside, rest) = (Some(closing), &rest[position + 2..]);
         }
     }
     text

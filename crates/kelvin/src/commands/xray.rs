@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, bail};
+use kelvin_storage::Error;
 use kelvin_xray::{
     Conversion, Scenario, Settings, Tenant, claim_lines, convert, counted, read, render, size,
 };
@@ -36,13 +37,18 @@ pub(crate) fn xray(args: &XrayArgs) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Refuses jobs that `kelvin io` would refuse, before anything starts.
+/// Refuses jobs that `kelvin io` would refuse, before anything starts, with the line of the scenario's own file.
 fn check_job(tenant: &Tenant) -> Result<()> {
     // As a scenario puts it in.
     let text = tenant.job.replace("${copy}", "1").replace("$${", "${");
-    kelvin_storage::jobfile::parse_text(&text, None, &[])
-        .map(drop)
-        .map_err(|error| anyhow!("the job file of the workload {}, converted: {error}", tenant.workload))
+    let Err(error) = kelvin_storage::jobfile::parse_text(&text, None, &[]) else { return Ok(()) };
+    if let Error::Input { place, problem } = &error
+        && let Some(written) = tenant.job_lines.get((place.line as usize).saturating_sub(1))
+        && written.line > 0
+    {
+        bail!("{written}: {problem}");
+    }
+    bail!("the job file of the workload {}, converted: {error}", tenant.workload);
 }
 
 /// What would run, and what is expected of it.

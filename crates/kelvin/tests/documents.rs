@@ -27,6 +27,7 @@ const NOT_RUN: [(&str, &str); 12] = [
     ("sslmode=verify-full", "a server with a certificate: tests/robustness_tls.rs has one"),
     ("sqlserver://", "a SQL Server: crates/database/tests/sqlserver.rs takes one"),
     ("kelvin hammerdb run", "a script of HammerDB: tests/hammerdb.rs runs one"),
+    ("kelvin xray", "a scenario of X-Ray: crates/xray/tests/conversion.rs converts two"),
     ("--profile hammerdb", "a schema that HammerDB built: crates/workload/tests/hammerdb_routines.rs"),
     ("--until 'ci<1%' --reset auto", "six copies of the data; each half is run on its own page"),
     ("kelvin io plot group:", "a sweep of runs that count, which runs beside other tests may not"),

@@ -32,6 +32,7 @@ fn each_workload_teaches_its_own_flags() {
         "drop pgbench --help",
         "waits --help",
         "top-sql --help",
+        "xray --help",
     ] {
         let args: Vec<&str> = line.split(' ').collect();
         let output = place.command(&args).env("COLUMNS", "100").output().unwrap();

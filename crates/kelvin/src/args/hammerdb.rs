@@ -49,7 +49,8 @@ pub(crate) struct HammerdbRunArgs {
     pub(crate) scale_time: f64,
 }
 
-fn factor(text: &str) -> Result<f64, String> {
+/// A factor of times or sizes.
+pub(super) fn factor(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(factor) if (0.000_1..=1000.0).contains(&factor) => Ok(factor),
         _ => Err("must be a number from 0.0001 to 1000".into()),

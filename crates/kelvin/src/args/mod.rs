@@ -35,6 +35,7 @@ mod transfer;
 mod vioperf;
 mod waits;
 mod workload;
+mod xray;
 
 use std::path::PathBuf;
 
@@ -64,6 +65,7 @@ pub(crate) use transfer::{ExportArgs, ImportArgs};
 pub(crate) use vioperf::{Required, VioperfArgs};
 pub(crate) use waits::{Measure, PlansOf, SampledServerArgs, TopSqlArgs, WaitsArgs};
 pub(crate) use workload::{BuildArgs, CheckArgs, DropArgs, RunArgs};
+pub(crate) use xray::XrayArgs;
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -176,6 +178,8 @@ pub(crate) enum Command {
     Vioperf(VioperfArgs),
     /// Run scripts of HammerDB's command line, without HammerDB
     Hammerdb(HammerdbArgs),
+    /// Convert a scenario of Nutanix X-Ray, and check it
+    Xray(XrayArgs),
     /// Explain a finding: what it means, how it is detected, its thresholds, and what to do
     Explain(ExplainArgs),
     /// Print shell completions

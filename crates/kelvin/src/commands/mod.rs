@@ -35,6 +35,7 @@ mod top_sql;
 mod transfer;
 mod vioperf;
 mod waits;
+mod xray;
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -78,6 +79,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::TopSql(args) => top_sql::top_sql(&args, global),
         Command::Vioperf(args) => vioperf::run(&args, global),
         Command::Hammerdb(args) => hammerdb::hammerdb(&args, global),
+        Command::Xray(args) => xray::xray(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),

@@ -1,0 +1,68 @@
+//! `kelvin xray`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kelvin_xray::Assignment;
+
+use super::hammerdb::factor;
+
+/// `kelvin xray`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The scenario folder is read unchanged: variables, Jinja, VM groups, workloads with their fio files, steps, \
+    results. Each workload becomes a tenant, with a copy for each machine of its group. The cluster has as few nodes as the \
+    scenario allows, unless --nodes sets their number.\n\
+    \n\
+    A step that needs a hypervisor (nodes.PowerOff, vm_group.MigrateGroup, vm_group.CreatePeriodicSnapshots, ...) is bound \
+    to a command or refused by name before anything starts. {ARGUMENT} in the command is an argument of the step, and \
+    {snapshot} the number of a snapshot.\n\
+    \n\
+    Devices of the machines become files in a directory, one for each group, copy and device. --map places them: DIR, \
+    GROUP=DIR, DEVICE=TARGET or GROUP:DEVICE=TARGET; {group}, {copy} and {device} in it are replaced.\n\
+    \n\
+    Expected values and bands are printed beside those that follow from the rates: X-Ray's band of a point holds for \
+    one second of Poisson arrivals, whatever time the point covers.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin xray database_colocation_standard\n\
+    \x20 kelvin xray database_colocation_standard --scale-time 0.02 --scale-size 0.01 --print-scenario > colocation.toml\n\
+    \x20 kelvin xray database_colocation_standard --map OLTP=/mnt/fast --map DSS=/mnt/slow\n\
+    \x20 kelvin xray snapshot_impact_high --bind vm_group.CreatePeriodicSnapshots='lvcreate -s -n s{snapshot} -L 1G vg/data'"
+)]
+pub(crate) struct XrayArgs {
+    /// The scenario: its folder, or its .yml file
+    #[arg(value_name = "FOLDER")]
+    pub(crate) path: PathBuf,
+    /// Print the scenario in Kelvin's own format
+    #[arg(long)]
+    pub(crate) print_scenario: bool,
+    /// Set a variable of the scenario
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) param: Vec<(String, String)>,
+    /// Run this command for a step that needs a hypervisor
+    #[arg(long, value_name = "STEP=COMMAND", value_parser = assignment)]
+    pub(crate) bind: Vec<Assignment>,
+    /// Place devices of the machines [default: files below ./SCENARIO.data]
+    #[arg(long, value_name = "[DEVICE=]TARGET", value_parser = assignment)]
+    pub(crate) map: Vec<Assignment>,
+    /// Number of nodes of the cluster [default: as few as the scenario allows]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) nodes: Option<u32>,
+    /// Multiply all times of the scenario by this
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    pub(crate) scale_time: f64,
+    /// Multiply all sizes of files by this
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    pub(crate) scale_size: f64,
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "clap's parsers are fallible")]
+fn assignment(text: &str) -> Result<Assignment, String> {
+    Ok(Assignment::parse(text))
+}

@@ -1,0 +1,81 @@
+//! `kelvin xray`: scenarios of X-Ray's.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result, bail};
+use kelvin_storage::Error;
+use kelvin_xray::{
+    Conversion, Scenario, Settings, Tenant, claim_lines, convert, counted, read, render, size,
+};
+
+use crate::args::XrayArgs;
+use crate::exit::Code;
+use crate::out;
+
+/// Converts a scenario, and prints what came of it.
+pub(crate) fn xray(args: &XrayArgs) -> Result<Code> {
+    let scenario = read(&args.path, &args.param.iter().cloned().collect())?;
+    let here = std::env::current_dir().context("there is no current directory")?;
+    let settings = Settings {
+        bindings: &args.bind,
+        maps: &args.map,
+        directory: &here.join(format!("{}.data", scenario.name.replace('/', "-"))),
+        nodes: args.nodes,
+        time: args.scale_time,
+        size: args.scale_size,
+    };
+    let conversion = convert(&scenario, &settings)?;
+    for tenant in &conversion.tenants {
+        check_job(tenant)?;
+    }
+    let text =
+        if args.print_scenario { render(&scenario, &conversion) } else { overview(&scenario, &conversion) };
+    out::write(&text)?;
+    for warning in &conversion.warnings {
+        out::note(&format!("warning: {warning}"));
+    }
+    Ok(Code::Success)
+}
+
+/// Refuses jobs that `kelvin io` would refuse, before anything starts, with the line of the scenario's own file.
+fn check_job(tenant: &Tenant) -> Result<()> {
+    // As a scenario puts it in.
+    let text = tenant.job.replace("${copy}", "1").replace("$${", "${");
+    let Err(error) = kelvin_storage::jobfile::parse_text(&text, None, &[]) else { return Ok(()) };
+    if let Error::Input { place, problem } = &error
+        && let Some(written) = tenant.job_lines.get((place.line as usize).saturating_sub(1))
+        && written.line > 0
+    {
+        bail!("{written}: {problem}");
+    }
+    bail!("the job file of the workload {}, converted: {error}", tenant.workload);
+}
+
+/// What would run, and what is expected of it.
+fn overview(scenario: &Scenario, conversion: &Conversion) -> String {
+    let mut text = format!(
+        "{} ({})\n{}; {}; files and devices: {}\n",
+        scenario.title,
+        scenario.name,
+        counted(conversion.nodes, "node"),
+        counted(conversion.steps.len() as u32, "step"),
+        size(conversion.bytes),
+    );
+    for tenant in &conversion.tenants {
+        let copies = counted(tenant.copies, "copy").replace("copys", "copies");
+        let _ = writeln!(text, "  tenant {}: workload {}, {copies}", tenant.name, tenant.workload);
+    }
+    for expectation in &conversion.expectations {
+        let tenant = &conversion.tenants[expectation.tenant];
+        for (index, line) in claim_lines(expectation).iter().enumerate() {
+            let _ = match index {
+                0 => writeln!(text, "  tenant {}: {line}", tenant.name),
+                _ => writeln!(text, "    {line}"),
+            };
+        }
+    }
+    for note in &conversion.notes {
+        let _ = writeln!(text, "  {note}");
+    }
+    text
+}

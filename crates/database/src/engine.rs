@@ -7,18 +7,18 @@ use crate::postgres::faults::ServerFault;
 use crate::settings::ServerSettings;
 use crate::{Error, Home, Result, Session};
 
-/// Which engine a database is.
+/// The engine of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EngineKind {
     /// SQLite, embedded.
     Sqlite,
-    /// PostgreSQL and what speaks its protocol.
+    /// PostgreSQL and servers that speak its protocol.
     Postgres,
-    /// MySQL and MariaDB. Which of them a server is, its version says.
+    /// MySQL and MariaDB. The server's version distinguishes them.
     Mysql,
-    /// SQL Server, and what speaks its protocol.
+    /// SQL Server and servers that speak its protocol.
     SqlServer,
-    /// One that this crate does not know, by its name: of a program that brings its own.
+    /// An engine that this crate does not know, by name: that of a program with its own implementation.
     Other(&'static str),
 }
 
@@ -56,7 +56,7 @@ impl Serialize for EngineKind {
 }
 
 impl<'de> Deserialize<'de> for EngineKind {
-    /// Only of the engines that this crate knows.
+    /// Only for the engines that this crate knows.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
         let known = Self::KNOWN.into_iter().find(|kind| kind.as_str() == word);
@@ -64,13 +64,14 @@ impl<'de> Deserialize<'de> for EngineKind {
     }
 }
 
-/// What an engine can do, for workloads that choose by it.
+/// Capabilities of an engine; workloads choose by them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Capabilities {
     /// [`Session::flush`] sends a whole batch in one round trip.
     pub one_round_trip_batch: bool,
-    /// The server skips what follows a failed statement of a batch. Elsewhere the session sees to it that what ran behind
-    /// a failed statement of a transaction is rolled back with it, and sends the end of a transaction by itself.
+    /// The server skips the statements after a failed one in a batch. On other engines the session ensures that
+    /// statements which ran after a failed one in a transaction are rolled back with it, and sends the end of a
+    /// transaction separately.
     pub batch_stops_at_error: bool,
     /// Routines can be stored in the database and called.
     pub stored_functions: bool,
@@ -80,17 +81,17 @@ pub struct Capabilities {
     pub concurrent_writers: bool,
     /// The address space of the database is this process: its CPU time cannot be separated from the client's.
     pub embedded: bool,
-    /// While a session waits for the server, other fibers of its thread run: many users can share a thread. Elsewhere each
-    /// has its own.
+    /// While a session waits for the server, other fibers of its thread run: many users can share a thread. On other
+    /// engines each user has its own thread.
     pub waits_in_fibers: bool,
-    /// Tables are made and dropped within transactions: a statement of that kind commits nothing.
+    /// Tables can be created and dropped within transactions: such statements commit nothing.
     pub transactional_ddl: bool,
-    /// What a session sets or locks is its own until it ends. A pooler in transaction mode hands it to others.
+    /// Settings and locks of a session persist until it ends. A pooler in transaction mode hands them to other clients.
     pub session_state: bool,
 }
 
 impl Capabilities {
-    /// Refuses `doing` what needs settings and locks of a session's own, as text.
+    /// Refuses `doing`, which needs session settings and locks. The error is text.
     pub fn need_session_state(self, doing: &str) -> Result<()> {
         if self.session_state {
             return Ok(());
@@ -104,14 +105,14 @@ impl Capabilities {
     }
 }
 
-/// What the database said about itself, stored with every run.
+/// Description of a database as it reports it, stored with every run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// Product and version, such as "PostgreSQL 15.18 (Debian …)".
     pub version: String,
-    /// Every setting that is not at its default, and those that decide durability even when they are.
+    /// Every setting that is not at its default, and those that decide durability even at their default.
     pub settings: Vec<ServerSetting>,
-    /// Faults that are known of this version and touch what workloads do.
+    /// Known faults of this version that affect workloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<ServerFault>,
 }
@@ -123,11 +124,11 @@ pub struct ServerSetting {
     pub name: String,
     /// Its value with its unit.
     pub value: String,
-    /// Where it comes from ("default", "configuration file", …).
+    /// The source of the value ("default", "configuration file", …).
     pub source: String,
 }
 
-/// The server's own counters. Differences between two readings are meant, never one reading.
+/// The server's own counters. Only the difference between two readings is meaningful.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerCounters {
     /// Transactions committed in this database, by whomever.
@@ -138,7 +139,7 @@ pub struct ServerCounters {
 
 /// A database that can be connected to. Shared by all users.
 pub trait Engine: Send + Sync {
-    /// Which engine this is.
+    /// The kind of this engine.
     fn kind(&self) -> EngineKind;
 
     /// Its upkeep around runs; none where only statements can be run in it.
@@ -151,15 +152,15 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// The profiles that its server can be given; `session` is one with it.
+    /// The profiles that can be applied to its server; `session` is connected to it.
     fn profiles(&self, _session: &mut dyn Session) -> Result<Option<Box<dyn Profiles>>> {
         Ok(None)
     }
 
-    /// Where it is, as the user may read it: never with a password.
+    /// The location of the database, for display to the user: never with a password.
     fn describe(&self) -> String;
 
-    /// What it can do.
+    /// The engine's capabilities.
     fn capabilities(&self) -> Capabilities;
 
     /// Opens a connection.
@@ -168,7 +169,7 @@ pub trait Engine: Send + Sync {
     /// Version and settings.
     fn fingerprint(&self, session: &mut dyn Session) -> Result<Fingerprint>;
 
-    /// Commits and rollbacks by the server's own count; `None` where it keeps none.
+    /// Commits and rollbacks as counted by the server; `None` where it has no such counters.
     fn counters(&self, session: &mut dyn Session) -> Result<Option<ServerCounters>>;
 
     /// Bytes that the database takes on disk.
@@ -177,8 +178,8 @@ pub trait Engine: Send + Sync {
     /// Directory that holds the data, when it is on this host and known (for the file system's fingerprint).
     fn data_directory(&self, session: &mut dyn Session) -> Option<std::path::PathBuf>;
 
-    /// Time that this engine's sessions have waited in this process for one another's turn to write, summed over
-    /// sessions, since the engine was opened; `None` where they do not queue here. A difference of two is meant.
+    /// Time that this engine's sessions have waited in this process for their turn to write, summed over sessions,
+    /// since the engine was opened; `None` where they do not queue here. Use the difference of two readings.
     fn queued(&self) -> Option<std::time::Duration> {
         None
     }

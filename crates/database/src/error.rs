@@ -9,13 +9,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorClass {
-    /// The transaction lost against a concurrent one (SQLSTATE 40001). Worth repeating.
+    /// The transaction lost against a concurrent one (SQLSTATE 40001). Retryable.
     SerializationFailure,
     /// Chosen as the victim of a deadlock (SQLSTATE 40P01). Worth repeating.
     Deadlock,
     /// A lock was not granted in time (SQLSTATE 55P03, SQLITE_BUSY). Worth repeating.
     LockNotAvailable,
-    /// The connection is gone or was never made; whether a commit under way happened is unknown.
+    /// The connection is lost or was never made; whether a commit under way succeeded is unknown.
     ConnectionLost,
     /// No answer within the time-out, or the server cancelled the statement (SQLSTATE 57014).
     Timeout,
@@ -27,7 +27,7 @@ pub enum ErrorClass {
     Constraint,
     /// The statement itself is wrong: syntax, unknown table, wrong type (SQLSTATE class 42, 22).
     Statement,
-    /// The server broke its own protocol, or is not the server it should be.
+    /// The server violated its protocol, or is not the expected server.
     Protocol,
     /// The user gave something unusable: a URL, a path, a setting.
     Usage,
@@ -61,7 +61,7 @@ impl fmt::Display for ErrorClass {
     }
 }
 
-/// The engine's own code for an error: an SQLSTATE such as `40001`, MySQL's number and SQLSTATE such as `1213/40001`, or
+/// The engine's own code of an error: an SQLSTATE such as `40001`, MySQL's number and SQLSTATE such as `1213/40001`, or
 /// SQLite's name such as `SQLITE_BUSY`.
 /// Empty when the error did not come from the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,12 +82,12 @@ struct Inner {
     class: ErrorClass,
     code: Code,
     message: String,
-    /// What the server added: detail, hint, the statement's position.
+    /// The server's additional information: detail, hint, the statement's position.
     help: Option<String>,
 }
 
 impl Error {
-    /// An error of `class` that says `message`: a lower-case fragment that reads after "failed to …: ".
+    /// An error of `class` with `message`: a lower-case fragment that reads after "failed to …: ".
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self(Box::new(Inner { class, code: Code::default(), message: message.into(), help: None }))
     }
@@ -99,14 +99,14 @@ impl Error {
         self
     }
 
-    /// The same error with what to do about it, or what the server added.
+    /// The same error with a remedy, or with the server's additional information.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(help.into());
         self
     }
 
-    /// The same error, its message preceded by what was being done.
+    /// The same error, its message preceded by the operation that failed.
     #[must_use]
     pub fn context(mut self, doing: &str) -> Self {
         self.0.message = format!("{doing}: {}", self.0.message);
@@ -118,7 +118,7 @@ impl Error {
         Self::new(ErrorClass::Protocol, message)
     }
 
-    /// The connection is gone.
+    /// The connection is lost.
     pub fn connection_lost(message: impl Into<String>) -> Self {
         Self::new(ErrorClass::ConnectionLost, message)
     }
@@ -128,7 +128,7 @@ impl Error {
         Self::new(ErrorClass::Usage, message)
     }
 
-    /// What kind of failure it is.
+    /// The class of the failure.
     pub fn class(&self) -> ErrorClass {
         self.0.class
     }

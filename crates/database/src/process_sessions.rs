@@ -10,7 +10,7 @@ pub(crate) const PROGRAM: &str = "kelvin";
 pub(crate) static SESSION_NAME: LazyLock<String> =
     LazyLock::new(|| format!("{PROGRAM} {:08x}", RandomState::new().build_hasher().finish() as u32));
 
-/// Ended sessions that are remembered: the server may still be working for a client that has gone.
+/// Ended sessions that are remembered: the server may still be working for a client that has disconnected.
 const ENDED: usize = 4096;
 
 /// The connection numbers that servers assigned to this process, for engines whose session list shows no names.

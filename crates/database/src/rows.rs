@@ -20,7 +20,7 @@ pub enum Cell {
     },
     /// A point in time.
     Timestamp(Timestamp),
-    /// Text, as a range in the rows' own buffer.
+    /// Text, as a range in the rows' buffer.
     Text {
         /// First byte.
         start: u32,
@@ -40,7 +40,7 @@ pub struct Rows {
     affected: u64,
     /// Rows of a result without columns, which leave no cells.
     empty: usize,
-    /// Ends of the columns' names in `names`, where the result was asked for with names.
+    /// Ends of the columns' names in `names`, where names were requested.
     name_ends: Vec<u32>,
     names: Vec<u8>,
     /// Engines without decimals (SQLite) store them as integers of the column's last place.
@@ -53,8 +53,8 @@ impl Rows {
         Self::default()
     }
 
-    /// Forgets the content and keeps the memory. `columns` is the width of the rows to come;
-    /// `integers_are_unscaled` says how the engine stores decimals.
+    /// Clears the content and keeps the memory. `columns` is the number of columns of the rows to come;
+    /// `integers_are_unscaled` selects how the engine stores decimals.
     pub fn reset(&mut self, columns: usize, integers_are_unscaled: bool) {
         self.columns = columns;
         self.cells.clear();
@@ -132,7 +132,7 @@ impl Rows {
         self.len() == 0
     }
 
-    /// The field at `row`, `column`, both from 0. An error says which was asked for and what was there.
+    /// The field at `row`, `column`, both from 0. An error names the requested type and the actual one.
     pub fn cell(&self, row: usize, column: usize) -> Result<Cell> {
         if column >= self.columns || row >= self.len() {
             return Err(Error::protocol(format!(
@@ -235,7 +235,7 @@ fn too_much_text() -> Error {
         .with_help("read fewer rows at a time")
 }
 
-/// A NULL is the data's: the server has kept its protocol.
+/// A NULL is in the data: the server has followed its protocol.
 #[cold]
 fn mismatch(wanted: &str, found: Cell, row: usize, column: usize) -> Error {
     if found == Cell::Null {

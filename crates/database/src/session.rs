@@ -1,4 +1,4 @@
-//! One connection, and what can be done with it.
+//! A connection and its operations.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{EngineKind, Error, Result, Rows, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement(pub u32);
 
-/// Where a transaction begins or ends.
+/// The beginning or end of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionControl {
     /// Begins a transaction that may write. SQLite begins it as a writer (`BEGIN IMMEDIATE`).
@@ -30,10 +30,10 @@ impl TransactionControl {
 
 /// One connection. Blocking, owned by one thread.
 ///
-/// After an error inside a transaction the caller rolls back; after [`crate::ErrorClass::ConnectionLost`]
-/// or a time-out, or whenever [`Session::is_broken`] says so, the session can only be dropped.
+/// After an error inside a transaction the caller rolls back; after [`crate::ErrorClass::ConnectionLost`] or a
+/// time-out, or whenever [`Session::is_broken`] is true, the session can only be dropped.
 pub trait Session: Send {
-    /// Which engine this is.
+    /// The kind of the engine.
     fn engine(&self) -> EngineKind;
 
     /// Begins, commits or rolls back, in one round trip.
@@ -42,8 +42,8 @@ pub trait Session: Send {
     /// Adds the beginning or the end of a transaction to the batch that the next [`Session::flush`] sends.
     fn queue_control(&mut self, control: TransactionControl) -> Result<()>;
 
-    /// Prepares a statement with parameters written `$1`, `$2`, …, in any order, as often as is wanted or, but on
-    /// PostgreSQL, not at all; the engine translates them to its own.
+    /// Prepares a statement with parameters written `$1`, `$2`, …, in any order and any number of times; except on
+    /// PostgreSQL, a parameter may also be unused. The engine translates them to its own syntax.
     fn prepare(&mut self, sql: &str) -> Result<Statement>;
 
     /// Runs a prepared statement in one round trip and replaces `rows` with its result.
@@ -53,12 +53,12 @@ pub trait Session: Send {
     fn queue(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<()>;
 
     /// Sends the queued statements, in one round trip where the engine can
-    /// ([`crate::Capabilities::one_round_trip_batch`]), and stores their results in order; `results` is
-    /// resized to the number of statements and its memory reused. At the first error the rest is skipped, and
-    /// the error returned after the connection is in order again (an open transaction still needs its rollback).
-    /// The queue is empty afterwards in every case. Where the server does not stop at an error
-    /// ([`crate::Capabilities::batch_stops_at_error`]), what was sent behind the failed statement has run in the transaction
-    /// that now needs its rollback; nothing behind an error is committed.
+    /// ([`crate::Capabilities::one_round_trip_batch`]), and stores their results in order; `results` is resized to the
+    /// number of statements and its memory reused. At the first error the rest is skipped, and the error returned after
+    /// the connection is in order again (an open transaction still needs its rollback). The queue is empty afterwards
+    /// in every case. Where the server does not stop at an error ([`crate::Capabilities::batch_stops_at_error`]), the
+    /// statements sent after the failed one have run in the transaction that now needs its rollback; nothing after an
+    /// error is committed.
     fn flush(&mut self, results: &mut Vec<Rows>) -> Result<()>;
 
     /// Runs one or more statements without parameters, separated by semicolons, ignoring their rows.
@@ -67,9 +67,9 @@ pub trait Session: Send {
     /// Runs one statement without parameters or preparation and returns its rows; not for the measured path.
     fn query(&mut self, sql: &str) -> Result<Rows>;
 
-    /// Prepares a statement that somebody else wrote, whatever the types of its parameters and results. With
-    /// `parse_each_time` every execution parses the text again. `columns` gets the names of the result's columns.
-    /// What parameters and results are like depends on [`Session::infers_types`].
+    /// Prepares a user-supplied statement, whatever the types of its parameters and results. With `parse_each_time`
+    /// every execution parses the text again. `columns` gets the names of the result's columns. The representation of
+    /// parameters and results depends on [`Session::infers_types`].
     fn prepare_text(
         &mut self,
         _sql: &str,
@@ -80,15 +80,15 @@ pub trait Session: Send {
     }
 
     /// Whether the server infers the types of the parameters of [`Session::prepare_text`] from the statement
-    /// (PostgreSQL): they are given as [`Value::Text`], [`Value::Int`] or NULL, and results come as text. Elsewhere values
-    /// are compared by the type they come with: each is given with its own, and results come typed.
+    /// (PostgreSQL): they are given as [`Value::Text`], [`Value::Int`] or NULL, and results are returned as text. Other
+    /// servers use the types of the given values: each value is given with its own type, and results are typed.
     fn infers_types(&self) -> bool {
         false
     }
 
     /// From now on the rows of this statement's results are skipped unread: `rows` and the results of
     /// [`Session::flush`] have none of them, and return only the number of affected rows. For statements of
-    /// [`Session::prepare_text`] whose result nobody asks for.
+    /// [`Session::prepare_text`] whose result is not used.
     fn ignore_rows(&mut self, _statement: Statement) {}
 
     /// Runs one or more statements without parameters or preparation in one round trip; `results` gets one
@@ -98,14 +98,14 @@ pub trait Session: Send {
         Err(text_is_unknown(self.engine()))
     }
 
-    /// Ends the implicit transaction of the queued statements within the batch. What follows is executed
-    /// even when what precedes fails; the flush still returns the first error, after all is read.
+    /// Ends the implicit transaction of the queued statements within the batch. The following statements are executed
+    /// even when the preceding ones fail; the flush still returns the first error, after all is read.
     fn queue_sync(&mut self) -> Result<()> {
         Err(text_is_unknown(self.engine()))
     }
 
-    /// [`Session::bulk_load`] whose rows are at once visible to all and need no VACUUM (COPY's FREEZE), where
-    /// the engine can: the caller has made or emptied the table in the transaction that is open.
+    /// [`Session::bulk_load`] whose rows are immediately visible to all and need no VACUUM (COPY's FREEZE), where the
+    /// engine can: the caller has created or emptied the table in the open transaction.
     fn bulk_load_frozen<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
         self.bulk_load(table)
     }
@@ -119,13 +119,13 @@ pub trait Session: Send {
     /// Whether the connection can no longer be used.
     fn is_broken(&self) -> bool;
 
-    /// A call that waits longer than this for the server, or for a lock, ends with
-    /// [`crate::ErrorClass::Timeout`], and the session is broken; `None` waits for ever.
+    /// A call that waits longer than this for the server, or for a lock, ends with [`crate::ErrorClass::Timeout`], and
+    /// the session is broken; `None` waits forever.
     ///
     /// SQLite measures the whole call (of a load: each call of [`BulkLoad`]; of a batch: each statement).
-    /// PostgreSQL and MySQL measure each wait for the next bytes of an answer, so a result that keeps coming, and a load
-    /// that is being taken, may last longer. What belongs to no answer (notices, notifications, changed
-    /// settings) does not prolong a call: after the first of these it has this long, once more, to end.
+    /// PostgreSQL and MySQL measure each wait for the next bytes of an answer, so a result that keeps arriving, and a
+    /// load that is being received, may last longer. Messages that belong to no answer (notices, notifications, changed
+    /// settings) do not prolong a call: after the first of these it has this long, once more, to end.
     fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()>;
 
     /// A handle with which another thread can interrupt the statement this session is running.
@@ -148,7 +148,7 @@ pub trait Cancel: Send + Sync {
     fn cancel(&self) -> Result<()>;
 }
 
-/// A column's type, as far as bulk loading has to know it.
+/// A column's type, as far as bulk loading needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
     /// A 16-bit integer.

@@ -1,4 +1,4 @@
-//! Targets: what a user writes to name a database.
+//! Targets: the text with which a user names a database.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,14 +24,14 @@ pub enum Target {
     Mysql(Box<mysql::Config>),
     /// A MySQL or MariaDB server that Kelvin makes and starts ([`crate::managed::mysql`]).
     ManagedMysql {
-        /// Which of the two.
+        /// The product.
         product: mysql::Product,
     },
     /// A SQL Server that runs somewhere.
     SqlServer(Box<sqlserver::Config>),
 }
 
-/// Schemes of databases that people know and this build does not.
+/// Schemes of well-known databases that this build does not support.
 const NOT_YET: &[(&str, &str)] = &[("oracle", "Oracle"), ("db2", "Db2")];
 
 const ACCEPTED: &str = "valid targets are:\n\
@@ -44,7 +44,7 @@ const ACCEPTED: &str = "valid targets are:\n\
     sqlserver://user@host:port/db     a running SQL Server (also mssql://)";
 
 impl Target {
-    /// Reads what the user wrote: `sqlite`, `sqlite:PATH`, `sqlite:///PATH`, a path that ends in `.db`,
+    /// Parses a target: `sqlite`, `sqlite:PATH`, `sqlite:///PATH`, a path that ends in `.db`,
     /// `.sqlite` or `.sqlite3`, `postgres`, `postgres:VERSION`, `postgres://…`, `postgresql://…`, `mysql`, `mariadb`,
     /// `mysql://…`, `mariadb://…`, `sqlserver://…` or `mssql://…`.
     pub fn parse(text: &str) -> Result<Self> {
@@ -90,7 +90,7 @@ impl Target {
         self.engine() != EngineKind::Sqlite
     }
 
-    /// Whether a setting of it says by itself, and at its start, that its shared memory is to be in huge pages.
+    /// Whether it has a setting, applied at its start, that puts its shared memory in huge pages.
     pub fn has_huge_page_setting(&self) -> bool {
         self.engine() == EngineKind::Postgres
     }
@@ -127,7 +127,7 @@ fn sqlite(text: &str, rest: &str) -> Result<Target> {
 }
 
 fn managed(version: &str) -> Result<Target> {
-    // A major version of two digits: nobody runs 9.6 with this, and 5432 is a port in the wrong place.
+    // A major version has two digits: 9.6 is not supported, and 5432 is a misplaced port.
     match version.parse::<u32>() {
         Ok(version @ 10..=99) => Ok(Target::ManagedPostgres { version: Some(version) }),
         _ => Err(Error::usage(format!("{:?} is not a major version of PostgreSQL", shown(version)))
@@ -144,8 +144,8 @@ fn is_database_file(text: &str) -> bool {
         })
 }
 
-/// What may be repeated of the user's words: not what could be a password in a URL, however mistyped. Whatever
-/// stands before an `@` or after a `?` may hold one.
+/// The part of the user's text that may be repeated: nothing that could be a password in a URL, however mistyped. The
+/// text before an `@` or after a `?` may contain one.
 fn shown(text: &str) -> String {
     let (before_query, query) = text.split_once('?').map_or((text, None), |(a, b)| (a, Some(b)));
     let without = match (before_query.rfind('@'), query) {

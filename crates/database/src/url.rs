@@ -1,11 +1,11 @@
-//! URLs of servers, without passwords: what the engines' own readers share.
+//! URLs of servers, without passwords: the parts common to the parsers of all engines.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// What stands behind the `://` of a URL, decoded; empty parts are absent.
+/// The parts of a URL after `://`, decoded; empty parts are absent.
 #[derive(Default)]
 pub(crate) struct Split {
     pub(crate) user: Option<String>,
@@ -16,7 +16,8 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// Takes a URL apart. One that holds a password is refused without a word of it; `remedy` says where it belongs.
+    /// Splits a URL. A URL that contains a password is refused and not repeated; `remedy` says where the password
+    /// belongs.
     pub(crate) fn of(rest: &str, remedy: &str) -> Result<Self> {
         if rest.contains('#') {
             return Err(Error::usage("the URL contains a '#'").with_help("write it as %23"));
@@ -24,7 +25,7 @@ impl Split {
         let (before_query, query) = rest.split_once('?').map_or((rest, None), |(a, b)| (a, Some(b)));
         let (authority, path) =
             before_query.split_once('/').map_or((before_query, None), |(a, b)| (a, Some(b)));
-        // The last '@', since an unescaped one in a password would otherwise put the rest of it into messages.
+        // The last '@', since otherwise an unescaped one in a password would put the rest of it into messages.
         let (userinfo, hostport) =
             authority.rsplit_once('@').map_or((None, authority), |(a, b)| (Some(a), b));
 
@@ -131,16 +132,16 @@ fn decode(text: &str, part: &str) -> Result<Option<String>> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// A port of these words.
+/// Parses a port.
 pub(crate) fn port(text: &str) -> Result<u16> {
     match text.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
-        // A bad port may be a password whose '@' was forgotten: it is not repeated.
+        // A bad port may be a password whose '@' was forgotten, so it is not repeated.
         _ => Err(Error::usage("the port is not a number from 1 to 65535")),
     }
 }
 
-/// A time of these words, in whole seconds of a day at most.
+/// Parses a time in whole seconds, at most one day.
 pub(crate) fn seconds(name: &str, text: &str) -> Result<Duration> {
     let seconds = text.parse::<u32>().ok().filter(|seconds| (1..=86_400).contains(seconds));
     seconds
@@ -148,7 +149,7 @@ pub(crate) fn seconds(name: &str, text: &str) -> Result<Duration> {
         .ok_or_else(|| Error::usage(format!("{name} {text:?} is not a number of seconds from 1 to 86400")))
 }
 
-/// Whether these words say yes.
+/// Parses a boolean.
 pub(crate) fn yes_or_no(name: &str, text: &str) -> Result<bool> {
     match text {
         "true" | "yes" | "on" | "1" => Ok(true),
@@ -168,7 +169,7 @@ pub(crate) fn system_user() -> Option<String> {
     })
 }
 
-/// A text in percent-encoding, but for these further characters.
+/// A text in percent-encoding, except for these additional characters.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str, pub(crate) &'static str);
 
 impl fmt::Display for Escaped<'_> {

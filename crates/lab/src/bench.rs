@@ -1,5 +1,5 @@
-//! Runs a specification and returns the measurement: the interface for code that plans several runs (repeats,
-//! A/B comparisons, studies) and the one that makes a run. They plan in terms of [`Bench`] only, so that the same code
+//! Runs a specification and returns the measurement: the interface between code that plans several runs (repeats, A/B
+//! comparisons, studies) and the code that makes a run. The planning code uses only [`Bench`], so that the same code
 //! runs on real databases and, in tests, on simulated noise.
 
 use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES, KeyFigure};
@@ -10,13 +10,13 @@ use kelvin_run::Spec;
 /// A run of a group, as planned.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned<'a> {
-    /// What to run; of one point.
+    /// The specification to run; it has one point.
     pub spec: &'a Spec,
     /// The group that it belongs to.
     pub group: GroupId,
-    /// Where it is in the group.
+    /// Its position in the group.
     pub slot: &'a GroupSlot,
-    /// Metrics whose means over the window are wanted beside the key figures.
+    /// Additional metrics whose means over the window are requested.
     pub metrics: &'a [String],
 }
 
@@ -25,16 +25,16 @@ pub struct Planned<'a> {
 pub struct Measured {
     /// The run, stored and entered into its group.
     pub run: RunId,
-    /// Its key figures, the headline first, as [`kelvin_diagnose::key_figures`] has them.
+    /// Its key metrics, the headline first, as returned by [`kelvin_diagnose::key_figures`].
     pub figures: Vec<KeyFigure>,
-    /// Whether it counts, and why not. The store knows it too.
+    /// Whether it counts, and why not. The store has the same judgement.
     pub judgement: Judgement,
     /// Everything that it took, reset included, in seconds.
     pub seconds: f64,
 }
 
 impl Measured {
-    /// The value of a figure by its id; none where it is not known.
+    /// The value of a metric by its id; `None` where it is unknown.
     pub fn value(&self, id: &str) -> Option<f64> {
         self.figures.iter().find(|figure| figure.id == id)?.value
     }
@@ -48,41 +48,41 @@ impl Measured {
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// Somebody asked to stop. What was measured before is kept.
+    /// A stop was requested. Earlier measurements are kept.
     #[error("interrupted")]
     Interrupted,
-    /// The run could not start, or could not be kept.
+    /// The run could not start, or could not be stored.
     #[error(transparent)]
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Makes runs, one after another.
 pub trait Bench {
-    /// Brings the database into its state before a run, as the specification asks, measures, stores, and enters the run
-    /// into its group. A run that ended early is measured and void; one that was interrupted is an error.
+    /// Brings the database into its state before a run, as the specification requires, measures, stores, and enters the
+    /// run into its group. A run that ended early is measured and void; one that was interrupted is an error.
     fn measure(&mut self, planned: &Planned<'_>) -> Result<Measured, BenchError>;
 
     /// A sentence for the person who waits.
     fn report(&mut self, text: &str);
 
-    /// Whether somebody asked to stop.
+    /// Whether a stop was requested.
     fn stopped(&self) -> bool;
 }
 
-/// The specification as it is run in a block: every block has random values of its own, so that the result holds for
-/// more than one course of them, and all runs of a block have the same, so that they differ in nothing else.
+/// The specification of a run in a block: every block has separate random values, so that the result holds for more
+/// than one random sequence, and all runs of a block have the same, so that they differ in nothing else.
 pub fn in_block(spec: &Spec, block: u32) -> Spec {
     let mut spec = spec.clone();
     spec.load.seed = spec.load.seed.wrapping_add(u64::from(block));
     spec
 }
 
-/// The key figures of a specification's workload beside its headline.
+/// The key metrics of a specification's workload in addition to its headline.
 pub fn key_figures(spec: &Spec) -> &'static [&'static str] {
     if spec.is_io() { &IO_FIGURES } else { &KEY_FIGURES }
 }
 
-/// Refuses a specification that cannot stand in a group: one with several points has no one figure.
+/// Refuses a specification that cannot be part of a group: with several points there is no single value.
 pub fn suits(spec: &Spec) -> Result<(), String> {
     if spec.load.find_max || spec.load.points().len() != 1 {
         return Err("repeats and comparisons need a single number of users and a single rate".into());

@@ -1,4 +1,5 @@
-//! Instruments of the server that are switched on for one run, and put back after it, also when this process is killed in between.
+//! Instruments of the server that are switched on for one run, and restored after it, also when this process is killed
+//! in between.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ pub(crate) struct DeepObservation {
 }
 
 impl DeepObservation {
-    /// Puts back what an earlier process left, and switches on what is off. The sentence is for the result's notes.
+    /// Restores the instruments that an earlier process left on, and switches on those that are off. The sentence is
+    /// for the result's notes.
     pub(crate) fn begin(
         engine: &Arc<dyn Engine>,
         target: &Target,
@@ -27,7 +29,7 @@ impl DeepObservation {
     ) -> Result<(Self, String)> {
         let mut this = Self { engine: Arc::clone(engine), journal: None };
         let before = instruments_off(engine.as_ref())?;
-        // Beside those of `kelvin server apply`, whose `restore` finds it.
+        // In the directory of `kelvin server apply`, whose `restore` finds it.
         let path = directories::settings_journal(target, directories::INSTRUMENTS)?;
         this.journal = Journal::open_left_over(&path).map_err(refused)?;
         if this.journal.is_some() {
@@ -44,7 +46,7 @@ impl DeepObservation {
         let change = ReversibleChange::Instruments { target: target.to_string(), before: before.clone() };
         journal.about_to(change).map_err(refused)?;
         this.journal = Some(journal);
-        // What fails halfway is put back by the drop.
+        // After a partial failure the drop restores them.
         switch_instruments(engine.as_ref(), &before, false)?;
         let note = format!(
             "observe deep: {instruments} instruments and {consumers} consumers of performance_schema were \
@@ -72,7 +74,7 @@ impl DeepObservation {
 
 impl Drop for DeepObservation {
     fn drop(&mut self) {
-        // The journal keeps what cannot be put back, and there is nobody to tell.
+        // Instruments that cannot be restored stay in the journal; a drop can report nothing.
         let _ = self.put_back();
     }
 }

@@ -29,13 +29,13 @@ pub type PasswordPrompt = fn(server: &dyn Display) -> io::Result<Option<Password
 pub struct Opened {
     /// The engine.
     pub engine: Arc<dyn Engine>,
-    /// Where it is, as far as its snapshots are concerned.
+    /// The location of the database's data, for snapshots.
     pub place: DataLocation,
     /// The directory of a database that ends with this process; removed when dropped.
     _scratch: Option<tempfile::TempDir>,
 }
 
-/// What the caller wants to do with the database.
+/// The intended use of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Run a load; a temporary database will do.
@@ -46,8 +46,8 @@ pub enum Purpose {
     Existing,
 }
 
-/// Opens the target and makes sure that it answers. A password that it wants and no file has is asked for by `prompt`; what
-/// takes its time, such as starting a managed server, is reported by `tell`.
+/// Opens the target and checks that it answers. A required password that no file provides is requested through
+/// `prompt`; steps that take long, such as starting a managed server, are reported through `tell`.
 pub fn open(
     target: &TargetName,
     purpose: Purpose,
@@ -135,11 +135,11 @@ pub fn connect_with_password(target: &str, password: &str) -> Result<Box<dyn Ses
     engine.connect().doing(format!("cannot use {}", engine.describe()))
 }
 
-/// The managed server whose socket this is, if it is one's.
+/// The managed server with this socket, if there is one.
 fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     let Host::Unix(directory) = &config.host else { return None };
     let manager = Manager::new(directories::servers().ok()?);
-    // Looking at every server of ours takes time, which nobody else's needs to cost.
+    // Checking every managed server takes time, so other sockets are ruled out first.
     if !directory.starts_with(manager.base_dir()) && !directory.starts_with("/tmp") {
         return None;
     }
@@ -150,12 +150,13 @@ fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     Some((manager, major))
 }
 
-/// How the server of a target is entered; none for a file, and for servers that Kelvin has to start first.
+/// Engine of a target that can be connected to directly; `None` for a file, and for servers that Kelvin has to start
+/// first.
 pub fn server(target: Target) -> Option<Arc<dyn Engine>> {
     match target {
         Target::Postgres(config) => Some(Arc::new(PostgresEngine::new(*config))),
         Target::Mysql(config) => Some(Arc::new(MysqlEngine::new(*config))),
-        // SQL Server is entered by [`open`] only: nothing is sent to it before its password is known.
+        // SQL Server is opened by [`open`] only: nothing is sent to it before its password is known.
         Target::Sqlite { .. }
         | Target::ManagedPostgres { .. }
         | Target::ManagedMysql { .. }
@@ -163,9 +164,9 @@ pub fn server(target: Target) -> Option<Arc<dyn Engine>> {
     }
 }
 
-/// The same server, entered with the password that it wants: looked for where its own clients look, then asked of the person at
-/// the terminal by `prompt`. One that wants none is entered without a look: nothing wrong with a file of passwords is to stop
-/// that.
+/// The same server, with its password: looked up where the server's own clients look, then requested at the terminal
+/// through `prompt`. Where the server requires no password, no look-up is made, so that a broken password file does not
+/// prevent the connection.
 pub fn with_password(target: Target, prompt: PasswordPrompt) -> Result<Target> {
     let (mut target, known) = look_up(target)?;
     if !known {
@@ -213,7 +214,7 @@ fn look_up(mut target: Target) -> kelvin_database::Result<(Target, bool)> {
     Ok((target, found))
 }
 
-/// [`with_password`] for SQL Server, which lets nobody in without one: nothing is sent before there is one.
+/// [`with_password`] for SQL Server, which always requires a password: nothing is sent before it is known.
 fn with_sqlserver_password(
     mut config: sqlserver::Config,
     prompt: PasswordPrompt,

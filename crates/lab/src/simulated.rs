@@ -1,5 +1,5 @@
-//! A bench without a database: the values come from a function, such as recorded noise with something planted
-//! in it. Those who plan several runs are tested on it, and their false alarms and power are counted on it.
+//! A bench without a database: the values come from a function, such as recorded noise with a planted effect. Code that
+//! plans several runs is tested on it, and its false alarms and power are counted on it.
 
 mod noise;
 pub mod queue;
@@ -12,22 +12,22 @@ pub use noise::{Noise, NoiseError};
 
 use crate::{Bench, BenchError, Measured, Planned};
 
-/// What a simulated run comes to.
+/// The result of a simulated run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Simulation {
-    /// Its key figures.
+    /// Its key metrics.
     pub figures: Vec<KeyFigure>,
     /// Why it does not count.
     pub void: Vec<String>,
 }
 
 impl Simulation {
-    /// A run that counts and has one figure, "tps".
+    /// A run that counts and has one metric, "tps".
     pub fn of(value: f64) -> Self {
         Self { figures: vec![figure("tps", value)], void: Vec::new() }
     }
 
-    /// The same with another figure beside the ones that it has.
+    /// The same with an additional metric.
     #[must_use]
     pub fn with(mut self, id: &str, value: f64) -> Self {
         self.figures.push(figure(id, value));
@@ -42,7 +42,7 @@ impl Simulation {
     }
 }
 
-/// A key figure of this id and value, with more of it better when it is "tps" and less otherwise.
+/// A key metric with this id and value; higher is better for "tps", lower for all others.
 pub fn figure(id: &str, value: f64) -> KeyFigure {
     let (name, unit, better) = match id {
         "tps" => ("tps", "per second", Better::Higher),
@@ -60,18 +60,18 @@ pub fn figure(id: &str, value: f64) -> KeyFigure {
     }
 }
 
-/// Makes runs of what a function says.
+/// Makes runs from the values of a function.
 pub struct Simulated<F> {
     of: F,
     runs: i64,
-    /// What was shown to the user.
+    /// Messages shown to the user.
     pub told: Vec<String>,
-    /// Runs after which somebody asks to stop; none when nobody does.
+    /// Runs after which a stop is requested; `None` for no request.
     pub stop_after: Option<i64>,
 }
 
 impl<F: FnMut(&Planned<'_>) -> Result<Simulation, BenchError>> Simulated<F> {
-    /// Runs come to what `of` says of them.
+    /// The n-th run returns `of(n)`.
     pub fn new(of: F) -> Self {
         Self { of, runs: 0, told: Vec::new(), stop_after: None }
     }

@@ -1,4 +1,4 @@
-//! Everything about a run's environment that could decide its figures.
+//! Everything in a run's environment that could affect its results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,15 +8,15 @@ use kelvin_database::{Engine, EngineKind, Fingerprint, Session};
 use kelvin_observe::host::{Filesystem, Host};
 use serde::{Deserialize, Serialize};
 
-/// The database's own description of itself. Settings stand under their names, so that two runs compare by
-/// name whatever else one of them has set.
+/// The database's own description of itself. Settings are stored under their names, so that two runs compare by name
+/// whatever other settings one of them has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {
     /// Product and version.
     pub version: String,
     /// Value, and in brackets where it comes from, by name.
     pub settings: BTreeMap<String, String>,
-    /// Faults that are known of this version and touch what workloads do.
+    /// Known faults of this version that affect workloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<ServerFault>,
 }
@@ -34,15 +34,15 @@ impl From<Fingerprint> for Database {
 pub struct Environment {
     /// Version of Kelvin.
     pub kelvin: String,
-    /// The host on which Kelvin ran. The database's own host is another when the target is remote.
+    /// The host on which Kelvin ran. The database's host is another when the target is remote.
     pub client_host: Host,
-    /// Which engine; none of a run without a database.
+    /// The engine; `None` for a run without a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineKind>,
-    /// Whether it works within Kelvin's own process.
+    /// Whether it runs within Kelvin's own process.
     #[serde(default)]
     pub embedded: bool,
-    /// Where, without a password.
+    /// The target, without a password.
     pub target: String,
     /// The database's version and settings; none of a run without a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ impl Environment {
         })
     }
 
-    /// Of a run without a database: of files and devices, the first of which lies at `path`.
+    /// For a run without a database: of files and devices, the first of which is at `path`.
     pub fn of_files(target: String, path: Option<&Path>) -> Self {
         Self {
             kelvin: env!("CARGO_PKG_VERSION").into(),

@@ -1,18 +1,18 @@
-//! The search for the highest rate that meets an objective. It decides which rate to try next from the trials
-//! so far; it runs nothing and knows no clock.
+//! The search for the highest rate that meets an objective. It chooses the next rate from the trials so far; it runs
+//! nothing and has no clock.
 //!
-//! The rate doubles until a trial fails (or, when the first one fails, halves until one holds), then the gap
-//! between the highest that held and the lowest that failed is halved on a scale of ratios until it is within
-//! the resolution. The rate that is left has to hold a second time, in a separate trial: it is the highest of
-//! several noisy trials and therefore likely to have been lucky (the optimiser's curse).
+//! The rate doubles until a trial fails (or, when the first one fails, halves until one passes), then the gap between
+//! the highest rate that passed and the lowest that failed is bisected on a logarithmic scale until it is within the
+//! resolution. The remaining rate has to pass a second time, in a separate trial: it is the highest of several noisy
+//! trials and therefore likely to have been lucky (the optimiser's curse).
 //!
-//! A failure outweighs what held: a rate that ever failed, and every rate above one that failed, is out, and
-//! the search goes on below. Its answer can be too low by a trial's bad luck, and is never above a rate that
-//! was seen to fail.
+//! A failure outweighs a pass: a rate that ever failed, and every rate above one that failed, is excluded, and the
+//! search continues below. Its answer can be too low because of an unlucky trial, and is never above a rate that
+//! failed.
 
 use crate::spec::Rates;
 
-/// What a trial at one rate came to.
+/// The result of a trial at one rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// Whether the objective was met.
@@ -35,7 +35,7 @@ pub struct Search {
     trials: Vec<(f64, Trial)>,
 }
 
-/// How a search stands.
+/// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchEnd {
     /// Not yet: there is a next rate.
@@ -50,7 +50,7 @@ pub enum SearchEnd {
     OutOfTrials,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaxRateResult {
     /// The highest rate that held, with no failure at or below it; none when no rate did.
@@ -61,22 +61,22 @@ pub struct MaxRateResult {
     pub confirmed: bool,
     /// The lowest rate that failed.
     pub lowest_failed: Option<f64>,
-    /// Rates that held although they, or a lower rate, failed in another trial, in ascending order: what was
-    /// measured is not steady there, and the figure deserves longer trials.
+    /// Rates that passed although they, or a lower rate, failed in another trial, in ascending order: the measured
+    /// system is not steady there, and longer trials are advisable.
     pub unstable: Vec<f64>,
     /// How it ended.
     pub ended: SearchEnd,
 }
 
 impl Search {
-    /// The resolution when nothing is said, in percent.
+    /// The default resolution, in percent.
     pub const RESOLUTION: f64 = 5.0;
 
     /// The trials of a run's search: 17 doublings lead from 100 a second to [`Rates::HIGHEST`], a gap of two takes
     /// 10 more to close to the finest resolution, and the rest are for noise and the confirmation.
     pub const BUDGET: usize = 40;
 
-    /// Below the start divided by this, nothing is tried: when so little is too much, it is not the rate.
+    /// No rate below the start divided by this is tried: if so little load is too much, the rate is not the cause.
     const DEPTH: f64 = 1024.0;
 
     /// A search that starts at `start`, never goes beyond [`Rates::HIGHEST`], ends when the rate is known to
@@ -95,7 +95,7 @@ impl Search {
         Ok(Self { start, lowest: start / Self::DEPTH, resolution, budget, trials: Vec::new() })
     }
 
-    /// Tries nothing below `rate`, where a trial could not be judged.
+    /// Tries no rate below `rate`, where a trial could not be judged.
     #[must_use]
     pub fn not_below(mut self, rate: f64) -> Self {
         self.lowest = self.lowest.max(rate).min(self.start);
@@ -107,7 +107,7 @@ impl Search {
         self.decide().ok()
     }
 
-    /// Takes a trial at a rate, whoever chose it.
+    /// Adds the result of a trial, even at a rate that the search did not choose.
     pub fn tell(&mut self, rate: f64, trial: Trial) {
         self.trials.push((rate, trial));
     }
@@ -117,7 +117,7 @@ impl Search {
         &self.trials
     }
 
-    /// What is known so far.
+    /// The result so far.
     pub fn outcome(&self) -> MaxRateResult {
         let failed = self.lowest_failed();
         let highest = self.highest();
@@ -153,7 +153,7 @@ impl Search {
         match (wish, highest) {
             (Err(ended), _) => Err(ended),
             (Ok(_), _) if left == 0 => Err(SearchEnd::OutOfTrials),
-            // A figure that held twice is worth more than a higher one that held once.
+            // A rate that passed twice is preferred to a higher one that passed once.
             (Ok(_), Some(highest)) if left == 1 && !self.confirmed(highest) => Ok(highest),
             (Ok(rate), _) => Ok(rate),
         }
@@ -187,7 +187,7 @@ fn between(low: f64, high: f64) -> f64 {
     let middle = (low * high).sqrt();
     let digit = 10_f64.powf(middle.log10().floor() - 3.0);
     let short = (middle / digit).round() * digit;
-    // Whole thousandths, so that a power of ten leaves no tail of its own.
+    // Whole thousandths, so that a power of ten adds no digits.
     let short = if digit >= 1.0 { short.round() } else { short };
     if short > low && short < high { short } else { middle }
 }
@@ -325,7 +325,7 @@ mod tests {
                 prop_assert!(highest.ln() < threshold.ln() + softness);
                 if found.ended == SearchEnd::Resolved {
                     prop_assert!(found.confirmed && found.lowest_failed.unwrap() <= highest * 1.05 * 1.000_001);
-                    // A step of the resolution below the softness nothing fails any more.
+                    // One step of the resolution below the softness every trial passes.
                     prop_assert!(highest.ln() > threshold.ln() - softness - 0.05);
                 }
             }

@@ -1,35 +1,35 @@
-//! One I/O, and what comes next in a job.
+//! One I/O, and the next step of a job.
 
 use kelvin_measure::Nanos;
 
 use crate::Direction;
 
-/// One I/O as a job asks for it.
+/// One I/O as a job requests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Io {
-    /// What it does.
+    /// Its direction.
     pub direction: Direction,
-    /// Which of the job's targets, by its place among the worker's files.
+    /// The job's target, by its index among the worker's files.
     pub target: u32,
-    /// Where it begins in the target, in bytes.
+    /// Its offset in the target, in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u32,
 }
 
-/// What a source of I/Os says when it is asked for the next one.
+/// The next step of a source of I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextIo {
     /// An I/O.
     Io(Io),
-    /// Bring what was written to a target's medium.
+    /// Sync the written data to a target's medium.
     Sync {
         /// The target.
         target: u32,
-        /// How.
+        /// The call.
         how: SyncCall,
     },
-    /// Nothing before this time, counted from the start of the job (replay with its own gaps).
+    /// No I/O before this time, counted from the start of the job (replay with the trace's gaps).
     NotBefore(Nanos),
     /// Nothing before all that is in flight has ended (end of a pass, a barrier of a replay).
     Drain,
@@ -42,8 +42,8 @@ pub enum NextIo {
 pub enum SyncCall {
     /// Data and all metadata.
     Fsync,
-    /// Data and what is needed to read it again.
+    /// Data and the metadata needed to read it again.
     Fdatasync,
-    /// `sync_file_range` with these flags, over what was written since the last.
+    /// `sync_file_range` with these flags, over the range written since the last one.
     Range(u32),
 }

@@ -1,4 +1,4 @@
-//! What a run of jobs came to. Every output and every finding is made from this and from nothing else.
+//! The result of a run of jobs. Every output and every finding is derived from this alone.
 
 use std::path::PathBuf;
 
@@ -11,26 +11,26 @@ use crate::{BinSums, Direction, Moments, PerDirection};
 /// A whole run.
 #[derive(Debug, Clone)]
 pub struct JobsOutcome {
-    /// What was requested.
+    /// The requested jobs.
     pub jobs: Jobs,
     /// When it began, in milliseconds since 1970.
     pub started: i64,
     /// From the beginning of the first worker to the end of the last.
     pub elapsed: Nanos,
-    /// The workers in their order; also those that never began.
+    /// The workers in their order, including those that never began.
     pub workers: Vec<WorkerOutcome>,
     /// The devices under the targets.
     pub disks: Vec<DiskUse>,
-    /// Whether somebody asked to stop.
+    /// Whether a stop was requested.
     pub interrupted: bool,
 }
 
-/// What one worker did in the measured part.
+/// The work of one worker in the measured part.
 #[derive(Debug, Clone)]
 pub struct WorkerOutcome {
     /// Its job, by its place in `jobs`.
     pub job: usize,
-    /// Which clone of it, from 0.
+    /// The number of the clone, from 0.
     pub clone: u32,
     /// Its group, from 0: groups are separated by `stonewall` and `new_group`.
     pub group: u32,
@@ -46,7 +46,7 @@ pub struct WorkerOutcome {
     pub runtime: PerDirection<Nanos>,
     /// The files and devices, in the order of the ticks.
     pub targets: Vec<TargetOutcome>,
-    /// Of the verifying passes, where there were any: reads that are in no figure of `targets`.
+    /// The verifying passes, if there were any: their reads are not included in `targets`.
     pub verified: Option<Verified>,
     /// Samples of the bandwidth in KiB/s.
     pub bandwidth: PerDirection<Samples>,
@@ -56,11 +56,11 @@ pub struct WorkerOutcome {
     pub syncs: Moments,
     /// The same by bin.
     pub sync_bins: BinSums,
-    /// How full the queue was.
+    /// Queue depth.
     pub depth: DepthCounts,
     /// CPU time of the worker, user and system, in the measured part.
     pub cpu: (Nanos, Nanos),
-    /// Time that it was ready to run and had no CPU; none where the kernel does not say.
+    /// Time that it was ready to run and had no CPU; `None` where the kernel does not report it.
     pub run_delay: Option<Nanos>,
     /// Over how long CPU time and the wait for a CPU were counted: the measured part, and the reading of the counters at its
     /// ends.
@@ -71,13 +71,13 @@ pub struct WorkerOutcome {
     pub faults: (u64, u64),
     /// Errors that did not end it.
     pub failures: Vec<Failures>,
-    /// What ended it early: the kernel's error number and message.
+    /// The error that ended it early: the kernel's error number and message.
     pub error: Option<(i32, String)>,
-    /// The depth that a latency target led to, and whether it was kept.
+    /// The depth found by a latency target, and whether the target was met.
     pub latency_depth: Option<u32>,
-    /// What became of `steadystate`.
+    /// The result of `steadystate`.
     pub steady: Option<SteadyOutcome>,
-    /// What a reader should know, such as a depth that was cut.
+    /// Notes for the reader, such as a reduced depth.
     pub notes: Vec<String>,
 }
 
@@ -86,18 +86,18 @@ pub struct WorkerOutcome {
 pub struct TargetOutcome {
     /// Its path.
     pub path: PathBuf,
-    /// The block device below it, such as `vda`; none where there is none.
+    /// The block device below it, such as `vda`; `None` if there is none.
     pub device: Option<String>,
     /// By direction.
     pub directions: PerDirection<DirectionOutcome>,
 }
 
-/// What verifying passes read again.
+/// The reads of verifying passes.
 #[derive(Debug, Clone, Default)]
 pub struct Verified {
     /// By direction.
     pub directions: PerDirection<DirectionOutcome>,
-    /// How long the passes took, those of a backlog among them.
+    /// The duration of the passes, including those of a backlog.
     pub time: Nanos,
 }
 
@@ -113,7 +113,7 @@ impl std::ops::Index<Direction> for Verified {
 pub type PriorityOutcome = PriorityTimes<BinSums>;
 
 impl PriorityOutcome {
-    /// The class: 0 where none was asked for.
+    /// The class: 0 where none was requested.
     pub fn class(&self) -> u16 {
         self.priority >> 13
     }
@@ -123,7 +123,7 @@ impl PriorityOutcome {
         self.priority & 7
     }
 
-    /// In fio's words: "clat prio 1/0".
+    /// fio's label: "clat prio 1/0".
     pub(crate) fn name(&self, times: &str) -> String {
         format!("{times} prio {}/{}", self.class(), self.level())
     }
@@ -133,7 +133,7 @@ impl PriorityOutcome {
 pub type DirectionOutcome = IoSums<BinSums, BinSums>;
 
 impl DirectionOutcome {
-    /// Adds what ended during a tick.
+    /// Adds the completed I/Os of a tick.
     pub fn add(&mut self, tally: &crate::tick::Tally) {
         self.add_moments(tally);
         self.completion_bins.add(&tally.completion_bins);
@@ -154,12 +154,12 @@ impl DirectionOutcome {
         }
     }
 
-    /// As fio: one priority alone says nothing that the direction's own figures do not.
+    /// As in fio: a single priority shows nothing beyond the values of the direction.
     pub(crate) fn shown_priorities(&self) -> &[PriorityOutcome] {
         if self.priorities.len() > 1 { &self.priorities } else { &[] }
     }
 
-    /// What is known of a priority's I/Os, made when it is first asked for.
+    /// The entry of a priority, created on first use.
     fn of_priority(&mut self, priority: u16) -> &mut PriorityOutcome {
         let place = self.priorities.partition_point(|one| one.priority < priority);
         if self.priorities.get(place).is_none_or(|one| one.priority != priority) {
@@ -187,7 +187,7 @@ impl DirectionOutcome {
 /// Samples of a rate over equal windows.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Samples {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Least, greatest.
     pub range: (f64, f64),
@@ -196,7 +196,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Takes one more.
+    /// Adds a sample.
     pub fn record(&mut self, value: f64) {
         self.range =
             if self.count == 0 { (value, value) } else { (self.range.0.min(value), self.range.1.max(value)) };
@@ -220,7 +220,7 @@ impl Samples {
     }
 }
 
-/// What became of `steadystate`.
+/// The result of `steadystate`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SteadyOutcome {
     /// Whether it was reached.

@@ -1,4 +1,4 @@
-//! What a worker hands over while it works. The sums of what was handed over are the result: there is no second count.
+//! Partial results that a worker sends while it works. Their sums are the result: there is no second count.
 
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
@@ -8,18 +8,18 @@ use crate::{Bins, Direction, Moments, PerDirection};
 /// The longest time between two ticks of a worker that does I/O.
 pub const TICK: Nanos = 500_000_000;
 
-/// What ended in one direction: counts and times, with bins `B`, and bins `O` where they may be missing.
+/// Completed I/Os of one direction: counts and times, with bins `B`, and bins `O` where they may be missing.
 #[derive(Debug, Clone, Default)]
 pub struct IoSums<B, O> {
     /// I/Os that ended, short ones included.
     pub ios: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// I/Os that moved less than asked; the rest was asked for again.
+    /// I/Os that moved less than requested; the rest was issued again.
     pub short: u64,
-    /// I/Os that moved nothing and were given up.
+    /// I/Os that moved nothing and were abandoned.
     pub dropped: u64,
-    /// I/Os that ended with an error; in no figure of time.
+    /// I/Os that ended with an error; excluded from all times.
     pub failed: u64,
     /// From the beginning of handing over to its end.
     pub submission: Moments,
@@ -29,19 +29,19 @@ pub struct IoSums<B, O> {
     pub total: Moments,
     /// Completion times by bin.
     pub completion_bins: B,
-    /// Total times by bin, where they were asked for.
+    /// Total times by bin, where requested.
     pub total_bins: O,
-    /// Submission times by bin, where they were asked for.
+    /// Submission times by bin, where requested.
     pub submission_bins: O,
-    /// With a rate: from the intended start to the completion (what coordinated omission hides).
+    /// With a rate: from the intended start to the completion (which includes coordinated omission).
     pub response_bins: O,
     /// Moments of the same.
     pub response: Moments,
-    /// Of jobs whose I/Os have priorities of their own: the times of each.
+    /// For jobs whose I/Os have individual priorities: the times of each priority.
     pub priorities: Vec<PriorityTimes<B>>,
 }
 
-/// What ended in one direction on one target during a tick.
+/// Completed I/Os of one direction on one target during a tick.
 pub type Tally = IoSums<Bins, Option<Bins>>;
 
 /// Times of the I/Os of one priority.
@@ -70,8 +70,8 @@ impl<B, O> IoSums<B, O> {
     }
 }
 
-/// How full the queue was. The classes are fio's: 1, 2, 4, 8, 16, 32, 64 and above, by the next power of two above for
-/// `at`; 0, 1–4, 5–8, 9–16, 17–32, 33–64, above for `submitted` and `completed`.
+/// Queue depth. The classes are fio's: 1, 2, 4, 8, 16, 32, 64 and above, rounded up to a power of two for `at`; 0, 1–4,
+/// 5–8, 9–16, 17–32, 33–64, above for `submitted` and `completed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DepthCounts {
     /// I/Os by the number in flight when each was issued, itself included.
@@ -85,7 +85,7 @@ pub struct DepthCounts {
 }
 
 impl DepthCounts {
-    /// Adds those of another.
+    /// Adds the counts of another.
     pub fn merge(&mut self, other: &Self) {
         let pairs = [
             (&mut self.at, &other.at),
@@ -104,25 +104,25 @@ impl DepthCounts {
 /// Errors of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failures {
-    /// Where.
+    /// The target.
     pub target: u32,
-    /// Doing what; none for a sync.
+    /// The direction; `None` for a sync.
     pub direction: Option<Direction>,
-    /// The kernel's number; `EILSEQ` for data that is not what was written.
+    /// The kernel's error number; `EILSEQ` for data that differ from the data written.
     pub number: i32,
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// Where the first of them was, in bytes, and how long it was.
+    /// Offset and length of the first of them, in bytes.
     pub first: (u64, u32),
-    /// What the first was, as text.
+    /// The first message.
     pub message: String,
 }
 
-/// What a worker did between two moments. Ticks of a worker follow each other without a gap; none lasts longer than
-/// [`TICK`] by much, but while the worker is held up in a call. A tick does not reach over the end of the ramp-up.
+/// The work of a worker between two moments. Ticks of a worker follow each other without a gap; none lasts much longer
+/// than [`TICK`], except while the worker is blocked in a call. A tick does not extend beyond the end of the ramp-up.
 #[derive(Debug, Clone)]
 pub struct Tick {
-    /// Which worker, by its place in the plan.
+    /// The worker, by its index in the plan.
     pub worker: u32,
     /// From this time on the run's clock.
     pub from: Nanos,
@@ -130,13 +130,13 @@ pub struct Tick {
     pub to: Nanos,
     /// Ramp-up or measured.
     pub part: LoadPart,
-    /// By target and direction; none where nothing happened.
+    /// By target and direction; `None` where there was no I/O.
     pub targets: Vec<PerDirection<Option<Box<Tally>>>>,
     /// Syncs that ended, and how long they took.
     pub syncs: Moments,
     /// The same by bin.
     pub sync_bins: Option<Bins>,
-    /// How full the queue was.
+    /// Queue depth.
     pub depth: DepthCounts,
     /// Errors.
     pub failures: Vec<Failures>,

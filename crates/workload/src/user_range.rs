@@ -1,11 +1,11 @@
-//! Which of a run's virtual users one generator drives.
+//! The virtual users of a run that one generator drives.
 
 use std::ops::Range;
 
 use kelvin_measure::Random;
 
-/// Some of the virtual users of a point. Users are numbered from 0 over all generators of a run, and everything that is drawn
-/// for a user depends on the run's seed and its number: a user is the same whoever drives it.
+/// Some of the virtual users of a point. Users are numbered from 0 over all generators of a run, and all random values
+/// of a user depend on the run's seed and the user's number: a user behaves identically on every generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserRange {
     first: u32,
@@ -19,7 +19,7 @@ impl UserRange {
         Self { first: 0, end: total, total }
     }
 
-    /// Those of `total` users whose numbers are in `range`; none where the range is not within them.
+    /// The users of `total` whose numbers are in `range`; `None` where the range exceeds them.
     pub fn part(range: Range<u32>, total: u32) -> Option<Self> {
         let Range { start: first, end } = range;
         (first <= end && end <= total).then_some(Self { first, end, total })
@@ -30,12 +30,12 @@ impl UserRange {
         self.first
     }
 
-    /// How many they are.
+    /// The number of users.
     pub fn count(self) -> u32 {
         self.end - self.first
     }
 
-    /// How many users all generators of the point drive together.
+    /// The number of users that all generators of the point drive together.
     pub fn total(self) -> u32 {
         self.total
     }

@@ -24,8 +24,8 @@ impl Account {
         Self::for_server("PostgreSQL", "postgres", data)
     }
 
-    /// Who shall run a server whose data is, or will be, in `data`: its owner, or this user, or for root
-    /// the server's own user, or `nobody`.
+    /// The account that runs a server whose data is, or will be, in `data`: the owner of the data, or this user, or,
+    /// for root, the server's own user or `nobody`.
     pub(crate) fn for_server(server: &str, user: &str, data: &Path) -> Result<Self> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let switch = uid == 0;
@@ -62,7 +62,7 @@ impl Account {
     pub(crate) fn command(&self, program: &Path, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(directory).env_clear().env("LC_ALL", "C").env("PATH", "/usr/bin:/bin");
-        // Ctrl-C is kelvin's to answer: a pg_ctl that heard it while the server starts would stop the server.
+        // Ctrl-C is handled by kelvin: a pg_ctl that received it while the server starts would stop the server.
         command.stdin(Stdio::null()).process_group(0);
         for name in ["LD_LIBRARY_PATH", "TZ"] {
             if let Some(value) = std::env::var_os(name) {
@@ -76,7 +76,7 @@ impl Account {
         command
     }
 
-    /// Makes a directory that only this user can enter, or checks that an existing one is so.
+    /// Creates a directory that only this user can enter, or checks that an existing one is private.
     pub(crate) fn make_private_directory(&self, path: &Path) -> Result<()> {
         let failed =
             |error: std::io::Error| Error::usage(format!("{} cannot be created: {error}", path.display()));
@@ -90,7 +90,7 @@ impl Account {
                 Ok(())
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                // Not followed: in /tmp somebody else could have put a link there.
+                // Not followed: in /tmp another user could have created a link there.
                 let metadata = std::fs::symlink_metadata(path).map_err(failed)?;
                 if metadata.is_dir() && metadata.uid() == self.uid && metadata.mode().trailing_zeros() >= 6 {
                     return Ok(());

@@ -1,15 +1,16 @@
-//! What the host offers a server: what sizes are computed from.
+//! Host resources from which profiles compute sizes.
 
 use kelvin_host::SystemTree;
 use kelvin_host::cgroup::memory_limit;
 use std::path::Path;
 
-/// What the host offers.
+/// Resources of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostResources {
     /// Bytes of memory this process may use.
     pub memory: u64,
-    /// Bytes that the server's log may take: those free where the data is, and those the log has already.
+    /// Bytes available to the WAL or redo log: free space in the file system of the data, plus the space that the log
+    /// already uses.
     pub disk: u64,
     /// Free bytes of shared memory (/dev/shm).
     pub shared: u64,
@@ -50,7 +51,7 @@ impl HostResources {
     }
 }
 
-/// Bytes of the files in a directory, without those below, whose names begin so.
+/// Total size in bytes of the files in a directory whose names begin with `prefix`; subdirectories are not included.
 fn bytes_in(directory: &Path, prefix: &str) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -61,7 +62,7 @@ fn bytes_in(directory: &Path, prefix: &str) -> u64 {
         .sum()
 }
 
-/// From the text of /proc/meminfo: free pages of the default huge size that nobody has a promise of.
+/// Free huge pages of the default size that are not reserved, from the text of /proc/meminfo.
 fn free_huge_pages(meminfo: &str) -> u64 {
     let figure = |name: &str| -> u64 {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

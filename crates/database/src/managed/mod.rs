@@ -1,5 +1,6 @@
-//! Managed servers: instances that Kelvin makes, starts and stops itself from the binaries installed on this host. Here is what
-//! is the same for every engine; [`crate::postgres::managed`] and [`crate::mysql::managed`] have theirs.
+//! Managed servers: instances that Kelvin creates, starts and stops itself from the binaries installed on this host.
+//! This module has the parts common to every engine; [`crate::postgres::managed`] and [`crate::mysql::managed`] have
+//! the rest.
 //!
 //! An instance has its own data directory and unix socket and listens on no network. Its socket's directory can only be entered
 //! by the user it runs as and by root, so nobody else has to be kept out by passwords.
@@ -25,14 +26,14 @@ use crate::{Error, ErrorClass, Result};
 /// How long another kelvin may take to start or stop an instance.
 const LOCK_LIMIT: Duration = Duration::from_mins(3);
 
-/// Makes, starts and stops the instances below one directory.
+/// Creates, starts and stops the instances below one directory.
 #[derive(Debug, Clone)]
 pub struct Manager {
     pub(crate) base: PathBuf,
 }
 
 impl Manager {
-    /// A manager of the instances below `base_dir`, which is made when needed. Root's has to be in a place that
+    /// A manager of the instances below `base_dir`, which is created when needed. For root it has to be a location that
     /// an unprivileged user can reach, such as `/var/lib/kelvin`.
     pub fn new(base_dir: impl Into<PathBuf>) -> Self {
         Self { base: base_dir.into() }
@@ -55,13 +56,13 @@ impl Manager {
         }
         std::fs::create_dir_all(&self.base).map_err(failed)?;
         if rustix::process::geteuid().is_root() {
-            // Root's file mask may keep the server's user out.
+            // Root's umask may exclude the server's user.
             std::fs::set_permissions(&self.base, std::fs::Permissions::from_mode(0o755)).map_err(failed)?;
         }
         Ok(())
     }
 
-    /// The file of a lock, not locked yet, and what its error says.
+    /// The file of a lock, not locked yet, and its error message.
     pub(crate) fn lock_file(
         &self,
         name: &str,
@@ -74,8 +75,8 @@ impl Manager {
         Ok((opened.map_err(&failed)?, failed))
     }
 
-    /// Keeps other kelvins from changing settings of servers or of the machine until the file is closed. Two that did so at
-    /// a time would each restore what the other had set.
+    /// Keeps other kelvin processes from changing settings of servers or of the machine until the file is closed. Two
+    /// concurrent processes would each restore the other's changes.
     pub fn lock_changes(&self) -> Result<std::fs::File> {
         self.make_base()?;
         let (file, failed) = self.lock_file("changes.lock")?;

@@ -1,6 +1,6 @@
 //! Profiles: lists of server settings for a purpose. Each engine has its own.
 
-/// One setting and why it is so.
+/// A setting and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The setting's name.
@@ -25,7 +25,7 @@ pub struct Profile {
     pub name: String,
     /// The settings.
     pub lines: Vec<Line>,
-    /// What its user has to know: where the host is too small for what the profile promises.
+    /// Warnings for the user: where the host is too small for what the profile promises.
     pub cautions: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct ProfileLoad {
 }
 
 impl Default for ProfileLoad {
-    /// Ten minutes of a load that nobody has measured yet.
+    /// Ten minutes of a load that has not been measured yet.
     fn default() -> Self {
         Self { wal_rate: None, seconds: 600.0, database: None }
     }

@@ -12,21 +12,21 @@ pub trait Profiles {
     /// The built-in profile of this name, `default`, `durable` or `steady`, with its sizes; none of another name.
     fn built_in(&self, name: &str, host: HostResources, load: &ProfileLoad) -> Option<Profile>;
 
-    /// A profile from the text of a file in the form of the engine's own. Errors have the line's number.
+    /// Parses a profile from the text of a file in the engine's own format. Errors include the line number.
     fn parse(&self, name: &str, text: &str) -> Result<Profile>;
 }
 
 /// A managed server that was started.
 pub struct Started {
-    /// How it is entered.
+    /// How to connect.
     pub engine: Arc<dyn Engine>,
     /// Whether it was running before.
     pub was_running: bool,
 }
 
-/// One server of Kelvin's own: of a version of PostgreSQL, or a series of MySQL or MariaDB.
+/// A server managed by Kelvin: of a version of PostgreSQL, or a series of MySQL or MariaDB.
 pub trait ManagedServer: Send {
-    /// What people call it: "PostgreSQL 15".
+    /// The display name: "PostgreSQL 15".
     fn label(&self) -> String;
 
     /// As a target that means this very server.
@@ -35,13 +35,13 @@ pub trait ManagedServer: Send {
     /// Starts it, making it first if need be; with a profile as [`Manager::up_with_profile`] does.
     fn start(&self, profile: Option<&Profile>, progress: &mut dyn FnMut(&str)) -> Result<Started>;
 
-    /// How it is entered, if it runs and answers; it is left alone.
+    /// How to connect, if it runs and answers. The server is not changed.
     fn running(&self) -> Result<Arc<dyn Engine>>;
 
-    /// Stops it and starts it again, its files as they are; starts it when it is stopped.
+    /// Restarts the server and keeps its files; starts it when it is stopped.
     fn restart(&self, progress: &mut dyn FnMut(&str)) -> Result<()>;
 
-    /// Its settings; a change of one is kept until it is put back.
+    /// The server's settings. A change is kept until it is restored.
     fn settings(&self) -> Result<Box<dyn ServerSettings>>;
 
     /// Puts the settings of the stopped server back as they were; an error while it runs.
@@ -50,14 +50,14 @@ pub trait ManagedServer: Send {
     /// The profiles of its engine.
     fn profiles(&self) -> Box<dyn Profiles>;
 
-    /// The profile that it was given last; none when there is no instance yet.
+    /// The profile that was applied last; `None` when there is no instance yet.
     fn profile(&self) -> Option<Profile>;
 
-    /// What the host offers it: what profiles are computed from.
+    /// Host resources from which profiles are computed.
     fn host(&self) -> HostResources;
 
-    /// [`ManagedServer::restart`] after settings were changed. When it does not start with them (more memory than there is),
-    /// they are put back as they were `before`, it is started with those, and the error has the end of its log.
+    /// [`ManagedServer::restart`] after settings were changed. If the server does not start with them (more memory than
+    /// there is), they are restored to `before`, it is started with those, and the error includes the end of its log.
     fn restart_or_put_back(&self, before: &PreviousSettings, progress: &mut dyn FnMut(&str)) -> Result<()> {
         let Err(error) = self.restart(progress) else { return Ok(()) };
         progress("the server does not start with these settings; restoring the old ones");
@@ -74,7 +74,7 @@ pub trait ManagedServer: Send {
     }
 }
 
-/// The managed server that a target means, be there an instance yet or not; none when it is a server of somebody else's.
+/// The managed server that a target names, whether or not its instance exists yet; `None` for an external server.
 pub fn server(manager: &Manager, target: &Target) -> Result<Option<Box<dyn ManagedServer>>> {
     Ok(match target {
         Target::ManagedPostgres { version } => {

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::client::{Authority, CONNECT_TIMEOUT, Host, Parameters};
 use crate::url::Escaped;
 
-/// Which of the two products a server is.
+/// The product of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Product {
     /// MySQL.
@@ -41,7 +41,7 @@ impl fmt::Display for Product {
 /// Everything a connection needs.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What the target called the server: a word of its URL only. What it is, it says itself.
+    /// The product named in the target's URL. The server itself reports the actual one.
     pub product: Product,
     /// Host, or unix socket.
     pub host: Host,
@@ -51,9 +51,9 @@ pub struct Config {
     pub user: String,
     /// Database to use; empty for none.
     pub database: String,
-    /// The password, when one is known. Debug prints nothing of it.
+    /// The password, when one is known. Debug output omits it.
     pub password: Option<Password>,
-    /// How much TLS; ignored on a unix socket.
+    /// The TLS mode; ignored on a unix socket.
     pub ssl_mode: SslMode,
     /// File of trusted root certificates (PEM). When absent, [`SslMode::VerifyFull`] trusts the system's,
     /// [`SslMode::VerifyCa`] is refused and the others verify nothing.
@@ -61,20 +61,21 @@ pub struct Config {
     /// File with the server's public key (PEM), with which caching_sha2_password encrypts the password where there is no
     /// TLS.
     pub server_public_key: Option<PathBuf>,
-    /// Whether that key may be asked of the server itself. Whoever stands between can give another, and read the password.
+    /// Whether that key may be requested from the server itself. A man in the middle can send another key and read the
+    /// password.
     pub get_server_public_key: bool,
     /// Connecting, TLS and login together take no longer than this.
     pub connect_timeout: Duration,
 }
 
 impl Config {
-    /// Reads a `mysql://` or `mariadb://` URL; what it leaves out comes from MYSQL_HOST, MYSQL_TCP_PORT and
+    /// Reads a `mysql://` or `mariadb://` URL. Parts that it leaves out come from MYSQL_HOST, MYSQL_TCP_PORT and
     /// MYSQL_UNIX_PORT, then from the clients' defaults. A password in it is refused.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_with(url, &|name| std::env::var(name).ok())
     }
 
-    /// [`Config::parse`] with its own environment.
+    /// [`Config::parse`] with an explicit environment.
     pub fn parse_with(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         super::url::parse(url, env)
     }

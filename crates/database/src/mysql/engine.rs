@@ -47,7 +47,8 @@ const ALWAYS: &[&str] = &[
     "sql_mode",
 ];
 
-/// Settings of the place or the session, of no interest to who compares runs, and what may hold secrets.
+/// Settings of the location or the session, which are irrelevant to a comparison of runs, and settings that may contain
+/// secrets.
 const NEVER: &[&str] = &[
     "hostname",
     "pid_file",
@@ -83,7 +84,7 @@ impl MysqlEngine {
         Self { config }
     }
 
-    /// How the server is entered.
+    /// How to connect to the server.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -210,7 +211,7 @@ impl Engine for MysqlEngine {
                  WHERE name LIKE concat(replace(database(), '_', '\\_'), '/%')"
             }
         });
-        // Who may not see the files gets the sizes that the tables' statistics have.
+        // Without access to the file sizes, the sizes are those of the table statistics.
         let rows = match files {
             Ok(rows) if !rows.is_null(0, 0)? => rows,
             _ => session.query(
@@ -231,7 +232,7 @@ impl Engine for MysqlEngine {
     }
 
     fn checkpoint(&self, session: &mut dyn Session) -> Result<()> {
-        // MariaDB's own; elsewhere only in builds for debugging.
+        // MariaDB only; MySQL has it only in debug builds.
         if session.run("SET GLOBAL innodb_log_checkpoint_now = 1").is_ok() {
             return Ok(());
         }

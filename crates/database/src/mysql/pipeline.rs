@@ -1,15 +1,16 @@
 //! Many statements in one round trip.
 //!
-//! The server executes what was sent, whatever failed before it. So a COMMIT is never sent before all that precedes it is
-//! known to have succeeded; and within a transaction the session is in autocommit=0, since a deadlock ends the transaction
-//! and what follows it in the batch would then commit by itself. Outside of a transaction statements are sent one by one.
+//! The server executes all statements sent, even after one has failed. So a COMMIT is never sent before all statements
+//! that precede it are known to have succeeded. Within a transaction the session is in autocommit=0, since a deadlock
+//! ends the transaction and the statements that follow it in the batch would then be committed individually. Outside of
+//! a transaction statements are sent one by one.
 
 use super::session::{MysqlSession, is_open};
 use super::wire;
 use crate::client::must_be_whole;
 use crate::{Result, Rows, Session, Statement, TransactionControl, Value};
 
-/// A statement that waits for the flush, and where its packets end in what is to be sent.
+/// A statement that waits for the flush, and the offset in the output buffer at which its packets end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Queued {
     statement: Statement,
@@ -41,7 +42,8 @@ impl MysqlSession {
         Ok(())
     }
 
-    /// Adds a mark behind which the batch goes on even when what precedes it failed; it has an empty result of its own.
+    /// Adds a mark after which the batch continues even when a statement before it failed; it has a separate, empty
+    /// result.
     pub(crate) fn queue_sync_within(&mut self) -> Result<()> {
         self.begin_batch()?;
         self.queued.push(Queued { statement: SYNC_WITHIN, end: self.out.len() });
@@ -94,14 +96,14 @@ impl MysqlSession {
         first
     }
 
-    /// How many of these statements can be sent at once; brings the session into the state that they need.
+    /// How many of these statements can be sent together; brings the session into the state that they need.
     fn part(&mut self, queued: &[Queued]) -> Result<usize> {
         let first = queued[0];
         let rolls_back =
             self.statements.get(first.statement.0 as usize).is_some_and(|found| found.rolls_back);
         if !rolls_back {
             if self.failed && first.is(TransactionControl::Commit) {
-                // As a session's own commit: rolled back, and an error.
+                // Like a commit of the session: rolled back, and an error.
                 return self.control_after_failure();
             }
             self.check_not_failed()?;
@@ -135,8 +137,8 @@ impl MysqlSession {
         Ok(0)
     }
 
-    /// Sends the statements of a part, whose first begins at `from` in `out`, and reads the answers. In autocommit=0 the
-    /// first that does something begins the transaction.
+    /// Sends the statements of a part, whose first begins at `from` in `out`, and reads the answers. In autocommit=0
+    /// the first statement that accesses data begins the transaction.
     fn exchange(&mut self, from: usize, part: &[Queued], out: &[u8], results: &mut [Rows]) -> Result<()> {
         let (from, part, results) = match part {
             [begin, rest @ ..] if begin.begins() && self.manual => {

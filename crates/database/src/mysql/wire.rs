@@ -36,7 +36,7 @@ impl<'a> Fields<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// An integer that says its own length. The first byte 251 means NULL in a text row and nothing elsewhere.
+    /// A length-encoded integer. The first byte 251 means NULL in a text row and is invalid elsewhere.
     #[inline]
     pub(crate) fn length(&mut self) -> Result<u64> {
         match self.u8()? {
@@ -79,7 +79,7 @@ fn too_long(count: usize) -> Error {
     Error::protocol(format!("the server sent a packet that is {count} bytes too long"))
 }
 
-/// Appends an integer that says its own length.
+/// Appends a length-encoded integer.
 #[inline]
 pub(crate) fn put_length(out: &mut Vec<u8>, value: usize) {
     match value {
@@ -106,7 +106,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What one packet may carry; longer content goes on in the next.
+/// The maximum payload of a packet; longer content continues in the next.
 pub(crate) const FULL: usize = 0xff_ffff;
 /// Length and number.
 pub(crate) const HEADER: usize = 4;
@@ -118,8 +118,8 @@ pub(crate) fn open(out: &mut Vec<u8>) -> usize {
     out.len()
 }
 
-/// Ends the packet whose content begins at `start`, and gives it the number `sequence`. Content of 16 MiB and more is cut
-/// into several packets.
+/// Ends the packet whose content begins at `start`, and gives it the number `sequence`. Content of 16 MiB and more is
+/// split into several packets.
 #[inline]
 pub(crate) fn close(out: &mut Vec<u8>, start: usize, sequence: u8) {
     let length = out.len() - start;
@@ -130,7 +130,8 @@ pub(crate) fn close(out: &mut Vec<u8>, start: usize, sequence: u8) {
     out[start - HEADER..start].copy_from_slice(&[a, b, c, sequence]);
 }
 
-/// The number of the last packet of a command that takes `size` bytes with all its headers: the answer goes on from it.
+/// The number of the last packet of a command that takes `size` bytes with all its headers: the answer continues from
+/// it.
 #[inline]
 pub(crate) fn last_sequence(size: usize) -> u8 {
     (size.saturating_sub(HEADER) / (FULL + HEADER)) as u8
@@ -146,7 +147,7 @@ fn close_long(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
         out.extend_from_slice(&[a, b, c, sequence]);
         out.extend_from_slice(part);
         sequence = sequence.wrapping_add(1);
-        // A full packet says that another follows, even an empty one.
+        // A full packet means that another follows, even an empty one.
         if part.len() == FULL && parts.peek().is_none() {
             out.extend_from_slice(&[0, 0, 0, sequence]);
         }

@@ -15,10 +15,10 @@ use crate::url::Escaped;
 pub enum ChannelBinding {
     /// Never.
     Disable,
-    /// Where the server offers it, which it does under TLS with scram-sha-256.
+    /// If the server offers it, which it does under TLS with scram-sha-256.
     #[default]
     Prefer,
-    /// Always: a login that proves nothing about this very TLS connection is refused, and no password is sent.
+    /// Always: a login that is not bound to this TLS connection is refused, and no password is sent.
     Require,
 }
 
@@ -54,35 +54,37 @@ pub struct Config {
     pub user: String,
     /// Database to connect to.
     pub database: String,
-    /// The password, when one is known. Debug prints nothing of it.
+    /// The password, when one is known. Debug output omits it.
     pub password: Option<Password>,
-    /// How much TLS; ignored on a unix socket.
+    /// The TLS mode; ignored on a unix socket.
     pub ssl_mode: SslMode,
     /// File of trusted root certificates (PEM). When absent, [`SslMode::VerifyFull`] trusts the system's,
     /// [`SslMode::VerifyCa`] is refused and the others verify nothing.
     pub ssl_root_certificate: Option<PathBuf>,
     /// Whether the login must be tied to the TLS connection.
     pub channel_binding: ChannelBinding,
-    /// Whether statements are prepared once a connection and then called by name. Without it the text goes
-    /// along with each execution, as the unnamed statement and in the same round trip, which is what a pooler
-    /// in transaction mode needs: a named statement stays behind on the connection that the pooler lent.
+    /// Whether statements are prepared once per connection and then called by name. Without it the text is sent with
+    /// each execution, as the unnamed statement and in the same round trip. A pooler in transaction mode needs this: a
+    /// named statement stays on the server connection, which the pooler assigns to other clients.
     pub prepared_statements: bool,
     /// Connecting, TLS and login together take no longer than this.
     pub connect_timeout: Duration,
-    /// What `pg_stat_activity` shows; "kelvin" stands for a name of this process's own ([`Config::session_name`]).
+    /// The name shown in `pg_stat_activity`; "kelvin" stands for a name unique to this process
+    /// ([`Config::session_name`]).
     pub application_name: String,
     /// Settings for the session in the form of `postgres` options, such as `-c work_mem=64MB`.
     pub options: Option<String>,
 }
 
 impl Config {
-    /// Reads a `postgres://` URL; what it leaves out comes from PGHOST, PGPORT, PGUSER, PGDATABASE, PGSSLMODE,
-    /// PGSSLROOTCERT, PGCHANNELBINDING, PGCONNECT_TIMEOUT and PGOPTIONS, then from libpq's defaults. A password in it is refused.
+    /// Reads a `postgres://` URL. Parts that it leaves out come from PGHOST, PGPORT, PGUSER, PGDATABASE, PGSSLMODE,
+    /// PGSSLROOTCERT, PGCHANNELBINDING, PGCONNECT_TIMEOUT and PGOPTIONS, then from libpq's defaults. A password in it
+    /// is refused.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_with(url, &|name| std::env::var(name).ok())
     }
 
-    /// [`Config::parse`] with its own environment.
+    /// [`Config::parse`] with an explicit environment.
     pub fn parse_with(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         super::url::parse(url, env)
     }
@@ -110,7 +112,7 @@ impl Config {
         }
     }
 
-    /// What the sessions are called: "kelvin 1f9a04c7" where nothing was chosen, or the chosen name.
+    /// The name of the sessions: "kelvin 1f9a04c7" by default, or the chosen name.
     pub fn session_name(&self) -> &str {
         if self.application_name == PROGRAM { &SESSION_NAME } else { &self.application_name }
     }

@@ -35,8 +35,8 @@ impl PostgresSession {
         outcome
     }
 
-    /// Reads the results of everything queued and of the Sync behind it; after an error goes on behind the
-    /// next Sync of the batch, and returns the first error at the end.
+    /// Reads the results of everything queued and of the Sync after it; after an error continues after the next Sync of
+    /// the batch, and returns the first error at the end.
     fn read_batch(&mut self, results: &mut [Rows]) -> Result<()> {
         let mut first = Ok(());
         let mut index = 0;
@@ -60,7 +60,7 @@ impl PostgresSession {
         first
     }
 
-    /// Adds a Sync within the batch; it has an empty result of its own.
+    /// Adds a Sync within the batch; it has a separate, empty result.
     pub(crate) fn queue_sync_within(&mut self) -> Result<()> {
         if self.queued.is_empty() {
             must_be_whole(self.broken)?;

@@ -26,7 +26,7 @@ impl PostgresSession {
                 }
                 (b'E', _) => Err(self.server_error(body)),
                 (b'G', _) => self.refuse_copy(false),
-                // Rows nobody wants, empty statements, and what COPY TO sends.
+                // Unwanted rows, empty statements, and the data of COPY TO.
                 (b'T' | b'D' | b'C' | b'I' | b'H' | b'd' | b'c', _) => Ok(()),
                 (b'Z', _) => {
                     self.status =

@@ -5,7 +5,7 @@ use crate::calendar::timestamp;
 use crate::decimal::from_text;
 use crate::{Cell, Error, Result, Rows};
 
-/// Appends the cell that `text` of type `oid` means; what has no cell type of its own stays text.
+/// Appends `text` of type `oid` as a cell; a type without a cell type stays text.
 pub(crate) fn push(text: &[u8], type_oid: u32, rows: &mut Rows) -> Result<()> {
     let known = || std::str::from_utf8(text).ok();
     let cell = match type_oid {

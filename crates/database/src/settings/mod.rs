@@ -1,7 +1,8 @@
-//! A server's settings, whatever its engine: compared by value, changed, and put back as they were.
+//! A server's settings, for every engine: compared by value, changed, and restored.
 //!
-//! Nothing is remembered here. Who changes a setting keeps its [`PreviousSettings`] first, where it survives a crash, and gives it
-//! to [`ServerSettings::put_back`]. What only a restart brings is told by name; restarting is the business of who owns the server.
+//! This module stores nothing. Before changing a setting the caller stores its [`PreviousSettings`] where they survive
+//! a crash, and passes them to [`ServerSettings::put_back`]. Settings that need a restart are returned by name;
+//! restarting is up to the owner of the server.
 
 mod value;
 
@@ -20,7 +21,7 @@ pub enum ChangeTime {
     Now,
     /// At the server's next start.
     AfterRestart,
-    /// At the server's next start, and only when it stands in the server's own files: no statement changes it.
+    /// At the server's next start, and only when it is in the server's own files: no statement changes it.
     InItsFiles,
 }
 
@@ -34,12 +35,12 @@ pub struct CurrentSetting {
     /// `bool`, `integer`, `real`, `enum`, `string`, or of MySQL's `bytes`, a number with its
     /// endings (K, M, G, T), and `switch`, which any name switches on.
     pub kind: String,
-    /// The unit in which a number without one counts.
+    /// The unit of a number without one.
     pub unit: Option<String>,
     /// When it can change.
     pub when: ChangeTime,
-    /// Where it comes from: `default`, `configuration file`, `database`, `client`, …; `ALTER SYSTEM` or `SET PERSIST` where
-    /// the server tells this user so.
+    /// The source of the value: `default`, `configuration file`, `database`, `client`, …; `ALTER SYSTEM` or `SET
+    /// PERSIST` where the server shows this user so.
     pub source: String,
     /// Whether a restart would change it.
     pub pending_restart: bool,
@@ -62,19 +63,19 @@ impl CurrentSetting {
 pub struct Difference {
     /// Its name.
     pub name: String,
-    /// The server's value; none where the server does not know the setting.
+    /// The server's value; `None` where the server does not know the setting.
     pub server: Option<String>,
-    /// Where the server's value comes from.
+    /// The source of the server's value.
     pub source: String,
-    /// The value that the list asks for.
+    /// The value in the list.
     pub wanted: String,
-    /// Why it asks for it.
+    /// The reason for it.
     pub reason: String,
     /// When a change takes effect.
     pub when: ChangeTime,
 }
 
-/// What was said of some settings, in the place that [`ServerSettings::change`] writes, before they were changed.
+/// Previous entries of some settings in the file that [`ServerSettings::change`] writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreviousSettings {
@@ -82,7 +83,7 @@ pub struct PreviousSettings {
     pub settings: Vec<BeforeSetting>,
 }
 
-/// What was said of one setting.
+/// The previous entry of one setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BeforeSetting {
@@ -107,23 +108,24 @@ pub trait ServerSettings: Send + Sync {
     /// Refuses names of settings that Kelvin does not change: where the server is, commands, secrets.
     fn check_name(&self, name: &str) -> Result<()>;
 
-    /// The settings of these names that the server knows and shows to this user, in their order.
+    /// Those of the named settings that the server knows and shows to this user, in their order.
     fn read_known(&self, session: &mut dyn Session, names: &[&str]) -> Result<Vec<CurrentSetting>>;
 
-    /// What has to be known of these settings to [`ServerSettings::put_back`] them. To be kept before
+    /// The state of these settings that [`ServerSettings::put_back`] needs. It must be stored before
     /// [`ServerSettings::change`] is called.
     fn before(&self, session: &mut dyn Session, names: &[&str]) -> Result<PreviousSettings>;
 
-    /// Sets each, all or none as far as the server can tell. Returns the names of those that wait for a restart. Refused,
-    /// before anything is changed: names that [`ServerSettings::check_name`] refuses, and settings that the server does not
-    /// know.
+    /// Sets each, all or none as far as the server checks. Returns the names of those that wait for a restart. Names
+    /// that [`ServerSettings::check_name`] refuses and settings that the server does not know are refused before
+    /// anything is changed.
     fn change(&self, session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Vec<String>>;
 
-    /// Puts settings back as they were. Doing it again changes nothing. Returns the names of those that wait for a restart.
+    /// Restores the previous settings. Doing it again changes nothing. Returns the names of those that wait for a
+    /// restart.
     fn put_back(&self, session: &mut dyn Session, before: &PreviousSettings) -> Result<Vec<String>>;
 
-    /// The settings of these names, in their order. One that the server does not know, or does not show to this user, is an
-    /// error.
+    /// The settings of these names, in their order. A setting that the server does not know, or does not show to this
+    /// user, is an error.
     fn read(&self, session: &mut dyn Session, names: &[&str]) -> Result<Vec<CurrentSetting>> {
         let found = self.read_known(session, names)?;
         match names.iter().find(|name| !found.iter().any(|one| one.name.eq_ignore_ascii_case(name))) {

@@ -1,12 +1,13 @@
-//! Values of settings, compared by what they mean: 8GB, 8192MB and 1048576 pages of 8 kB are one value.
+//! Values of settings, compared by meaning: 8GB, 8192MB and 1048576 pages of 8 kB are one value.
 
 /// Whether two values of a setting are the same, given the setting's type (`bool`, `integer`, `real`, `enum`, `string`)
-/// and unit as `pg_settings` has them, or `bytes` with MySQL's endings, or `switch`, which any name switches on. A number without a unit counts in the setting's own.
+/// and unit as `pg_settings` has them, or `bytes` with MySQL's suffixes, or `switch`, which any name switches on. A
+/// number without a unit is in the setting's unit.
 pub fn same(a: &str, b: &str, kind: &str, unit: Option<&str>) -> bool {
     let (a, b) = (a.trim(), b.trim());
     match kind {
         "integer" | "real" => match (number(a, unit), number(b, unit)) {
-            // The server keeps whole numbers of the unit.
+            // The server stores whole multiples of the unit.
             (Some(a), Some(b)) if kind == "integer" => a.round() == b.round(),
             (Some(a), Some(b)) => (a - b).abs() <= 1e-6 * a.abs().max(b.abs()),
             _ => a == b,
@@ -15,10 +16,10 @@ pub fn same(a: &str, b: &str, kind: &str, unit: Option<&str>) -> bool {
             (Some(a), Some(b)) => a == b,
             _ => a.eq_ignore_ascii_case(b),
         },
-        // Any word but one for "off" switches it on.
+        // Any value other than "off" and its synonyms switches it on.
         "switch" => (whole_truth(a) == Some(false)) == (whole_truth(b) == Some(false)),
         "bool" => truth(a).map_or(a == b, |a| Some(a) == truth(b)),
-        // Some are on and off with further words beside.
+        // Some are on and off with additional values.
         "enum" => a.eq_ignore_ascii_case(b) || (whole_truth(a).is_some() && whole_truth(a) == whole_truth(b)),
         _ => a == b || (a.contains(',') && elements(a) == elements(b)),
     }
@@ -33,7 +34,7 @@ pub(crate) fn whole_number(text: &str) -> Option<i128> {
     digits.parse::<i64>().ok().map(|number| i128::from(number) << (10 * power))
 }
 
-/// The value in the setting's own unit.
+/// The value in the setting's unit.
 fn number(text: &str, unit: Option<&str>) -> Option<f64> {
     let text = text.trim();
     let digits_end = text
@@ -59,7 +60,7 @@ fn number(text: &str, unit: Option<&str>) -> Option<f64> {
     (size.0 == own.0).then(|| number * size.1 / own.1)
 }
 
-/// What a unit measures, and its size in bytes or microseconds. Units of settings have a factor before them: 8kB.
+/// The quantity that a unit measures, and its size in bytes or microseconds. Units of settings may have a factor: 8kB.
 fn scale(unit: &str) -> Option<(char, f64)> {
     let name_at = unit.find(|c: char| !c.is_ascii_digit()).unwrap_or(unit.len());
     let factor: f64 = if name_at == 0 { 1.0 } else { unit[..name_at].parse().ok()? };
@@ -80,7 +81,7 @@ fn scale(unit: &str) -> Option<(char, f64)> {
     Some((measures, factor * size))
 }
 
-/// As the server reads it: any beginning of the words that belongs to one of them only.
+/// As the server parses it: any unambiguous prefix of the keywords.
 fn truth(text: &str) -> Option<bool> {
     let lower = text.to_ascii_lowercase();
     let begins = |word: &str, least: usize| lower.len() >= least && word.starts_with(&lower);

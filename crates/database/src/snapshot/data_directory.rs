@@ -1,7 +1,7 @@
 //! A managed server: copies of its data directory, made while it is stopped.
 //!
-//! The files are copied by `cp` as the server's own user. It is root who may have asked, and the directory is that
-//! user's: root following a link there could be led to overwrite anything. `cp` clones where the file system can.
+//! `cp` copies the files as the server's own user. Kelvin may run as root while the directory belongs to that user: if
+//! root followed a link there, it could be made to overwrite any file. `cp` clones where the file system can.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,14 +23,14 @@ pub(crate) type CopyInto<'a> = dyn FnMut(&[PathBuf], &Path, &[&str]) -> Result<(
 
 /// A managed server, as far as copies of its files are concerned.
 pub(crate) trait FileServer {
-    /// What the restored directory takes over from the present one: settings are not data. A study that changes a setting would
-    /// find it changed back by the reset between its runs.
+    /// Files that the restored directory takes over from the present one: settings are not data. Otherwise the reset
+    /// between runs would revert a setting that a study changes.
     const KEPT: &'static [&'static str];
 
     /// The directory of all managed servers, from the root.
     fn base(&self) -> PathBuf;
 
-    /// The name of its own below that, such as "postgres-15".
+    /// The directory name below it, such as "postgres-15".
     fn name(&self) -> String;
 
     /// As whom it runs.
@@ -39,7 +39,7 @@ pub(crate) trait FileServer {
     /// Its process, when it runs.
     fn process(&self) -> Option<u32>;
 
-    /// Stops it, unless others work on it, so that nothing but its files is needed to start it again.
+    /// Stops it, unless other clients are connected, so that only its files are needed to start it again.
     fn stop(&self) -> Result<()>;
 
     /// Starts it.
@@ -57,11 +57,11 @@ pub(crate) trait FileServer {
     /// Bytes that a copy of this data directory takes.
     fn bytes(&self, data: &Path) -> u64;
 
-    /// Copies what a plain copy has left out. `copy` does so for files, as the server's user; the last is what makes the
-    /// directory one with data.
+    /// Copies what a plain copy leaves out. `copy` does so for files, as the server's user. The last file copied is the
+    /// one that makes the directory a data directory.
     fn copy_rest(&self, from: &Path, to: &Path, copy: &mut CopyInto<'_>) -> Result<()>;
 
-    /// Does what is left for a restored data directory that has taken its place.
+    /// Completes a restored data directory that has taken its final place.
     fn complete(&self, _data: &Path) -> Result<()> {
         Ok(())
     }
@@ -69,7 +69,7 @@ pub(crate) trait FileServer {
     /// Refuses a data directory parts of which lie elsewhere.
     fn no_links(&self, data: &Path) -> Result<()>;
 
-    /// As whose snapshots they are listed.
+    /// The target under which the snapshots are listed.
     fn target(&self) -> String;
 }
 
@@ -104,8 +104,8 @@ impl<S: FileServer> DataDirectories<S> {
         self.base().join(format!("{}{name}.toml", self.prefix()))
     }
 
-    /// Stops the server, does `work` on the directory that is now at rest, and starts the server again, whatever came
-    /// of the work, on the CPUs on which it ran: those of this process may be others.
+    /// Stops the server, does `work` on its directory, and starts the server again, whether or not the work succeeded,
+    /// on the CPUs on which it ran: those of this process may be others.
     fn at_rest<T>(
         &self,
         job: &mut SnapshotJob<'_>,
@@ -143,7 +143,7 @@ impl<S: FileServer> DataDirectories<S> {
         must_fit(bytes, files::free_bytes(&base), &format!("in {}", base.display()))
     }
 
-    /// Copies the data directory `from` to the directory `to`, which is made, but for what is no data.
+    /// Copies the data directory `from` to the directory `to`, which is created, except for files that are not data.
     fn copy(&self, from: &Path, to: &Path, what: &str, job: &mut SnapshotJob<'_>) -> Result<()> {
         let account = self.server.account()?;
         self.server.no_links(from)?;
@@ -165,7 +165,7 @@ impl<S: FileServer> DataDirectories<S> {
         };
         copy(&names, to, &[])?;
         self.server.copy_rest(from, to, &mut copy)?;
-        // What is still to be written back would be written while the next run is measured.
+        // Dirty pages would otherwise be written back while the next run is measured.
         files::sync_tree(to)
     }
 
@@ -195,7 +195,7 @@ impl<S: FileServer> DataDirectories<S> {
             files::sync_file(&name)?;
         }
         files::sync_directory(new)?;
-        // One step: there is never a moment without a data directory, in whose place a start would make an empty one.
+        // One step: a data directory exists at every moment. If it were missing, a start would create an empty one.
         rustix::fs::renameat_with(
             rustix::fs::CWD,
             new,
@@ -207,7 +207,7 @@ impl<S: FileServer> DataDirectories<S> {
         if let Some(directory) = data.parent() {
             files::sync_directory(directory)?;
         }
-        // Under this name is now what was there before.
+        // This name now holds the previous directory.
         remove(new)?;
         self.server.complete(&data)
     }
@@ -255,7 +255,7 @@ impl<S: FileServer> SnapshotStore for DataDirectories<S> {
         let restored = self.at_rest(job, |this, job| {
             let copied = this.copy(&this.copy_of(&about.name), &new, "MB restored", job);
             copied.and_then(|()| this.swap(&new, job)).inspect_err(|_| {
-                // The error that is being told is the one that matters.
+                // The error being returned is the one that matters.
                 let _ = remove(&new);
             })
         });
@@ -277,10 +277,10 @@ fn interrupted_as<'a>(state: &'a str, job: &SnapshotJob<'_>) -> impl Fn(Error) -
     move |error| if asked { stopped(state) } else { error }
 }
 
-/// What is started meanwhile runs on these CPUs.
+/// Processes started by `work` run on these CPUs.
 fn on_cpus<T>(cpus: Option<&CpuSet>, work: impl FnOnce() -> T) -> T {
     let own = sched_getaffinity(None).ok();
-    // Where it is not allowed, the server runs where this process does, as one that is started by hand.
+    // Where this is not allowed, the server runs on the CPUs of this process, like a server started by hand.
     let moved = cpus.is_some_and(|cpus| sched_setaffinity(None, cpus).is_ok());
     let outcome = work();
     if let (true, Some(own)) = (moved, &own) {
@@ -296,7 +296,7 @@ fn copy_command(account: &Account, to: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// Refuses links directly below one of these directories: what they point to would not be in the copy.
+/// Refuses symbolic links directly below one of these directories: the files they point to would not be in the copy.
 pub(crate) fn no_links(directories: &[PathBuf], other: &str) -> Result<()> {
     for directory in directories {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {

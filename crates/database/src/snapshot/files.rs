@@ -1,5 +1,5 @@
-//! Copies of files that are at rest: by clone (reflink) where the file system shares blocks, else byte by byte in
-//! the kernel. Never by hard link: what the database writes would then be in the snapshot, too.
+//! Copies of files at rest: by clone (reflink) where the file system shares blocks, else byte by byte in the kernel.
+//! Never by hard link: the database's later writes would then be in the snapshot, too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -27,7 +27,7 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
     rustix::fs::statvfs(path).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Whether files in this directory can be cloned; tried with one of a few bytes.
+/// Whether files in this directory can be cloned; tested with a file of a few bytes.
 pub fn clones(directory: &Path) -> bool {
     let name = format!(".kelvin-clone-{}", std::process::id());
     let (from, to) = (directory.join(format!("{name}-a")), directory.join(format!("{name}-b")));
@@ -46,7 +46,7 @@ fn new_file(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
 }
 
-/// What a copy was.
+/// How a file was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copied {
     Cloned,
@@ -62,8 +62,7 @@ impl Copied {
     }
 }
 
-/// Copies one file to a name that is free, with its mode, and brings it to the disk. What was begun is removed
-/// when it fails.
+/// Copies one file to an unused name, with its mode, and syncs it to disk. A partial copy is removed on failure.
 pub(crate) fn copy(
     from: &Path,
     to: &Path,
@@ -139,7 +138,7 @@ fn copy_to(
             format!("{} shrank while it was being copied", from.display()),
         ));
     }
-    // What is still to be written back would be written while the next run is measured.
+    // Dirty pages would otherwise be written back while the next run is measured.
     target.sync_all().map_err(writing)?;
     Ok(Copied::Copied)
 }
@@ -157,8 +156,8 @@ pub(crate) fn sync_file(path: &Path) -> Result<()> {
     opened.and_then(|file| file.sync_all()).map_err(|error| io_error("sync", path, &error))
 }
 
-/// Brings every file below a directory to the disk, and no other: a call for the whole file system would wait for what
-/// everybody else on the machine has written.
+/// Syncs every file below a directory to disk, and no other: a sync of the whole file system would wait for the writes
+/// of every other process on the machine.
 pub(crate) fn sync_tree(directory: &Path) -> Result<()> {
     let failed = |error: io::Error| io_error("sync", directory, &error);
     for entry in std::fs::read_dir(directory).map_err(failed)? {
@@ -242,7 +241,7 @@ pub(crate) fn users_of(path: &Path) -> Vec<String> {
     found
 }
 
-/// Removes the description first: what is left of a removal that was cut off is no snapshot.
+/// Removes the description first: the remains of an interrupted removal are then not a snapshot.
 pub(crate) fn remove_both(description: &Path, data: &Path) -> Result<()> {
     std::fs::remove_file(description).map_err(|error| io_error("remove", description, &error))?;
     match std::fs::remove_file(data) {
@@ -251,7 +250,7 @@ pub(crate) fn remove_both(description: &Path, data: &Path) -> Result<()> {
     }
 }
 
-/// The descriptions in files of this directory whose names begin and end so, by name.
+/// The descriptions in files of this directory whose names begin with `prefix` and end with `suffix`, sorted by name.
 pub(crate) fn list(directory: &Path, prefix: &str, suffix: &str) -> Result<Vec<SnapshotInfo>> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -302,7 +301,7 @@ mod tests {
 
     #[test]
     fn no_room_is_an_error_of_its_own_and_leaves_nothing_behind() {
-        // The kernel's own device that is always full.
+        // The kernel's device that is always full.
         let error = io::Error::from(Errno::NOSPC);
         assert_eq!(io_error("write", Path::new("/x"), &error).class(), ErrorClass::DiskFull);
     }

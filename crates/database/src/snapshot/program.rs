@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 use super::SnapshotJob;
 use crate::{Error, ErrorClass, Result};
 
-/// How often a program that was asked to end is looked at before it is ended: for ten seconds.
+/// How often a program that was asked to end is polled before it is killed: for ten seconds.
 const LOOKS_BEFORE_KILL: u32 = 1000;
 
-/// Runs to the end, or until somebody asks to stop; calls `each` five times a second. A failure has the program's first
-/// words.
+/// Runs the program to its end, or until a stop is requested; calls `each` five times a second. An error includes the
+/// beginning of the program's output.
 pub(crate) fn run(
     mut command: Command,
     name: &str,
@@ -20,11 +20,11 @@ pub(crate) fn run(
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
     let said = child.stderr.take();
     std::thread::scope(|scope| {
-        // A pipe that nobody reads would hold the program up.
+        // A pipe that is not read would block the program.
         let said = scope.spawn(move || {
             let mut text = Vec::new();
             if let Some(mut pipe) = said {
-                // What cannot be read is not told.
+                // Unreadable output is omitted.
                 let _ = std::io::Read::read_to_end(&mut pipe, &mut text);
             }
             String::from_utf8_lossy(&text).into_owned()
@@ -35,8 +35,8 @@ pub(crate) fn run(
                 break status;
             }
             if (job.stop)() {
-                // Asked first: it ends its own helpers (pg_restore's sessions), which would otherwise work on. It may have
-                // ended by itself.
+                // Terminated first: it ends its helpers (pg_restore's sessions), which would otherwise continue. It may
+                // already have exited.
                 asked += 1;
                 let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
                 if let (1, Some(pid)) = (asked, pid) {

@@ -1,4 +1,4 @@
-//! Who else is connected. Nobody's session is ended for a copy: whoever is in the way is told.
+//! Sessions of other clients. No session is ended for a copy: the sessions in the way are reported.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,8 @@ use crate::{Error, ErrorClass, Result};
 /// How long sessions that are ending may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Refuses while `others` are in the database, or in any of the server's, after those had a moment that are just leaving.
+/// Refuses while `others` are in the database, or in any of the server's, after a short wait for those that are
+/// disconnecting.
 pub(crate) fn must_be_alone(
     database: Option<&str>,
     others: &mut dyn FnMut() -> Result<Vec<String>>,

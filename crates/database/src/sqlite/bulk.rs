@@ -24,7 +24,7 @@ pub(crate) struct SqliteLoad<'a> {
     pending: Parameters,
     pending_rows: usize,
     total: u64,
-    /// An INSERT failed: what came before it may be gone.
+    /// An INSERT failed: the preceding rows may be lost.
     failed: bool,
 }
 

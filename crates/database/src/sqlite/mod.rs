@@ -1,4 +1,4 @@
-//! SQLite, embedded in this process: one file in WAL mode, one connection a session.
+//! SQLite, embedded in this process: one file in WAL mode, one connection per session.
 //!
 //! SQLite admits one writer at a time and lets the others poll for the lock, which starves some of them for
 //! seconds under load. The sessions of one [`SqliteEngine`] therefore queue for the right to write

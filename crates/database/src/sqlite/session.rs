@@ -21,7 +21,7 @@ use crate::{
 /// Virtual machine steps between two readings of the clock: well under a millisecond.
 const STEPS_BETWEEN_LOOKS: i32 = 4_000;
 
-/// What every call of a session begins and ends with: its time-out, and its turn at writing.
+/// The state that every call of a session uses at its beginning and end: its time-out, and its turn at writing.
 pub(crate) struct Calls {
     turn: Turn,
     waits: Arc<Waits>,
@@ -52,11 +52,11 @@ impl Calls {
         })
     }
 
-    /// Takes the turn before something is written.
+    /// Takes the turn before a write.
     ///
-    /// A transaction begun by BEGIN alone asks here at its first write. Has it read before, waiting would be in
-    /// vain: when the other has written, SQLite refuses to write on what was read before that. It fails at once
-    /// then, as SQLite would have it, and is repeated from its beginning.
+    /// A transaction begun by a plain BEGIN requests it at its first write. If it has read before, waiting would be
+    /// useless: after the other session has written, SQLite refuses a write based on an older snapshot. The statement
+    /// then fails immediately, as in SQLite itself, and the transaction is repeated.
     fn take_turn(&mut self, connection: &Connection) -> Result<()> {
         if self.turn.is_held() {
             return Ok(());
@@ -92,8 +92,8 @@ impl Calls {
 
 /// One connection to an SQLite file.
 ///
-/// A compiled statement borrows its connection, so the compiled ones live in the connection's own cache,
-/// found by their text. That costs about 0.2 µs a call (of 0.7 for a look-up by key) and saves unsafe code.
+/// A compiled statement borrows its connection, so the compiled ones live in the connection's cache, looked up by their
+/// text. That costs about 0.2 µs per call (of 0.7 for a look-up by key) and avoids unsafe code.
 pub(crate) struct SqliteSession {
     // Dropped in this order: the connection rolls back before the turn at writing is given back.
     connection: Connection,
@@ -103,7 +103,7 @@ pub(crate) struct SqliteSession {
     queued_parameters: Parameters,
 }
 
-/// What every session prepares first, in the order of [`TransactionControl`].
+/// The statements that every session prepares first, in the order of [`TransactionControl`].
 const CONTROLS: [&str; 4] = ["BEGIN IMMEDIATE", "BEGIN", "COMMIT", "ROLLBACK"];
 
 struct Prepared {
@@ -125,7 +125,7 @@ struct Queued {
 }
 
 impl SqliteSession {
-    /// Makes a session of a connection whose settings are in place.
+    /// Creates a session from a connection whose settings have been made.
     pub(crate) fn new(connection: Connection, turns: Arc<Turns>, waits: Arc<Waits>) -> Result<Self> {
         connection.busy_handler(Some(busy::handler)).map_err(translate)?;
         let mut session = Self {
@@ -156,7 +156,7 @@ impl SqliteSession {
         }
         self.calls.start();
         if statement == TransactionControl::Rollback.statement() && self.connection.is_autocommit() {
-            // SQLite ends a transaction by itself after some errors; the caller need not know which.
+            // SQLite ends a transaction automatically after some errors; the caller need not know which.
             self.calls.turn.give_back();
             rows.reset(0, true);
             return Ok(());
@@ -191,7 +191,7 @@ fn run_prepared(
     Ok(())
 }
 
-/// What is wanted of a result.
+/// The fields to fetch from a result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fields {
     Ignored,
@@ -272,7 +272,7 @@ fn cancelled() -> Error {
     Error::new(ErrorClass::Timeout, "cancelled while waiting for a lock").with_code("SQLITE_INTERRUPT")
 }
 
-/// Whether a statement's first word is one of those after which SQLite knows a number of changed rows.
+/// Whether a statement's first word is one of those after which SQLite reports a number of changed rows.
 fn is_change(sql: &str) -> bool {
     let word =
         sql.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty()).unwrap_or_default();
@@ -447,7 +447,7 @@ impl Session for SqliteSession {
     }
 }
 
-/// Runs every statement of `sql`, and keeps the result of each where somebody wants them.
+/// Runs every statement of `sql`, and stores the result of each if the caller wants them.
 fn run_all(
     connection: &Connection,
     calls: &mut Calls,
@@ -480,7 +480,7 @@ fn run_all(
     Ok(())
 }
 
-/// Refuses an empty text, and a second statement, which SQLite would leave out without a word.
+/// Refuses an empty text, and a second statement, which SQLite would silently ignore.
 fn expect_one(connection: &Connection, sql: &str) -> Result<()> {
     let mut batch = Batch::new(connection, sql);
     if batch.next().map_err(translate)?.is_none() {

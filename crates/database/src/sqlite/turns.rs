@@ -1,8 +1,8 @@
 //! Writers' queue: the sessions of one engine queue here before they request SQLite's write lock.
 //!
-//! The queue is first come, first served, with one exception: a session that comes while nobody writes and
-//! the first in the queue has not waited [`PATIENCE`] yet goes ahead of it. Strict order would let the file
-//! idle for the time the operating system takes to wake a thread, at every single transaction.
+//! The queue is first come, first served, with one exception: if no session is writing and the first in the queue has
+//! not waited [`PATIENCE`] yet, an arriving session overtakes it. Strict order would leave the file idle for the time
+//! the operating system takes to wake a thread, at every single transaction.
 //!
 //! Measured with 8 writers of 12 reads and updates each on 2 (shared) cores, two rounds of 5 s:
 //!
@@ -42,14 +42,14 @@ impl Default for Turns {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Somebody writes, or has been given the turn and is about to.
+    /// A session is writing, or has been given the turn and is about to.
     taken: bool,
     waiting: VecDeque<Entry>,
     waited: Waited,
 }
 
-/// How long sessions have waited. Those who still do count from when they came: their number and the sum of those
-/// times are enough for that.
+/// How long sessions have waited. For those still waiting, the sum counts from their arrival: their number and the sum
+/// of their arrival times are sufficient.
 #[derive(Debug, Default)]
 struct Waited {
     over: Duration,
@@ -82,7 +82,7 @@ struct Entry {
     called: bool,
 }
 
-/// Where one session waits. Its flag changes only under the queue's lock.
+/// The wait slot of one session. Its flag changes only under the queue's lock.
 #[derive(Debug, Default)]
 struct WaitSlot {
     granted: AtomicBool,
@@ -114,7 +114,7 @@ impl Turn {
         self.held
     }
 
-    /// Takes the turn unless somebody else has it.
+    /// Takes the turn unless another session has it.
     pub(crate) fn take_if_free(&mut self) -> bool {
         if !self.held {
             let mut queue = self.turns.lock();
@@ -144,7 +144,7 @@ impl Turns {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Time that sessions have waited for their turn so far, summed over sessions, with those that wait now.
+    /// Time that sessions have waited for their turn so far, summed over sessions, including those still waiting.
     pub(crate) fn waited(&self) -> Duration {
         let queue = self.lock();
         queue.waited.total(self.epoch.elapsed())
@@ -274,7 +274,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(20));
-                // Who still waits counts, too.
+                // A session that is still waiting counts, too.
                 assert!(turns.waited() >= waited);
                 waits.cancel();
             });

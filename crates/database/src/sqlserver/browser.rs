@@ -1,4 +1,4 @@
-//! The port of a named instance, asked of the server's SQL Server Browser (UDP 1434).
+//! The port of a named instance, as reported by the server's SQL Server Browser (UDP 1434).
 
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ const BROWSER: u16 = 1434;
 const ONE_INSTANCE: u8 = 4;
 const ANSWER: u8 = 5;
 
-/// Asks for the port of `instance`, in a thread of its own: the answer is waited for, which must not keep other fibers.
+/// Queries the port of `instance` in a separate thread: waiting for the answer must not block other fibers.
 pub(crate) fn find_port(host: &str, instance: &str, deadline: Instant) -> Result<u16> {
     let (owned_host, owned_instance) = (host.to_owned(), instance.to_owned());
     let asking = std::thread::Builder::new()
@@ -45,7 +45,7 @@ fn ask(host: &str, instance: &str, deadline: Instant) -> Result<u16> {
         if left.is_zero() {
             return Err(crate::stream::timeout("asking SQL Server Browser"));
         }
-        // A datagram may be lost: asked again every second.
+        // A datagram may be lost, so the query is repeated every second.
         socket.set_read_timeout(Some(left.min(Duration::from_secs(1)))).map_err(lost)?;
         socket.send(&request).map_err(lost)?;
         match socket.recv(&mut space) {

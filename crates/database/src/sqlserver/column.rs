@@ -47,10 +47,10 @@ pub(crate) mod kind {
     pub(crate) const TABLE: u8 = 0xf3;
 }
 
-/// A size of 0xffff: varchar(max) and its like, whose values come in parts.
+/// A size of 0xffff: varchar(max) and similar types, whose values are sent in parts.
 pub(crate) const MAX: u16 = 0xffff;
 
-/// How the length of a value is given.
+/// Encoding of a value's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
     /// Always this many bytes, and never NULL.
@@ -72,13 +72,13 @@ pub(crate) enum Length {
 pub(crate) struct Column {
     pub(crate) kind: u8,
     pub(crate) length: Length,
-    /// The most bytes of a value, where the type says so.
+    /// The maximum size of a value in bytes, where the type defines one.
     pub(crate) size: u16,
     pub(crate) precision: u8,
     pub(crate) scale: u8,
     pub(crate) encoding: Encoding,
     pub(crate) collation: [u8; 5],
-    /// What the server says of the column beside its type: of use only to send it back.
+    /// Further attributes of the column from the server; used only to send them back.
     pub(crate) flags: u16,
 }
 

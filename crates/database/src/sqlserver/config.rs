@@ -1,4 +1,4 @@
-//! Where a server is and how to enter it.
+//! The address of a server and the options of a connection.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::url::Escaped;
 /// The port of a default instance.
 pub(crate) const PORT: u16 = 1433;
 
-/// How much of a connection is encrypted, by the words of Microsoft's clients.
+/// How much of a connection is encrypted, with the names of Microsoft's clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encrypt {
     /// Everything, TLS before anything else (TDS 8.0: SQL Server 2022 and later, Azure).
@@ -25,7 +25,7 @@ pub enum Encrypt {
 }
 
 impl Encrypt {
-    /// Its word in a URL.
+    /// Its keyword in a URL.
     pub fn word(self) -> &'static str {
         match self {
             Self::Strict => "strict",
@@ -34,7 +34,7 @@ impl Encrypt {
         }
     }
 
-    /// The one of this word; `true`, `yes`, `false` and `no` are those of older clients.
+    /// Parses a keyword; `true`, `yes`, `false` and `no` are those of older clients.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word.to_ascii_lowercase().as_str() {
             "strict" => Self::Strict,
@@ -50,21 +50,21 @@ impl Encrypt {
 pub struct Config {
     /// Host name or address.
     pub host: String,
-    /// TCP port; absent where the instance's is to be asked for.
+    /// TCP port; absent where the instance's port has to be looked up.
     pub port: Option<u16>,
     /// A named instance.
     pub instance: Option<String>,
     /// SQL login; empty with an access token.
     pub user: String,
-    /// Database to use; empty for the login's own.
+    /// Database to use; empty for the default database of the login.
     pub database: String,
-    /// The password, when one is known. Debug prints nothing of it.
+    /// The password, when one is known. Debug output omits it.
     pub password: Option<Password>,
     /// An access token (Entra) instead of user and password.
     pub token: Option<Password>,
     /// A file with the token, read at every connection since tokens expire.
     pub token_file: Option<PathBuf>,
-    /// What is encrypted.
+    /// The encryption mode.
     pub encrypt: Encrypt,
     /// Whether the server's certificate is taken unseen.
     pub trust_server_certificate: bool,
@@ -85,7 +85,7 @@ impl Config {
         Self::parse_with(url, &|name| std::env::var(name).ok())
     }
 
-    /// [`Config::parse`] with its own environment.
+    /// [`Config::parse`] with an explicit environment.
     ///
     /// # Errors
     /// Where the URL is none of these.
@@ -112,7 +112,7 @@ impl Config {
         }
     }
 
-    /// The place in a few words, for messages.
+    /// A short address, for messages.
     pub(crate) fn address(&self) -> String {
         match (self.port, &self.instance) {
             (None, Some(instance)) => format!("{}, instance {instance}", self.host),
@@ -120,7 +120,7 @@ impl Config {
         }
     }
 
-    /// Whether the server runs on this host, as far as the address tells.
+    /// Whether the server runs on this host, as far as the address shows.
     pub(crate) fn is_local(&self) -> bool {
         Host::Tcp(self.host.clone()).is_local()
     }

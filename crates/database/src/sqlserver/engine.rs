@@ -11,18 +11,18 @@ use crate::{
     ServerSetting, Session,
 };
 
-/// Settings of the server that decide speed; those of a server are many more.
+/// Settings of the server that affect performance; a server has many more.
 const CONFIGURED: &str = "SELECT name, CAST(value_in_use AS nvarchar(100)) FROM sys.configurations WHERE name IN (\
     'max degree of parallelism', 'cost threshold for parallelism', 'max server memory (MB)', \
     'min server memory (MB)', 'max worker threads', 'recovery interval (min)', 'network packet size (B)', \
     'optimize for ad hoc workloads', 'lightweight pooling', 'priority boost', 'affinity mask', \
     'affinity64 mask', 'fill factor (%)', 'locks', 'min memory per query (KB)', 'query wait (s)', \
     'tempdb metadata memory-optimized', 'ADR cleaner retry timeout (min)', 'blocked process threshold (s)')";
-/// Settings of the database that are not at their default: their own list says which.
+/// Database-scoped settings that are not at their default, according to the server's own list.
 const SCOPED: &str = "SELECT name, CAST(value AS nvarchar(100)), CAST(is_value_default AS int) \
     FROM sys.database_scoped_configurations \
     WHERE is_value_default = 0 OR name IN ('MAXDOP', 'LEGACY_CARDINALITY_ESTIMATION', 'PARAMETER_SNIFFING')";
-/// What else the database is set to, each a column of `sys.databases`.
+/// Further settings of the database, each a column of `sys.databases`.
 const OF_THE_DATABASE: &[&str] = &[
     "compatibility_level",
     "recovery_model_desc",
@@ -40,7 +40,7 @@ const OF_THE_DATABASE: &[&str] = &[
     "is_encrypted",
     "collation_name",
 ];
-/// What this session is set to, each a column of `sys.dm_exec_sessions`: most of it decides which plan is used.
+/// Settings of this session, each a column of `sys.dm_exec_sessions`: most of them affect the choice of plans.
 const OF_THE_SESSION: &[&str] = &[
     "quoted_identifier",
     "arithabort",
@@ -52,14 +52,14 @@ const OF_THE_SESSION: &[&str] = &[
     "lock_timeout",
 ];
 
-/// What all sessions of an engine know of its server.
+/// State of the server that all sessions of an engine share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     /// The port of the named instance.
     pub(crate) instance_port: OnceLock<u16>,
     /// The types of statements' parameters.
     pub(crate) types: Mutex<HashMap<String, Option<Vec<Known>>>>,
-    /// Calls whose types have been asked for.
+    /// Calls whose types have been looked up.
     pub(crate) calls: Mutex<HashMap<String, Call>>,
 }
 
@@ -76,13 +76,14 @@ impl SqlServerEngine {
         Self { config, shared: Arc::default() }
     }
 
-    /// How the server is entered.
+    /// How to connect to the server.
     pub fn config(&self) -> &Config {
         &self.config
     }
 }
 
-/// The result of a query that not every server of this protocol knows; `None` where it does not, or the user may not ask.
+/// The result of a query that not every server of this protocol supports; `None` where it is unsupported or not
+/// permitted.
 fn if_known(session: &mut dyn Session, sql: &str) -> Result<Option<Rows>> {
     match session.query(sql) {
         Ok(rows) => Ok(Some(rows)),

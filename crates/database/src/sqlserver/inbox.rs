@@ -1,15 +1,15 @@
-//! The server's messages as one run of bytes, wherever its packets are cut.
+//! The server's messages as one stream of bytes, independent of packet boundaries.
 //!
-//! What lies within a packet is read where it was received; only what a packet's end cuts in two is brought together.
+//! Data within a packet is read where it was received; only data that crosses a packet boundary is copied together.
 
 use super::packet::{self, HEADER, LAST};
 use crate::stream::Buffer;
 use crate::{Error, Result};
 
-/// No value is longer: a varchar(max) can be 2 GiB, of which nobody wants to see more than this.
+/// The maximum length of a value: a varchar(max) can be 2 GiB, more than any workload needs.
 const LONGEST: usize = 1 << 30;
 
-/// Where bytes come from.
+/// A source of bytes.
 pub(crate) trait Source {
     /// Puts at least one byte into `buffer`, waiting for it.
     fn fill(&mut self, buffer: &mut Buffer) -> Result<()>;
@@ -42,13 +42,13 @@ impl<S: Source> Inbox<S> {
         }
     }
 
-    /// What comes next is a new message of this kind.
+    /// A new message of this kind follows.
     #[inline]
     pub(crate) fn expect(&mut self, kind: u8) {
         (self.kind, self.left, self.last) = (kind, 0, false);
     }
 
-    /// Whether something follows in this message; waits for the next packet where this one has ended.
+    /// Whether more data follow in this message; waits for the next packet at the end of this one.
     #[inline]
     pub(crate) fn more(&mut self) -> Result<bool> {
         while self.left == 0 {
@@ -73,7 +73,7 @@ impl<S: Source> Inbox<S> {
 
     #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        // As long as was asked for.
+        // It has the requested length.
         self.take(N).map(|bytes| bytes.first_chunk().copied().unwrap_or([0; N]))
     }
 
@@ -92,7 +92,7 @@ impl<S: Source> Inbox<S> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// What is left of the packet under way.
+    /// The rest of the current packet.
     pub(crate) fn rest_of_packet(&mut self) -> Result<&[u8]> {
         self.take(self.left)
     }

@@ -1,4 +1,4 @@
-//! The socket of a session, which looks between two waits whether its statement is to be cancelled.
+//! The socket of a session, which checks between two waits whether its statement is to be cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use crate::client::CONNECT_TIMEOUT;
 use crate::stream::{Buffer, Stream};
 use crate::{Cancel, ErrorClass, Result};
 
-/// How long a cancelled statement can go on before that is seen.
+/// The maximum time until a cancellation is noticed.
 const WAKE_EVERY: Duration = Duration::from_millis(200);
 /// The server has this long to confirm that it has stopped.
 const CONFIRM_WITHIN: Duration = CONNECT_TIMEOUT;
 
-/// Asks a session to cancel its statement. Only the session itself can do so, by a packet on its own connection: under TLS
-/// nobody else can send on it.
+/// Asks a session to cancel its statement. Only the session itself can do so, by a packet on its own connection: under
+/// TLS no other thread can send on it.
 pub(crate) struct CancelRequest(Arc<AtomicBool>);
 
 impl Cancel for CancelRequest {
@@ -29,7 +29,7 @@ impl Cancel for CancelRequest {
 pub(crate) struct Link {
     pub(crate) stream: Stream,
     wanted: Arc<AtomicBool>,
-    /// Somebody can ask for a cancellation.
+    /// A cancellation can be requested.
     wakes: bool,
     timeout: Option<Duration>,
     /// When the wait under way began, once it has been interrupted.
@@ -43,8 +43,8 @@ impl Link {
         Self { stream, wanted: Arc::default(), wakes: false, timeout: None, since: None, attention: false }
     }
 
-    /// A new request begins: what was asked before is not meant for it. Once somebody can ask, the connection wakes to see
-    /// whether somebody does.
+    /// A new request begins: earlier cancellations do not apply to it. Once a cancellation can be requested, the
+    /// connection wakes to check for one.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<()> {
         if !self.wakes {
@@ -72,7 +72,7 @@ impl Link {
         CancelRequest(Arc::clone(&self.wanted))
     }
 
-    /// Whether waiting goes on after an interruption.
+    /// Whether to continue waiting after an interruption.
     #[cold]
     fn goes_on(&mut self, buffer: &mut Buffer) -> Result<bool> {
         let now = Instant::now();

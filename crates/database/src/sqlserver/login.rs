@@ -8,7 +8,7 @@ use crate::{Error, Result};
 pub(crate) const TDS_7_4: u32 = 0x7400_0004;
 pub(crate) const TDS_8_0: u32 = 0x0800_0000;
 
-/// What the login says of us.
+/// The content of the login message.
 pub(crate) struct Login<'a> {
     pub(crate) version: u32,
     pub(crate) packet_size: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Login<'a> {
     pub(crate) library: &'a str,
     pub(crate) database: &'a str,
     pub(crate) client: [u8; 6],
-    /// Extensions asked for, as the protocol has them; none for an empty text.
+    /// Requested extensions, encoded as in the protocol; an empty text requests none.
     pub(crate) features: Vec<u8>,
 }
 
@@ -89,7 +89,7 @@ impl Login<'_> {
                 return Err(Error::usage(format!("{name} has more than 128 characters")));
             }
             if out.len() - start == 56 && !self.features.is_empty() {
-                // Where the extensions are told from.
+                // The offset of the extensions.
                 place(&mut out, &data, 4);
                 extension_at = Some(data.len());
                 data.extend_from_slice(&[0; 4]);
@@ -106,7 +106,7 @@ impl Login<'_> {
         }
         out.extend_from_slice(&self.client);
         for _ in 0..3 {
-            // Windows' own authentication, a file to attach, a password to change to: none.
+            // Windows authentication, a file to attach, a new password: none.
             place(&mut out, &data, 0);
         }
         out.extend_from_slice(&[0; 4]);

@@ -1,4 +1,4 @@
-//! Where passwords and access tokens are found.
+//! Sources of passwords and access tokens.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ pub use crate::password::{Password, is_missing};
 use crate::password::{missing_for, must_be_private};
 use crate::{Error, Result};
 
-/// The server lets nobody in without a password.
+/// The server accepts no login without a password.
 pub(crate) fn missing(user: &str) -> Error {
     missing_for(user, "set MSSQL_PASSWORD or SQLCMDPASSWORD, or answer the prompt")
 }

@@ -1,9 +1,9 @@
 //! Many calls in one message.
 //!
-//! The server executes what was sent, whatever failed before it. So a commit is never sent before all that precedes it is
-//! known to have succeeded; and within a transaction the session is in implicit transactions, since a deadlock ends the
-//! transaction and what follows it in the message would then commit by itself. Outside of a transaction statements are sent
-//! one by one.
+//! The server executes all statements sent, even after one has failed. So a commit is never sent before all statements
+//! that precede it are known to have succeeded. Within a transaction the session is in implicit transactions, since a
+//! deadlock ends the transaction and the statements that follow it in the message would then be committed individually.
+//! Outside of a transaction statements are sent one by one.
 
 use super::execute::{Returns, Until, control_of};
 use super::packet;
@@ -14,7 +14,7 @@ use crate::{Error, Result, Rows, Session, Statement, TransactionControl, Value};
 /// Stands between two calls of a message.
 const SEPARATOR: u8 = 0xff;
 
-/// A statement that waits for the flush, where its call ends in what is to be sent, and what comes back.
+/// A statement that waits for the flush, the offset in the output buffer at which its call ends, and what it returns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Queued {
     statement: Statement,
@@ -37,7 +37,8 @@ impl SqlServerSession {
         Ok(())
     }
 
-    /// Adds a mark behind which the batch goes on even when what precedes it failed; it has an empty result of its own.
+    /// Adds a mark after which the batch continues even when a statement before it failed; it has a separate, empty
+    /// result.
     pub(crate) fn queue_sync_within(&mut self) -> Result<()> {
         self.begin_batch()?;
         self.queued.push(Queued { statement: SYNC_WITHIN, end: self.out.len(), returns: Returns::Nothing });
@@ -56,7 +57,7 @@ impl SqlServerSession {
     pub(crate) fn flush_queue(&mut self, results: &mut Vec<Rows>) -> Result<()> {
         let queued = std::mem::take(&mut self.queued);
         let calls = std::mem::take(&mut self.load_buffer);
-        // What was appended becomes the content of messages, of which `out` is the next.
+        // The appended calls become the content of messages, of which `out` is the next.
         let calls = std::mem::replace(&mut self.out, calls);
         self.spare.resize(results, queued.len());
         let outcome = self.flush_parts(&queued, &calls, results);

@@ -1,4 +1,4 @@
-//! The first message of a connection: whether to encrypt, and who will say who is there.
+//! The first message of a connection: it negotiates encryption and the kind of authentication.
 
 use super::{Encrypt, packet};
 use crate::{Error, Result};
@@ -12,7 +12,7 @@ mod option {
     pub(super) const END: u8 = 0xff;
 }
 
-/// What one side says of encryption.
+/// The encryption option of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encryption {
     /// Of the login only.
@@ -31,7 +31,7 @@ impl Encryption {
     }
 }
 
-/// What will be encrypted, of both sides' words.
+/// The encryption that both sides agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Agreed {
     Nothing,
@@ -54,7 +54,7 @@ fn put(out: &mut Vec<u8>, options: &[(u8, &[u8])]) {
     }
 }
 
-/// The whole message. With `token` an access token will say who we are.
+/// The complete message. With `token` an access token will authenticate the client.
 pub(crate) fn request(encrypt: Encrypt, instance: &str, token: bool) -> Vec<u8> {
     let encryption = match encrypt {
         Encrypt::Optional => Encryption::Login,
@@ -64,7 +64,7 @@ pub(crate) fn request(encrypt: Encrypt, instance: &str, token: bool) -> Vec<u8> 
     };
     let instance = [instance.as_bytes(), &[0]].concat();
     let mut options: Vec<(u8, &[u8])> = vec![
-        // A version of our own means nothing to a server.
+        // The client's version has no meaning for the server.
         (option::VERSION, &[0; 6]),
         (
             option::ENCRYPTION,
@@ -90,7 +90,7 @@ pub(crate) fn request(encrypt: Encrypt, instance: &str, token: bool) -> Vec<u8> 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) encryption: Encryption,
-    /// It wants an access token to repeat that it was asked for.
+    /// It requires the access token message to repeat that it was requested.
     pub(crate) federated: bool,
     /// It does not have the instance.
     pub(crate) wrong_instance: bool,
@@ -122,7 +122,7 @@ impl Reply {
         }
     }
 
-    /// What follows of our wish and the server's word.
+    /// The encryption that follows from the client's setting and the server's answer.
     pub(crate) fn agree(self, encrypt: Encrypt) -> Result<Agreed> {
         match (encrypt, self.encryption) {
             (Encrypt::Strict, _) | (Encrypt::Optional, Encryption::None) => Ok(Agreed::Nothing),

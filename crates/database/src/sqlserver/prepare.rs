@@ -1,4 +1,4 @@
-//! Preparing statements: once a connection, outside the measured path. The server's own part of it comes with the first
+//! Preparing statements: once per connection, outside the measured path. The server prepares them at the first
 //! execution.
 
 use std::sync::PoisonError;
@@ -12,7 +12,7 @@ use super::wire::{put_utf16, units};
 use crate::placeholder::numbered;
 use crate::{Error, ErrorClass, Result, Rows, Statement, Value};
 
-/// What the server cannot run, whatever its parameters: syntax, unknown columns, tables and procedures.
+/// Errors that no parameters can avoid: syntax, unknown columns, tables and procedures.
 const WRONG: [i32; 8] = [102, 105, 156, 170, 207, 208, 2812, 4104];
 /// The most parameters of a call.
 const MOST_PARAMETERS: usize = 2100;
@@ -65,8 +65,8 @@ impl SqlServerSession {
         Ok(Statement(self.statements.len() as u32 - 1))
     }
 
-    /// Calls a procedure of the server's with these texts and reads its result. What fails in it leaves the transaction as
-    /// it was.
+    /// Calls a procedure of the server with these texts and reads its result. An error in it leaves the transaction
+    /// unchanged.
     fn ask(&mut self, procedure: &str, texts: &[&str]) -> Result<Rows> {
         self.open(packet::kind::RPC);
         self.out.extend_from_slice(&(units(procedure) as u16).to_le_bytes());
@@ -79,14 +79,15 @@ impl SqlServerSession {
         let failed = self.failed;
         let mut rows = Rows::new();
         let outcome = self.read_answer(&mut rows);
-        // Only where the transaction itself is gone, it is not as before.
+        // Unless the server has ended the transaction, its state is unchanged.
         if outcome.as_ref().is_err_and(|error| !error.class().is_retryable()) {
             self.failed = failed;
         }
         outcome.map(|()| rows)
     }
 
-    /// The types that the server wants for the parameters; `None` where it does not say. Asked once for all sessions.
+    /// The types that the server expects for the parameters; `None` where it does not report them. Queried once for all
+    /// sessions.
     fn described(&mut self, sql: &str, parameters: usize) -> Result<Option<Vec<Known>>> {
         if parameters == 0 {
             return Ok(Some(Vec::new()));
@@ -129,7 +130,7 @@ impl SqlServerSession {
         Ok(())
     }
 
-    /// Completes a call by the types of what comes back from it, and of its tables. Asked once for all sessions.
+    /// Completes a call with the types of its results and of its tables. Queried once for all sessions.
     fn typed(&mut self, mut call: Call) -> Result<Call> {
         if !call.needs_types() {
             return Ok(call);
@@ -182,7 +183,7 @@ fn no_such_parameter(procedure: &str, at: usize) -> Error {
     )
 }
 
-/// The types of `@P1` to the last, of the server's description. `None` where one is missing.
+/// The types of `@P1` to the last, from the server's description. `None` where one is missing.
 fn in_order(rows: &Rows, parameters: usize) -> Option<Vec<Known>> {
     let mut known = vec![None; parameters];
     for row in 0..rows.len() {

@@ -27,16 +27,17 @@ pub(crate) struct SqlServerSession {
     /// Calls in `out` that wait for the flush.
     pub(crate) queued: Vec<Queued>,
     pub(crate) spare: SpareRows,
-    /// Where results go that nobody asked for.
+    /// Buffer for results that the caller did not request.
     pub(crate) unwanted: Rows,
     pub(crate) load_buffer: Vec<u8>,
     pub(crate) broken: bool,
-    /// A transaction was begun and not ended by us. Where the server is in implicit transactions it may not know yet.
+    /// A transaction was begun by this client and not ended. In implicit transactions the server may not have begun it
+    /// yet.
     pub(crate) begun: bool,
-    /// A statement failed in the open transaction, which can only be rolled back. SQL Server would go on: with the statement
-    /// undone, or, after a deadlock, in no transaction at all.
+    /// A statement failed in the open transaction, which can only be rolled back. SQL Server itself would continue:
+    /// with the statement undone, or, after a deadlock, outside of any transaction.
     pub(crate) failed: bool,
-    /// The server is in implicit transactions, by us: within a batch no statement may commit by itself.
+    /// This client has set implicit transactions: within a batch no statement may be committed individually.
     pub(crate) manual: bool,
     /// The server is Babelfish, which does not mark where a call of several ends.
     pub(crate) babelfish: bool,
@@ -67,8 +68,8 @@ impl SqlServerSession {
         }
     }
 
-    /// Refuses to go on with a broken connection, past statements that were queued and not flushed, or in a transaction
-    /// that has failed.
+    /// Refuses to continue on a broken connection, past statements that were queued and not flushed, or in a
+    /// transaction that has failed.
     #[inline]
     pub(crate) fn check_usable(&self) -> Result<()> {
         must_be_whole(self.broken)?;
@@ -98,7 +99,7 @@ impl SqlServerSession {
         sent.map_err(|e| self.lost_sending(e))
     }
 
-    /// A connection that breaks while sending may still hold the server's word why.
+    /// When a connection breaks while sending, the server may still have sent the reason.
     #[cold]
     pub(crate) fn lost_sending(&mut self, lost: Error) -> Error {
         self.broken = true;
@@ -142,7 +143,7 @@ impl SqlServerSession {
                 self.answer.transaction_ended = false;
             }
             TransactionControl::Rollback => {
-                // A caller that gave up between queue and flush is cleaning up: nothing of the batch was sent.
+                // A caller that failed between queue and flush is cleaning up: nothing of the batch was sent.
                 self.queued.clear();
                 must_be_whole(self.broken)?;
                 if self.answer.transaction != 0 {
@@ -175,13 +176,13 @@ impl SqlServerSession {
         Ok(())
     }
 
-    /// Outside of a transaction each statement commits by itself, as on every engine.
+    /// Outside of a transaction each statement is committed individually, as on every engine.
     #[inline]
     pub(crate) fn commit_by_itself(&mut self) -> Result<()> {
         if self.manual && !self.in_transaction() { self.switch_manual(false) } else { Ok(()) }
     }
 
-    /// Switches implicit transactions, in a round trip of its own: what follows depends on it.
+    /// Switches implicit transactions, in a separate round trip: the following statements depend on it.
     #[cold]
     pub(crate) fn switch_manual(&mut self, manual: bool) -> Result<()> {
         self.send_batch(if manual {
@@ -291,7 +292,7 @@ impl Session for SqlServerSession {
 
 impl Drop for SqlServerSession {
     fn drop(&mut self) {
-        // The server rolls back and forgets the session when the connection ends; there is no word of farewell.
+        // The server rolls back and ends the session when the connection closes; the protocol has no logout message.
         process_sessions::set_connection(self.number, false);
     }
 }

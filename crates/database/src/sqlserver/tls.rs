@@ -1,5 +1,5 @@
-//! TLS within the protocol: its handshake goes in prelogin packets, what follows as it is (TDS 7.4); or around the protocol
-//! (TDS 8.0).
+//! TLS within the protocol: its handshake goes in prelogin packets, the records that follow are sent as they are (TDS
+//! 7.4); or around the protocol (TDS 8.0).
 
 use std::io::Read;
 
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 const HELP: &str = "name the certificate authority's PEM file with sslrootcert=FILE, or the certificate's own name with \
                     hostNameInCertificate=NAME; trustServerCertificate=true takes any certificate";
-/// What the server is told that the connection is for, where TLS comes first.
+/// The ALPN protocol name, where TLS comes first.
 const PROTOCOL: &[u8] = b"tds/8.0";
 
 /// A TLS connection before its handshake. Where only the login is encrypted, nothing is verified, as in other clients.
@@ -27,11 +27,12 @@ fn connection(config: &Config, host: &str, agreed: Agreed) -> Result<ClientConne
     if config.encrypt == Encrypt::Strict {
         return connection_of(name, mode, root, rustls::ALL_VERSIONS, Some(PROTOCOL));
     }
-    // What TLS 1.3 sends after its handshake would come outside of the prelogin packets; no server offers it here.
+    // TLS 1.3 sends messages after its handshake, which would come outside of the prelogin packets; no server offers it
+    // here.
     connection_of(name, mode, root, &[&rustls::version::TLS12], None)
 }
 
-/// The same failure with what to do about it here.
+/// The same failure with the remedy for this engine.
 fn in_our_words(error: Error) -> Error {
     if error.message().contains("TLS failed") { error.with_help(HELP) } else { error }
 }
@@ -64,7 +65,7 @@ pub(crate) fn start_within(
         while inbox.more()? {
             let mut records = inbox.rest_of_packet()?;
             while !records.is_empty() {
-                // In memory: it takes what it has room for.
+                // From memory: it takes as much as it has space for.
                 tls.read_tls(records.by_ref()).map_err(|e| Error::protocol(format!("TLS failed: {e}")))?;
                 tls.process_new_packets().map_err(|e| in_our_words(failure(&e)))?;
             }

@@ -29,7 +29,7 @@ pub(crate) mod number {
     pub(crate) const DONE_IN_PROC: u8 = 0xff;
 }
 
-/// What the end of a statement says of it.
+/// The status flags at the end of a statement.
 mod status {
     pub(crate) const MORE: u16 = 0x01;
     pub(crate) const ERROR: u16 = 0x02;
@@ -49,7 +49,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Whether the answer goes on.
+    /// Whether the answer continues.
     pub(crate) fn more(self) -> bool {
         self.status & status::MORE != 0
     }
@@ -59,12 +59,12 @@ impl Done {
         self.status & (status::ERROR | status::SERVER_ERROR) != 0
     }
 
-    /// Whether the server confirms that it has stopped what we wanted cancelled.
+    /// Whether the server confirms that it has stopped the cancelled request.
     pub(crate) fn confirms_attention(self) -> bool {
         self.status & status::ATTENTION != 0
     }
 
-    /// Whether it ends a procedure of several in one message, but for the last.
+    /// Whether it ends one of several procedures in a message, except for the last.
     pub(crate) fn is_in_batch(self) -> bool {
         self.status & status::RPC_IN_BATCH != 0
     }
@@ -89,14 +89,14 @@ pub(crate) enum Token {
     Other,
 }
 
-/// Where a login has to go instead.
+/// The server to which a login is redirected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-/// What the server says of the session, and the memory of reading.
+/// The server's state of the session, and the buffers of the reader.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) columns: Vec<Column>,
@@ -114,7 +114,7 @@ pub(crate) struct Answer {
     pub(crate) login: Option<u32>,
     /// The connection cannot be used after this answer.
     pub(crate) fatal: bool,
-    /// A value that no cell can hold; told when all is read.
+    /// A value that no cell can hold; reported after all has been read.
     pub(crate) unreadable: Option<Error>,
     scratch: Vec<u8>,
     name: Vec<u8>,
@@ -307,7 +307,7 @@ impl Answer {
     }
 }
 
-/// Notes what has changed in the session.
+/// Records a change of the session.
 fn change(body: &[u8], answer: &mut Answer) -> Result<()> {
     const PACKET_SIZE: u8 = 4;
     const COLLATION: u8 = 7;

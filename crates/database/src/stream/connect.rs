@@ -16,8 +16,8 @@ use crate::{Error, Result};
 
 const STARTED: &str = "is the server running and listening there?";
 
-/// Looks a host up. The system's look-up blocks for seconds where a name server is away: a fiber has it done in a
-/// thread of its own.
+/// Looks a host up. The system's look-up blocks for seconds where a name server is unavailable, so a fiber uses a
+/// separate thread for it.
 fn addresses(name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
     let address = (name.to_owned(), port);
     let look_up = move || address.to_socket_addrs().map(Iterator::collect);
@@ -72,7 +72,7 @@ fn connect_tcp(address: &SocketAddr, limit: Duration) -> std::io::Result<TcpStre
     Ok(socket)
 }
 
-/// The system knows no time-out for this: with the server's queue full a plain `connect` blocks for ever.
+/// The system has no time-out for this: with the server's queue full a plain `connect` blocks forever.
 pub(crate) fn open_unix(path: &Path, deadline: Instant) -> Result<Socket> {
     let failed = |e: std::io::Error| Error::connection_lost(e.to_string()).with_help(STARTED);
     let address = SocketAddrUnix::new(path).map_err(|e| failed(e.into()))?;
@@ -125,7 +125,7 @@ mod tests {
             assert!(open_ones.len() < 10);
         };
         assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
-        // A place becomes free while it is waited for.
+        // A slot in the queue becomes free during the wait.
         let thread = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(50));
             rustix::net::accept(&listener).unwrap();

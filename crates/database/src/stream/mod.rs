@@ -1,10 +1,11 @@
 //! The socket that every client shares, plain or under TLS.
 //!
-//! A thread blocks in it; a fiber switches to the next one. `connect` opens it, `tls` encrypts it, and a `Buffer` holds
-//! what came until the client's protocol has cut it into messages.
+//! In a thread it blocks; a fiber switches to the next one. `connect` opens it, `tls` encrypts it, and a `Buffer` holds
+//! the received bytes until the client's protocol has split them into messages.
 //!
-//! Sending never blocks while the server waits for us to read: what a socket does not take at once is sent
-//! with an eye on what comes in. Without that, a large batch and its large results would wait for each other.
+//! Sending never blocks while the server waits for this client to read: when a socket does not take all bytes
+//! immediately, incoming data are read while sending. Without that, a large batch and its large results would wait for
+//! each other.
 
 mod buffer;
 pub(crate) mod connect;
@@ -66,7 +67,7 @@ pub(crate) struct Stream {
     deadline: Option<Instant>,
     /// When the call under way has to end, once something beside its answer has come.
     call_deadline: Option<Instant>,
-    /// Waiting for bytes ends after this at the latest, as a time-out, so that the caller can act and go on waiting;
+    /// Waiting for bytes ends after this at the latest, as a time-out, so that the caller can act and continue waiting;
     /// sending does not.
     longest_wait: Option<Duration>,
 }
@@ -97,8 +98,8 @@ impl Stream {
         }
     }
 
-    /// Something came that belongs to no answer: it must not prolong the call without end. The clock is read
-    /// here rather than at every call, of which hardly any hears such a thing.
+    /// A message arrived that belongs to no answer: it must not prolong the call without limit. The clock is read here
+    /// rather than at every call, since such messages are rare.
     #[cold]
     pub(crate) fn heard_aside(&mut self) -> Result<()> {
         let Some(limit) = self.timeout else { return Ok(()) };
@@ -117,7 +118,7 @@ impl Stream {
         self.drained = true;
     }
 
-    /// Gives the connection up, at once and in both directions.
+    /// Closes the connection immediately and in both directions.
     pub(crate) fn shut_down(&self) {
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
@@ -146,7 +147,7 @@ impl Stream {
         self.socket.set_read_timeout(wait).map_err(|e| from_io(&e, "setting the timeout"))
     }
 
-    /// From now on no wait for bytes is longer than this. What ends it is a time-out, after which reading can go on.
+    /// From now on no wait for bytes is longer than this. It ends with a time-out, after which reading can continue.
     pub(crate) fn wake_every(&mut self, wait: Duration) -> Result<()> {
         self.longest_wait = Some(wait);
         self.set_timeout(self.timeout)
@@ -183,8 +184,9 @@ impl Stream {
             return self.receive_tls(space);
         }
         if self.is_unix() {
-            // Whoever sleeps in recv on a unix socket is also woken when the peer has read our request, for
-            // nothing; poll sleeps until there is something to read. A call more is cheaper than a switch more.
+            // A thread that sleeps in recv on a unix socket is also woken, needlessly, when the peer has read our
+            // request; poll sleeps until there are data to read. An additional call is cheaper than an additional
+            // context switch.
             let limit = self.remaining(RECEIVING)?;
             self.wait_readable(limit, RECEIVING)?;
         }
@@ -269,7 +271,7 @@ impl Stream {
         }
     }
 
-    /// Takes what has arrived already, without waiting. False when there was nothing.
+    /// Takes data that have already arrived, without waiting. False when there were none.
     pub(crate) fn receive_ready(&mut self, inbox: &mut Buffer) -> Result<bool> {
         self.drained = false;
         let Some(tls) = self.tls.as_mut() else {
@@ -299,7 +301,7 @@ impl Stream {
         }
     }
 
-    /// Sends all of `data`; what the server sends meanwhile goes into `inbox`.
+    /// Sends all of `data`; data that the server sends meanwhile go into `inbox`.
     #[inline]
     pub(crate) fn send(&mut self, data: &[u8], inbox: &mut Buffer) -> Result<()> {
         if self.call_deadline.is_some() {
@@ -342,7 +344,7 @@ impl Stream {
     fn send_tls(&mut self, mut data: &[u8], inbox: &mut Buffer) -> Result<()> {
         loop {
             let Some(tls) = self.tls.as_mut() else { return Ok(()) };
-            // The connection takes as much as its own buffer holds, then wants to write it.
+            // The connection takes as much as its buffer holds, then has to write it.
             let taken = tls.writer().write(data).map_err(|e| from_io(&e, SENDING))?;
             data = &data[taken..];
             while let Some(tls) = self.tls.as_mut().filter(|tls| tls.wants_write()) {
@@ -407,13 +409,13 @@ impl Stream {
         Ok(())
     }
 
-    /// Speaks by `tls` from now on, whose handshake has been made by other ways, or plainly.
+    /// Uses `tls` from now on, whose handshake has been made elsewhere, or plain text.
     pub(crate) fn set_tls(&mut self, tls: Option<ClientConnection>) {
         self.tls = tls.map(Box::new);
     }
 }
 
-/// Decrypts what arrived, and answers key updates; a failed answer shows at the next send.
+/// Decrypts received data, and answers key updates; a failed answer shows at the next send.
 fn process(tls: &mut ClientConnection, socket: &Socket) -> Result<()> {
     let result = tls.process_new_packets();
     if tls.wants_write() {

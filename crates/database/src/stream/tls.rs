@@ -15,7 +15,7 @@ use rustls::{
 
 use crate::{Error, Result};
 
-/// How much TLS a connection takes, with libpq's meanings.
+/// The TLS mode of a connection, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SslMode {
     /// Never.
@@ -56,7 +56,7 @@ impl SslMode {
     }
 }
 
-/// How much TLS and whom to trust, of what the user wrote for `sslmode` and `sslrootcert`.
+/// The TLS mode and the trusted roots, from the user's `sslmode` and `sslrootcert`.
 pub(crate) fn trust(mode: Option<String>, root: Option<String>) -> Result<(SslMode, Option<PathBuf>)> {
     let system = root.as_deref() == Some("system");
     let mode = match mode {
@@ -81,8 +81,7 @@ pub(crate) fn trust(mode: Option<String>, root: Option<String>) -> Result<(SslMo
     Ok((mode, root.filter(|_| !system).map(PathBuf::from)))
 }
 
-/// Refuses a verification that would verify nothing of use: with public roots and without the name, anyone's
-/// certificate passes.
+/// Refuses a verification that would be useless: with public roots and without the name, any certificate passes.
 pub(crate) fn check_trust(mode: SslMode, root: Option<&Path>) -> Result<()> {
     if mode == SslMode::VerifyCa && root.is_none() {
         return Err(Error::usage("sslmode=verify-ca needs a certificate authority to trust")
@@ -127,7 +126,7 @@ pub(crate) fn connection_of(
         Err(_) if mode == SslMode::VerifyFull => {
             return Err(Error::usage(format!("{host:?} is not a valid host name for a certificate")));
         }
-        // A name such as "my_server" is no DNS name; nothing compares it here.
+        // A name such as "my_server" is not a DNS name; it is not compared here.
         Err(_) => {
             client.enable_sni = false;
             ServerName::try_from("localhost").map_err(|_| Error::protocol("no server name for TLS"))?
@@ -164,7 +163,7 @@ struct RootCertStoreAndDer {
     certificates: Vec<CertificateDer<'static>>,
 }
 
-/// What has to be true of the server's certificate.
+/// Requirements for the server's certificate.
 #[derive(Debug)]
 struct Trust {
     roots: Option<RootCertStoreAndDer>,
@@ -244,7 +243,7 @@ fn is_ca_used_as_server(error: &rustls::Error) -> bool {
         if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
 
-/// A failure of TLS, with what to do about the usual ones.
+/// A TLS failure, with a remedy for the common ones.
 pub(crate) fn failure(error: &rustls::Error) -> Error {
     let result = Error::protocol(format!("TLS failed: {error}"));
     match error {

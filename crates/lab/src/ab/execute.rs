@@ -13,7 +13,7 @@ use crate::repeat::{AttemptOutcome, Attempts, GroupRun, Ran, RepeatEnd};
 use crate::{Bench, BenchError};
 use kelvin_run::Spec;
 
-/// What happens while runs are made, for the person who waits.
+/// Progress of the runs, for display to the user.
 #[derive(Debug)]
 pub enum AbEvent<'a> {
     /// A run has ended.
@@ -24,7 +24,7 @@ pub enum AbEvent<'a> {
         blocks: u32,
         /// Whether these are the pilot's.
         pilot: bool,
-        /// How long the rest of them takes.
+        /// Estimated time for the rest of them.
         left: Duration,
     },
     /// A run could not be made, or ended early.
@@ -32,25 +32,25 @@ pub enum AbEvent<'a> {
         /// Why.
         error: String,
     },
-    /// The pilot has said how many blocks there are.
+    /// The pilot has determined the number of blocks.
     Planned {
-        /// What it said.
+        /// Its estimate.
         planning: &'a Planning,
-        /// How long the rest takes.
+        /// Estimated remaining time.
         left: Duration,
     },
-    /// At which blocks a look may end the comparison, and when.
+    /// The interim analyses that may end the comparison, with their blocks and bounds.
     Looks(&'a [InterimLook]),
-    /// A look was taken.
+    /// An interim analysis was made.
     Looked {
-        /// Which.
+        /// The interim analysis.
         look: InterimLook,
         /// Whether it ends the comparison.
         ends: bool,
     },
 }
 
-/// Runs the comparison; `specs` are those of the plan's sides. `words` says what happens to the person who waits.
+/// Runs the comparison; `specs` are those of the plan's sides. `words` describes the progress to the user.
 ///
 /// # Errors
 /// When not even the first run could be made.
@@ -96,7 +96,7 @@ pub fn run(
     Ok(Ran { rows: attempts.rows, ended: RepeatEnd::Done })
 }
 
-/// Makes a run that counts, if the budget allows; says how it ended when it cannot go on.
+/// Makes a run that counts, if the budget allows; otherwise returns how the comparison ended.
 fn attempt<B: Bench>(
     plan: &AbPlan,
     attempts: &mut Attempts<'_, B>,
@@ -123,7 +123,7 @@ fn attempt<B: Bench>(
     }
 }
 
-/// What a block's end brings: the plan after the pilot, and a look.
+/// Actions after a block: the plan after the pilot, and an interim analysis.
 fn after<B: Bench>(
     plan: &AbPlan,
     attempts: &mut Attempts<'_, B>,

@@ -10,11 +10,11 @@ use super::AbPlan;
 use super::blocks::{Block, bounds, sides, values};
 use crate::repeat::logarithms;
 
-/// What the pilot said of the number of blocks.
+/// The pilot's estimate of the number of blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Planning {
-    /// Blocks by which it was planned: those of the pilot, or more where it was planned again.
+    /// Blocks from which it was planned: those of the pilot, or more where it was planned again.
     pub pilot: u32,
     /// Standard deviation of the logarithm of a ratio of two runs of one block, from all of their runs with the
     /// differences between sides and between blocks taken out.
@@ -27,25 +27,25 @@ pub struct Planning {
     pub blocks: u32,
 }
 
-/// One look on the way.
+/// An interim analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct InterimLook {
     /// After so many blocks.
     pub blocks: u32,
-    /// It ends there when p lies below this.
+    /// The comparison ends there if p is below this.
     pub nominal: f64,
 }
 
-/// What the plan and the runs so far make of the number of blocks.
+/// The number of blocks that follows from the plan and the runs so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AbProgress {
-    /// Blocks in all, if no look ends it before.
+    /// Blocks in total, if no interim analysis ends the comparison before.
     pub blocks: u32,
-    /// What the pilot said; none while it runs, and without an effect to find.
+    /// The pilot's estimate; `None` while it runs, and without an effect to find.
     pub planning: Option<Planning>,
-    /// The looks, the last at the end; empty when there is none before that, or while the pilot runs.
+    /// The interim analyses, the last at the end; empty when there is none before that, or while the pilot runs.
     pub looks: Vec<InterimLook>,
 }
 
@@ -58,24 +58,24 @@ impl AbProgress {
         Self { blocks: total, planning, looks }
     }
 
-    /// The error that an interval after so many blocks may have: what its look may spend, or that of the whole
-    /// comparison.
+    /// The error that an interval after so many blocks may have: the share of its interim analysis, or that of the
+    /// whole comparison.
     pub(crate) fn alpha(&self, plan: &AbPlan, blocks: u32) -> f64 {
-        // Whoever ends between two interim analyses has spent what the last one allowed.
+        // An end between two interim analyses has spent the share of the last one.
         let passed = self.looks.iter().rev().find(|look| look.blocks <= blocks);
         passed.or(self.looks.first()).map_or_else(|| plan.alpha(), |look| look.nominal)
     }
 
-    /// The look that stands after so many blocks.
+    /// The interim analysis after so many blocks.
     pub(crate) fn interim_look(&self, blocks: u32) -> Option<InterimLook> {
         self.looks.iter().find(|look| look.blocks == blocks).copied()
     }
 }
 
 impl Planning {
-    /// By the pilot, and again by all blocks when those that it planned are run: a pilot may have seen a quiet hour. The
-    /// scatter knows nothing of what the sides differ by, so that planning again does not favour a change. With looks on
-    /// the way there is one plan, which their bounds were made for.
+    /// From the pilot, and again from all blocks when the planned ones have run: the pilot may have been in a quiet
+    /// hour. The scatter does not depend on the difference between the sides, so that planning again does not favour a
+    /// change. With interim analyses there is one plan, for which their bounds were computed.
     fn of(plan: &AbPlan, blocks: &[Block<'_>], effect: f64) -> Option<Self> {
         let mut by = plan.blocks;
         let mut latest = None;
@@ -94,9 +94,9 @@ impl Planning {
     }
 }
 
-/// Standard deviation of the logarithm of a ratio of two runs of one block, and its degrees of freedom: √2 times what is
-/// left of the runs' logarithms without the effects of treatment and block. It knows no difference between the sides, so
-/// that planning by it does not favour one.
+/// Standard deviation of the logarithm of a ratio of two runs of one block, and its degrees of freedom: √2 times the
+/// residual of the runs' logarithms after removing the effects of treatment and block. It does not depend on the
+/// difference between the sides, so that planning by it does not favour one.
 pub(crate) fn scatter(plan: &AbPlan, blocks: &[Block<'_>]) -> Option<(f64, u32)> {
     let by_treatment = values(blocks, plan.figure.as_deref())?;
     let logs: Vec<Vec<f64>> = by_treatment.iter().map(|one| logarithms(one)).collect::<Option<_>>()?;
@@ -123,12 +123,13 @@ fn mean(values: &[f64]) -> f64 {
     describe(values).map_or(f64::NAN, |sample| sample.mean)
 }
 
-/// Blocks in which the effect is found with the power that the plan asks for.
+/// Blocks in which the effect is found with the power of the plan.
 ///
-/// The larger of two numbers: what the noncentral t distribution gives if the scatter were known to be `sd`, for a verdict
-/// that says so in spite of the noise ν, and of the control's floor, which is as wide as the interval itself; and Stein's
-/// (Annals of Mathematical Statistics 16, 1945), which allows for the pilot not knowing it well: (t₁ + t₂)²·(sd/δ)², and
-/// t₂²·(sd/(δ − ν))² for an estimate beyond the noise, with both quantiles at its degrees of freedom.
+/// The larger of two numbers. The first follows from the noncentral t distribution as if the scatter were known to be
+/// `sd`, for a verdict of "changed" in spite of the noise ν, and of the control's floor, which is as wide as the
+/// interval itself. The second is Stein's (Annals of Mathematical Statistics 16, 1945), which allows for the
+/// uncertainty of the pilot's estimate: (t₁ + t₂)²·(sd/δ)², and t₂²·(sd/(δ − ν))² for an estimate beyond the noise,
+/// with both quantiles at its degrees of freedom.
 fn needed(plan: &AbPlan, sd: f64, freedom: u32, effect: f64) -> Option<u32> {
     if sd == 0.0 {
         return Some(AbPlan::FEWEST);
@@ -151,8 +152,8 @@ fn needed(plan: &AbPlan, sd: f64, freedom: u32, effect: f64) -> Option<u32> {
     (stein < 1e6).then(|| known.max(stein as u32))
 }
 
-/// The smallest relative effect that so many blocks call changed with the power that the plan asks for, when what is
-/// below `noise` is not; none where they are too few for any verdict.
+/// The smallest relative effect that so many blocks call changed with the power of the plan, if effects below `noise`
+/// are not; `None` where they are too few for any verdict.
 pub(crate) fn detectable(plan: &AbPlan, blocks: &[Block<'_>], alpha: f64, noise: f64) -> Option<f64> {
     let n = blocks.len() as u32;
     if n < AbPlan::FEWEST {
@@ -165,8 +166,8 @@ pub(crate) fn detectable(plan: &AbPlan, blocks: &[Block<'_>], alpha: f64, noise:
     })
 }
 
-/// After half, after three quarters, and after all blocks; none before six. A look before the half could have a level so
-/// small that no interval has the confidence.
+/// After half, after three quarters, and after all blocks; none before six. An interim analysis before the half could
+/// have a level so small that no interval has the confidence.
 fn looks(plan: &AbPlan, total: u32) -> Vec<InterimLook> {
     let first = AbPlan::BLOCKS.max(if plan.effect.is_some() { plan.blocks } else { 0 });
     let mut at = vec![total.div_ceil(2), (3 * total).div_ceil(4), total];
@@ -179,7 +180,8 @@ fn looks(plan: &AbPlan, total: u32) -> Vec<InterimLook> {
     at.iter().enumerate().map(|(i, &blocks)| InterimLook { blocks, nominal: boundary.nominal(i) }).collect()
 }
 
-/// Whether every side differs from A so clearly that a look with this nominal level may end the comparison.
+/// Whether every side differs from A so clearly that an interim analysis with this nominal level may end the
+/// comparison.
 pub(crate) fn clear(plan: &AbPlan, blocks: &[Block<'_>], nominal: f64) -> bool {
     let Some(values) = values(blocks, plan.figure.as_deref()) else { return false };
     (1..plan.sides.len()).all(|side| {

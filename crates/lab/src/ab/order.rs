@@ -2,16 +2,16 @@
 
 use kelvin_stats::bootstrap::Resampler;
 
-/// The order of a block: numbers of treatments, of which side s has 2s and 2s + 1 where each runs `twice`, and s otherwise.
+/// The order of a block: numbers of treatments. Side s has 2s and 2s + 1 where each side runs `twice`, and s otherwise.
 /// The same seed gives the same orders.
 ///
-/// Which side takes which places is drawn anew in each block, without regard to the others, so that no disturbance of
-/// whatever period favours a side, and flipping the signs of the blocks' differences is what could have happened as well.
-/// What lasts from one run to the next favours none either: there are as many runs of each side, so that each follows
-/// itself as often as the other does (but for the first run of all). Of `n` sides that run twice, one block of `n` has the
-/// two runs of each side together and the others run back as they came, A B B A, wherefore a side follows itself as often
-/// as any other and half of the blocks of two sides know no drift. Which of a side's two runs is called the second is
-/// drawn, too.
+/// The positions of the sides are drawn separately in each block, independently of the other blocks, so that no
+/// disturbance of any period favours a side, and flipping the signs of the blocks' differences is an equally probable
+/// outcome. Effects that last from one run to the next favour no side either: there are as many runs of each side, so
+/// that each follows itself as often as the other does (except for the very first run). Of `n` sides that run twice,
+/// one block of `n` has the two runs of each side together and the other blocks run in reverse order, A B B A; so a
+/// side follows itself as often as any other, and half of the blocks of two sides are free of drift. Which of a side's
+/// two runs is the second is drawn, too.
 pub fn order(seed: u64, sides: usize, twice: bool, block: u32) -> Vec<usize> {
     let mut random = drawn(seed, u64::from(block));
     let mut names: Vec<usize> = (0..sides).collect();
@@ -36,10 +36,10 @@ pub fn order(seed: u64, sides: usize, twice: bool, block: u32) -> Vec<usize> {
         .collect()
 }
 
-/// What is drawn for a cycle of blocks has nothing to do with what is drawn for a block.
+/// The random numbers for a cycle of blocks are independent of those for a block.
 const CYCLES: u64 = 1 << 40;
 
-/// Random numbers of their own for each seed and number: seeds in a row give unlike sequences.
+/// Separate random numbers for each seed and number: consecutive seeds give unrelated sequences.
 fn drawn(seed: u64, number: u64) -> Resampler {
     let start = Resampler::new(seed).bits().wrapping_add(number);
     Resampler::new(Resampler::new(start).bits())
@@ -68,7 +68,7 @@ mod tests {
         assert!(order(1, 0, true, 5).is_empty());
     }
 
-    /// How often each side followed each, in so many blocks.
+    /// How often each side followed each other side, in so many blocks.
     fn followed(seed: u64, sides: usize, twice: bool, blocks: u32) -> Vec<Vec<i32>> {
         let of = |treatment: usize| if twice { treatment / 2 } else { treatment };
         let all: Vec<usize> =
@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn trial_a9_a_coin_of_its_own_decides_each_block() {
-        // All eight ways in which three blocks in a row can begin are alike, for any period of what disturbs them.
+        // All eight ways in which three consecutive blocks can begin are equally frequent, for any period of a
+        // disturbance.
         for twice in [true, false] {
             let first = |block: u32| order(5, 2, twice, block)[0] / if twice { 2 } else { 1 };
             let mut ways = [0_u32; 8];

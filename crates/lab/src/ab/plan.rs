@@ -1,19 +1,20 @@
-//! What is compared, how often, and by which rules.
+//! The sides of a comparison, the number of blocks, and the rules.
 
 use serde::{Deserialize, Serialize};
 
 use crate::repeat;
 use kelvin_run::Spec;
 
-/// A comparison. It is in its group, and says with the runs everything that the summary needs.
+/// A comparison. It is stored in its group and contains, with the runs, everything that the summary needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AbPlan {
-    /// What is compared; the first is what the others are set against.
+    /// The sides; the first is the one with which the others are compared.
     pub sides: Vec<Side>,
     /// Whether sides run twice in each block.
     pub control: bool,
-    /// Whether only side A does, as in comparisons of earlier versions, whose A followed itself more often than B did.
+    /// Whether only side A runs twice, as in comparisons of earlier versions, whose A followed itself more often than B
+    /// did.
     #[serde(default = "earlier")]
     pub control_of_a: bool,
     /// Blocks; of the pilot, where an effect is given.
@@ -24,7 +25,7 @@ pub struct AbPlan {
     pub power: f64,
     /// Blocks at most.
     pub most: u32,
-    /// Whether the comparison ends before its last block when a look on the way is clear enough.
+    /// Whether the comparison ends before its last block if an interim analysis is clear enough.
     pub stop_early: bool,
     /// The smallest relative change that matters.
     pub noise: f64,
@@ -32,11 +33,11 @@ pub struct AbPlan {
     pub seed: u64,
     /// Void runs that are replaced.
     pub replace: u32,
-    /// The figure that is judged; none for the first of the key figures.
+    /// The metric that is judged; `None` for the first of the key metrics.
     pub figure: Option<String>,
 }
 
-/// What a plan that does not say it was made by.
+/// The version of a plan that does not state one.
 fn earlier() -> bool {
     true
 }
@@ -47,36 +48,36 @@ fn earlier() -> bool {
 pub struct Side {
     /// "A", "B", …
     pub name: String,
-    /// Where it comes from: the file.
+    /// Its source: the file.
     pub source: String,
     /// The specification, as TOML.
     pub spec: String,
 }
 
-/// What is run once in each block.
+/// A treatment, which runs once in each block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Treatment {
-    /// "A", "A'", "B", "B'", …: the treatment under which its runs stand in their group.
+    /// "A", "A'", "B", "B'", …: the name of the treatment in the group of its runs.
     pub name: String,
     /// The side, by its number.
     pub side: usize,
 }
 
 impl AbPlan {
-    /// Blocks when nobody says how many: with six pairs a sign-flip test can reach p = 0.03, with five it cannot.
+    /// The default number of blocks: with six pairs a sign-flip test can reach p = 0.03, with five it cannot.
     pub const BLOCKS: u32 = 6;
-    /// Blocks below which nothing is tested.
+    /// The minimum number of blocks for a test.
     pub const FEWEST: u32 = 4;
-    /// Blocks at most, where their number follows from a pilot and nobody says.
+    /// The default maximum number of blocks, where the number follows from a pilot.
     pub const MOST: u32 = 60;
-    /// The probability with which an effect is to be found when nobody says.
+    /// The default probability with which an effect is to be found.
     pub const POWER: f64 = kelvin_stats::power::POWER;
-    /// The smallest change that matters when nobody says, as criterion has it.
+    /// The default smallest change that matters, as in criterion.
     pub const NOISE: f64 = 0.01;
-    /// More sides have no letters, and nobody has the time.
+    /// The maximum number of sides: more would take too long, and there are no letters for them.
     pub const SIDES: usize = 8;
 
-    /// The comparison of these specifications, from these files, with every rule as nobody asks otherwise.
+    /// The comparison of these specifications, from these files, with the defaults of all rules.
     pub fn of(sides: &[(String, Spec)]) -> Self {
         let letters = ('A'..='Z').map(String::from);
         Self {
@@ -99,7 +100,7 @@ impl AbPlan {
         }
     }
 
-    /// What is run once in each block: A, A', B, B', …
+    /// The treatments of each block: A, A', B, B', …
     pub fn treatments(&self) -> Vec<Treatment> {
         let mut treatments = Vec::new();
         for (side, of) in self.sides.iter().enumerate() {
@@ -111,7 +112,7 @@ impl AbPlan {
         treatments
     }
 
-    /// What a side over A scatters by in a block, as a part of what a ratio of two single runs does: √((1/a + 1/b)/2), with
+    /// The scatter of a side over A in a block, relative to that of a ratio of two single runs: √((1/a + 1/b)/2), with
     /// a and b runs of them.
     pub(crate) fn share_of_scatter(&self) -> f64 {
         let runs =

@@ -1,4 +1,4 @@
-//! How the servers are reached that factors change, and what the user has allowed.
+//! Connections to the servers that factors change, and the user's consent.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use kelvin_database::{Engine, Error, Result, Session};
 
 use crate::open;
 
-/// Finds out how to log in, such as by asking for a password.
+/// Determines how to log in, such as by prompting for a password.
 type Login = dyn Fn(Target) -> Result<Target> + Send;
 
 /// The way to the servers.
@@ -18,12 +18,12 @@ pub struct Access {
     login: Box<Login>,
 }
 
-/// What the user has allowed beyond changing servers of Kelvin.
+/// The user's consent beyond changes of managed servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Consent {
     /// Commands of the study's file are run.
     pub commands: bool,
-    /// Settings of a server that is not Kelvin's own are changed, and restored.
+    /// Settings of an external server are changed, and restored.
     pub settings: bool,
 }
 
@@ -31,15 +31,15 @@ pub struct Consent {
 pub(crate) struct Server {
     /// How to connect.
     pub(crate) engine: Arc<dyn Engine>,
-    /// What starts and stops it, when it is Kelvin's own.
+    /// Starts and stops it, if it is managed.
     pub(crate) managed: Option<Box<dyn ManagedServer>>,
     /// As a target, without a password, that means this very server.
     pub(crate) target: String,
 }
 
 impl Access {
-    /// Servers of Kelvin's own are those of `manager`; the password for another is looked for where the server's own clients
-    /// look.
+    /// Managed servers are those of `manager`; the password for another server is looked up where the server's own
+    /// clients look.
     pub fn new(manager: Manager) -> Self {
         Self { manager, login: Box::new(open::with_known_password) }
     }
@@ -51,12 +51,12 @@ impl Access {
         self
     }
 
-    /// Who starts Kelvin's own servers.
+    /// The manager of the managed servers.
     pub fn manager(&self) -> &Manager {
         &self.manager
     }
 
-    /// Reaches the server of a target; starts it when it is Kelvin's own and stopped.
+    /// Connects to the server of a target; starts it when it is managed and stopped.
     pub(crate) fn server(&self, target: &Target, tell: &mut dyn FnMut(&str)) -> Result<Server> {
         if matches!(target, Target::SqlServer(_)) {
             return Err(Error::usage("SQL Server settings are not yet supported as factors of a study"));
@@ -76,7 +76,7 @@ impl Server {
         self.engine.connect()
     }
 
-    /// Does something with its settings, in a session of their own.
+    /// Accesses its settings, in a separate session.
     pub(crate) fn settings<T>(
         &self,
         work: impl FnOnce(&dyn ServerSettings, &mut dyn Session) -> Result<T>,

@@ -13,7 +13,7 @@ pub(crate) fn allowed_cpus(thread: Option<u32>) -> Result<String, String> {
     Ok(list((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu))))
 }
 
-/// Binds one thread; an error when it is not exactly there afterwards, because a CPU is not there or not allowed.
+/// Binds one thread; an error when its affinity differs afterwards, because a CPU does not exist or is not allowed.
 pub(crate) fn bind(thread: Option<u32>, cpus: &str) -> Result<(), String> {
     let mut set = CpuSet::new();
     let wanted = numbers(cpus)?;
@@ -31,7 +31,7 @@ pub(crate) fn bind(thread: Option<u32>, cpus: &str) -> Result<(), String> {
     Err(format!("of the CPUs {cpus}, only {got} can be used here"))
 }
 
-/// Binds a process with its threads and all its descendants, those that are made meanwhile too.
+/// Binds a process with its threads and all its descendants, including those created meanwhile.
 pub(crate) fn bind_tree(root: u32, cpus: &str) -> Result<(), String> {
     bind_all(root, cpus, &threads_of_tree)
 }
@@ -43,7 +43,7 @@ pub(crate) fn bind_process(root: u32, cpus: &str) -> Result<(), String> {
 
 fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<(), String> {
     let mut done = BTreeSet::new();
-    // What a bound thread makes is bound; what another one made in the meantime is found in the next round.
+    // Children of a bound thread are bound; those that other threads created meanwhile are found in the next round.
     for _ in 0..100 {
         let new: Vec<u32> = threads(root).into_iter().filter(|thread| !done.contains(thread)).collect();
         if new.is_empty() {
@@ -62,7 +62,7 @@ fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<
     Err(format!("process {root} creates threads faster than they can be bound"))
 }
 
-/// The first thread of the tree that is not on exactly these CPUs, and where it is.
+/// The first thread of the tree whose affinity differs from these CPUs, and its affinity.
 pub(crate) fn astray(root: u32, cpus: &str) -> Result<Option<(u32, String)>, String> {
     let wanted = list(numbers(cpus)?);
     let threads = threads_of_tree(root);
@@ -89,7 +89,7 @@ pub(crate) fn list(numbers: impl IntoIterator<Item = usize>) -> String {
     words.collect::<Vec<_>>().join(",")
 }
 
-/// All threads of a process and its descendants, its own first: what they make from then on is bound.
+/// All threads of a process and its descendants, its own first: the children they create afterwards are bound.
 fn threads_of_tree(root: u32) -> Vec<u32> {
     processes_of_tree(root).into_iter().flat_map(threads_of).collect()
 }

@@ -1,4 +1,4 @@
-//! A factor's levels: their names, their values, and what makes a value one of its kind.
+//! A factor's levels: their names, their values, and the validity of a value.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::FactorKind;
 pub struct Level {
     /// Its name.
     pub name: String,
-    /// What is put on.
+    /// The value that is applied.
     pub value: LevelValue,
 }
 
@@ -29,19 +29,19 @@ pub enum LevelValue {
     Command(CommandPair),
 }
 
-/// What a level of a command factor runs.
+/// The commands of a level of a command factor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandPair {
     /// Run by the shell to put the level on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apply: Option<String>,
-    /// Run by the shell to take it off; also after a kill, when `apply` may have done a part of its work or nothing.
+    /// Run by the shell to undo it; also after a kill, when `apply` may have run partly or not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
 }
 
-/// Whose place is bound.
+/// The process that is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The database server.
@@ -50,7 +50,7 @@ pub enum Side {
     Client,
 }
 
-/// What is bound.
+/// The resource to which it is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// The CPUs on which a side runs.
@@ -82,7 +82,7 @@ impl Level {
         Self { name: name.into(), value }
     }
 
-    /// Whether the value is one of the kind that the factor changes.
+    /// Whether the value is valid for the factor's kind.
     pub(super) fn suits(&self, how: &FactorKind) -> Result<(), String> {
         let command = matches!(self.value, LevelValue::Command(_));
         if command != (*how == FactorKind::Command) {
@@ -140,7 +140,7 @@ impl Bound {
         (Self::Memory(Side::Client), "client.memory", "memory nodes of kelvin"),
     ];
 
-    /// Whose.
+    /// The side that is bound.
     pub fn side(self) -> Side {
         match self {
             Self::Cpus(side) | Self::Memory(side) => side,
@@ -177,7 +177,7 @@ impl HugePages {
     }
 }
 
-/// Names stand in tables, in the treatment's name, and on command lines.
+/// Names are used in tables, in the treatment's name, and on command lines.
 pub(super) fn name(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("is empty".into());
@@ -206,7 +206,7 @@ pub(crate) fn numbers(text: &str) -> Result<Vec<usize>, String> {
     Ok(found.into_iter().map(|number| number as usize).collect())
 }
 
-/// Kernel settings by which whoever writes a study's file would run programs, which needs consent.
+/// Kernel settings by which the author of a study's file could run programs, which needs consent.
 const PROGRAMS: [&str; 6] = [
     "fs/binfmt_misc",
     "kernel/core_pattern",
@@ -243,7 +243,7 @@ pub(super) fn spec_path(path: &str) -> Result<(), String> {
     Err(format!("{path:?} is not a valid path in a specification, such as load.users or target"))
 }
 
-/// A directory that can be given to `mount`, without a way around it.
+/// A directory that can be passed to `mount`, without `..` or similar.
 pub(crate) fn mount_point(directory: &str) -> Result<(), String> {
     let path = std::path::Path::new(directory);
     let plain = path
@@ -255,7 +255,7 @@ pub(crate) fn mount_point(directory: &str) -> Result<(), String> {
     Err(format!("{directory:?} is not an absolute path of a mounted filesystem"))
 }
 
-/// Options as `mount -o` takes them; nothing that it could take for something else.
+/// Options as `mount -o` takes them; nothing that it could mistake for something else.
 pub(crate) fn mount_options(options: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_=.:/+-".contains(c);
     if !options.is_empty() && options.split(',').all(|one| !one.is_empty() && one.chars().all(plain)) {

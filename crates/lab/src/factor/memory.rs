@@ -1,5 +1,5 @@
-//! The memory nodes of processes: by a control group of cpusets, version 1 or 2, since a process's
-//! own policy can be set by that process only.
+//! The memory nodes of processes: by a control group of cpusets, version 1 or 2, since only a process itself can set
+//! its memory policy.
 
 use kelvin_host::Mount;
 use kelvin_host::cgroup::{group_of, hierarchy};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::cpus;
 use super::level::numbers;
 
-/// Where the control groups of cpusets are, and the group of a process in them.
+/// Mount point of the cpuset control groups, and the group of a process in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cpusets {
     /// Directory of the process's group.
@@ -30,7 +30,8 @@ impl Cpusets {
         })
     }
 
-    /// Moves the processes into a new group below theirs, whose memory comes from these nodes. Returns when all are there.
+    /// Moves the processes into a new group below theirs, whose memory comes from these nodes. Returns when all have
+    /// been moved.
     pub(crate) fn bind(group: &Path, from: &Path, pids: &[u32], nodes: &str) -> Result<(), String> {
         let wanted = cpus::list(numbers(nodes)?);
         let online = std::fs::read_to_string("/sys/devices/system/node/online").unwrap_or_default();
@@ -48,7 +49,7 @@ impl Cpusets {
             std::fs::create_dir(group)
                 .map_err(|error| format!("{} cannot be created: {error}", group.display()))?;
         }
-        // Empty in a new group of version 1, in which nobody can be then.
+        // Empty in a new group of version 1, which then accepts no processes.
         let cpus_of = |name: &str| std::fs::read_to_string(above.join(name)).unwrap_or_default();
         let lists = [cpus_of("cpuset.cpus.effective"), cpus_of("cpuset.cpus")];
         if let Some(cpus) = lists.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
@@ -68,7 +69,7 @@ impl Cpusets {
         }
     }
 
-    /// Moves whoever is in the group back, and removes it. Nothing where it is gone.
+    /// Moves the processes of the group back, and removes it. Does nothing if it no longer exists.
     pub(crate) fn release(group: &Path, from: &Path) -> Result<(), String> {
         for _ in 0..100 {
             if !group.is_dir() {
@@ -95,7 +96,7 @@ pub(crate) fn allowed(pid: u32) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// A process's group, from what the kernel says of mounts and of the process.
+/// A process's group, from the kernel's lists of mounts and of the process's groups.
 fn find(mounts: &[Mount], groups: &str) -> Option<Cpusets> {
     let of = |controller: Option<&str>| {
         let path = group_of(groups, controller)?.trim_start_matches('/');

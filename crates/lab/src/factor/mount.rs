@@ -7,7 +7,8 @@ use kelvin_host::Mount;
 
 use super::level::{mount_options, mount_point};
 
-/// The options with which a filesystem is mounted at this directory, its own and the mount's, as `mount -o` takes them.
+/// The options with which a filesystem is mounted at this directory, of the filesystem and of the mount, as `mount -o`
+/// takes them.
 pub(crate) fn options(directory: &str) -> Result<String, String> {
     let text = std::fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
@@ -19,7 +20,7 @@ fn find(mountinfo: &str, directory: &str) -> Option<String> {
     let mount = Mount::all(mountinfo).into_iter().rfind(|mount| mount.point == Path::new(directory))?;
     let mut all = mount.options;
     for option in mount.filesystem_options {
-        // The mount's own ro or rw is what counts at this place.
+        // The mount's ro or rw takes precedence here.
         if !all.contains(&option) && !["ro", "rw"].contains(&option.as_str()) {
             all.push(option);
         }
@@ -42,8 +43,8 @@ pub(crate) fn remount(directory: &str, options: &str) -> Result<(), String> {
     Err(format!("mount -o remount,{options} {directory}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// Whether every option of `wanted` is among those of the mount. `defaults` and what is the kernel's default are not
-/// listed by it, and an option that took its opposite away is held when that is gone.
+/// Whether every option of `wanted` is among those of the mount. `defaults` and the kernel's defaults are not listed by
+/// it, and an option that replaced its opposite is in effect when the opposite is no longer listed.
 pub(crate) fn holds(present: &str, wanted: &str) -> bool {
     let present: Vec<&str> = present.split(',').collect();
     wanted.split(',').all(|option| {

@@ -38,8 +38,8 @@ pub(super) fn apply_level(
     Spec::parse(&text, "specification").map_err(|error| refuse(error.to_string()))
 }
 
-/// Refuses levels that the specification cannot have, and factors that its target cannot: to be asked before the first run,
-/// not in the middle of a study.
+/// Refuses levels that are invalid for the specification, and factors that are invalid for its target. To be called
+/// before the first run, not in the middle of a study.
 pub fn check_factors(factors: &[Factor], spec: &Spec) -> Result<(), FactorError> {
     super::check(factors)?;
     let mut specs = vec![spec.clone()];
@@ -49,11 +49,11 @@ pub fn check_factors(factors: &[Factor], spec: &Spec) -> Result<(), FactorError>
             specs.extend(each.collect::<Result<Vec<_>, _>>()?);
         }
     }
-    // The base's own target does not count where a factor chooses it.
+    // The base's target is irrelevant where a factor selects it.
     if factors.iter().any(|factor| factor.how == FactorKind::Spec("target".into())) {
         specs.remove(0);
     }
-    // Several users or rates in one run have no one figure that could be compared.
+    // Several users or rates in one run have no single value to compare.
     specs.iter().try_for_each(|spec| crate::bench::suits(spec).map_err(FactorError::Unusable))?;
     let memory = factors.iter().find(|factor| matches!(factor.how, FactorKind::Bind(Bound::Memory(_))));
     if let Some(factor) = memory
@@ -61,7 +61,7 @@ pub fn check_factors(factors: &[Factor], spec: &Spec) -> Result<(), FactorError>
             spec.target.is_managed() && matches!(spec.reset.how, ResetMethod::Auto | ResetMethod::Files)
         })
     {
-        // The factor is put on before the reset, and the server that is started by it is another process.
+        // The factor is applied before the reset, and the server started by the reset is another process.
         return Err(FactorError::Unusable(format!(
             "factor {:?} binds memory, but a reset by files restarts the server without that binding; use \
              how = \"template\" in [run.reset]",

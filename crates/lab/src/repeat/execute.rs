@@ -1,4 +1,4 @@
-//! Makes the runs, replaces those that do not count, and ends when the plan says so.
+//! Makes the runs, replaces those that do not count, and ends when the plan is complete.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::bench::in_block;
 use crate::{Bench, BenchError, Measured, Planned};
 use kelvin_run::Spec;
 
-/// What happens while runs are made, for the person who waits.
+/// Progress of the runs, for display to the user.
 #[derive(Debug)]
 pub enum RepeatEvent<'a> {
     /// A run has ended.
@@ -22,7 +22,7 @@ pub enum RepeatEvent<'a> {
         counted: u32,
         /// Runs that are to count, as far as known.
         of: u32,
-        /// How long the rest takes.
+        /// Estimated remaining time.
         left: Duration,
     },
     /// A run could not be made, or ended early.
@@ -39,7 +39,7 @@ pub enum RepeatEnd {
     Done,
     /// More runs were void than may be replaced.
     TooManyVoid,
-    /// Somebody asked to stop.
+    /// A stop was requested.
     Interrupted,
     /// Runs could not be made.
     Failed(Box<dyn std::error::Error + Send + Sync>),
@@ -48,13 +48,13 @@ pub enum RepeatEnd {
 /// Runs that were made.
 #[derive(Debug)]
 pub struct Ran {
-    /// All of them, those that do not count included.
+    /// All of them, including those that do not count.
     pub rows: Vec<GroupRun>,
     /// How it ended.
     pub ended: RepeatEnd,
 }
 
-/// Repeats the run. `words` says what happens to the person who waits.
+/// Repeats the run. `words` describes the progress to the user.
 ///
 /// # Errors
 /// When not even the first run could be made.
@@ -92,7 +92,7 @@ fn counted(rows: &[GroupRun]) -> u32 {
     rows.iter().filter(|row| row.counts()).count() as u32
 }
 
-/// How many runs are to count in all; none when there are enough.
+/// The total number of runs that should count; `None` when there are enough.
 fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
     let have = counted(rows);
     if have < plan.runs {
@@ -116,7 +116,7 @@ fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
 
 /// The result of one attempt.
 pub(crate) enum AttemptOutcome {
-    /// A run, the last of the rows. Whether it counts stands there.
+    /// A run, the last of the rows, which shows whether it counts.
     Row,
     /// No run, and there is another attempt.
     Failed(String),
@@ -124,7 +124,7 @@ pub(crate) enum AttemptOutcome {
     Ended(RepeatEnd),
 }
 
-/// Attempts at runs, with what may be replaced.
+/// Attempts at runs, and the number that may be replaced.
 pub(crate) struct Attempts<'a, B: Bench> {
     pub(crate) bench: &'a mut B,
     pub(crate) rows: Vec<GroupRun>,
@@ -133,7 +133,7 @@ pub(crate) struct Attempts<'a, B: Bench> {
     lost: u32,
     place: u32,
     pace: Pace,
-    /// The figure that the runs are made for; the headline when none.
+    /// The metric that the runs are made for; the headline by default.
     figure: Option<String>,
 }
 
@@ -143,7 +143,7 @@ impl<'a, B: Bench> Attempts<'a, B> {
         Self { bench, rows: Vec::new(), group, replace, lost: 0, place: 0, pace: Pace::default(), figure }
     }
 
-    /// Makes one run. When the first that counts does not know the figure, the others would not either: that ends it.
+    /// Makes one run. If the first run that counts lacks the metric, the others would, too, and the repetitions end.
     pub(crate) fn measure(
         &mut self,
         spec: &Spec,
@@ -168,7 +168,7 @@ impl<'a, B: Bench> Attempts<'a, B> {
                     .map_or(AttemptOutcome::Row, |why| AttemptOutcome::Ended(RepeatEnd::Failed(why.into()))))
             }
             Err(BenchError::Interrupted) => Ok(AttemptOutcome::Ended(RepeatEnd::Interrupted)),
-            // What fails at once fails for a reason that another attempt does not remove.
+            // An immediate failure has a cause that another attempt does not remove.
             Err(error) if self.rows.is_empty() => Err(error),
             Err(BenchError::Failed(error)) => {
                 self.lost += 1;
@@ -180,7 +180,7 @@ impl<'a, B: Bench> Attempts<'a, B> {
         }
     }
 
-    /// Why the figure is not known, after the first run that counts.
+    /// Why the metric is missing, after the first run that counts.
     fn without_figure(&self) -> Option<String> {
         let id = self.figure.as_deref()?;
         let mut counted = self.rows.iter().filter(|row| row.counts());
@@ -215,7 +215,7 @@ impl<'a, B: Bench> Attempts<'a, B> {
     }
 }
 
-/// How long a run takes.
+/// Duration of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     runs: u32,

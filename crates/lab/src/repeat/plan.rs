@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::spread::logarithms;
 use kelvin_run::Spec;
 
-/// What is asked of repeated runs. It stands in their group, and says with the runs everything that the summary needs.
+/// The plan of repeated runs. It is stored in their group and contains, with the runs, everything that the summary
+/// needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RepeatPlan {
@@ -22,10 +23,10 @@ pub struct RepeatPlan {
     pub until: bool,
     /// Void runs that are replaced.
     pub replace: u32,
-    /// The figure that is judged; none for the first of the key figures.
+    /// The metric that is judged; `None` for the first of the key metrics.
     pub figure: Option<String>,
-    /// The figure in earlier groups of the same specification, each in the order of its runs: what so few runs as these
-    /// cannot show, whether runs depend on the ones before them, is taken from there.
+    /// The metric in earlier groups of the same specification, each in the order of its runs. They show whether runs
+    /// depend on the preceding ones, which so few runs cannot show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Vec<f64>>,
 }
@@ -34,9 +35,9 @@ impl RepeatPlan {
     /// Runs below which there is no answer yes: with five, the widest order-statistic interval of the median covers
     /// 93.75 %, with six 96.9 %.
     pub const FEWEST: u32 = 6;
-    /// Runs at most, where an interval ends the repetitions and nobody says how many.
+    /// The default maximum number of runs, where an interval ends the repetitions.
     pub const MOST: u32 = 30;
-    /// The precision of an answer where nobody asks for one: what field reports take for the same.
+    /// The default precision: the value usual in field reports.
     pub const PRECISION: f64 = 0.02;
 
     /// So many runs.
@@ -53,7 +54,7 @@ impl RepeatPlan {
         }
     }
 
-    /// What is held of the dependence of these runs before they are made: the prior, and what earlier groups showed.
+    /// The assumed dependence of these runs before they are made: the prior, and the evidence of earlier groups.
     pub(crate) fn belief(&self) -> PhiDistribution {
         let known = self.earlier.iter().filter_map(|series| logarithms(series));
         known.fold(PhiDistribution::default(), |belief, series| belief.updated_with(&series))
@@ -72,8 +73,9 @@ impl RepeatPlan {
     }
 
     /// The confidence of the interval that is judged. An interval that is examined after every run, and ends the
-    /// repetitions when it happens to be narrow, covers the truth less often than it says: 93 % for 95 % with the scatter
-    /// twice the bound. One of 97 % covers it in 95 % then (`a_stopped_interval_covers_what_it_says` counts it).
+    /// repetitions when it happens to be narrow, covers the truth less often than its nominal confidence: 93 % for 95 %
+    /// with the scatter twice the bound. One of 97 % covers it in 95 % then (`a_stopped_interval_covers_what_it_says`
+    /// counts it).
     pub fn confidence(&self) -> f64 {
         if self.until { 0.97 } else { 0.95 }
     }
@@ -84,8 +86,8 @@ impl RepeatPlan {
     }
 }
 
-/// The figure by which runs are judged when nobody names one: the throughput of a closed loop; of an open loop, whose
-/// throughput was asked for, the 99th percentile of the response times.
+/// The metric by which runs are judged by default: the throughput of a closed loop; for an open loop, whose throughput
+/// is fixed, the 99th percentile of the response times.
 pub(crate) fn judged(spec: &Spec) -> Option<String> {
     spec.is_open_loop().then(|| "p99".to_owned())
 }

@@ -8,18 +8,19 @@ use serde::Serialize;
 use super::spread::{logarithms, needed};
 use super::{GroupRun, RepeatPlan, RunNoise, Spread, Steady};
 
-/// A trend of the runs is one when chance makes one as steep in fewer than one of twenty series.
+/// Significance level of a trend: chance gives one as steep in fewer than one of twenty series.
 const CHANCE: f64 = 0.05;
 
-/// Figures beside the judged one, which scatter less where the machine's own speed changes: the server's CPU for a
-/// transaction, or the process's where the database is embedded; and instructions, which know no clock rate.
+/// Metrics reported beside the judged one, which scatter less where the machine's speed varies: the server's CPU time
+/// per transaction, or the process's where the database is embedded; and instructions, which do not depend on the clock
+/// rate.
 const BESIDE: [&[&str]; 2] = [&["server-cpu", "cpu"], &["server-instructions"]];
 
-/// What repeated runs came to.
+/// Summary of repeated runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RepeatSummary {
-    /// The figure that is judged.
+    /// The metric that is judged.
     pub figure: RepeatMetric,
     /// Every run in its order.
     pub runs: Vec<RunLine>,
@@ -27,17 +28,17 @@ pub struct RepeatSummary {
     pub counted: usize,
     /// Runs that do not.
     pub void: usize,
-    /// The figure over the runs that count; none when there are none.
+    /// The metric over the runs that count; `None` when there are none.
     pub spread: Option<Spread>,
-    /// Figures beside it, by what the machine's speed does to them.
+    /// Additional metrics, ordered by how the machine's speed affects them.
     pub beside: Vec<(RepeatMetric, Spread)>,
-    /// Whether the figure drifts over the runs; none for fewer than five.
+    /// Whether the metric drifts over the runs; `None` for fewer than five.
     pub drift: Option<Drift>,
     /// Whether runs depend on the ones before them; none for fewer than four, or equal ones.
     pub dependence: Option<Dependence>,
-    /// Whether the windows kept their level.
+    /// Whether the metric was steady within the windows.
     pub steady: SteadyState,
-    /// What foreign CPU cost the runs that count; none where that is not known.
+    /// Effect of foreign CPU use on the runs that count; `None` where it is unknown.
     pub noise: Option<RunNoise>,
     /// Transactions that failed for good in runs that count.
     pub failed: u64,
@@ -45,17 +46,17 @@ pub struct RepeatSummary {
     pub answer: RepeatAnswer,
 }
 
-/// A figure without its value.
+/// A metric without its value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RepeatMetric {
-    /// By which it is asked for.
+    /// The identifier by which it is selected.
     pub id: String,
     /// As a heading has it.
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// Which way it is better.
+    /// The direction in which it is better.
     pub better: Option<Better>,
 }
 
@@ -74,11 +75,11 @@ pub struct RunLine {
     pub run: i64,
     /// Its order, from 1.
     pub order: u32,
-    /// The figure; none where it is not known.
+    /// The value; `None` where it is unknown.
     pub value: Option<f64>,
-    /// Whether it is this or more: a percentile that lies among arrivals without an answer.
+    /// Whether this is a lower bound: a percentile that falls among unanswered arrivals.
     pub at_least: bool,
-    /// The figures beside it, in the order of [`RepeatSummary::beside`].
+    /// The additional metrics, in the order of [`RepeatSummary::beside`].
     pub beside: Vec<Option<f64>>,
     /// Why it does not count.
     pub void: Option<String>,
@@ -90,9 +91,9 @@ pub struct RunLine {
 pub struct Drift {
     /// Change of the line from the first run to the last, as a share of the mean.
     pub change: f64,
-    /// How often chance makes one as steep.
+    /// The probability of a trend as steep by chance.
     pub p: f64,
-    /// Whether it is more than chance and larger than the precision asked for: less cannot move the mean by more.
+    /// Whether it is significant and larger than the requested precision: a smaller drift cannot move the mean by more.
     pub matters: bool,
 }
 
@@ -102,23 +103,23 @@ pub struct Drift {
 pub struct Dependence {
     /// Lag-1 autocorrelation.
     pub lag1: f64,
-    /// Von Neumann's ratio; 2 where neighbours are independent.
+    /// Von Neumann's ratio; 2 where adjacent runs are independent.
     pub von_neumann: f64,
-    /// How often chance alone makes von Neumann's ratio as small: of all orders of these values.
+    /// The probability of a von Neumann ratio as small by chance: over all orders of these values.
     pub p: f64,
-    /// The correlation of neighbours that the interval allows for, given the prior, earlier groups and these runs.
+    /// The correlation of adjacent runs that the interval allows for, given the prior, earlier groups and these runs.
     pub phi: f64,
-    /// Independent runs that know the mean as well, at that correlation.
+    /// The number of independent runs that would give the same precision, at that correlation.
     pub worth: f64,
-    /// Earlier groups of the same specification that it was learned from.
+    /// Number of earlier groups of the same specification from which it was estimated.
     pub earlier: usize,
 }
 
-/// What the finding `not-steady` says of the runs that count.
+/// Result of the finding `not-steady` for the runs that count.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SteadyState {
-    /// Runs that kept their level.
+    /// Runs that were steady.
     pub steady: usize,
     /// Runs that did not, with how.
     pub not_steady: Vec<(i64, String)>,
@@ -134,9 +135,9 @@ pub struct RepeatAnswer {
     pub correct: bool,
     /// Runs that are still needed; none when more runs alone would not help, or it takes more than a thousand.
     pub more: Option<u32>,
-    /// What is missing.
+    /// Missing evidence.
     pub missing: Vec<MissingEvidence>,
-    /// The half-width that was asked for, as a share of the mean.
+    /// The requested half-width, as a share of the mean.
     pub precision: f64,
 }
 
@@ -146,15 +147,15 @@ pub struct RepeatAnswer {
 pub enum MissingEvidence {
     /// There are fewer than six runs, or fewer than planned.
     Runs,
-    /// The interval is wider than asked.
+    /// The interval is wider than requested.
     Precision,
-    /// The figure drifts.
+    /// The metric drifts.
     NoDrift,
     /// More runs were void than may be replaced.
     Valid,
-    /// Runs do not have the figure, or it is not above 0.
+    /// Runs lack the metric, or it is not above 0.
     Figure,
-    /// The figure of some runs is known from below only, and so is the mean.
+    /// For some runs only a lower bound of the metric is known, and so for the mean.
     Bounds,
 }
 
@@ -252,7 +253,7 @@ impl RepeatSummary {
             } else {
                 needed(values, &plan.belief(), plan.precision, plan.confidence())
             };
-            // What fewer than six runs say of the scatter is not enough to give up.
+            // The scatter of fewer than six runs is not sufficient evidence to give up.
             let for_precision = for_precision.or((have < enough).then_some(0));
             self.answer.more = for_precision.map(|n| n.max(enough).max(have + 1) - have);
         }
@@ -273,13 +274,13 @@ impl SteadyState {
     }
 }
 
-/// The values of the runs that count and have the figure, in their order; of one that is known from below only, its bound.
+/// The values of the runs that count and have the metric, in their order; where only a lower bound is known, the bound.
 pub(crate) fn known(rows: &[GroupRun], id: Option<&str>) -> Vec<f64> {
     let counted = rows.iter().filter(|row| row.counts());
     counted.filter_map(|row| row.bounded(id)).map(|value| value.value).collect()
 }
 
-/// The figure as the first run that knows it has it.
+/// The metric as described by the first run that has it.
 pub(crate) fn named(rows: &[GroupRun], id: Option<&str>) -> RepeatMetric {
     rows.iter().find_map(|row| row.figure(id)).map_or_else(
         || RepeatMetric {

@@ -1,4 +1,4 @@
-//! Where a database is, as far as its snapshots are concerned.
+//! The location of a database, for its snapshots.
 
 use std::path::PathBuf;
 
@@ -15,29 +15,29 @@ use kelvin_workload::WorkloadData;
 
 use super::method::{DataServer, ResetOptions};
 
-/// Where a database's files are, as far as they are reachable.
+/// The location of a database's files, as far as they are accessible.
 #[derive(Debug, Clone)]
 pub enum DataLocation {
-    /// A file that ends with its run: there is nothing to restore.
+    /// A file that is removed after its run: there is nothing to restore.
     Temporary,
     /// An SQLite file.
     Sqlite(PathBuf),
     /// A PostgreSQL server.
     Postgres {
-        /// How it is entered.
+        /// How to connect.
         config: Box<Config>,
-        /// Its manager and its major version, when it is kelvin's own.
+        /// Its manager and its major version, if it is managed.
         managed: Option<(Manager, u32)>,
-        /// Where dumps are kept.
+        /// Directory of dumps.
         dumps: PathBuf,
     },
     /// A MySQL or MariaDB server.
     Mysql {
-        /// How it is entered.
+        /// How to connect.
         config: Box<mysql::Config>,
-        /// Which of kelvin's own it is, when it is one.
+        /// The managed server, if it is one.
         managed: Option<Box<MysqlServer>>,
-        /// Where dumps are kept.
+        /// Directory of dumps.
         dumps: PathBuf,
     },
     /// A SQL Server: its data is made anew.
@@ -45,12 +45,13 @@ pub enum DataLocation {
 }
 
 impl DataLocation {
-    /// Whether the server is kelvin's own.
+    /// Whether the server is managed.
     pub fn is_managed(&self) -> bool {
         matches!(self, Self::Postgres { managed: Some(_), .. } | Self::Mysql { managed: Some(_), .. })
     }
 
-    /// Gives the server settings for a load, where it is kelvin's own and has such; `tell` hears what takes long.
+    /// Gives the server settings for a load, if it is managed and has such settings; `tell` is called for steps that
+    /// take long.
     ///
     /// # Errors
     /// When the server cannot be reached.
@@ -61,10 +62,10 @@ impl DataLocation {
         }
     }
 
-    /// The keeper of one way; none where the way does not exist.
+    /// The snapshot store of a method; `None` where the method does not exist.
     ///
     /// # Errors
-    /// When the place cannot be used.
+    /// When the location cannot be used.
     pub fn snapshot_store(&self, way: SnapshotMethod) -> Result<Option<Box<dyn SnapshotStore>>> {
         Ok(match (self, way) {
             (Self::Sqlite(file), SnapshotMethod::Files) => Some(Box::new(SqliteFiles::of(file)?)),
@@ -88,10 +89,10 @@ impl DataLocation {
         })
     }
 
-    /// Every snapshot of this database, however it is kept.
+    /// Every snapshot of this database, by any method.
     ///
     /// # Errors
-    /// When they cannot be looked for.
+    /// When they cannot be listed.
     pub fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
         let mut found = Vec::new();
         for way in [SnapshotMethod::Template, SnapshotMethod::Files, SnapshotMethod::Dump] {
@@ -102,7 +103,8 @@ impl DataLocation {
         Ok(found)
     }
 
-    /// What a choice of the way depends on. `data` is the workload's; without them every table is its.
+    /// The facts on which the choice of a method depends. `data` is the workload's; without it every table counts as
+    /// the workload's.
     ///
     /// # Errors
     /// When the database does not answer.

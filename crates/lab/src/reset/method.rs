@@ -9,18 +9,18 @@ use kelvin_run::spec::ResetMethod;
 /// A server with the data.
 #[derive(Debug, Clone)]
 pub enum DataServer {
-    /// One that copies databases by itself (PostgreSQL), and what it says of this one.
+    /// A server that copies databases itself (PostgreSQL), and its facts.
     WithTemplates(Facts),
-    /// One whose data can be copied only while it is stopped (MySQL, MariaDB).
+    /// A server whose data can be copied only while it is stopped (MySQL, MariaDB).
     OfFiles,
 }
 
-/// What the choice depends on.
+/// The facts on which the choice depends.
 #[derive(Debug, Clone, Default)]
 pub struct ResetOptions {
     /// The server; none on SQLite.
     pub server: Option<DataServer>,
-    /// Whether the server is kelvin's own.
+    /// Whether the server is managed.
     pub managed: bool,
     /// Whether the workload can build its data.
     pub can_be_built: bool,
@@ -30,7 +30,7 @@ pub struct ResetOptions {
     pub foreign: Vec<String>,
 }
 
-/// How the data come back.
+/// The method by which the data are restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChosenReset {
     /// From a snapshot of this kind.
@@ -40,7 +40,7 @@ pub enum ChosenReset {
 }
 
 impl ChosenReset {
-    /// Its word.
+    /// Its keyword.
     pub fn word(self) -> &'static str {
         match self {
             Self::Snapshot(way) => way.as_str(),
@@ -49,14 +49,14 @@ impl ChosenReset {
     }
 }
 
-/// From how many bytes on the clones of a stopped server are faster than a copy by the running one, which takes a
-/// second for each half a gigabyte or so where a stop and a start take two or three.
+/// The size in bytes from which clones of a stopped server are faster than a copy by the running one, which takes a
+/// second for about half a gigabyte, where a stop and a start take two or three.
 const LARGE: u64 = 8 << 30;
 
-/// The way, and why it. What was requested by name is taken where it is possible at all.
+/// The method, and the reason for it. A method requested by name is used wherever it is possible.
 ///
 /// # Errors
-/// In words, when it is not possible, with what to do.
+/// As text, when it is not possible, with a remedy.
 pub fn choose_method(asked: ResetMethod, ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
     match asked {
         ResetMethod::None => Err("no reset was requested".into()),
@@ -122,7 +122,7 @@ fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
     dumped_or_reloaded(ground, &format!("no template: {no_template}"))
 }
 
-/// What is left where the faster ways are not possible, for the reason that is told.
+/// The fallback where the faster methods are not possible, for the reason `why`.
 fn dumped_or_reloaded(ground: &ResetOptions, why: &str) -> Result<(ChosenReset, String), String> {
     match dump(ground) {
         Ok(()) => Ok((ChosenReset::Snapshot(SnapshotMethod::Dump), why.to_owned())),

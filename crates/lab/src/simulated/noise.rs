@@ -1,17 +1,17 @@
-//! Recorded noise: how far real runs of the same thing were from each other, in their order.
+//! Recorded noise: the deviations between real runs of the same specification, in their order.
 
 use kelvin_stats::bootstrap::Resampler;
 
 /// The chance that a walk along the record turns round at a run.
 const TURN: f64 = 1.0 / 6.0;
 
-/// Values of real repeated runs, series by series, each of its own mean.
+/// Values of real repeated runs, each relative to the mean of its series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Noise {
     series: Vec<Vec<f64>>,
 }
 
-/// What is wrong with a record.
+/// The error in a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the record {what}")]
 pub struct NoiseError {
@@ -20,11 +20,11 @@ pub struct NoiseError {
 }
 
 impl Noise {
-    /// Reads a record: lines of `series,value` in the order in which the runs were made, above 0; empty lines and those
-    /// that begin with # are left out.
+    /// Parses a record: lines of `series,value` in the order in which the runs were made, above 0; empty lines and
+    /// lines that begin with # are ignored.
     ///
     /// # Errors
-    /// A line that is neither, and a series of fewer than ten runs.
+    /// A line in another form, or a series of fewer than ten runs.
     pub fn parse(text: &str) -> Result<Self, NoiseError> {
         let mut series: Vec<(&str, Vec<f64>)> = Vec::new();
         let mut last = 0;
@@ -54,9 +54,10 @@ impl Noise {
         Ok(Self { series: series.into_iter().map(relative).collect() })
     }
 
-    /// The noise of `n` runs in a row: a walk along a series from a random place in a random direction, which turns round
-    /// at its ends and, one time in six, elsewhere. Neighbours in time were neighbours in the record, so that its drift
-    /// and its autocorrelation are there, and walks differ from each other though the record is short.
+    /// The noise of `n` runs in a row: a walk along a series from a random position in a random direction, which
+    /// reverses at its ends and, one time in six, elsewhere. Values adjacent in time were adjacent in the record, so
+    /// that its drift and its autocorrelation are preserved, and walks differ from each other though the record is
+    /// short.
     pub fn draw(&self, random: &mut Resampler, n: usize) -> Vec<f64> {
         let Some(series) = self.series.get(random.below(self.series.len())) else { return Vec::new() };
         let last = series.len() - 1;

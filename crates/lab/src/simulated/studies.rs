@@ -1,5 +1,5 @@
-//! How often comparisons are wrong, counted on recorded noise: false alarms where nothing was changed, and changes that
-//! were planted and not found; beside them what people conclude from the means of three runs.
+//! Error rates of comparisons, counted on recorded noise: false alarms where nothing was changed, and planted changes
+//! that were not found; for comparison, the conclusions that people draw from the means of three runs.
 
 use std::cell::RefCell;
 
@@ -22,12 +22,13 @@ pub fn white(sd: f64) -> impl Fn(&mut Resampler, usize) -> Vec<f64> {
     move |random, n| (0..n).map(|_| (sd * random.normal()).exp()).collect()
 }
 
-/// Noise with this deviation of the logarithms whose neighbours have the correlation `phi` (autoregressive of first order).
+/// Noise with this deviation of the logarithms and correlation `phi` between adjacent values (autoregressive of first
+/// order).
 pub fn dependent(sd: f64, phi: f64) -> impl Fn(&mut Resampler, usize) -> Vec<f64> {
     move |random, n| autoregressive(n, phi, random).into_iter().map(|log| (sd * log).exp()).collect()
 }
 
-/// What happens in studies.
+/// Parameters of the studies.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
     /// The noise.
@@ -36,35 +37,34 @@ pub struct Setting<'a> {
     pub slower: f64,
     /// How much faster a run is that follows one of its own specification: 0.02 is 2 %.
     pub carry_over: f64,
-    /// How many there are.
+    /// The number of studies.
     pub studies: u32,
     /// Decides the noise and the orders.
     pub seed: u64,
 }
 
-/// What studies came to.
+/// Counts over the studies.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Counted {
-    /// How many there were.
+    /// The number of studies.
     pub studies: u32,
-    /// Those that said "changed", in the direction of what was planted where something was.
+    /// Studies with the verdict "changed", in the direction of the planted effect if there was one.
     pub changed: u32,
-    /// Those whose interval held what was planted.
+    /// Studies whose interval covered the planted effect.
     pub covered: u32,
-    /// Those whose sign flips have a p of at most 5 %.
+    /// Studies whose sign-flip test has a p of at most 5 %.
     pub flipped: u32,
     /// Those of which the control's two halves differ.
     pub control_differs: u32,
     /// Blocks of each.
     pub blocks: Vec<u32>,
-    /// Blocks that the pilot of each said are needed, also where that was more than could be run.
+    /// The number of blocks that each study's pilot required, even where that exceeded the limit.
     pub needed: Vec<u32>,
-    /// What three runs of A, and after them three of B, on the same noise would have said: that their means differ by
-    /// more than 1 %.
+    /// Three runs of A, followed by three of B, on the same noise, whose means differ by more than 1 %.
     pub means_of_three: u32,
 }
 
-/// The plan of an A/B comparison with nothing decided.
+/// The plan of an A/B comparison with all defaults.
 pub fn plan() -> AbPlan {
     let spec = Spec::new(WorkloadName::TprocC);
     AbPlan::of(&[("a.toml".into(), spec.clone()), ("b.toml".into(), spec)])

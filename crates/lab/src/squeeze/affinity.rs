@@ -11,7 +11,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::cleanup_shell::{self, Guard};
 use super::tree;
 
-/// How far a whole number of CPUs may be from the share that was asked for.
+/// The maximum difference between a whole number of CPUs and the requested share.
 const NEAR: f64 = 0.06;
 
 /// Fewer CPUs for a process and all below it.
@@ -22,25 +22,25 @@ pub(super) struct Affinity {
     fewer: CpuSet,
     /// The CPUs of each thread that had others than the first process.
     others: Mutex<BTreeMap<u32, CpuSet>>,
-    /// Told only that it is not needed.
+    /// Held only for its drop.
     _guard: Option<Guard>,
 }
 
-/// CPUs to take away of so many, for a cut: at least one, and one must be left.
+/// The number of CPUs to remove from so many, for a cut: at least one, and at least one must remain.
 fn taken(cpus: u32, cut: f64) -> Option<u32> {
     (cpus > 1).then(|| ((f64::from(cpus) * cut).round() as u32).clamp(1, cpus - 1))
 }
 
 impl Affinity {
-    /// Finds what to take away. In this process no thread is left to be restored after our end.
+    /// Determines the CPUs to remove. A cut of this process itself leaves no threads to be restored after its end.
     pub(super) fn of(server: u32, embedded: bool, cut: f64) -> Result<Self, String> {
         let all = sched_getaffinity(pid(server)).map_err(|e| format!("its CPUs cannot be read: {e}"))?;
         let cpus = all.count();
         let taken = taken(cpus, cut).ok_or("it has only one CPU, so affinity cannot take any away")?;
         let mut fewer = all;
-        // The last: what the system does on its own account is mostly on the first.
+        // The last ones: the system's background work is mostly on the first.
         cpus_of(&all).rev().take(taken as usize).for_each(|cpu| fewer.unset(cpu));
-        // What it already has: shows whether we may.
+        // The present affinity is set again, to check the permission.
         sched_setaffinity(pid(server), &all)
             .map_err(|e| format!("its CPUs cannot be set ({e}): run kelvin as its user or as root"))?;
         let guard = if embedded {
@@ -64,7 +64,7 @@ impl Affinity {
         (1.0 - f64::from(self.left()) / f64::from(self.total()) - cut).abs() <= NEAR
     }
 
-    /// CPUs that are left while it is cut.
+    /// CPUs that remain during a cut.
     pub(super) fn left(&self) -> u32 {
         self.fewer.count()
     }
@@ -116,7 +116,7 @@ impl Affinity {
 
 impl Drop for Affinity {
     fn drop(&mut self) {
-        // What could not be given back now, nobody else could.
+        // An error here cannot be corrected by anything else.
         let _lifted = self.lift();
     }
 }
@@ -157,7 +157,7 @@ mod tests {
             children().iter().map(|&one| sched_getaffinity(pid(one)).unwrap().count()).collect()
         };
         let Ok(affinity) = Affinity::of(server, false, 0.5) else {
-            // One CPU, of which nothing can be taken away: then that is what is said.
+            // With only one CPU nothing can be removed, which is the expected message.
             assert_eq!(sched_getaffinity(None).unwrap().count(), 1);
             parent.kill().unwrap();
             parent.wait().unwrap();

@@ -4,13 +4,13 @@
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
-/// Waits; on drop it learns that there is nothing to undo.
+/// Waits; when dropped, it tells the shell that there is nothing to undo.
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
 }
 
-/// What every guard does first: it collects lines until the end, and exits on request.
+/// The common beginning of every guard script: it collects lines until the end of its input, and exits on request.
 const WAIT: &str = "all=
 while read -r one; do
   [ \"$one\" = done ] && exit
@@ -41,7 +41,7 @@ impl Guard {
         Ok(Self { child })
     }
 
-    /// Tells it of one more.
+    /// Adds a process to the list.
     pub(super) fn tell(&mut self, process: u32) -> Result<(), String> {
         let written = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{process}"));
         written.transpose().map(drop).map_err(|e| format!("the shell that would undo it has exited: {e}"))
@@ -50,14 +50,14 @@ impl Guard {
 
 #[cfg(test)]
 impl Guard {
-    /// Leaves it to what it does after a kill of ours, and waits for it.
+    /// Lets it act as after a kill of this process, and waits for it.
     pub(super) fn abandon(&mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().is_ok());
     }
 }
 
-/// In a process group of its own: Ctrl-C is for us, and it has to live longer.
+/// In a separate process group: Ctrl-C is for Kelvin, and the shell has to outlive it.
 pub(super) fn apart(command: &mut Command) -> &mut Command {
     use std::os::unix::process::CommandExt;
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null())
@@ -66,7 +66,7 @@ pub(super) fn apart(command: &mut Command) -> &mut Command {
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {
-            // If it has gone already, nothing is left to report.
+            // If it has already exited, there is nothing to report.
             let _gone = pipe.write_all(b"done\n");
         }
         let _ended = self.child.wait();

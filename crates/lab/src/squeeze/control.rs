@@ -12,13 +12,13 @@ use super::plan::Slice;
 use super::throttle::Throttle;
 use super::tree;
 
-/// How soon somebody who asks to end is heard.
+/// The maximum delay until a stop request is noticed.
 const TICK: Nanos = 20_000_000;
 
-/// The newest readings without a cut that a cut is made from: what others do changes.
+/// Number of recent readings without a cut from which a cut is computed, since other load changes.
 const RECENT: usize = 3;
 
-/// What can be cut.
+/// A resource that can be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SqueezedResource {
     /// CPUs of the server.
@@ -40,11 +40,11 @@ impl SqueezedResource {
     }
 }
 
-/// What is needed to cut: the groups go with it.
+/// The means of cutting, including the groups.
 #[derive(Debug)]
 pub(super) struct Valves {
     pub(super) server: Group,
-    /// By what its CPU is cut.
+    /// The means of cutting its CPU.
     pub(super) throttle: Throttle,
     /// The server's first process.
     pub(super) process: u32,
@@ -60,16 +60,16 @@ pub(super) struct Valves {
     pub(super) cut: f64,
 }
 
-/// What was done.
+/// Record of the cuts.
 #[derive(Debug, Default)]
 pub(super) struct SqueezeRecord {
     /// The slices that ended as planned, with the bound that held in each.
     pub(super) slices: Vec<(usize, Option<Cut>)>,
-    /// What there was to use, over all slices without a cut.
+    /// The available capacity, over all slices without a cut.
     pub(super) capacity: Option<Capacity>,
     /// CPUs that the server used in the slices in which they were cut, and the bounds then.
     pub(super) used: Vec<(f64, f64)>,
-    /// What could not be cut in some slice, which is not among the slices then, and why the first time.
+    /// Resources that could not be cut in some slice, which is then missing from the slices, and the first reason.
     pub(super) unknown: Vec<(SqueezedResource, String)>,
     /// Why it ended early.
     pub(super) error: Option<String>,
@@ -83,7 +83,7 @@ impl SqueezeRecord {
     }
 }
 
-/// What is left of a resource while it is cut.
+/// The remainder of a resource while it is cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Bound {
     Cores(f64),
@@ -99,7 +99,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// What is left of a resource; why there is nothing to cut, where what there is is not known.
+    /// The remainder of a resource; an error gives the reason where the capacity is unknown.
     fn of(what: SqueezedResource, capacity: &Capacity, valves: &Valves) -> Result<Self, String> {
         let rest = 1.0 - valves.cut;
         let (bound, left) = match what {
@@ -114,7 +114,7 @@ impl Cut {
     }
 }
 
-/// What a cut leaves of what the device could take.
+/// The remainder of the device's capacity under a cut.
 fn flow(capacity: &Capacity, rest: f64) -> Result<Flow, String> {
     let flow = capacity.flow.ok_or(
         "the capacity of its device is not known: its counters cannot be read, or they show requests from \
@@ -154,7 +154,7 @@ impl Valves {
         Ok(())
     }
 
-    /// Cuts one.
+    /// Applies one cut.
     fn apply(&self, what: SqueezedResource, bound: Bound) -> Result<(), String> {
         match (what, bound) {
             (SqueezedResource::ClientCpu, Bound::Cores(cores)) => self.client().bound_cpu(Some(cores)),
@@ -176,7 +176,7 @@ impl Valves {
 
     fn read(&self) -> Counters {
         let processes = match &self.throttle {
-            // It has them all, wherever their parents have gone.
+            // It contains them all, even those whose parents have exited.
             Throttle::Group => self.server.processes(),
             Throttle::Affinity(_) | Throttle::RateCap(_) => tree::processes(self.process),
         };
@@ -184,8 +184,8 @@ impl Valves {
     }
 }
 
-/// Cuts and lifts by the plan, whose seconds count from `open`, until it ends or `stop` is set. Every bound is lifted at
-/// the end.
+/// Cuts and lifts according to the plan, whose seconds count from `open`, until it ends or `stop` is set. Every bound
+/// is lifted at the end.
 pub(super) fn work(
     valves: &Valves,
     plan: &[Slice],
@@ -227,7 +227,7 @@ fn follow(
             let capacity = recent.ok_or("the pilot phase produced no measurements")?;
             match Cut::of(what, &capacity, valves) {
                 Ok(cut) => {
-                    // Before it is done: a part of it may be done when it fails.
+                    // Set first: a failing cut may have been applied in part.
                     is_cut = true;
                     valves.apply(what, cut.bound)?;
                     bound = Some(cut);
@@ -236,7 +236,7 @@ fn follow(
                 Err(why) => done.refuse(what, why),
             }
         }
-        // What was held back shows at once when a cut is lifted: the first second is not counted here either.
+        // Delayed work appears immediately after a cut is lifted: the first second is not counted here either.
         let settled = open + slice.from * SECOND + SECOND;
         let end = open + slice.to * SECOND;
         if !wait(clock, settled, stop) {
@@ -264,11 +264,11 @@ fn follow(
     Ok(())
 }
 
-/// Waits; whether nobody asked to end.
+/// Waits until `until`; false if a stop was requested.
 fn wait(clock: &Clock, until: Nanos, stop: &Arc<AtomicBool>) -> bool {
     loop {
         let now = clock.now();
-        // In this order: the run asks to end when the last slice has.
+        // In this order: the run requests the stop when the last slice has ended.
         if now >= until {
             return true;
         }

@@ -1,8 +1,9 @@
-//! A control group of our own, into which processes are moved for a while.
+//! A separate control group, into which processes are moved temporarily.
 //!
-//! Version 1 has a tree a controller, version 2 one for all. Our group stands below the processes' own in version 1, so
-//! that what bounds them still does; in version 2, where a group that has processes may have no groups below it, at the
-//! top. Whatever ends us, the processes go back: when the group is dropped, and by a shell that waits for our end.
+//! Version 1 has a tree per controller, version 2 one for all. In version 1 the group is below the processes' own, so
+//! that existing limits still apply; in version 2, where a group with processes may have no groups below it, it is at
+//! the top. Whatever ends this process, the processes are moved back: when the group is dropped, and by a shell that
+//! waits for the end of this process.
 
 use kelvin_host::cgroup::{group_of, hierarchy};
 use kelvin_host::{Mount, SystemTree};
@@ -18,8 +19,9 @@ use super::cleanup_shell::apart;
 /// the scheduler hands it to a CPU.
 const PERIOD_US: u64 = 20_000;
 
-/// Puts back what is left in our groups when its standard input ends, which is when we do. Pairs of a group and where its
-/// processes belong, and after them of "-controller" and the file in which we had it switched on.
+/// Restores the processes left in these groups when its standard input ends, that is, when this process ends. The
+/// arguments are pairs of a group and the original group of its processes, followed by pairs of "-controller" and the
+/// file in which it was switched on.
 const BACKSTOP: &str = "cat >/dev/null
 while [ $# -ge 2 ]; do
   case \"$1\" in -*) echo \"$1\" > \"$2\";; esac
@@ -47,9 +49,9 @@ struct Directory {
     version: Version,
     /// The name in `/proc/PID/cgroup` in version 1.
     controller: &'static str,
-    /// Where the first process came from.
+    /// The original group of the first process.
     home: PathBuf,
-    /// Where each process came from.
+    /// The original group of each process.
     homes: BTreeMap<u32, PathBuf>,
 }
 
@@ -59,7 +61,7 @@ pub(super) struct Group {
     cpu: Option<usize>,
     io: Option<usize>,
     directories: Vec<Directory>,
-    /// The controllers that were off for the groups at the top before us, with the file that says so.
+    /// The controllers that were switched off for the top-level groups before, with the file that controls it.
     switched_on: Vec<(PathBuf, &'static str)>,
     backstop: Option<Child>,
 }
@@ -82,7 +84,7 @@ impl Controller {
 }
 
 impl Group {
-    /// Makes a group beside that of `process`. What cannot be had is returned beside it, with the reason.
+    /// Creates a group beside that of `process`. Unavailable controllers are returned with the reason.
     pub(super) fn make(name: &str, process: u32, wanted: &[Controller]) -> (Self, Vec<(Controller, String)>) {
         let mut group = Self::none();
         let mut refused = Vec::new();
@@ -103,7 +105,7 @@ impl Group {
         let (mount, version) = find(&SystemTree::default().mounts(), controller)?;
         let label = controller.name(version);
         if version == Version::Two {
-            // Before a group is found to be there: it is one for both controllers.
+            // Before checking whether a group exists: it is the same for both controllers.
             let file = mount.join("cgroup.subtree_control");
             if switch_on(&file, label)? {
                 self.switched_on.push((file, label));
@@ -152,7 +154,7 @@ impl Group {
         Ok(())
     }
 
-    /// One that holds nothing.
+    /// An empty one.
     pub(super) fn none() -> Self {
         Self { cpu: None, io: None, directories: Vec::new(), switched_on: Vec::new(), backstop: None }
     }
@@ -164,12 +166,12 @@ impl Group {
         text.lines().filter_map(|line| line.trim().parse().ok()).collect()
     }
 
-    /// Gives it the weight of so many processes of their own: a group is to the scheduler as one process, and moving sixteen
-    /// into one would take most of their CPUs for those who stay outside.
+    /// Gives it the weight of so many separate processes: the scheduler treats a group like one process, and moving
+    /// sixteen processes into one would give most of their CPU time to the processes outside.
     pub(super) fn weigh_as(&self, processes: u32) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
         match one.version {
-            // 1024 and 100 are one process's; the upper ends are the kernel's.
+            // 1024 and 100 are the weights of one process; the upper limits are the kernel's.
             Version::One => {
                 let shares = processes.saturating_mul(1024).clamp(2, 262_144);
                 write(&one.path.join("cpu.shares"), &shares.to_string())
@@ -210,7 +212,7 @@ impl Group {
                     ("write_iops", flow.writes),
                     ("write_bps", flow.written_bytes),
                 ] {
-                    // 0 lifts it; a rate that is nothing is left alone.
+                    // 0 lifts it; a rate without a value is left unchanged.
                     let path = one.path.join(format!("blkio.throttle.{file}_device"));
                     write(&path, &format!("{device} {}", value.ceil() as u64))?;
                 }
@@ -266,7 +268,7 @@ pub(super) struct Flow {
     pub(super) written_bytes: f64,
 }
 
-/// Reads and writes in lines of "254:0 Read 12". A device without a line has done nothing.
+/// Reads and writes in lines of "254:0 Read 12". A device without a line has had no I/O.
 fn flow_one(text: &str, device: &str) -> (f64, f64) {
     let of = |kind: &str| {
         let line = text.lines().find_map(|l| l.strip_prefix(device)?.trim_start().strip_prefix(kind));
@@ -286,7 +288,7 @@ fn flow_two(text: &str, device: &str) -> Flow {
 }
 
 impl Flow {
-    /// What came after `before`; counters that fell count as nothing.
+    /// The difference to `before`; decreasing counters count as zero.
     pub(super) fn minus(self, before: Self) -> Self {
         let rise = |now: f64, then: f64| (now - then).max(0.0);
         Self {
@@ -301,7 +303,7 @@ impl Flow {
 impl Drop for Group {
     fn drop(&mut self) {
         for one in &self.directories {
-            // A process that forks while we move it leaves a child behind: look again.
+            // A process that forks while it is moved leaves a child behind, so the list is read again.
             for _ in 0..50 {
                 let text = fs::read_to_string(one.path.join("cgroup.procs")).unwrap_or_default();
                 for process in text.lines() {
@@ -317,7 +319,7 @@ impl Drop for Group {
             }
         }
         for (file, label) in &self.switched_on {
-            // A group below that needs it now keeps it on.
+            // It stays on if another group below needs it now.
             let _in_use = write(file, &format!("-{label}"));
         }
         if let Some(mut backstop) = self.backstop.take() {
@@ -336,7 +338,7 @@ fn switch_on(file: &Path, label: &str) -> Result<bool, String> {
     write(file, &format!("+{label}")).map(|()| true)
 }
 
-/// Where the controller's tree is mounted.
+/// Mount point of the controller's tree.
 fn find(mounts: &[Mount], controller: Controller) -> Result<(PathBuf, Version), String> {
     if let Some(found) = hierarchy(mounts, Some(controller.name(Version::One))) {
         return Ok((found.point.clone(), Version::One));

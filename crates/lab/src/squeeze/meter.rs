@@ -26,14 +26,14 @@ pub(super) struct Counters {
     busy: f64,
 }
 
-/// What there is, a second.
+/// The available capacity, per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Capacity {
     /// CPUs that the server uses.
     pub(super) used: f64,
-    /// And those that it could use besides, because they were idle: with them all that others left to it.
+    /// And those that it could use in addition, because they were idle: together, all that the other processes left.
     pub(super) cores: f64,
-    /// CPUs that neither server nor client nor nobody used.
+    /// CPUs that other processes used, neither the server nor the client.
     pub(super) others: f64,
     /// Requests and bytes that the device could take of the server; none where they are not known.
     pub(super) flow: Option<Flow>,
@@ -42,8 +42,8 @@ pub(super) struct Capacity {
 }
 
 impl Counters {
-    /// Reads them, of the server's processes. `embedded` says that the server is this process; the device is "vda" and
-    /// "254:0".
+    /// Reads the counters of the server's processes. `embedded` means that the server is this process; the device is
+    /// "vda" and "254:0".
     pub(super) fn read(
         group: &Group,
         processes: &[u32],
@@ -73,12 +73,12 @@ impl Counters {
         }
     }
 
-    /// What there was to use between two readings.
+    /// The capacity that was available between two readings.
     ///
-    /// The CPUs are those that the server used and those that nobody used. A device is taken for one that serves one
-    /// request after another: then it could take what it took through the share of time in which it was busy
-    /// (utilisation law; Denning and Buzen 1978), and the server, besides its own, what of that nobody took. What the
-    /// server does not do at all, such as reading, has no bound.
+    /// The CPUs are those that the server used and the idle ones. A device is assumed to serve one request after
+    /// another: its capacity is then its throughput divided by the share of time in which it was busy (utilisation law;
+    /// Denning and Buzen 1978), and the server's capacity is its own throughput plus the unused remainder. A kind of
+    /// request that the server does not make, such as reads, has no bound.
     pub(super) fn since(&self, before: &Self) -> Capacity {
         let seconds = self.at.saturating_duration_since(before.at).as_secs_f64().max(1e-3);
         let used = (self.server - before.server).max(0.0) / seconds;
@@ -89,7 +89,7 @@ impl Counters {
         let flow = self.all.zip(before.all).and_then(|(now, then)| {
             let all = now.minus(then);
             let own = self.own.zip(before.own).map_or(all, |(now, then)| now.minus(then));
-            // Requests in no time: what the device could take besides is not known, and is not nothing.
+            // Requests in no time: the remaining capacity of the device is unknown, and not zero.
             if device_busy <= 0.0 && own.reads + own.writes > 0.0 {
                 return None;
             }
@@ -107,7 +107,7 @@ impl Counters {
     }
 }
 
-/// What a device that took `all` and was busy for a share of the time could have taken besides.
+/// The additional capacity of a device whose throughput was `all` and which was busy for this share of the time.
 fn free(all: f64, busy: f64) -> f64 {
     if busy > 0.0 { all / busy - all } else { 0.0 }
 }

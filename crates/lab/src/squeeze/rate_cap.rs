@@ -1,5 +1,5 @@
-//! Cutting the server's CPU by stopping its processes once they have used what they may in a period, as the kernel's own
-//! bandwidth control does to a control group. For hosts without control groups and with too few CPUs for affinity.
+//! Cuts the server's CPU by stopping its processes once they have used their quota in a period, as the kernel's
+//! bandwidth control does for a control group. For hosts without control groups and with too few CPUs for affinity.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,8 +34,8 @@ pub(super) struct RateCap {
 }
 
 impl RateCap {
-    /// Starts the thread that holds the processes to it. It counts from now on, whether or not there is a bound, so that
-    /// slices with and without one have the same neighbour.
+    /// Starts the thread that enforces the cap. It counts from now on, whether or not there is a cap, so that slices
+    /// with and without one have the same overhead.
     pub(super) fn of(server: u32) -> Result<Self, String> {
         let pid = pid(server).ok_or("process 0 is not a valid process")?;
         test_kill_process(pid).map_err(|e| {
@@ -75,7 +75,7 @@ impl Drop for RateCap {
     }
 }
 
-/// The processes, and what each had used at the last look.
+/// The processes, and the CPU time that each had used at the last sample.
 #[derive(Debug)]
 struct Held {
     server: u32,
@@ -108,7 +108,7 @@ impl Held {
                     self.signal(Signal::STOP);
                     stopped = true;
                 }
-                // On all CPUs at once it cannot use it up sooner.
+                // It cannot be used up sooner, even on all CPUs simultaneously.
                 let soonest = Duration::from_nanos((left.max(0.0) / cpus).min(1e9) as u64);
                 std::thread::sleep(if stopped { rest } else { rest.min(soonest.max(LOOK)) });
                 used += self.used();
@@ -121,7 +121,7 @@ impl Held {
         Ok(())
     }
 
-    /// Takes new processes in hand and lets go of those that have ended.
+    /// Adds new processes and drops those that have ended.
     fn refresh(&mut self) -> Result<(), String> {
         if self.looked.is_some_and(|at| at.elapsed() < REFRESH) {
             return Ok(());
@@ -133,7 +133,7 @@ impl Held {
             if self.processes.contains_key(&process) {
                 continue;
             }
-            // One that has ended meanwhile uses nothing.
+            // A process that has ended meanwhile uses nothing.
             let Ok(file) = File::open(format!("/proc/{process}/schedstat")) else { continue };
             let Some(used) = on_cpu(&file) else { continue };
             // Before it can be stopped.
@@ -143,7 +143,7 @@ impl Held {
         Ok(())
     }
 
-    /// Nanoseconds of CPU that they have used since the last look.
+    /// Nanoseconds of CPU used since the last sample.
     fn used(&mut self) -> f64 {
         let mut sum = 0;
         for (file, last) in self.processes.values_mut() {
@@ -156,7 +156,7 @@ impl Held {
 
     fn signal(&self, signal: Signal) {
         for &process in self.processes.keys() {
-            // One that has ended hears nothing.
+            // A process that has ended receives no signal.
             let _ended = pid(process).map(|pid| kill_process(pid, signal));
         }
     }
@@ -168,7 +168,7 @@ impl Drop for Held {
     }
 }
 
-/// The first figure of a schedstat: nanoseconds on a CPU.
+/// The first number of a schedstat: nanoseconds on a CPU.
 fn on_cpu(file: &File) -> Option<u64> {
     let mut buffer = [0; 64];
     let length = file.read_at(&mut buffer, 0).ok()?;
@@ -205,7 +205,7 @@ mod tests {
         let (began, before) = (Instant::now(), on_cpu(&file).unwrap());
         std::thread::sleep(PERIOD * 30);
         let used = (on_cpu(&file).unwrap() - before) as f64 / began.elapsed().as_nanos() as f64;
-        // A busy machine gives less; a tick's overshoot of one period is had back in the next.
+        // A busy machine gives less; a tick's overshoot of one period is made up in the next.
         assert!(used > 0.0 && used < 0.4, "{used}");
         drop(cap);
         assert!(!is_stopped(process));

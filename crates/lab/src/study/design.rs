@@ -1,4 +1,4 @@
-//! Which cells a study runs: from factors and levels to treatments.
+//! The cells of a study: from factors and levels to treatments.
 
 use kelvin_stats::fractional::Fraction;
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use super::{Axis, Share};
 use crate::conditions::{DesignCell, FactorSetting};
 
-/// How the factors are combined, and how often.
+/// How the factors are combined, and how many blocks run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Design {
-    /// Which combinations.
+    /// The kind of combination.
     pub kind: DesignKind,
     /// Of a fraction: how the later factors follow from the earlier ones, "D=ABC", the factors being A, B, C… in the
     /// order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<String>,
-    /// How often every cell is run: once in each block, in an order of the block's own.
+    /// The number of runs of every cell: one in each block, in an order drawn for the block.
     #[serde(default = "six")]
     pub blocks: u32,
     /// Decides the order of the runs.
@@ -45,7 +45,7 @@ fn two_percent() -> Share {
     Share::TWO_PERCENT
 }
 
-/// Which combinations of levels are run.
+/// The combinations of levels that are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DesignKind {
@@ -71,9 +71,9 @@ impl DesignKind {
     }
 }
 
-/// More factors than a person can think of at once, and than a fraction has letters for.
+/// Maximum number of factors: more are not manageable, and a fraction has no letters for them.
 pub(super) const MOST_FACTORS: usize = 16;
-/// Levels of one factor.
+/// Maximum number of levels of one factor.
 pub(super) const MOST_LEVELS: usize = 64;
 /// Cells of a design.
 const MOST_CELLS: usize = 1024;

@@ -1,7 +1,7 @@
-//! Makes the runs of a study that are left, from wherever it stands.
+//! Makes the remaining runs of a study, from any state.
 //!
-//! Every line of the ledger is on the disk before the next thing happens, and what comes next follows from the plan and
-//! the ledger alone. So a study that was ended at any moment, by whatever, goes on as if it had not been.
+//! Every line of the ledger is on disk before the next step, and the next step follows from the plan and the ledger
+//! alone. So a study that was interrupted at any moment, for any reason, continues as if it had not been.
 
 use super::state::Next;
 use super::{Ledger, LedgerEvent, Results, State, Study, StudyError, StudyPlan, progress};
@@ -10,32 +10,32 @@ use crate::conditions::CellConditions;
 use kelvin_run::spec::Spec;
 use kelvin_store::{GroupId, GroupSlot, RunId};
 
-/// Runs that may fail one after another: then it is not the run.
+/// Maximum number of consecutive failures: beyond it, the cause is not the run.
 const MOST_FAILURES: u32 = 3;
 
 /// A study that is being run.
 #[derive(Debug)]
 pub struct Execution<'a> {
-    /// What is asked.
+    /// The study.
     pub study: &'a Study,
     /// Every run.
     pub plan: &'a StudyPlan,
     /// The group of its runs in the store.
     pub group: GroupId,
-    /// The most runs that may be made again, those of earlier sessions included.
+    /// The maximum number of repeated runs, including those of earlier sessions.
     pub budget: u32,
-    /// Where what happens is written.
+    /// The ledger of the events.
     pub ledger: &'a mut Ledger,
-    /// Where it stands.
+    /// The present state.
     pub state: &'a mut State,
 }
 
-/// What stands around the runs.
+/// The environment of the runs.
 pub trait StudyEnvironment {
-    /// After a failed run: waits until the database answers again, starting it if it is Kelvin's own.
+    /// After a failed run: waits until the database answers again, starting it if it is managed.
     fn revive(&mut self) -> Result<(), BenchError>;
 
-    /// A run that the bench took for good does not count: the store must know it as the ledger does.
+    /// A run that the bench accepted does not count: the store must agree with the ledger.
     fn set_void(&mut self, run: RunId, why: &str) -> Result<(), BenchError>;
 }
 
@@ -44,20 +44,20 @@ pub trait StudyEnvironment {
 pub enum StudyEnd {
     /// Every planned run has a result.
     Complete,
-    /// So many planned runs are void or failed, and nothing is left to replace them with.
+    /// So many planned runs are void or failed, and the budget for replacements is exhausted.
     Missing(usize),
-    /// Somebody asked to stop; the same command goes on from there.
+    /// A stop was requested; the same command continues from there.
     Interrupted,
 }
 
-/// What came of one try.
+/// The result of an attempt.
 enum Tried {
     Measured,
     Failed(String),
     Interrupted,
 }
 
-/// Puts everything back when it is dropped, if nobody did before: also when something panics.
+/// Restores everything when it is dropped, unless it was restored before: also on a panic.
 struct RestoreOnDrop<'a> {
     conditions: &'a mut dyn CellConditions,
     done: bool,
@@ -81,7 +81,7 @@ impl Drop for RestoreOnDrop<'_> {
     }
 }
 
-/// Makes the runs that are left. However it ends, what was changed is restored.
+/// Makes the remaining runs. However it ends, all changes are restored.
 pub fn execute(
     mut execution: Execution<'_>,
     bench: &mut dyn Bench,
@@ -91,7 +91,7 @@ pub fn execute(
     let mut undone = RestoreOnDrop { conditions, done: false };
     let ran = execution.all(bench, &mut undone, surroundings);
     let put_back = undone.undo();
-    // The first error is the one to report; what could not be restored is in the undo journal.
+    // The first error is the one to report; changes that could not be restored are in the undo journal.
     let ended = ran?;
     put_back?;
     if ended != StudyEnd::Interrupted {

@@ -30,13 +30,13 @@ impl Folder {
         Ok(Self { path: folder.to_owned() })
     }
 
-    /// Makes the folder with its first two files. What is there already is never written over.
+    /// Creates the folder with its first two files. Existing files are never overwritten.
     pub fn create(path: &Path, study_toml: &str) -> Result<(Self, Study), StudyError> {
         let folder = Self { path: path.to_owned() };
         if folder.study_path().exists() {
             return Err(StudyError::Refused(format!("{} already contains a study", path.display())));
         }
-        // Before anything is written: what cannot be read back must not lie there.
+        // Before anything is written: the folder must not contain an unparsable file.
         let study = Study::parse(study_toml, Self::STUDY, path)?;
         std::fs::create_dir_all(path).map_err(failed("make", path))?;
         write_new(&folder.study_path(), study_toml)?;
@@ -44,22 +44,22 @@ impl Folder {
         Ok((folder, study))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is asked.
+    /// The study file.
     pub fn study_path(&self) -> PathBuf {
         self.path.join(Self::STUDY)
     }
 
-    /// What was fixed.
+    /// The locked hypothesis.
     pub fn lock_path(&self) -> PathBuf {
         self.path.join("lock.json")
     }
 
-    /// What happened.
+    /// The ledger.
     pub fn ledger_path(&self) -> PathBuf {
         self.path.join("ledger.jsonl")
     }
@@ -69,7 +69,7 @@ impl Folder {
         self.path.join("notebook.md")
     }
 
-    /// What has to be restored, as long as something has.
+    /// The undo journal, while there are changes to restore.
     pub fn undo_path(&self) -> PathBuf {
         self.path.join("undo.jsonl")
     }
@@ -84,13 +84,13 @@ impl Folder {
         Lock::read(&self.lock_path())
     }
 
-    /// Reads the ledger; nothing before the first run.
+    /// Reads the ledger; empty before the first run.
     pub fn ledger(&self) -> Result<Vec<LedgerEntry>, StudyError> {
         Ledger::read(&self.ledger_path())
     }
 
-    /// Fills one of Kelvin's parts of the notebook. A notebook that is not there, or whose owner took the part out, stays
-    /// as it is.
+    /// Fills one of Kelvin's parts of the notebook. If the notebook does not exist, or its owner removed the part,
+    /// nothing is changed.
     pub fn note(&self, part: notebook::NotebookPart, text: &str) -> Result<(), StudyError> {
         let path = self.notebook_path();
         let Ok(before) = std::fs::read_to_string(&path) else { return Ok(()) };
@@ -101,7 +101,7 @@ impl Folder {
         let mut file = tempfile::NamedTempFile::new_in(&self.path).map_err(failed("write", &path))?;
         file.write_all(after.as_bytes()).map_err(failed("write", &path))?;
         if let Ok(kept) = std::fs::metadata(&path) {
-            // A temporary file is its owner's alone; the notebook is read by whoever could read it before.
+            // A temporary file is readable by its owner only; the notebook keeps its permissions.
             file.as_file().set_permissions(kept.permissions()).map_err(failed("write", &path))?;
         }
         file.persist(&path).map_err(|error| failed("write", &path)(error.error))?;

@@ -1,7 +1,7 @@
-//! The ledger: what happened in a study, a line an event, on the disk before anything else happens.
+//! The ledger: the events of a study, one per line, each synced to disk before the next step.
 //!
-//! Nothing is ever changed or removed in it. A line that a power cut left unfinished at its end is cut off when the
-//! ledger is opened for writing; every other line that cannot be read is an error.
+//! It is append-only. An incomplete last line, left by a power failure, is removed when the ledger is opened for
+//! writing; every other unreadable line is an error.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{Deviation, EnvironmentFacts, StudyError};
 
-/// A line: when, and what.
+/// A line: the time and the event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerEntry {
     /// When it was written.
     pub at: jiff::Timestamp,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: LedgerEvent,
 }
 
-/// What can happen.
+/// The kinds of events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum LedgerEvent {
-    /// The plan as it was when the first run, or the first one after a change of the plan, was about to begin.
+    /// The plan when the first run, or the first one after a change of the plan, was about to begin.
     Planned {
         /// Decides the order.
         seed: u64,
@@ -44,7 +44,7 @@ pub enum LedgerEvent {
         store: PathBuf,
         /// The number of their group in it.
         group: i64,
-        /// The hash of the hypothesis; none when it was not locked: what is found is exploratory.
+        /// The hash of the hypothesis; `None` when it was not locked: the results are exploratory.
         lock: Option<String>,
         /// The machine and the versions.
         facts: EnvironmentFacts,
@@ -53,13 +53,13 @@ pub enum LedgerEvent {
     Deviation(Deviation),
     /// A run begins, its conditions first.
     Started {
-        /// Which.
+        /// The attempt.
         #[serde(flatten)]
         attempt: Attempt,
     },
     /// A run that counts.
     Measured {
-        /// Which.
+        /// The attempt.
         #[serde(flatten)]
         attempt: Attempt,
         /// The result.
@@ -68,7 +68,7 @@ pub enum LedgerEvent {
     },
     /// A run that was measured and does not count.
     Void {
-        /// Which.
+        /// The attempt.
         #[serde(flatten)]
         attempt: Attempt,
         /// Why it does not count.
@@ -79,25 +79,25 @@ pub enum LedgerEvent {
     },
     /// A run that could not be made: its conditions could not, the server was gone.
     Failed {
-        /// Which.
+        /// The attempt.
         #[serde(flatten)]
         attempt: Attempt,
         /// Why.
         why: String,
     },
-    /// A run takes the place of one that was void or failed: one of the budget.
+    /// A run replaces one that was void or failed, from the budget.
     Replaced {
-        /// The place of the one that is replaced.
+        /// The position of the replaced run.
         of: u32,
-        /// The place of the one that replaces it.
+        /// The position of the replacement.
         by: u32,
     },
-    /// Somebody asked to stop.
+    /// A stop was requested.
     Interrupted {
         /// The place of the run that was under way.
         place: Option<u32>,
     },
-    /// Everything was restored, and there is nothing left to run.
+    /// Everything was restored, and no runs remain.
     Finished {
         /// Planned runs that have a result.
         counted: usize,
@@ -122,28 +122,29 @@ pub struct Attempt {
 pub struct Results {
     /// Its number in the store.
     pub run: RunId,
-    /// What it took, conditions and reset included.
+    /// Its duration, including conditions and reset.
     pub seconds: f64,
-    /// Its figures, the headline first.
+    /// Its metrics, the headline first.
     pub figures: Vec<KeyFigure>,
 }
 
 impl Results {
-    /// The value of a figure by its id; none where it is not known, or known from below only: cells are compared by means.
+    /// The value of a metric by its id; `None` where it is unknown, or only a lower bound is known: cells are compared
+    /// by means.
     pub fn value(&self, id: &str) -> Option<f64> {
         self.figures.iter().find(|figure| figure.id == id)?.value.filter(|_| !self.is_bound(id))
     }
 
-    /// Whether a figure is known from below only.
+    /// Whether only a lower bound of a metric is known.
     pub fn is_bound(&self, id: &str) -> bool {
         self.figures.iter().any(|figure| figure.id == id && figure.at_least)
     }
 }
 
-/// A longer ledger is not one of ours: 10,000 runs, each with a hundred figures and as many tries as it may have.
+/// A longer ledger is invalid: 10,000 runs, each with a hundred metrics and the maximum number of attempts.
 const LONGEST: u64 = 1 << 30;
 
-/// The ledger, open for writing: nobody else writes to it as long as this lives.
+/// The ledger, open for writing: no other process writes to it as long as this lives.
 #[derive(Debug)]
 pub struct Ledger {
     path: PathBuf,
@@ -151,7 +152,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// What a ledger says; nothing when there is none. A line that was not finished is left out.
+    /// The entries of a ledger; empty when there is none. An incomplete line is ignored.
     pub fn read(path: &Path) -> Result<Vec<LedgerEntry>, StudyError> {
         match File::open(path) {
             Ok(mut file) => Ok(read(path, &mut file)?.0),
@@ -183,13 +184,13 @@ impl Ledger {
         Ok((Self { path: path.into(), file }, entries))
     }
 
-    /// Writes a line to the disk, and returns it as whoever reads the ledger will see it.
+    /// Writes a line to disk, and returns it as a later reader will see it.
     pub fn append(&mut self, event: LedgerEvent) -> Result<LedgerEntry, StudyError> {
         let entry = LedgerEntry { at: jiff::Timestamp::now(), event };
         let path = &self.path;
         let unfit = |error: serde_json::Error| failed("write", path, error.into());
         let mut line = serde_json::to_string(&entry).map_err(unfit)?;
-        // A number may differ in its last place from the one in memory: both must go on from the same.
+        // A number may differ in its last place from the one in memory: both must continue from the same.
         let entry = serde_json::from_str(&line).map_err(unfit)?;
         line.push('\n');
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());

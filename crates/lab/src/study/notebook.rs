@@ -1,7 +1,8 @@
 //! `notebook.md`: the eight phases of a study as text.
 //!
-//! Most of it is a person's. A few parts are Kelvin's: they stand between `<!-- kelvin: NAME -->` and `<!-- /kelvin -->`,
-//! and are written anew whenever Kelvin knows more. Whoever takes the two lines out has the part for himself.
+//! Most of it is written by the user. A few parts are Kelvin's: they are between `<!-- kelvin: NAME -->` and `<!--
+//! /kelvin -->`, and are rewritten whenever Kelvin has new results. A part without these two lines is no longer
+//! updated.
 
 use super::Study;
 
@@ -10,13 +11,13 @@ use super::Study;
 pub enum NotebookPart {
     /// The hypothesis as it was fixed.
     Lock,
-    /// The plan: order, time, what it can find.
+    /// The plan: order, time, power.
     Plan,
-    /// What happened in the runs: void ones with their reasons, deviations.
+    /// The events of the runs: void ones with their reasons, deviations.
     Runs,
-    /// What the analysis found.
+    /// The results of the analysis.
     Analysis,
-    /// Hypotheses that follow from what is not settled.
+    /// Hypotheses that follow from open questions.
     Next,
 }
 
@@ -38,12 +39,12 @@ impl NotebookPart {
 
 const CLOSING: &str = "<!-- /kelvin -->";
 
-/// The notebook with this part filled; none when it has no such part.
+/// The notebook with this part filled; `None` when it has no such part.
 pub fn fill(notebook: &str, part: NotebookPart, text: &str) -> Option<String> {
     let opening = part.opening();
     let begin = notebook.find(&opening)? + opening.len();
     let end = begin + notebook[begin..].find(CLOSING)?;
-    // What Kelvin writes must not end the part early.
+    // Kelvin's text must not end the part early.
     let text = text.replace(CLOSING, "");
     Some(format!("{}\n{}\n{}", &notebook[..begin], text.trim_end(), &notebook[end..]))
 }

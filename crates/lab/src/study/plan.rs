@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::{DesignKind, Study};
 use crate::conditions::DesignCell;
 
-/// Its own domain among the seeded streams: the order of the runs has nothing to do with what a run draws.
+/// A separate domain of the seeded streams: the order of the runs is independent of the random values of a run.
 const ORDER: u64 = 0x0073_7475_6479;
 
-/// What is added to the base cell's name where it is run once more.
+/// Suffix of the base cell's name for its second run.
 const CONTROL: &str = " (control)";
 
 /// The specification of a planned run.
@@ -23,7 +23,7 @@ pub struct Treatment {
     pub name: String,
 }
 
-/// A run as planned. Block and treatment say which it is, however often it is tried.
+/// A planned run. Block and treatment identify it, however often it is attempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedRun {
     /// The block, from 0.
@@ -37,7 +37,7 @@ pub struct PlannedRun {
 pub struct StudyPlan {
     /// The cells in the order of the design, the base first.
     pub cells: Vec<DesignCell>,
-    /// What is run in each block: every cell, and the control if there is one.
+    /// The treatments of each block: every cell, and the control if there is one.
     pub treatments: Vec<Treatment>,
     /// Every run, in order.
     pub runs: Vec<PlannedRun>,
@@ -49,12 +49,12 @@ pub struct StudyPlan {
     pub resolution: Option<usize>,
 }
 
-/// What the runs take.
+/// Estimated duration of the runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Seconds of one run, with all that belongs to it.
+    /// Seconds of one run, with its conditions and reset.
     pub run_seconds: f64,
-    /// Whether runs have shown it; otherwise it is ramp-up, window and an allowance.
+    /// Whether it was measured on runs; otherwise it is ramp-up, window and an allowance.
     pub measured: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Estimate {
 const ALLOWANCE: f64 = 15.0;
 /// The same of I/O jobs, which open no database.
 const IO_ALLOWANCE: f64 = 1.0;
-/// Seconds of a window whose length nobody knows, because it ends by count.
+/// Assumed seconds of a window that ends by count, whose length is unknown.
 const BY_COUNT: f64 = 60.0;
 
 impl StudyPlan {
@@ -89,7 +89,7 @@ impl StudyPlan {
             runs.extend(order.into_iter().map(|treatment| PlannedRun { block, treatment }));
         }
         let replacements = study.design.replacements.unwrap_or((runs.len() as u32).div_ceil(5).max(2));
-        // The cells came from the same generators, so they are right.
+        // The cells came from the same generators, so they are valid.
         let fraction = (study.design.kind == DesignKind::Fractional)
             .then(|| study.design.fraction(&study.axes).ok())
             .flatten();
@@ -113,7 +113,7 @@ impl StudyPlan {
         &self.cells[self.treatment(run).cell]
     }
 
-    /// Which factors change from the run before, by their places; all of them before the first.
+    /// The factors that change from the previous run, by index; all of them before the first.
     pub fn changes(&self, before: Option<PlannedRun>, run: PlannedRun) -> Vec<usize> {
         let now = &self.cell(run).0;
         match before {

@@ -1,8 +1,8 @@
-//! What a plan can find, by the rules of the verdict ([`kelvin_analysis`]): the effect that it would call supported, and
+//! The power of a plan, by the rules of the verdict ([`kelvin_analysis`]): the effect that it would call supported, and
 //! the blocks needed to distinguish the smallest effect that matters from zero.
 //!
-//! These are two numbers, and no plan makes them one: the estimate has to reach what is claimed, and of an effect of
-//! exactly that size it does so in half of the studies, however many runs there are.
+//! These two numbers differ in every plan: the estimate has to reach the claimed effect, and for an effect of exactly
+//! that size it does so in half of the studies, however many runs there are.
 
 use kelvin_stats::compare::FEWEST;
 use kelvin_stats::power::{self, POWER};
@@ -12,28 +12,28 @@ use super::{Direction, State, Study, StudyPlan};
 
 /// Of the verdict's interval.
 const CONFIDENCE: f64 = 0.95;
-/// Degrees of freedom of the error below which nothing is concluded.
+/// Minimum degrees of freedom of the error for a conclusion.
 const FREEDOM: u32 = 3;
 
-/// What the hypothesis's comparison, from one level to the other, can find.
+/// The power of the hypothesis's comparison, from one level to the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
     /// The variation from run to run that it reckons with.
     pub cv: f64,
-    /// Runs that stand behind each of the two levels.
+    /// Runs at each of the two levels.
     pub runs_a_level: u32,
-    /// The smallest effect that is called supported with [`Power::probability`]; of a hypothesis that says "the same",
-    /// the smallest difference that is ruled out with it where there is none. None when there are too few runs for any
+    /// The smallest effect that is called supported with [`Power::probability`]; for a hypothesis of "the same", the
+    /// smallest difference that is ruled out with it where there is none. `None` when there are too few runs for any
     /// verdict.
     pub resolves: Option<f64>,
-    /// Blocks that distinguish the smallest effect that matters from zero with that probability; of "the same", in which
-    /// it is ruled out. None when no number does.
+    /// Blocks that distinguish the smallest effect that matters from zero with that probability; for "the same", in
+    /// which it is ruled out. `None` when no number does.
     pub blocks_needed: Option<u32>,
 }
 
 impl Power {
-    /// Reckons with this variation from run to run (standard deviation ÷ mean). All of it counts as scatter, also what
-    /// the runs of a block share, which the analysis takes out: on the safe side.
+    /// Computes with this variation from run to run (standard deviation ÷ mean). All of it counts as scatter, including
+    /// the variation shared by the runs of a block, which the analysis removes: a conservative estimate.
     pub fn of(study: &Study, plan: &StudyPlan, cv: f64) -> Self {
         let comparison = Comparison {
             variance: cv.powi(2).ln_1p(),
@@ -88,8 +88,8 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// The probability of an interval without 0 and an estimate beyond the noise; 0 where the analysis concludes nothing,
-    /// for lack of runs or of degrees of freedom.
+    /// The probability of an interval without 0 and an estimate beyond the noise; 0 where the analysis concludes
+    /// nothing, for lack of runs or of degrees of freedom.
     fn detectable_effect(&self, blocks: u32, effect: f64, noise: f64) -> Option<f64> {
         let runs = self.a_block.saturating_mul(blocks);
         let freedom = self.cells.saturating_sub(1).saturating_mul(blocks.saturating_sub(1));
@@ -100,7 +100,7 @@ impl Comparison {
         power::verdict_power_with_error(error, f64::from(freedom), effect, noise, CONFIDENCE)
     }
 
-    /// Half the interval of the control, as far as it can be foreseen: the verdict calls nothing below it an effect.
+    /// Half the interval of the control, as far as it can be predicted: the verdict calls nothing below it an effect.
     fn floor(&self, blocks: u32) -> f64 {
         let t = student::quantile(f64::midpoint(1.0, CONFIDENCE), f64::from(blocks) - 1.0);
         t.map_or(0.0, |t| (t * (2.0 * self.variance / f64::from(blocks)).sqrt()).exp_m1())

@@ -1,4 +1,4 @@
-//! Where a study is, in a line for whoever waits.
+//! The progress of a study in a line, for the user.
 
 use super::{Attempt, Estimate, State, Study, StudyPlan};
 use kelvin_measure::text::duration;

@@ -2,8 +2,8 @@
 
 use crate::factor::{Factor, FactorKind};
 
-/// Settings that PostgreSQL takes only when it starts (`pg_settings.context` is "postmaster"), versions 13 to 18, those
-/// that a study may vary.
+/// Settings that PostgreSQL reads only at its start (`pg_settings.context` is "postmaster"), versions 13 to 18, as far
+/// as a study may vary them.
 const AT_START: [&str; 48] = [
     "archive_mode",
     "autovacuum_freeze_max_age",
@@ -55,8 +55,8 @@ const AT_START: [&str; 48] = [
     "wal_level",
 ];
 
-/// Whether a change of the factor's level restarts the server. A later version may have moved a setting: this is for the
-/// plan, and whoever changes it asks the server.
+/// Whether a change of the factor's level restarts the server. A later version may treat a setting differently: this is
+/// for the plan; when a setting is changed, the server is asked.
 pub fn restarts(factor: &Factor) -> bool {
     match factor.how() {
         FactorKind::Setting(name) => AT_START.contains(&name.to_ascii_lowercase().as_str()),

@@ -1,4 +1,4 @@
-//! The text of a study's file, for errors that show their place in it as TOML's own do.
+//! The text of a study's file, for errors that show their location like TOML's own.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -33,7 +33,7 @@ impl Source<'_> {
 
     /// An error of the file as a whole.
     pub(super) fn refuse_all(&self, why: impl Display) -> StudyError {
-        // The text may hold the password that it is refused for.
+        // The text may contain the password that is the cause of the error.
         StudyError::Parse {
             path: self.name.into(),
             message: kelvin_measure::redact(why.to_string().trim_end()),

@@ -19,7 +19,7 @@ pub enum JournalError {
     File {
         /// The file.
         path: PathBuf,
-        /// What could not be done.
+        /// The operation that failed.
         doing: &'static str,
         /// Why.
         source: std::io::Error,
@@ -32,12 +32,12 @@ pub enum JournalError {
         /// The process, if known.
         pid: Option<u32>,
     },
-    /// Changes of a process that was killed stand in it.
+    /// It contains changes of a process that was killed.
     #[error("the undo journal {path} contains {count} changes that were never reverted; revert them first")]
     NotUndone {
         /// The file.
         path: PathBuf,
-        /// How many.
+        /// Their number.
         count: usize,
     },
     /// It is no journal, or another user could have written it.
@@ -107,7 +107,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The journal of a process that is no more, with what it left; none when there is no file.
+    /// The journal that a process which no longer exists left behind; `None` when there is no file.
     pub fn open_left_over(path: &Path) -> Result<Option<Self>, JournalError> {
         if !path.try_exists().unwrap_or(true) {
             return Ok(None);
@@ -120,12 +120,12 @@ impl Journal {
         &self.path
     }
 
-    /// What was not undone yet, in the order in which it was changed.
+    /// The changes not undone yet, in the order in which they were made.
     pub fn pending(&self) -> &[Pending] {
         &self.pending
     }
 
-    /// Tells of a change that will be made now: when this returns, it is on disk. Returns its number.
+    /// Records a change that is about to be made: when this returns, it is on disk. Returns its number.
     pub fn about_to(&mut self, change: ReversibleChange) -> Result<u64, JournalError> {
         let number = self.next;
         let entry = Entry::About { number, about_to: change };
@@ -137,14 +137,14 @@ impl Journal {
         Ok(number)
     }
 
-    /// Tells that a change was undone.
+    /// Records that a change was undone.
     pub fn undone(&mut self, number: u64) -> Result<(), JournalError> {
         self.write(&Entry::Undone { undone: number })?;
         self.pending.retain(|pending| pending.number != number);
         Ok(())
     }
 
-    /// Removes the file, when nothing is left to be undone.
+    /// Removes the file, when nothing remains to be undone.
     pub fn end(self) -> Result<(), JournalError> {
         if !self.pending.is_empty() {
             return Err(JournalError::NotUndone { path: self.path, count: self.pending.len() });
@@ -168,7 +168,7 @@ impl Journal {
             Err(error) => return Err(failed(error.into())),
         }
         let metadata = journal.file.metadata().map_err(failed)?;
-        // Its owner removed it between the two steps: what is written into it would be found by nobody.
+        // Its owner removed it between the two steps: an entry written to it would be lost.
         if !std::fs::symlink_metadata(path).is_ok_and(|named| named.ino() == metadata.ino()) {
             return Err(JournalError::InUse { path: path.into(), pid: None });
         }
@@ -185,8 +185,8 @@ impl Journal {
         let text = journal.read_text().map_err(failed)?;
         let inode;
         (journal.pending, journal.next, inode) = read(&text).map_err(doubt)?;
-        // Its commands are run. One that came with somebody's files, by a copy or an archive, is another file than the one
-        // that it was written into, and whoever made it cannot know which this would be.
+        // Its commands are executed. A journal copied or unpacked from an archive has another inode than the one
+        // recorded in it, and the inode cannot be predicted by its author.
         if !journal.pending.is_empty() && inode != Some(metadata.ino()) {
             return Err(doubt(
                 "it was copied here from elsewhere; read it, revert the changes that it lists by hand, and \
@@ -235,7 +235,8 @@ fn owner(text: &str) -> Option<u32> {
     }
 }
 
-/// What was not undone, the next number, and the file that it was written into. A line without its end was torn by a kill: what it was about was not done.
+/// The changes not undone yet, the next number, and the inode of the file that it was written to. A line without a line
+/// end was torn by a kill: its change was not made.
 fn read(text: &str) -> Result<(Vec<Pending>, u64, Option<u64>), String> {
     let mut found: Vec<Pending> = Vec::new();
     let mut undone = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Putting back what a journal holds.
+//! Restores the changes recorded in a journal.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use kelvin_database::target::Target;
 use super::{Journal, JournalError, Pending, ReversibleChange};
 use crate::factor::{Access, cpus, kernel, memory, mount, shell};
 
-/// What was restored.
+/// The restored changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestoredChanges {
     /// Each change, as text.
     pub changes: Vec<String>,
-    /// What is left to the user: restarts of servers that are not Kelvin's own.
+    /// Steps left to the user: restarts of servers that are not managed by Kelvin.
     pub left: Vec<String>,
 }
 
@@ -30,16 +30,16 @@ pub enum UndoError {
     Left {
         /// The journal.
         path: PathBuf,
-        /// What and why.
+        /// Each change and the reason.
         why: Vec<String>,
     },
 }
 
-/// Puts back what a process left that was killed, in reverse order, and removes its journal. Nothing when there is no
-/// journal. Refused while the process lives. What cannot be restored stays in the journal and is named in the error, after
-/// everything else was restored.
+/// Restores the changes that a killed process left, in reverse order, and removes its journal. Does nothing when there
+/// is no journal. Refused while the process lives. Changes that cannot be restored stay in the journal and are named in
+/// the error, after everything else was restored.
 ///
-/// The journal's commands are run: it is believed only when it belongs to this user and nobody else can write it.
+/// The journal's commands are executed, so it is trusted only if it belongs to this user and nobody else can write it.
 pub fn recover(
     path: &Path,
     access: &Access,
@@ -51,10 +51,10 @@ pub fn recover(
     Ok(undone)
 }
 
-/// A server of Kelvin's own that waits for a restart: the directory of all, and its target.
+/// A managed server that waits for a restart: the directory of all managed servers, and its target.
 type Waiting = (PathBuf, String);
 
-/// Puts back the pending changes that `which` chooses, the last one first. A server is restarted once.
+/// Restores the pending changes that `which` selects, the last one first. A server is restarted once.
 pub(crate) fn restore_changes(
     journal: &mut Journal,
     access: &Access,
@@ -69,7 +69,7 @@ pub(crate) fn restore_changes(
     let mut waiting: BTreeSet<Waiting> = BTreeSet::new();
     let mut settings_done = Vec::new();
     let is_settings = |pending: &Pending| matches!(pending.change, ReversibleChange::Settings { .. });
-    // The server's restart comes last: one that takes huge pages where it finds them must find none of ours any more.
+    // The server is restarted last: a server that uses huge pages when available must not find Kelvin's any more.
     let (first, then): (Vec<_>, Vec<_>) = chosen.into_iter().partition(is_settings);
     for Pending { number, change } in first {
         let ReversibleChange::Settings { target, servers, before } = &change else { continue };
@@ -103,7 +103,7 @@ pub(crate) fn restore_changes(
         }
     }
     for (number, change, restart) in settings_done {
-        // A server that may still run with them is asked again.
+        // A server that may still run with them is tried again.
         if restart.is_some_and(|server| not_restarted.contains(&server)) {
             continue;
         }
@@ -147,7 +147,7 @@ fn put_settings_back(
     Ok(None)
 }
 
-/// The server of Kelvin's own that a target means.
+/// The managed server that a target names.
 fn own_server(base: &Path, target: &str) -> Result<Option<Box<dyn ManagedServer>>, String> {
     let target = Target::parse(target).map_err(|error| error.to_string())?;
     managed::server(&Manager::new(base), &target).map_err(|error| error.to_string())
@@ -160,7 +160,7 @@ fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String
             let as_text = |error: kelvin_database::Error| error.to_string();
             let parsed = Target::parse(target).map_err(as_text)?;
             let engine = match managed::server(access.manager(), &parsed).map_err(as_text)? {
-                // One that was stopped has them as before when it is started.
+                // A stopped server has the previous settings at its next start.
                 Some(server) => match server.running() {
                     Ok(engine) => engine,
                     Err(_stopped) => return Ok(()),
@@ -189,7 +189,7 @@ fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String
         ReversibleChange::Mount { directory, options } => match mount::options(directory) {
             Ok(now) if now == *options => Ok(()),
             Ok(_) => mount::remount(directory, options),
-            // After a reboot it may not be mounted; it has the old options when it is.
+            // After a reboot it may not be mounted; when it is mounted, it has the old options.
             Err(_) => Ok(()),
         },
         ReversibleChange::Command { undo } => shell::run(undo),

@@ -1,5 +1,5 @@
-//! What virtual users cost on threads and on event loops, against a server that answers PostgreSQL's protocol and
-//! does nothing else: what is left is the generator. `cargo xtask bench users` runs it.
+//! The cost of virtual users on threads and on event loops, against a server that answers PostgreSQL's protocol and
+//! does nothing else: the remaining cost is the generator's. `cargo xtask bench users` runs it.
 //!
 //! `users server SOCKET` answers; `users drive SOCKET threads|loops USERS SECONDS [RATE]` drives and prints one line
 //! of JSON.
@@ -47,7 +47,7 @@ fn drive(
     seconds: &str,
     rate: Option<&str>,
 ) -> Result<(), Box<dyn Error>> {
-    // The server's socket is named as PostgreSQL names its own, with port 5432.
+    // The server's socket has the name of a PostgreSQL socket with port 5432.
     let directory = Path::new(socket).parent().ok_or("the socket has no directory")?;
     let engine: Arc<dyn Engine> = Arc::new(PostgresEngine::new(Config::unix(directory, 5432, "u", "d")));
     let script = ScriptChoice {

@@ -1,5 +1,5 @@
-//! A server that speaks as much of PostgreSQL's protocol as a load driver needs, for as many connections as come.
-//! It parses no SQL: what begins with "select" has one row with one text column, everything else has none.
+//! A server that speaks as much of PostgreSQL's protocol as a load driver needs, for any number of connections. It
+//! parses no SQL: a statement that begins with "select" returns one row with one text column, any other returns none.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,10 +28,10 @@ struct Connection {
     row: bool,
 }
 
-/// Answers until it is killed.
+/// Serves until it is killed.
 pub(crate) fn serve(socket: &Path) -> io::Result<()> {
     let listener = UnixListener::bind(socket)?;
-    // As many as may wait; each comes once the one before was answered.
+    // The maximum backlog; each connects after the previous one was answered.
     rustix::net::listen(&listener, 4096)?;
     let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&watch, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
@@ -71,7 +71,7 @@ impl Connection {
         Self { socket, started: false, unread, answer, statements, row: false }
     }
 
-    /// Answers what has come; `false` when the peer has gone.
+    /// Answers received messages; `false` when the peer has closed the connection.
     fn serve(&mut self, space: &mut [u8]) -> io::Result<bool> {
         match recv(&self.socket, &mut *space, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return Ok(false),
@@ -165,16 +165,16 @@ impl Connection {
     }
 }
 
-/// Text up to its zero byte, and what follows.
+/// Text up to its zero byte, and the rest.
 fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     (&bytes[..end], bytes.get(end + 1..).unwrap_or_default())
 }
 
-/// A message's tag and body, and what follows it.
+/// A message's tag and body, and the rest.
 type Cut<'a> = (u8, &'a [u8], &'a [u8]);
 
-/// The first message: its tag (0 for the one that starts a connection and has none), its body, and what follows.
+/// The first message: its tag (0 for the startup message, which has none), its body, and the rest.
 fn cut(bytes: &[u8], started: bool) -> io::Result<Option<Cut<'_>>> {
     let header = if started { 5 } else { 4 };
     let Some(head) = bytes.get(..header) else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! Reads the server's own counters at the two edges of the measured window, from a separate connection, so that neither the
-//! users nor the thread that drains them waits for it. One of a point, however many generators it has.
+//! Reads the server's own counters at the two edges of the measured window, from a separate connection, so that neither
+//! the users nor the thread that drains them waits for it. There is one per point, whatever the number of generators.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use kelvin_workload::{Stop, Workload};
 use super::wait_until;
 use crate::run::RunError;
 
-/// What stood at one edge.
+/// The readings at one edge.
 #[derive(Debug)]
 struct Edge {
     /// Headline transactions since the load, by the server; none when it could not be read.
@@ -48,8 +48,8 @@ impl Monitor {
         self.workload.headline_count(&mut *self.session)
     }
 
-    /// The same after the last user has ended. The connection may have died with a server that was restarted in the run;
-    /// one new connection is tried.
+    /// The same after the last user has ended. The connection may have been lost with a server that was restarted
+    /// during the run; one new connection is tried.
     pub(super) fn final_headline(&mut self) -> kelvin_database::Result<u64> {
         if let Ok(count) = self.headline() {
             return Ok(count);
@@ -71,7 +71,7 @@ impl Monitor {
     }
 }
 
-/// What the server counted between the edges; for the last comparison, after all users have ended, its connection.
+/// The server's counts between the edges, and its connection for the last comparison, after all users have ended.
 pub(super) struct ServerReadings {
     open: Edge,
     close: Edge,
@@ -89,7 +89,7 @@ impl ServerReadings {
         self.close.transactions?.checked_sub(self.open.transactions?)
     }
 
-    /// How far from the edges the headline was read, both together.
+    /// How far from the edges the headline was read, summed over both.
     pub(super) fn late(&self) -> Nanos {
         self.open.late + self.close.late
     }
@@ -126,7 +126,7 @@ pub(super) struct ServerCounters {
 }
 
 impl ServerCounters {
-    /// Starts the thread; it waits for the window, from `open` to `close`, by itself.
+    /// Starts the thread, which waits for the window from `open` to `close`.
     pub(super) fn start(
         monitor: Monitor,
         (open, close): (Nanos, Nanos),
@@ -150,7 +150,7 @@ impl ServerCounters {
         self.window.close.fetch_min(close, Ordering::AcqRel);
     }
 
-    /// Wakes it to check whether the window has closed; `over` says that all users have ended.
+    /// Wakes it to check whether the window has closed; `over` means that all users have ended.
     pub(super) fn wake(&self, over: bool) {
         self.window.over.store(over, Ordering::Release);
         self.thread.thread().unpark();

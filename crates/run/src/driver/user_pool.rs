@@ -10,16 +10,16 @@ use kelvin_workload::Stop;
 use super::user::{Shared, User};
 use crate::run::RunError;
 
-/// Stacks; only what is touched takes memory.
+/// Stack size; only pages that are touched take memory.
 const THREAD_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 256 << 10;
 
-/// Users that share a loop before another one is worth its thread, beyond the first two: a loop that has a CPU starts
-/// over 100,000 calls a second, and two of them keep each other's users from waiting for one thread.
+/// Users that share a loop before another loop is worth its thread, beyond the first two: a loop with a CPU starts over
+/// 100,000 calls per second, and with two loops the users do not all wait for one thread.
 const USERS_PER_LOOP: u32 = 16;
 const FEWEST_LOOPS: u32 = 2;
 
-/// What the users run on.
+/// The threads or event loops that run the users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResolvedThreading {
     /// A thread each.
@@ -39,7 +39,7 @@ impl ResolvedThreading {
         }
     }
 
-    /// As many loops as are worth it, and never more than CPUs.
+    /// The useful number of loops, at most the number of CPUs.
     pub(super) fn loops_for(users: u32) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         Self::Loops(users.div_ceil(USERS_PER_LOOP).max(FEWEST_LOOPS).min(users).clamp(1, cpus))
@@ -114,11 +114,11 @@ impl UserPool {
         }
     }
 
-    /// Waits for the threads, whose users have all ended; says what a loop ended with that it should not have.
+    /// Waits for the threads, whose users have all ended; returns the error of a loop that ended with one.
     pub(super) fn join(self) -> Option<String> {
         match self {
             Self::Threads(threads) => {
-                // A panic has its own mark, which the invariants look at.
+                // A panic has a separate mark, which the invariants check.
                 for thread in threads {
                     let _ = thread.join();
                 }
@@ -132,8 +132,8 @@ impl UserPool {
     }
 }
 
-/// By default the kernel lets a thread sleep up to 50 µs longer than it asked to.
+/// By default the kernel lets a thread sleep up to 50 µs longer than requested.
 fn sleep_exactly() {
-    // Where that is refused, the schedule lag says so.
+    // Where that is refused, the schedule lag shows it.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }

@@ -8,13 +8,13 @@ use kelvin_storage::jobfile;
 
 /// Files that include each other deeper than this do it in a circle.
 const DEEPEST: u32 = 16;
-/// The option that makes a job wait for those before it, by its names.
+/// The option that makes a job wait for the previous ones, by its names.
 const WALLS: [&str; 2] = ["stonewall", "wait_for_previous"];
 /// A job file longer than this is none.
 const LONGEST: u64 = 4 << 20;
 
-/// The text of a job file with the files that it includes and the variables of the environment in their places, so that
-/// nothing outside of it decides what is run.
+/// The text of a job file in which included files and environment variables are expanded, so that it does not depend on
+/// anything outside of it.
 ///
 /// # Errors
 /// When a file cannot be read, as text.
@@ -72,7 +72,7 @@ fn expanded(line: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     out
 }
 
-/// The text with options at the end of every job, where they override what stands before.
+/// The text with options appended to every job, where they override earlier ones.
 pub(crate) fn with_options(text: &str, set: &[(&str, String)]) -> String {
     if set.is_empty() {
         return text.to_owned();
@@ -96,7 +96,7 @@ pub(crate) fn with_options(text: &str, set: &[(&str, String)]) -> String {
     out
 }
 
-/// A job file that says the same as these jobs. The options are those that were given, as they were written.
+/// An equivalent job file. The options are those given, as they were written.
 pub fn jobs_to_text(jobs: &Jobs) -> String {
     let mut out = String::new();
     let mut section = |name: &str, options: &[(String, String)]| {
@@ -118,7 +118,7 @@ pub fn jobs_to_text(jobs: &Jobs) -> String {
             .into_iter()
             .filter(|(name, value)| fits(name, value))
             .collect();
-        // Between job files there is a wall that nobody wrote.
+        // Between job files there is an implicit wall.
         if job.course.stonewall && !options.iter().any(|(name, _)| WALLS.contains(&name.as_str())) {
             options.push((WALLS[0].into(), String::new()));
         }

@@ -1,4 +1,4 @@
-//! What jobs say about a run before it begins: how long it takes, what its points are, which series it has.
+//! Properties of a run that its jobs determine before it begins: its duration, its points and its series.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use kelvin_storage::{Direction, PerDirection, Target, TargetKind};
 /// Devices above which series are by direction only.
 const MOST_PLACES: usize = 32;
 
-/// Makes one job of each file or device of a job that names several, so that each has the whole depth.
+/// Splits a job that names several files or devices into one job for each, so that each has the whole depth.
 pub(crate) fn split_targets(jobs: &mut Jobs) {
     let split = |job: Job| -> Vec<Job> {
         if job.targets.filenames.len() < 2 {
@@ -22,7 +22,7 @@ pub(crate) fn split_targets(jobs: &mut Jobs) {
             one.name = format!("{}.{last}", job.name);
             one.targets.filenames = vec![file.clone()];
             one.targets.files = 1;
-            // The jobs begin together, whatever the one that they came from waited for.
+            // The jobs begin together, whatever the original job waited for.
             one.course.stonewall &= index == 0;
             one.course.new_group &= index == 0;
             one
@@ -32,7 +32,7 @@ pub(crate) fn split_targets(jobs: &mut Jobs) {
     jobs.jobs = std::mem::take(&mut jobs.jobs).into_iter().flat_map(split).collect();
 }
 
-/// Gives jobs other random values than fio's own; 1 leaves them, and so does a job that says its own.
+/// Replaces fio's default random seeds; a seed of 1 keeps them, as does a job with explicit seeds.
 pub(crate) fn seed(jobs: &mut Jobs, seed: u64) {
     for job in jobs.jobs.iter_mut().filter(|job| seed != 1 && job.pattern.seed.is_none()) {
         job.pattern.seed = Some(seed);
@@ -56,7 +56,7 @@ pub(crate) fn planned_measure(jobs: &Jobs, point: u32) -> Option<Duration> {
     each.collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
-/// How long the jobs take by the clock, at most; none where the amount decides.
+/// The maximum wall-clock duration of the jobs; `None` where the amount decides.
 pub(crate) fn planned(jobs: &Jobs) -> Option<Duration> {
     let points = points(jobs);
     let last = points.last().copied()?;
@@ -84,8 +84,8 @@ pub(crate) fn is_open_loop(jobs: &Jobs) -> bool {
     !jobs.jobs.is_empty() && jobs.jobs.iter().all(is_open)
 }
 
-/// I/Os a second that a job asks for in each direction, all its clones together; none where nothing is asked, or the
-/// length of an I/O is not one.
+/// I/Os per second that a job requests in each direction, over all its clones; `None` where no rate is requested, or
+/// the block size is not fixed.
 fn asked(job: &Job) -> PerDirection<Option<f64>> {
     let clones = f64::from(job.clones);
     let of = |direction: Direction| {
@@ -102,7 +102,8 @@ fn asked(job: &Job) -> PerDirection<Option<f64>> {
     PerDirection(Direction::ALL.map(of))
 }
 
-/// I/Os a second that a job asks for in all its directions, all its clones together; none where that cannot be counted.
+/// I/Os per second that a job requests in all its directions, over all its clones; `None` where that cannot be
+/// computed.
 pub(crate) fn asked_of_job(job: &Job) -> Option<f64> {
     if !job.rate.limits() {
         return None;
@@ -118,7 +119,7 @@ pub(crate) fn is_random(jobs: &Jobs, point: u32) -> bool {
     of_point.any(|(job, _)| job.rate.process == RateProcess::Poisson)
 }
 
-/// The word by which a target's series are told: its device, or the file where there is none.
+/// The label of a target's series: its device, or the file where there is none.
 fn location(target: &Target) -> String {
     let of_path =
         || target.path.file_name().unwrap_or(target.path.as_os_str()).to_string_lossy().into_owned();
@@ -134,7 +135,7 @@ fn location(target: &Target) -> String {
 pub(crate) struct SeriesLayout {
     /// The series, transactions first.
     pub(crate) series: Vec<Series>,
-    /// How many of them are of transactions.
+    /// The number of transaction kinds.
     pub(crate) kinds: usize,
     /// By worker and target: the transactions' series of each direction.
     of: Vec<Vec<PerDirection<Option<u16>>>>,

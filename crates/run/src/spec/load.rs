@@ -1,4 +1,4 @@
-//! How the load of a run is put on.
+//! How the load of a run is generated.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,35 +9,35 @@ use crate::find_max::Search;
 /// A connection and a stack each, in a thread or on a loop: more than this is a mistake in the number, not a wish.
 pub(super) const MOST_USERS: u32 = 100_000;
 
-/// How the load is put on.
+/// How the load is generated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Load {
     /// Virtual users; several numbers are run in turn.
     pub users: Users,
-    /// Load before the measured window, in no figure.
+    /// Load before the measured window, excluded from all results.
     pub ramp_up: Span,
     /// Length of the measured window.
     pub duration: Span,
-    /// Waiting after each transaction, on top of what the workload itself asks for; a closed loop only.
+    /// Waiting after each transaction, in addition to that of the workload itself; a closed loop only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think_time: Option<ThinkTime>,
-    /// Arrivals a second: an open loop, in which transactions start when they are to start, and not when the
-    /// last one has ended. Several rates are run in turn.
+    /// Arrivals per second: an open loop, in which transactions start on schedule, and not when the previous one has
+    /// ended. Several rates are run in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rates>,
     /// In an open loop: how arrivals follow each other.
     pub arrivals: Process,
     /// In an open loop: the most arrivals that may wait for a free user; arrivals beyond it are refused and reported.
     pub queue: u64,
-    /// What the users run on.
+    /// Threads or event loops that run the users.
     pub users_on: Threading,
-    /// What response times and errors are good enough.
+    /// Limits of response times and errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slo: Option<Slo>,
     /// Search the highest rate that meets the objective, from `rate` on.
     pub find_max: bool,
-    /// How close, in percent, the search comes to that rate.
+    /// The resolution of the search for that rate, in percent.
     pub resolution: f64,
     /// Numbers of users to which the Universal Scalability Law is fitted, instead of `users`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,12 +48,12 @@ pub struct Load {
     /// Decides every random value of the run.
     #[serde(with = "kelvin_measure::seed")]
     pub seed: u64,
-    /// How often a transaction is repeated after a serialization failure, a deadlock or a busy lock.
+    /// How often a transaction is retried after a serialization failure, a deadlock or a busy lock.
     pub retries: u16,
     /// No statement waits longer than this for the server.
     pub timeout: Span,
-    /// Where every transaction is written, which is there and empty but for its heading; no part of the file, since it would be refused
-    /// by the run that repeats this one.
+    /// The file to which every transaction is written; it exists and is empty except for its heading. Not part of the
+    /// file, since the run that repeats this one would refuse it.
     #[serde(skip)]
     pub transaction_log: Option<LogFile>,
 }
@@ -92,11 +92,11 @@ impl Default for Load {
 }
 
 impl Load {
-    /// Arrivals a second at which a search begins when nothing is said.
+    /// Arrivals per second at which a search begins by default.
     pub const FIRST_RATE: f64 = 100.0;
 
-    /// The points in the order in which they run: users, and arrivals a second in an open loop. A search makes
-    /// its own, from the first of these on.
+    /// The points in the order in which they run: users, and arrivals per second in an open loop. A search adds its own
+    /// points, starting from the first of these.
     pub fn points(&self) -> Vec<(u32, Option<f64>)> {
         let swept = self.sweep.as_ref().map(Sweep::users);
         let users = swept.as_deref().unwrap_or(self.users.numbers());
@@ -114,7 +114,7 @@ impl Load {
         self.points().first().and_then(|&(_, rate)| rate).unwrap_or(Self::FIRST_RATE)
     }
 
-    /// Whether arrivals have their own schedule.
+    /// Whether arrivals have a schedule of their own (an open loop).
     pub fn is_open_loop(&self) -> bool {
         self.rate.is_some() || self.find_max
     }

@@ -1,17 +1,17 @@
-//! The table of a run of the user's own scripts: what the scripts are, and nothing about pgbench's tables.
+//! The table for a run of user scripts: only the scripts, nothing about pgbench's tables.
 
 use std::collections::BTreeMap;
 
 use kelvin_workload::pgbench::{Options, QueryMode, ScriptChoice};
 use serde::{Deserialize, Serialize};
 
-/// The user's own scripts. Their text is kept here, so that the file alone repeats the run.
+/// The user's scripts. Their text is stored here, so that the file alone repeats the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ScriptOptions {
-    /// How statements reach the server.
+    /// How statements are sent to the server.
     pub query_mode: QueryMode,
-    /// Whether each statement's time is taken by itself.
+    /// Whether each statement is timed separately.
     pub per_statement: bool,
     /// Whether scripts may run shell commands.
     pub allow_shell: bool,

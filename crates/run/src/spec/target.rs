@@ -1,4 +1,4 @@
-//! The database's name in a specification: checked when it is read, so that the error has its place.
+//! The target in a specification: checked when it is parsed, so that an error has its location.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,12 +17,12 @@ impl TargetName {
         Target::parse(&self.0)
     }
 
-    /// Whether it is a server that Kelvin makes and keeps itself.
+    /// Whether it is a managed server.
     pub fn is_managed(&self) -> bool {
         matches!(self.target(), Ok(Target::ManagedPostgres { .. } | Target::ManagedMysql { .. }))
     }
 
-    /// Whether it is a file that is made for each run and gone after it.
+    /// Whether it is a file that is created for each run and removed after it.
     pub fn is_temporary(&self) -> bool {
         matches!(self.target(), Ok(Target::Sqlite { path: None }))
     }

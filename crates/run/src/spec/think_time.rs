@@ -21,7 +21,7 @@ pub struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// The next one, from the user's own random numbers.
+    /// The next think time, from the user's random numbers.
     pub fn draw(self, random: &mut Random) -> Duration {
         let mean = self.mean.duration();
         if self.exponential {

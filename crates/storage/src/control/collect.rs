@@ -1,4 +1,4 @@
-//! Adds up what workers hand over. The sums are the result, and what must hold of them is checked here.
+//! Adds up the messages of the workers. The sums are the result, and their invariants are checked here.
 
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
@@ -134,12 +134,12 @@ impl Collected {
         Ok(())
     }
 
-    /// Takes what the worker says at its end.
+    /// Takes the final message of the worker.
     pub(super) fn end(&mut self, end: WorkerEnd) {
         if self.error.is_none() {
             self.error.clone_from(&end.error);
         }
-        // A second end comes only from a thread that died behind its worker's own.
+        // A second end comes only from a thread that died after its worker had ended.
         self.end.get_or_insert(end);
     }
 
@@ -212,8 +212,7 @@ impl Collected {
         })
     }
 
-    /// What holds of every result, or it is none: what came by is what is in the sums, and each time that was counted
-    /// is in a bin.
+    /// Checks the invariants of every result: the sums equal the received counts, and each counted time is in a bin.
     fn check(&self) -> Result<()> {
         let mut sums: PerDirection<DirectionOutcome> = PerDirection::default();
         for target in &self.targets {

@@ -1,4 +1,4 @@
-//! `write_iolog=`: what workers issued, as fio's own traces, which it can replay.
+//! `write_iolog=`: the issued I/Os as fio traces, which fio can replay.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -22,8 +22,8 @@ struct Iolog {
 }
 
 impl Iologs {
-    /// Makes the files, those without a directory in `directory`. Of several clones the first has the name that was
-    /// given; the others' end in their numbers, since one log cannot hold two workers.
+    /// Creates the files, those without a directory in `directory`. Of several clones the first has the given name; the
+    /// names of the others end in their numbers, since one log cannot contain two workers.
     pub(super) fn new(prepared: &Prepared, directory: &Path) -> Result<Self> {
         let workers = prepared.workers.iter().map(|worker| {
             let Some(given) = &prepared.job(worker).logs.iolog else { return Ok(None) };
@@ -41,7 +41,7 @@ impl Iologs {
         Ok(Self(workers.collect::<Result<_>>()?))
     }
 
-    /// Writes what a worker issued.
+    /// Writes the I/Os issued by a worker.
     pub(super) fn chunk(&mut self, worker: u32, chunk: &Chunk) -> Result<()> {
         let Some(Some(log)) = self.0.get_mut(worker as usize) else { return Ok(()) };
         for (at, issued) in &chunk.issued {

@@ -1,4 +1,4 @@
-//! Making files before the first I/O, while somebody watches.
+//! Laying out files before the first I/O, with progress reports.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -10,11 +10,12 @@ use crate::event::{IoEvent, IoWatcher, WorkerState};
 use crate::layout;
 use crate::{Error, Result, TargetKind};
 
-/// The longest time that a watcher hears nothing.
+/// The longest interval between calls of a watcher.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 
-/// Makes and fills what a run needs, as [`super::run`] would. Whoever wants to look at the files before the I/O begins
-/// calls it first. Ends early when somebody asks to stop; what was made is kept, and a later call goes on from there.
+/// Creates and fills the files of a run, as [`super::run`] would. To be called first if the files are to be examined
+/// before the I/O begins. Ends early on a stop request; the completed part is kept, and a later call continues from
+/// there.
 pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher) -> Result<()> {
     if prepared.laid_out {
         return Ok(());
@@ -45,8 +46,8 @@ pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher
     measured_again(prepared)
 }
 
-/// Runs something in a separate thread, and calls `wait` over and over until it is done; `wait` must not take much
-/// longer than [`QUIET`]. None when somebody asked twice to stop: then it is left alone.
+/// Runs a function in a separate thread, and calls `wait` repeatedly until it is done; `wait` must not take much longer
+/// than [`QUIET`]. `None` after a second stop request: then the thread is abandoned.
 pub(super) fn run_in_thread<T: Send + 'static>(
     stop: &Stop,
     something: impl FnOnce() -> T + Send + 'static,
@@ -68,7 +69,7 @@ pub(super) fn run_in_thread<T: Send + 'static>(
     }
 }
 
-/// A step of a layout: for which worker, what, bytes done and in all.
+/// Progress of a layout: the worker, the step, bytes done and in total.
 type LayoutProgress = (u32, String, u64, u64);
 
 /// Forwards the layout's progress for a while.

@@ -14,21 +14,21 @@ use crate::worker::WorkerPlan;
 use crate::{Result, Target, TargetKind};
 use kelvin_host::SystemTree;
 
-/// What a run may do, beyond what its jobs ask for.
+/// Options of a run, in addition to its jobs.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// `--readonly`: jobs that write are refused.
     pub read_only: bool,
-    /// `--i-know-it-destroys`: devices that may be overwritten although something seems to be on them.
+    /// `--i-know-it-destroys`: devices that may be overwritten although they seem to contain data.
     pub destroy: Vec<PathBuf>,
     /// `--prepare`: holes and extents that were never written are filled before.
     pub prepare: bool,
-    /// Where log files go that are named without a directory, and the output of `exec_prerun`; the working directory
-    /// when none.
+    /// The directory of log files that are named without a directory, and of the output of `exec_prerun`; the working
+    /// directory by default.
     pub log_directory: Option<PathBuf>,
     /// `--aux-path`: where the state and the dumps of `verify` are; the working directory when none.
     pub aux_directory: Option<PathBuf>,
-    /// The clock of all times of the run, for observers with their own clock; a new one if none.
+    /// The clock of all times of the run, for observers that share it; a new one by default.
     pub clock: Option<Clock>,
 }
 
@@ -37,15 +37,15 @@ pub struct RunOptions {
 pub struct PlannedWorker {
     /// Its job, by its place in the jobs.
     pub job: usize,
-    /// Which clone of it, from 0.
+    /// The number of the clone, from 0.
     pub clone: u32,
     /// Its group, from 0, as fio counts them: `stonewall` and `new_group` begin another.
     pub group: u32,
-    /// How many stonewalls are before it: it begins when all workers with fewer have ended.
+    /// The number of stonewalls before it: it begins when all workers with fewer have ended.
     pub wall: u32,
     /// Its files and devices.
     pub targets: Vec<Target>,
-    /// What its random numbers are drawn from.
+    /// The seed of its random numbers.
     pub seed: u64,
     /// Its CPU under `cpus_allowed_policy=split`.
     pub pinned: Option<u32>,
@@ -80,12 +80,12 @@ impl Prepared {
         self.workers.iter().map(|worker| (self.job(worker).name.clone(), worker.targets.clone())).collect()
     }
 
-    /// What the reader should know before the run.
+    /// Notes for the reader before the run.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// How many bytes will be written before the first I/O.
+    /// The number of bytes that will be written before the first I/O.
     pub fn layout_bytes(&self) -> u64 {
         self.plan.makings.iter().flat_map(|making| &making.steps).map(|step| step.bytes()).sum()
     }
@@ -111,14 +111,14 @@ impl PlannedWorker {
     }
 }
 
-/// Looks at what the jobs ask for and decides what each worker does. Nothing is written. Refused are jobs that cannot
-/// be run: no such directory, no room, a target that must not be written.
+/// Examines the jobs and decides the work of each worker. Nothing is written. Jobs that cannot be run are refused: no
+/// such directory, not enough space, a target that must not be written.
 pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
     check::jobs(jobs, options)?;
     let mut workers = Vec::new();
     let (mut group, mut wall, mut in_group) = (0, 0, 0_u32);
     for (index, job) in jobs.jobs.iter().enumerate() {
-        // The first job has nothing before it, whatever it says.
+        // The first job has no predecessor, whatever its options.
         if in_group > 0 && (job.course.stonewall || job.course.new_group) {
             group += 1;
             in_group = 0;
@@ -169,7 +169,7 @@ pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
 /// The part of a worker's random numbers that its start delay is drawn from.
 const START_DELAY: u64 = 0x64_65_6c_61_79;
 
-/// What a worker's random numbers are drawn from: the same in every run while `randrepeat` holds, and another for each
+/// The seed of a worker's random numbers: the same in every run while `randrepeat` is set, and a different one for each
 /// worker, as with fio.
 fn seed(job: &Job, worker: u64) -> u64 {
     let base = match job.pattern.seed {

@@ -1,4 +1,4 @@
-//! The run itself: one loop that starts workers, listens and decides.
+//! The run itself: one loop that starts workers, receives messages and decides.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ struct Run<'a> {
     /// When the jobs began, on the clock.
     begun: Nanos,
     interrupted: bool,
-    /// When the watcher last heard something.
+    /// When the watcher was last called.
     heard: Instant,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
             let wait = self.patience();
             self.listen(wait)?;
             self.reap()?;
-            // The last worker may have seen the request, and ended, before it is looked for above.
+            // The last worker may have seen the request, and ended, before it is checked above.
             self.interrupted |= self.stop.requested();
         }
     }
@@ -158,9 +158,9 @@ impl<'a> Run<'a> {
         self.shared.clock.now().saturating_sub(self.begun)
     }
 
-    /// How long nothing can happen but messages.
+    /// How long to wait for messages only.
     fn patience(&self) -> Duration {
-        // A thread whose worker has ended is about to end too.
+        // A thread whose worker has ended is about to end, too.
         let ending = self.threads.iter().zip(&self.collected).any(|(t, c)| t.is_some() && c.has_ended());
         if ending {
             return Duration::from_millis(1);
@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
         if finished.is_empty() {
             return Ok(());
         }
-        // What they said last is in the channel by now.
+        // Their last messages are in the channel by now.
         while let Ok(message) = self.messages.try_recv() {
             self.message(message)?;
         }
@@ -307,7 +307,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `unlink=`: deletes a worker's files when nobody else has them or will have them.
+    /// `unlink=`: deletes a worker's files if no other worker uses or will use them.
     fn delete(&mut self, worker: usize) -> Result<()> {
         let Some(planned) = self.prepared.workers.get(worker) else { return Ok(()) };
         let targets = &self.prepared.job(planned).targets;
@@ -338,7 +338,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Somebody asked twice: whoever still runs is left alone, with what it handed over so far.
+    /// After a second stop request: running workers are abandoned, with the results they have sent so far.
     fn give_up(&mut self) -> Result<()> {
         self.listen(Duration::ZERO)?;
         self.reap()?;
@@ -434,7 +434,7 @@ fn schedule(prepared: &Prepared) -> WorkerSchedule {
     WorkerSchedule(prepared.workers.iter().map(turn).collect())
 }
 
-/// Who is watched for a steady state: a group together where it is reported together, else each worker.
+/// The groups that are watched for a steady state: a group together where it is reported together, else each worker.
 fn watches(prepared: &Prepared) -> Vec<Watch> {
     let mut watches: Vec<(Option<u32>, Watch)> = Vec::new();
     let workers = prepared.workers.iter().enumerate();

@@ -1,10 +1,10 @@
-//! Which workers may begin, and which end when one has ended. It knows no thread and no clock.
+//! Decides which workers may begin, and which end when one has ended. It uses neither threads nor a clock.
 
 use kelvin_measure::Nanos;
 
 use crate::job::ExitWhat;
 
-/// How far a worker is.
+/// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It waits for its turn.
@@ -17,11 +17,11 @@ pub(super) enum Stage {
     Cancelled,
 }
 
-/// What decides on a worker's turn.
+/// The conditions of a worker's start.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
     pub stage: Stage,
-    /// How many stonewalls are before it.
+    /// The number of stonewalls before it.
     pub wall: u32,
     pub group: u32,
     /// Not before this, from the beginning of the run.
@@ -48,12 +48,12 @@ impl WorkerSchedule {
         self.0.get(worker).is_none_or(|turn| matches!(turn.stage, Stage::Over | Stage::Cancelled))
     }
 
-    /// Whether nobody runs or will run.
+    /// Whether no worker runs or will run.
     pub(super) fn is_over(&self) -> bool {
         (0..self.0.len()).all(|worker| self.is_done(worker))
     }
 
-    /// The first wall that has a worker before it that is not done: nobody behind it may begin.
+    /// The first wall that has an unfinished worker before it: no worker after it may begin.
     fn wall(&self) -> u32 {
         let open = self.0.iter().enumerate().filter(|(worker, _)| !self.is_done(*worker));
         open.map(|(_, turn)| turn.wall).min().unwrap_or(u32::MAX)
@@ -64,7 +64,7 @@ impl WorkerSchedule {
         self.open().filter(|(_, turn)| turn.delay <= now).map(|(worker, _)| worker).collect()
     }
 
-    /// When the next may begin whom nothing but its delay holds back.
+    /// The start time of the next worker that waits only for its delay.
     pub(super) fn next_start(&self) -> Option<Nanos> {
         self.open().map(|(_, turn)| turn.delay).min()
     }
@@ -78,8 +78,8 @@ impl WorkerSchedule {
         })
     }
 
-    /// Takes note of a worker's end. Those that it takes along: whoever waits is cancelled here, whoever runs is
-    /// returned, to be asked to end.
+    /// Records the end of a worker. Of the workers that end with it, waiting ones are cancelled here, and running ones
+    /// are returned, to be stopped.
     pub(super) fn ended(&mut self, worker: usize, failed: bool) -> Vec<usize> {
         let Some(turn) = self.0.get_mut(worker) else { return Vec::new() };
         turn.stage = Stage::Over;
@@ -88,7 +88,7 @@ impl WorkerSchedule {
         let along = |turn: &Turn| match exit.what {
             ExitWhat::Group => turn.group == group,
             ExitWhat::All => true,
-            // The run goes on behind the next stonewall.
+            // The run continues after the next stonewall.
             ExitWhat::Stonewall => turn.wall == wall,
         };
         let mut running = Vec::new();
@@ -102,7 +102,7 @@ impl WorkerSchedule {
         running
     }
 
-    /// Nobody begins any more.
+    /// No further worker begins.
     pub(super) fn cancel_all(&mut self) {
         for turn in self.0.iter_mut().filter(|turn| turn.stage == Stage::Waiting) {
             turn.stage = Stage::Cancelled;

@@ -1,4 +1,4 @@
-//! `steadystate=`: whether a figure has stopped changing over the last window, as fio judges it.
+//! `steadystate=`: whether a metric has stopped changing over the last window, by fio's criteria.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::job::{SteadyFigure, SteadyState};
 use crate::result::SteadyOutcome;
 use crate::tick::Tick;
 
-/// What ended in one interval.
+/// The I/O completed in one interval.
 #[derive(Debug, Clone, Copy, Default)]
 struct Interval {
     ios: f64,
@@ -43,7 +43,7 @@ pub(super) struct Watch {
     attained: bool,
 }
 
-/// What a window shows.
+/// Result of a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct SteadyWindow {
     criterion: f64,
@@ -71,7 +71,7 @@ impl Watch {
         self.members.iter().map(|member| member.worker)
     }
 
-    /// Takes a tick of one of the workers. True when the state became steady with it: all of them are to end.
+    /// Adds a tick of one of the workers. True if the state has become steady with it: all of them are to end.
     pub(super) fn tick(&mut self, tick: &Tick) -> bool {
         let Some(member) = self.members.iter_mut().find(|member| member.worker == tick.worker) else {
             return false;
@@ -84,7 +84,7 @@ impl Watch {
         self.judge()
     }
 
-    /// A worker has ended: nobody waits for its ticks any more.
+    /// A worker has ended: its ticks are no longer awaited.
     pub(super) fn over(&mut self, worker: u32) {
         for member in self.members.iter_mut().filter(|member| member.worker == worker) {
             member.over = true;
@@ -125,7 +125,7 @@ impl Watch {
     fn judge(&mut self) -> bool {
         let Some(origin) = self.origin else { return false };
         let length = self.rule.interval;
-        // Whoever has not begun is not waited for.
+        // Workers that have not begun are not awaited.
         let running = self.members.iter().filter(|member| !member.over).filter_map(|member| member.known);
         let Some(known) = running.min() else { return false };
         let seconds = length as f64 / 1e9;
@@ -146,7 +146,7 @@ impl Watch {
                 };
                 let values: Vec<f64> = self.window.iter().map(|row| row[figure]).collect();
                 self.verdict = verdict(&values, self.rule);
-                // A device that does nothing at all is not steady.
+                // A device without any I/O is not steady.
                 let moved = values.iter().any(|value| *value > 0.0);
                 self.attained = moved && self.verdict.criterion.abs() < self.rule.limit;
                 if self.attained {
@@ -173,7 +173,7 @@ impl Watch {
 }
 
 /// The largest deviation from the mean, and the slope of the least-squares line over the number of the interval; the
-/// criterion is the one that was asked for, in percent of the mean where that was.
+/// criterion is the requested one, in percent of the mean if requested so.
 fn verdict(values: &[f64], rule: SteadyState) -> SteadyWindow {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

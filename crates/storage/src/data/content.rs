@@ -2,7 +2,7 @@
 
 use crate::job::Buffers;
 
-/// Spreads neighbouring numbers over all 64 bits (SplitMix64's finaliser; Steele, Lea and Flood 2014).
+/// Spreads consecutive numbers over all 64 bits (SplitMix64's finaliser; Steele, Lea and Flood 2014).
 #[inline]
 pub(super) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -11,8 +11,8 @@ pub(super) fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Fills `bytes` with what nothing can compress: a multiplication for each eight bytes, because the generator of the
-/// workloads takes three times as long, and this is done for every block. (The generator is wyrand; Wang Yi 2019.)
+/// Fills `bytes` with incompressible data: one multiplication per eight bytes, because the generator of the workloads
+/// takes three times as long, and this is done for every block. (The generator is wyrand; Wang Yi 2019.)
 pub(crate) fn random(seed: u64, bytes: &mut [u8]) {
     let mut state = mix(seed);
     let mut next = || {
@@ -46,22 +46,22 @@ pub(super) fn tile(pattern: &[u8], bytes: &mut [u8]) {
     }
 }
 
-/// What buffers hold, as a job asks for it.
+/// The content of buffers, as requested by a job.
 #[derive(Debug, Clone)]
 pub(super) enum BufferContent {
     /// Zeros.
     Zero,
     /// A pattern over and over.
     Pattern(Vec<u8>),
-    /// What nothing can compress.
+    /// Incompressible data.
     Random,
-    /// In each chunk first what nothing can compress, then the pattern or zeros.
+    /// In each chunk incompressible data first, then the pattern or zeros.
     Mixed {
         /// Bytes of a chunk; 0 for the whole buffer.
         chunk: usize,
         /// The part of it that compresses, 0 to 1.
         compressible: f64,
-        /// What that part holds; zeros when empty.
+        /// The content of that part; zeros when empty.
         pattern: Vec<u8>,
     },
 }
@@ -92,8 +92,8 @@ impl BufferContent {
         }
     }
 
-    /// Fills a buffer. The same seed gives the same bytes, and a shorter buffer the beginning of a longer one's where
-    /// there are no chunks of the buffer's own length.
+    /// Fills a buffer. The same seed gives the same bytes, and a shorter buffer gets the beginning of a longer one's
+    /// where there are no chunks of the buffer's length.
     pub(super) fn fill(&self, seed: u64, buffer: &mut [u8]) {
         match self {
             Self::Zero => buffer.fill(0),

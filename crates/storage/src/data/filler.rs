@@ -1,4 +1,4 @@
-//! What a write puts into its buffer.
+//! The content of a write's buffer.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -13,7 +13,7 @@ use crate::{Direction, Io};
 /// Bytes that a scrambled block is taken from: they stay in the processor's second cache.
 const TEMPLATE: usize = 64 << 10;
 
-/// Bytes of a scrambled block that are changed in one way: what the smallest deduplicating store compares.
+/// Bytes of a scrambled block that are changed in the same way: the block size of the finest deduplication.
 const SECTOR: usize = 512;
 
 /// Fills the buffers of one worker.
@@ -28,7 +28,7 @@ pub struct Filler {
 
 #[derive(Debug, Clone)]
 enum FillMethod {
-    /// Nothing is ever written from the buffers, or somebody else fills them.
+    /// The buffers are never written, or the verifier fills them.
     Nothing,
     /// Once, when the buffer is made.
     Once,
@@ -39,7 +39,7 @@ enum FillMethod {
 }
 
 impl Filler {
-    /// For one worker of a job; `seed` is the worker's own. Refuses a working set whose size is not known.
+    /// For one worker of a job; `seed` differs for each worker. Refuses a working set of unknown size.
     pub fn new(job: &Job, seed: u64) -> Result<Self> {
         let content = BufferContent::of(&job.buffers);
         let seeds = Seeds::new(job, seed)?;
@@ -47,7 +47,7 @@ impl Filler {
         let reads = job.pattern.reads || job.replay.is_some();
         let verified = job.verify.as_ref().is_some_and(|verify| verify.method != VerifyMethod::Null);
         let way = if !writes || verified {
-            // The verifier fills what it verifies: the content follows from the header.
+            // The verifier fills the blocks that it verifies: the content follows from the header.
             FillMethod::Nothing
         } else if job.buffers.refill || seeds.repeat() || matches!(content, BufferContent::Mixed { .. }) {
             FillMethod::Anew
@@ -56,7 +56,7 @@ impl Filler {
             random(seeds.seed_of(u64::MAX), &mut template);
             FillMethod::Scramble { template, key: mix(seed ^ this_run()) }
         } else if reads {
-            // A read leaves in the buffer what was on the medium.
+            // A read leaves the medium's data in the buffer.
             FillMethod::Anew
         } else {
             FillMethod::Once
@@ -64,7 +64,7 @@ impl Filler {
         Ok(Self { content, seeds, way, number: 0 })
     }
 
-    /// Whether a write has nothing to do: [`Filler::prepare`] was enough.
+    /// Whether writes need no further work: [`Filler::prepare`] was sufficient.
     pub fn is_static(&self) -> bool {
         matches!(self.way, FillMethod::Nothing | FillMethod::Once)
     }
@@ -78,7 +78,7 @@ impl Filler {
         }
     }
 
-    /// Puts into the buffer what this I/O writes. Does nothing but for a write.
+    /// Fills the buffer of a write. Does nothing for other I/Os.
     #[inline]
     pub fn fill(&mut self, io: &Io, buffer: &mut [u8]) {
         if io.direction != Direction::Write {
@@ -93,16 +93,16 @@ impl Filler {
     }
 }
 
-/// Another number in each process: a store that looks for equal blocks must not find those of the last run, which went to
-/// the same places. fio scrambles by the time of day.
+/// A different number in each process: a store that deduplicates must not find the blocks of the last run, which had
+/// the same offsets. fio scrambles by the time of day.
 fn this_run() -> u64 {
     static NUMBER: OnceLock<u64> = OnceLock::new();
     // The standard library's keys are the operating system's random numbers.
     *NUMBER.get_or_init(|| RandomState::new().hash_one(0))
 }
 
-/// Takes the template from a place that depends on `key` and turns each sector by a separate number: as fast as memory
-/// is copied, no two sectors are alike, and no compressor finds one in another.
+/// Copies the template from an offset that depends on `key` and changes each sector by a different number: as fast as
+/// memory is copied, no two sectors are equal, and no compressor finds one in another.
 fn scramble(template: &[u8], key: u64, buffer: &mut [u8]) {
     let places = template.len() / SECTOR;
     for (index, sector) in buffer.chunks_mut(SECTOR).enumerate() {

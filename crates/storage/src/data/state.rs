@@ -1,8 +1,8 @@
-//! `verify_state_save` and `verify_state_load`: what a run has written, in a file.
+//! `verify_state_save` and `verify_state_load`: the writes of a run, in a file.
 //!
-//! The format is Kelvin's own, in lines of text: fio's holds the state of fio's generator, of which nothing follows for
-//! Kelvin's writes. The last line contains the number of lines of writes and the CRC-32C of all before it, so that a
-//! file that was cut is no state.
+//! The format is Kelvin's, in lines of text: fio's contains the state of fio's generator, which is useless for Kelvin's
+//! writes. The last line contains the number of lines of writes and the CRC-32C of everything before it, so that a
+//! truncated file is detected.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::error::{Error, Location as Written, Result};
 
 const FIRST_LINE: &str = "kelvin verify state 1";
 
-/// Whose state it is.
+/// The run to which a state belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) job: String,
@@ -85,13 +85,13 @@ pub(super) fn save(
         fs::rename(&beside, path)
     };
     write().map_err(|error| {
-        // What is left of it is of no use, and a second failure would hide the first.
+        // The remaining file is useless, and a second failure would hide the first.
         let _gone = fs::remove_file(&beside);
         Error::system(format!("cannot save the verify state in {told}"))(error)
     })
 }
 
-/// A line's words: line ends and backslashes within are written otherwise.
+/// A word of a line: line ends and backslashes are escaped.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n")
 }
@@ -105,7 +105,7 @@ pub(super) fn load(path: &Path, targets: &[PathBuf]) -> Result<Loaded> {
     })
 }
 
-/// Whether bytes are a state, whatever its targets; the line and what is wrong with it. For the fuzzer.
+/// Whether bytes are a valid state, whatever its targets; an error has the line and the reason. For the fuzzer.
 pub fn check_state(bytes: &[u8]) -> std::result::Result<(), (u32, String)> {
     let targets: Vec<PathBuf> = String::from_utf8_lossy(bytes)
         .lines()
@@ -196,7 +196,8 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     }
 }
 
-/// A write or a trim: "w TARGET OFFSET LENGTH NUMBER", with " or later" where it is the least, and "t TARGET OFFSET LENGTH".
+/// A write or a trim: "w TARGET OFFSET LENGTH NUMBER", with " or later" where it is the minimum, and "t TARGET OFFSET
+/// LENGTH".
 fn remembered(
     (kind, rest): (&str, &str),
     writes: u64,

@@ -7,7 +7,7 @@ use super::{CompletedRequest, Files, IoEngine, Request};
 use crate::Direction;
 use crate::job::{EngineName, Job};
 
-/// Which calls.
+/// The calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Calls {
     /// lseek, read, write.
@@ -16,7 +16,7 @@ enum Calls {
     Positioned,
     /// preadv, pwritev.
     Vectored,
-    /// preadv2, pwritev2 with these flags; those in the second place for so many in 2³² of the reads and writes.
+    /// preadv2, pwritev2 with these flags; the second flags are used for so many in 2³² of the reads and writes.
     Flags(i32, i32, u32),
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct Blocking {
     calls: Calls,
     files: Arc<Files>,
     queued: Option<Request>,
-    /// Where each file's own position is; none when not known.
+    /// The current position of each file; `None` when unknown.
     positions: Vec<Option<u64>>,
-    /// What is drawn from for percentages.
+    /// Random numbers for percentages.
     random: kelvin_measure::Random,
 }
 

@@ -12,22 +12,22 @@ use crate::{SyncCall, Target, TargetKind};
 
 /// `F_SET_RW_HINT` of linux/fcntl.h.
 const SET_RW_HINT: i32 = 1024 + 12;
-/// How much is read at a time by `pre_read`.
+/// Bytes per read of `pre_read`.
 const PIECE: usize = 1 << 20;
 /// No descriptor.
 const CLOSED: RawFd = -1;
 
-/// The files and devices of a worker in the order of its targets: all open, or with `openfiles=` those that were used
-/// last. A descriptor is closed only by the worker, and only while none of the file's I/Os is in flight.
+/// The files and devices of a worker in the order of its targets: all open, or with `openfiles=` the most recently used
+/// ones. A descriptor is closed only by the worker, and only while none of the file's I/Os is in flight.
 #[derive(Debug)]
 pub(crate) struct Files {
     targets: Vec<Target>,
-    /// [`CLOSED`] where it is not open, and for the null engine, which opens nothing.
+    /// [`CLOSED`] if it is not open, and for the null engine, which opens nothing.
     open: Vec<AtomicI32>,
     limit: Option<Limit>,
     /// `create_on_open=`.
     made_when_opened: bool,
-    /// `unlink_each_loop=`: what a path stands for changes from pass to pass.
+    /// `unlink_each_loop=`: the file behind a path changes from pass to pass.
     renewed: bool,
 }
 
@@ -41,7 +41,7 @@ struct Limit {
 }
 
 impl Files {
-    /// Opens what the job reads and writes, in the way that it wants.
+    /// Opens the job's targets with the flags that it needs.
     pub(crate) fn open(job: &Job, targets: &[Target]) -> Result<Self> {
         let most = job.targets.open_files.map(|most| most.max(1) as usize);
         let most = most.filter(|most| *most < targets.len() && job.engine.name != EngineName::Null);
@@ -68,7 +68,7 @@ impl Files {
         Ok(this)
     }
 
-    /// How many there are.
+    /// The number of targets.
     pub(crate) fn len(&self) -> usize {
         self.targets.len()
     }
@@ -79,7 +79,7 @@ impl Files {
         self.open.get(target as usize).map_or(CLOSED, |place| place.load(Ordering::Relaxed))
     }
 
-    /// What a target is.
+    /// A target by its number.
     pub(crate) fn target(&self, target: u32) -> Option<&Target> {
         self.targets.get(target as usize)
     }
@@ -90,19 +90,19 @@ impl Files {
             .map_or_else(|| format!("file {target}"), |target| target.path.display().to_string())
     }
 
-    /// Whether files have to be asked for before they are used ([`Files::need`]).
+    /// Whether files have to be requested before they are used ([`Files::need`]).
     pub(crate) fn is_limited(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Whether a target's descriptor stands for the same open file all the time, so that it can be registered, mapped,
+    /// Whether a target's descriptor refers to the same open file all the time, so that it can be registered, mapped,
     /// and its position remembered.
     pub(crate) fn stays_open(&self) -> bool {
         self.limit.is_none() && !self.renewed
     }
 
-    /// Opens a file that is about to be used; where that is one too many, closes the one that was not used for
-    /// longest, `busy` ones excepted.
+    /// Opens a file that is about to be used. If the limit is exceeded, closes the least recently used one that is not
+    /// `busy`.
     pub(crate) fn need(&self, job: &Job, target: u32, busy: impl FnOnce() -> Vec<bool>) -> Result<()> {
         let (Some(limit), Some(place)) = (&self.limit, self.open.get(target as usize)) else { return Ok(()) };
         let now = limit.now.fetch_add(1, Ordering::Relaxed) + 1;
@@ -140,7 +140,7 @@ impl Files {
         Ok(())
     }
 
-    /// Deletes the files, and makes them anew under the same descriptors (`unlink_each_loop=`). None of their I/Os is
+    /// Deletes the files and creates them again under the same descriptors (`unlink_each_loop=`). None of their I/Os is
     /// in flight.
     pub(crate) fn renew(&self, job: &Job) -> Result<()> {
         for (target, place) in self.targets.iter().zip(&self.open) {
@@ -168,10 +168,10 @@ impl Files {
     pub(crate) fn sync(&self, target: u32, how: SyncCall, range: (u64, u64)) -> io::Result<()> {
         let descriptor = self.descriptor(target);
         if descriptor == CLOSED {
-            // Closed for want of room: what it has not on the medium yet is the file's and not the descriptor's.
+            // Closed because of the limit: data not yet on the medium depend on the file and not on the descriptor.
             return match self.targets.get(target as usize).filter(|_| self.is_limited()) {
                 Some(target) => match File::open(&target.path) {
-                    // What nobody came to was never made.
+                    // A file that was never opened was never created.
                     Err(error) if error.kind() == io::ErrorKind::NotFound && self.made_when_opened => Ok(()),
                     file => file?.sync_all(),
                 },
@@ -195,7 +195,7 @@ impl Files {
         }
     }
 
-    /// Reads everything once (`pre_read=`), until `go_on` says no.
+    /// Reads everything once (`pre_read=`), while `go_on` returns true.
     pub(crate) fn read_all(&self, mut go_on: impl FnMut() -> bool) -> Result<()> {
         let mut piece = vec![0_u8; PIECE];
         for target in &self.targets {
@@ -204,7 +204,7 @@ impl Files {
             if target.kind == TargetKind::None {
                 continue;
             }
-            // Through the page cache, which is what it is for: not with the job's own flags.
+            // Through the page cache, which is the purpose: not with the job's flags.
             let file = File::open(&target.path).map_err(failed)?;
             let end = target.begin + target.length;
             let mut at = target.begin;
@@ -228,7 +228,7 @@ impl Drop for Files {
     }
 }
 
-/// What is behind a number that nobody else has any more.
+/// Takes ownership of a descriptor that has no other owner.
 #[allow(unsafe_code, reason = "takes ownership of a descriptor")]
 fn owned(descriptor: RawFd) -> Option<OwnedFd> {
     // SAFETY: the number is of a file that was opened here, and was taken out of its only place.
@@ -255,10 +255,10 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
         options.read(true).write(changes).create(create).truncate(false);
         options.custom_flags(flags).open(&target.path)
     };
-    // That a file was measured is nobody's use of it: no time of access is kept for each read (8 % of what one costs
-    // where no device is asked), and none is written to the medium beside the job's own I/O.
+    // A measurement is not a use of the file: no access time is updated for each read (8 % of a read's cost where no
+    // device is involved), and none is written to the medium beside the job's own I/O.
     let opened = match open(flags | libc::O_NOATIME) {
-        // Only its owner may ask for that.
+        // Only the file's owner may use it.
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(flags),
         opened => opened,
     };
@@ -274,12 +274,12 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Tells the kernel what is to come.
+/// Gives the kernel hints about the access pattern.
 #[allow(unsafe_code, reason = "fcntl for write hints has no safe wrapper")]
 fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
     let advise = |advice| {
         let length = std::num::NonZeroU64::new(target.length);
-        // A hint that is not taken changes nothing that is promised.
+        // An ignored hint breaks no promise.
         let _ = rustix::fs::fadvise(file, target.begin, length, advice);
     };
     let regular = matches!(target.kind, TargetKind::File | TargetKind::Block);
@@ -308,7 +308,7 @@ fn more_descriptors(files: usize) {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| (files as u64).saturating_add(64) > current) {
         limit.current = limit.maximum;
-        // If not, opening fails with the kernel's own words.
+        // If not, opening fails with the kernel's error.
         let _ = setrlimit(Resource::Nofile, limit);
     }
 }
@@ -337,7 +337,7 @@ mod tests {
         need(3, [true, false, true, false]);
         assert_eq!(open(), [0, 2, 3], "none could be closed");
         need(1, [false; 4]);
-        // What is closed can be synced all the same.
+        // A closed file can be synced nevertheless.
         assert_eq!(files.descriptor(0), CLOSED);
         files.sync(0, SyncCall::Fsync, (0, 1)).unwrap();
         drop(std::fs::remove_file(&targets[0].path));

@@ -27,11 +27,11 @@ static ALL: [Guard; GUARDS] =
     [const { Guard { begin: AtomicUsize::new(0), end: AtomicUsize::new(0), hit: AtomicBool::new(false) } };
         GUARDS];
 
-/// What handled SIGBUS before: Rust's own look at stack overflows.
+/// The previous handler of SIGBUS: Rust's handler for stack overflows.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Puts a page of zeros where the file has none, so that the copy goes on, and marks the map. Only what may be done
-/// in a signal handler: atomics and mmap.
+/// Maps a page of zeros where the file has none, so that the copy continues, and marks the map. Uses only operations
+/// that are allowed in a signal handler: atomics and mmap.
 #[allow(unsafe_code, reason = "a signal handler")]
 extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo for SIGBUS.
@@ -42,7 +42,7 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
             guard.hit.store(true, Ordering::Release);
             let page = (address / PAGE * PAGE) as *mut libc::c_void;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-            // SAFETY: the page lies within a map of this module, which puts the file back afterwards.
+            // SAFETY: the page lies within a map of this module, which maps the file again afterwards.
             let mapped = unsafe { libc::mmap(page, PAGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
             if mapped != libc::MAP_FAILED {
                 return;
@@ -67,7 +67,7 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
 fn catch_bus_errors() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: zeroed is a valid sigaction; the handler has the form that SA_SIGINFO asks for.
+        // SAFETY: zeroed is a valid sigaction; the handler has the signature that SA_SIGINFO requires.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
@@ -86,7 +86,7 @@ fn catch_bus_errors() {
 struct Map {
     begin: *mut u8,
     length: usize,
-    /// Where in the file the map begins.
+    /// The offset in the file at which the map begins.
     offset: u64,
     guard: usize,
     access: i32,
@@ -151,8 +151,8 @@ impl Mapped {
         let map = self.maps.get(request.target as usize).and_then(Option::as_ref).ok_or_else(beyond)?;
         let at = request.offset.checked_sub(map.offset).ok_or_else(beyond)? as usize;
         let length = (request.length as usize).min(map.length.checked_sub(at).ok_or_else(beyond)?);
-        // SAFETY: within the map and within the request's memory, which do not overlap; where the file has no page
-        // the handler puts one.
+        // SAFETY: within the map and within the request's memory, which do not overlap; where the file has no page the
+        // handler maps one.
         unsafe {
             if request.direction == Direction::Write {
                 ptr::copy_nonoverlapping(request.address, map.begin.add(at), length);
@@ -174,7 +174,7 @@ impl Mapped {
         let length = (at + length).next_multiple_of(PAGE) - from;
         let file = self.files.descriptor(target);
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-        // SAFETY: replaces pages of this engine's own map by the same pages of the same file.
+        // SAFETY: replaces pages of this engine's map by the same pages of the same file.
         unsafe {
             libc::mmap(
                 map.begin.add(from).cast(),
@@ -210,7 +210,7 @@ impl IoEngine for Mapped {
     #[allow(unsafe_code, reason = "msync")]
     fn flush(&mut self, target: u32, _how: SyncCall) -> io::Result<()> {
         let Some(Some(map)) = self.maps.get(target as usize) else { return Ok(()) };
-        // SAFETY: a map of this engine's own.
+        // SAFETY: a map of this engine.
         match unsafe { libc::msync(map.begin.cast(), map.length, libc::MS_SYNC) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -224,7 +224,7 @@ impl Drop for Mapped {
         for map in self.maps.iter().flatten() {
             ALL[map.guard].end.store(0, Ordering::Release);
             ALL[map.guard].begin.store(0, Ordering::Release);
-            // SAFETY: mapped by `map`, and nothing points into it any more.
+            // SAFETY: mapped by `map`, and there are no pointers into it any more.
             unsafe { libc::munmap(map.begin.cast(), map.length) };
         }
     }

@@ -1,5 +1,5 @@
 //! The memory of the buffers: one region, aligned, touched before the clock starts, and not shared with the heap, so
-//! that a device that answers too late cannot write into anything else.
+//! that a device that answers too late cannot overwrite anything else.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,18 +10,18 @@ use std::ptr::{self, NonNull};
 use crate::error::{Error, Result};
 use crate::job::{Buffers, Memory, NumaMemory};
 
-/// The page that alignment is measured in where the job says nothing.
+/// The page size of alignment, unless the job sets one.
 const PAGE: usize = 4096;
-/// The size of a huge page where the job does not say one.
+/// The default size of a huge page.
 const HUGE: usize = 2 << 20;
 
 /// Buffers of equal size in one region.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     region: Region,
-    /// Where the first buffer begins in the region.
+    /// The offset of the first buffer in the region.
     shift: usize,
-    /// From one buffer to the next.
+    /// The distance from one buffer to the next.
     step: usize,
     size: usize,
     count: usize,
@@ -60,12 +60,12 @@ impl BufferPool {
         self.size
     }
 
-    /// How many there are.
+    /// The number of buffers.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Where a buffer begins. Its bytes may be changed by the kernel while an I/O is in flight.
+    /// The address of a buffer. The kernel may change its bytes while an I/O is in flight.
     #[inline]
     #[allow(unsafe_code, reason = "computes an address within its own region")]
     pub(crate) fn address(&self, buffer: u32) -> *mut u8 {
@@ -80,8 +80,8 @@ impl BufferPool {
     pub(crate) fn bytes(&mut self, buffer: u32, length: usize) -> &mut [u8] {
         debug_assert!((buffer as usize) < self.count);
         let length = length.min(self.size);
-        // SAFETY: within the region, initialised by `touch`; the caller holds the pool alone, and asks only for
-        // buffers that the kernel is not at work on.
+        // SAFETY: within the region, initialised by `touch`; the caller holds the pool exclusively, and requests only
+        // buffers that the kernel is not using.
         unsafe { std::slice::from_raw_parts_mut(self.address(buffer), length) }
     }
 }
@@ -95,7 +95,7 @@ struct Region {
     attached: bool,
 }
 
-// SAFETY: the memory belongs to this value alone.
+// SAFETY: the memory is owned by this value alone.
 #[allow(unsafe_code, reason = "a pointer to memory that it owns")]
 unsafe impl Send for Region {}
 
@@ -146,7 +146,7 @@ impl Region {
         // SAFETY: attached at a place of the kernel's choice.
         let address = unsafe { libc::shmat(segment, ptr::null(), 0) };
         let failed = io::Error::last_os_error();
-        // SAFETY: the segment goes when it is detached; nothing else uses it.
+        // SAFETY: the segment is removed when it is detached; nothing else uses it.
         unsafe { libc::shmctl(segment, libc::IPC_RMID, ptr::null_mut()) };
         match NonNull::new(address.cast()) {
             Some(begin) if address as isize != -1 => Ok(Self { begin, length, attached: true }),
@@ -158,7 +158,7 @@ impl Region {
     #[allow(unsafe_code, reason = "writes to memory that it owns")]
     fn touch(&self) {
         for at in (0..self.length).step_by(PAGE) {
-            // SAFETY: `at` lies within the map, which is writable and this value's own.
+            // SAFETY: `at` lies within the map, which is writable and owned by this value.
             unsafe { self.begin.as_ptr().add(at).write_volatile(0) };
         }
     }
@@ -167,7 +167,7 @@ impl Region {
 impl Drop for Region {
     #[allow(unsafe_code, reason = "frees memory")]
     fn drop(&mut self) {
-        // SAFETY: the region was mapped or attached by `new` and nothing points to it any more.
+        // SAFETY: the region was mapped or attached by `new` and there are no pointers to it any more.
         unsafe {
             if self.attached {
                 libc::shmdt(self.begin.as_ptr().cast());
@@ -178,7 +178,7 @@ impl Drop for Region {
     }
 }
 
-/// What to do where huge pages are wanted and there are none.
+/// Adds the remedy when huge pages are requested and unavailable.
 fn hinted(error: io::Error, huge: bool) -> io::Error {
     if huge && error.raw_os_error() == Some(libc::ENOMEM) {
         let words = "no huge pages are free; increase vm.nr_hugepages";

@@ -1,4 +1,4 @@
-//! What does the I/O: one engine a worker, behind one trait, so that the loop around it is compiled for each.
+//! I/O engines: one per worker, behind one trait, so that the loop around it is compiled for each.
 
 mod blocking;
 mod files;
@@ -31,10 +31,10 @@ pub(crate) use offload::Offload;
 pub(crate) use trim::discard;
 pub(crate) use uring::Uring;
 
-/// The deepest queue: an io_uring has no more places.
+/// The deepest queue: the maximum size of an io_uring.
 pub(crate) const DEEPEST: u32 = 32_768;
 
-/// Whether this kernel has the engine that a job wants: asked before its files are touched.
+/// Whether this kernel supports the engine of a job: checked before its files are touched.
 pub(crate) fn check(job: &Job) -> Result<()> {
     let depth = job.depth.depth.clamp(1, DEEPEST);
     match job.engine.name {
@@ -44,31 +44,31 @@ pub(crate) fn check(job: &Job) -> Result<()> {
     }
 }
 
-/// An I/O, or the rest of one, on its way to the kernel.
+/// An I/O, or the rest of one, to be submitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     /// Its place among the worker's I/Os in flight, which is the number of its buffer too.
     pub(crate) slot: u32,
     /// Read or write; trims go another way.
     pub(crate) direction: Direction,
-    /// Which file.
+    /// The file.
     pub(crate) target: u32,
-    /// Where in the file.
+    /// The offset in the file.
     pub(crate) offset: u64,
-    /// How many bytes.
+    /// The length in bytes.
     pub(crate) length: u32,
-    /// Where they come from or go to. Nothing else touches them before the I/O has ended.
+    /// The memory it is read into or written from. Nothing else accesses it before the I/O has ended.
     pub(crate) address: *mut u8,
 }
 
-// SAFETY: the memory at the address is nobody else's until the I/O has ended.
+// SAFETY: nothing else uses the memory at the address until the I/O has ended.
 #[allow(unsafe_code, reason = "may run in another thread")]
 unsafe impl Send for Request {}
 
 /// An I/O that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CompletedRequest {
-    /// Which.
+    /// The slot of the request.
     pub(crate) slot: u32,
     /// Bytes moved, or the kernel's error number below 0.
     pub(crate) result: i64,
@@ -84,16 +84,16 @@ impl CompletedRequest {
     }
 }
 
-/// For how long to wait for what is to end.
+/// How long to wait for completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Not at all: take what has ended.
+    /// No wait: take the completed ones.
     No,
     /// This long at most.
     AtMost(Nanos),
 }
 
-/// A way of doing I/O. Errors of a call are those of the engine as a whole; those of an I/O are its result.
+/// A method of I/O. Errors of a call are those of the engine as a whole; those of an I/O are its result.
 pub(crate) trait IoEngine {
     /// Whether an I/O has ended when `commit` returns, so that there is nothing to reap.
     fn is_synchronous(&self) -> bool;
@@ -101,11 +101,11 @@ pub(crate) trait IoEngine {
     /// Takes an I/O. No more are taken than the depth the engine was made with.
     fn queue(&mut self, request: Request);
 
-    /// Hands over what was queued.
+    /// Submits the queued requests.
     fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()>;
 
-    /// Takes at most `most` that have ended, and waits until it is at least `least`.
-    /// Nothing of engines whose I/Os end as they are handed over.
+    /// Takes at most `most` completed requests, and waits until there are at least `least`. Does nothing for engines
+    /// whose I/Os end when they are submitted.
     fn reap(
         &mut self,
         _least: u32,
@@ -122,18 +122,18 @@ pub(crate) trait IoEngine {
         false
     }
 
-    /// Takes a sync as an I/O of its own, which ends in its slot, with the range that was written since the last one.
-    /// Whether it can: where not, the worker makes the call itself.
+    /// Queues a sync as a separate I/O, which ends in its slot, with the range that was written since the last one.
+    /// Returns whether the engine supports that: if not, the worker makes the call itself.
     fn queue_sync(&mut self, _slot: u32, _target: u32, _how: SyncCall, _range: (u64, u64)) -> bool {
         false
     }
 
-    /// The priority that an I/O in flight was given for itself.
+    /// The individual priority of an I/O in flight.
     fn priority(&self, _slot: u32) -> Option<u16> {
         None
     }
 
-    /// Brings to the medium what an engine keeps to itself; the file's own sync follows. Only maps do.
+    /// Writes back data that an engine holds; the file's own sync follows. Only maps do so.
     fn flush(&mut self, _target: u32, _how: SyncCall) -> io::Result<()> {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! `io_submit_mode=offload`: I/Os are done by threads of their own, so that an engine whose call waits for the I/O has
-//! several in flight, and a call that takes long does not hold up the next start.
+//! `io_submit_mode=offload`: separate threads do the I/Os, so that an engine whose call waits for the I/O has several
+//! in flight, and a slow call does not delay the next start.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -22,7 +22,7 @@ pub(crate) struct Offload {
 }
 
 impl Offload {
-    /// As many threads as the depth, each with what `engine` makes for it.
+    /// As many threads as the depth, each with an engine made by `engine`.
     pub(crate) fn new<E: IoEngine + Send + 'static>(
         depth: u32,
         mut engine: impl FnMut(u32) -> E,

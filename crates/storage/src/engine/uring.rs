@@ -21,13 +21,13 @@ const ENTER_EXT_ARG: u32 = 1 << 3;
 const ENTER_REGISTERED_RING: u32 = 1 << 4;
 const REGISTER_RING_FDS: u32 = 20;
 
-/// How long a kernel thread that polls the queue goes on when nothing comes, in milliseconds.
+/// How long a kernel thread that polls the queue continues without requests, in milliseconds.
 const POLL_IDLE: u32 = 1000;
 
 /// Longest that handing over is tried again when the kernel has no room for it.
 const TRIES: u32 = 10_000;
 
-/// A ring, and what is registered with it.
+/// A ring, and its registered resources.
 pub(crate) struct Uring {
     ring: ManuallyDrop<IoUring>,
     files: Arc<Files>,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Uring {
 }
 
 impl Uring {
-    /// What the kernel gives to a job, or why it does not.
+    /// Creates the ring, or explains why the kernel refuses it.
     fn ring(job: &Job, depth: u32) -> Result<IoUring> {
         build(job, depth).map_err(|error| {
             let hint = match error.raw_os_error() {
@@ -74,8 +74,8 @@ impl Uring {
         Self::ring(job, depth).map(drop)
     }
 
-    /// A ring for `depth` I/Os, made in the thread that uses it. What the kernel has is used; what the job wants and
-    /// the kernel has not is an error or, where it only makes things slower, a note.
+    /// A ring for `depth` I/Os, created in the thread that uses it. Available kernel features are used; a missing
+    /// feature that the job requests is an error or, where it only affects speed, a note.
     pub(crate) fn new(
         job: &Job,
         files: Arc<Files>,
@@ -111,7 +111,7 @@ impl Uring {
         Ok(this)
     }
 
-    /// Spares the kernel looking up the descriptor in each call; the loss of not having it is small.
+    /// Saves the kernel the look-up of the ring's descriptor in each call; without it the loss is small.
     #[allow(unsafe_code, reason = "a raw system call: no wrapper returns the registered number")]
     fn register_ring(&mut self) {
         /// `struct io_uring_rsrc_update`.
@@ -122,7 +122,7 @@ impl Uring {
             data: u64,
         }
         let mut update = Update { offset: u32::MAX, reserved: 0, data: self.enter.0 as u64 };
-        // SAFETY: the kernel reads and writes one update, which lives over the call.
+        // SAFETY: the kernel reads and writes one update, which outlives the call.
         let answer = unsafe {
             libc::syscall(libc::SYS_io_uring_register, self.enter.0, REGISTER_RING_FDS, &raw mut update, 1)
         };
@@ -269,7 +269,7 @@ impl Uring {
         u32::try_from(answer).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Takes what is in the completion queue, up to `most`.
+    /// Takes up to `most` entries from the completion queue.
     #[inline]
     fn take(&mut self, most: u32, ended: &mut Vec<CompletedRequest>) -> u32 {
         let mut taken = 0;
@@ -282,7 +282,7 @@ impl Uring {
         taken
     }
 
-    /// The kernel thread that polls the queue takes what is there by itself, but when it sleeps.
+    /// The kernel thread that polls the queue takes entries itself, except when it sleeps.
     fn wake(&mut self) -> io::Result<()> {
         let mut queue = self.ring.submission();
         queue.sync();
@@ -306,9 +306,9 @@ impl IoEngine for Uring {
     #[allow(unsafe_code, reason = "passes addresses to the kernel")]
     fn queue(&mut self, request: Request) {
         let entry = self.entry(&request);
-        // SAFETY: the request's memory is its own until it has ended; vectors live as long as the ring.
+        // SAFETY: the request owns its memory until it has ended; vectors live as long as the ring.
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        // The ring has room for the depth, and no more is queued than that.
+        // The ring has room for the depth, and no more than that is queued.
         debug_assert!(pushed.is_ok());
         self.queued += 1;
         self.under_way += 1;
@@ -321,7 +321,7 @@ impl IoEngine for Uring {
     #[cold]
     #[allow(unsafe_code, reason = "passes an entry to the kernel")]
     fn queue_sync(&mut self, slot: u32, target: u32, how: SyncCall, range: (u64, u64)) -> bool {
-        // A ring that polls for completions has no syncs; a range that nothing was written to needs none.
+        // A ring that polls for completions has no syncs; a range without writes needs none.
         if self.polls || matches!(how, SyncCall::Range(_)) && range.0 >= range.1 {
             return false;
         }
@@ -360,7 +360,7 @@ impl IoEngine for Uring {
             match self.enter(self.queued, 0, 0, Wait::No) {
                 Ok(submitted) => self.queued -= submitted.min(self.queued),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // No room in the kernel: what has ended makes some.
+                // No room in the kernel: completed requests free some.
                 Err(error)
                     if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) && tries < TRIES =>
                 {
@@ -410,7 +410,7 @@ impl IoEngine for Uring {
 impl Drop for Uring {
     #[allow(unsafe_code, reason = "the ring is dropped only here")]
     fn drop(&mut self) {
-        // A ring with I/Os in flight waits for them when it is closed, which a hung device would never let end.
+        // Closing a ring waits for its I/Os in flight, which would never end on a hung device.
         if self.under_way == 0 {
             // SAFETY: dropped once, here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.ring) };
@@ -418,7 +418,7 @@ impl Drop for Uring {
     }
 }
 
-/// A wait that a signal or its own end cut short has done what it is for.
+/// A wait that was interrupted by a signal or its time-out has served its purpose.
 fn expected(error: io::Error) -> io::Result<u32> {
     match error.raw_os_error() {
         Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY) => Ok(0),
@@ -426,7 +426,7 @@ fn expected(error: io::Error) -> io::Result<u32> {
     }
 }
 
-/// A ring with what this kernel knows of: each attempt asks for less.
+/// Creates a ring with the features that this kernel supports: each attempt requests fewer.
 fn build(job: &Job, depth: u32) -> io::Result<IoUring> {
     let entries = depth.next_power_of_two().clamp(1, 32_768);
     let options = &job.engine;
@@ -443,8 +443,8 @@ fn build(job: &Job, depth: u32) -> io::Result<IoUring> {
                 builder.setup_sqpoll_cpu(cpu);
             }
         }
-        // One thread hands over and reaps, and completions wait until it asks: no interrupts of the loop by signals
-        // or task work (5.19 to 6.6).
+        // One thread submits and reaps, and completions wait until it asks for them: no interruptions of the loop by
+        // signals or task work (5.19 to 6.6).
         if attempt < 3 && !options.sq_poll {
             builder.setup_coop_taskrun();
         }

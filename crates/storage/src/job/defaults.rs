@@ -1,4 +1,4 @@
-//! What a job is when nobody says otherwise: fio's defaults.
+//! The defaults of a job: fio's.
 
 use kelvin_measure::Nanos;
 

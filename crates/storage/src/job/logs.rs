@@ -1,4 +1,4 @@
-//! What a job writes down beside its result, and what the result shows.
+//! Logs of a job, and the content of its result.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub struct Logs {
     pub histogram: Option<String>,
     /// `write_iolog=`.
     pub iolog: Option<PathBuf>,
-    /// `log_avg_msec=`: one row a window; none for a row an I/O.
+    /// `log_avg_msec=`: one row per window; `None` for a row per I/O.
     pub window: Option<Nanos>,
     /// `log_hist_msec=`.
     pub histogram_window: Option<Nanos>,
@@ -31,11 +31,11 @@ pub struct Logs {
     pub priority: bool,
     /// `log_issue_time=`.
     pub issue_time: bool,
-    /// `log_unix_epoch=`, `log_alternate_epoch=`: times are those of this clock, by its number.
+    /// `log_unix_epoch=`, `log_alternate_epoch=`: times are by this clock, given by its number.
     pub epoch_clock: Option<i32>,
     /// `per_job_logs=`, default true.
     pub per_job: bool,
-    /// Kelvin's own `log_sum=1`: one file, in which the jobs of a group are added up window by window.
+    /// Kelvin's `log_sum=1`: one file, in which the jobs of a group are added up window by window.
     pub summed: bool,
     /// `log_compression=`, `log_store_compressed=`: files end in `.fz`.
     pub compressed: bool,
@@ -53,7 +53,7 @@ pub enum LogValue {
     Both,
 }
 
-/// What the result shows.
+/// The content of the result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportOptions {
     /// `unified_rw_reporting=`.

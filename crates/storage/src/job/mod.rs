@@ -1,5 +1,5 @@
-//! A job, resolved: what a job file or the flags asked for, with every value in base units and every default filled in.
-//! The parser makes it, everything else reads it.
+//! A job, resolved: the options of a job file or the command line, with every value in base units and every default
+//! filled in. The parser creates it, everything else reads it.
 
 mod behaviour;
 mod data;
@@ -17,7 +17,7 @@ pub use targets::*;
 use crate::Direction;
 use crate::error::Location;
 
-/// One section of a job file, or what one `--name` began. `numjobs` makes several workers of it.
+/// One section of a job file, or the options that follow one `--name`. `numjobs` makes several workers of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     /// Its name: the section's, or `name=`.
@@ -28,21 +28,21 @@ pub struct Job {
     pub description: Option<String>,
     /// The options as given for this job, in their order, names and values as written; without those of `[global]`.
     pub given: Vec<(String, String)>,
-    /// `numjobs=`: how many workers do the same.
+    /// `numjobs=`: the number of identical workers.
     pub clones: u32,
-    /// What is read and written.
+    /// Files and devices.
     pub targets: Targets,
-    /// Which I/Os, in which order.
+    /// Direction and order of the I/Os.
     pub pattern: Pattern,
-    /// How long they are.
+    /// Lengths of the I/Os.
     pub blocks: Blocks,
-    /// What is in them.
+    /// Content of the I/Os.
     pub buffers: Buffers,
-    /// When it is brought to the medium.
+    /// Syncing to the medium.
     pub sync: Sync,
-    /// How many at a time.
+    /// Number of I/Os in flight.
     pub depth: Depth,
-    /// How fast at most.
+    /// Maximum rate.
     pub rate: Rate,
     /// Pauses.
     pub thinking: Option<Thinking>,
@@ -50,13 +50,13 @@ pub struct Job {
     pub latency: LatencyGoal,
     /// Coupling with other jobs.
     pub flow: Option<Flow>,
-    /// When it may end because nothing changes any more.
+    /// When it may end because it has reached a steady state.
     pub steady: Option<SteadyState>,
-    /// When it begins, how long it goes on.
+    /// Its start and its duration.
     pub course: JobTiming,
     /// The process around it.
     pub process: Process,
-    /// Which calls do the I/O.
+    /// The calls that do the I/O.
     pub engine: EngineOptions,
     /// Whether data is verified.
     pub verify: Option<Verify>,
@@ -64,22 +64,21 @@ pub struct Job {
     pub replay: Option<Replay>,
     /// Trims among the writes.
     pub trims: Trims,
-    /// What errors end it.
+    /// Errors that end it.
     pub errors: ErrorRules,
-    /// What is written down beside the result.
+    /// Logs written in addition to the result.
     pub logs: Logs,
-    /// What the result shows.
+    /// The content of the result.
     pub report: ReportOptions,
 }
 
 impl Job {
-    /// Whether its files are gone through more than once: by `loops=`, by the time, or by an amount above the size.
+    /// Whether it passes over its files more than once: by `loops=`, by the time, or by an amount above the size.
     pub fn has_several_passes(&self) -> bool {
         self.course.loops > 1 || self.course.time_based || self.targets.io_size.is_some()
     }
 
-    /// Whether I/Os of this direction are among its own. A trace may hold what it likes, and some of what is written may
-    /// be trimmed.
+    /// Whether it has I/Os of this direction. A trace may contain any, and some of the written blocks may be trimmed.
     pub fn does(&self, direction: Direction) -> bool {
         match &self.replay {
             None => {
@@ -93,20 +92,20 @@ impl Job {
         }
     }
 
-    /// Whether I/Os have an intended start, by a rate or by a trace's own times, that does not wait for those before.
+    /// Whether I/Os have an intended start, by a rate or by a trace's times, that does not wait for preceding ones.
     pub fn is_open_loop(&self) -> bool {
         self.rate.limits() || self.replay.as_ref().is_some_and(|replay| !replay.no_stall)
     }
 }
 
-/// All jobs of a run in their order, with what was said in `[global]`.
+/// All jobs of a run in their order, with the options of `[global]`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Jobs {
     /// The options of `[global]`, names and values as written.
     pub global: Vec<(String, String)>,
     /// The jobs, at least one.
     pub jobs: Vec<Job>,
-    /// What a reader of the result should know about how the file was read: options without effect here, values that
-    /// mean something else than they seem.
+    /// Notes on the interpretation of the file for a reader of the result: options without effect here, values with a
+    /// surprising meaning.
     pub notes: Vec<String>,
 }

@@ -1,10 +1,10 @@
-//! Which I/Os a job does, how long they are, how many at a time and how fast.
+//! The I/Os of a job, their lengths, the number in flight, and the rate.
 
 use kelvin_measure::Nanos;
 
 use crate::{Direction, PerDirection};
 
-/// `rw=` and what belongs to it.
+/// `rw=` and related options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
     /// Reads are among them.
@@ -37,7 +37,7 @@ pub struct Pattern {
     pub repeatable: bool,
     /// `allrandrepeat=`.
     pub all_repeatable: bool,
-    /// `randseed=`; none when not given.
+    /// `randseed=`; `None` when not given.
     pub seed: Option<u64>,
     /// `zonemode=strided` and its sizes.
     pub zones: Option<Strided>,
@@ -73,25 +73,25 @@ pub enum Sequencer {
 pub enum Distribution {
     /// All alike.
     Uniform,
-    /// Zipf's law.
+    /// Zipf distribution.
     Zipf {
         /// The exponent, above 0 and not 1.
         theta: f64,
-        /// Where the hottest place lies, 0 to 1 of the target; none for a random one.
+        /// The hottest position, 0 to 1 of the target; `None` for a random one.
         center: Option<f64>,
     },
-    /// Pareto's law.
+    /// Pareto distribution.
     Pareto {
         /// The share that gets 1 − h of the accesses, between 0 and 1.
         h: f64,
-        /// Where the hottest place lies.
+        /// The hottest position.
         center: Option<f64>,
     },
     /// A normal distribution.
     Normal {
         /// Its deviation in percent of the target.
         deviation: f64,
-        /// Where its mean lies.
+        /// The position of its mean.
         center: Option<f64>,
     },
     /// `zoned:`: shares of the accesses for shares of the target.
@@ -118,8 +118,8 @@ pub struct AbsoluteZone {
     pub bytes: u64,
 }
 
-/// `random_generator=`. What is drawn has the same distribution; the numbers are Kelvin's own (Xoshiro256++), and a
-/// full-period permutation for `Lfsr`, which needs no map.
+/// `random_generator=`. The distribution is the same; the generator is Kelvin's (Xoshiro256++), and a full-period
+/// permutation for `Lfsr`, which needs no map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandomGenerator {
     /// `tausworthe`, `tausworthe64`.
@@ -139,7 +139,7 @@ pub struct Strided {
     pub skip: u64,
 }
 
-/// How long I/Os are.
+/// Lengths of I/Os.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blocks {
     /// The sizes of each direction.
@@ -148,7 +148,7 @@ pub struct Blocks {
     pub unaligned: bool,
     /// `bs_is_seq_rand=`: the read sizes are for sequential, the write sizes for random I/O.
     pub by_sequence: bool,
-    /// `blockalign=`: what random offsets are multiples of, in bytes; the smallest size when none.
+    /// `blockalign=`: the alignment of random offsets, in bytes; the smallest size if `None`.
     pub align: PerDirection<Option<u64>>,
 }
 
@@ -190,22 +190,22 @@ impl BlockSizes {
     }
 }
 
-/// How many I/Os are in flight, and how many are handed over at a time.
+/// The number of I/Os in flight, and the number submitted at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
     /// `iodepth=`, default 1.
     pub depth: u32,
-    /// `iodepth_batch_submit=`; none when not given: Kelvin chooses.
+    /// `iodepth_batch_submit=`; `None` when not given: Kelvin chooses.
     pub submit: Option<u32>,
-    /// `iodepth_batch_complete_min=`; none when not given: Kelvin chooses. 0 polls.
+    /// `iodepth_batch_complete_min=`; `None` when not given: Kelvin chooses. 0 polls.
     pub complete_min: Option<u32>,
     /// `iodepth_batch_complete_max=`.
     pub complete_max: Option<u32>,
-    /// `iodepth_low=`: how far the queue empties before it is filled again.
+    /// `iodepth_low=`: the depth down to which the queue empties before it is refilled.
     pub low: Option<u32>,
     /// `serialize_overlap=`: I/Os that overlap wait for each other.
     pub serialize_overlap: bool,
-    /// `io_submit_mode=offload`: submitting and reaping in threads of their own.
+    /// `io_submit_mode=offload`: separate threads submit and reap.
     pub offload: bool,
 }
 
@@ -222,7 +222,7 @@ pub struct Rate {
     pub iops_min: PerDirection<Option<u64>>,
     /// `rate_process=`.
     pub process: RateProcess,
-    /// `rate_cycle=`: over what time the minima are averaged.
+    /// `rate_cycle=`: the period over which the minima are averaged.
     pub cycle: Nanos,
     /// `rate_ignore_thinktime=`.
     pub ignore_think_time: bool,
@@ -262,13 +262,13 @@ pub struct Thinking {
 /// `latency_target=` and `max_latency=`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LatencyGoal {
-    /// The completion time that is to be kept; the depth is searched for.
+    /// The maximum completion time; the depth is searched for.
     pub target: Option<Nanos>,
     /// `latency_window=`.
     pub window: Nanos,
-    /// `latency_percentile=`: the share that is to keep it, in percent.
+    /// `latency_percentile=`: the percentage of I/Os that must meet it.
     pub percentile: f64,
-    /// `latency_run=`: go on adjusting.
+    /// `latency_run=`: continue to adjust the depth.
     pub keep_running: bool,
     /// `max_latency=`: an I/O that takes longer ends the job with an error.
     pub maximum: PerDirection<Option<Nanos>>,

@@ -1,8 +1,8 @@
-//! What a job reads and writes.
+//! Files and devices that a job reads and writes.
 
 use std::path::PathBuf;
 
-/// Where a job's I/O goes.
+/// The targets of a job's I/O.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Targets {
     /// `filename=`, taken apart at its colons; empty when names are made from the job's name.
@@ -19,8 +19,8 @@ pub struct Targets {
     pub open_files: Option<u32>,
     /// `file_service_type=`: which file is next.
     pub service: FileService,
-    /// `size=`: bytes of all files of a worker together; none when each target is used as it is. Beside `file_size` it says
-    /// how much of them a pass moves.
+    /// `size=`: bytes of all files of a worker together; `None` when each target is used at its present size. With
+    /// `file_size` it is the number of bytes per pass.
     pub size: Option<Amount>,
     /// `filesize=`: bytes of each file, drawn evenly from the range.
     pub file_size: Option<(u64, u64)>,
@@ -32,7 +32,8 @@ pub struct Targets {
     pub append: bool,
     /// `offset=`: where the region begins.
     pub offset: Amount,
-    /// `offset_align=`: what the region's beginning is rounded down to, in bytes; 0 for the smallest block size.
+    /// `offset_align=`: the alignment to which the region's beginning is rounded down, in bytes; 0 for the smallest
+    /// block size.
     pub offset_align: u64,
     /// `offset_increment=`: how much further each clone begins.
     pub offset_increment: Amount,
@@ -42,7 +43,7 @@ pub struct Targets {
     pub create_serialize: bool,
     /// `create_fsync=`, default true.
     pub create_fsync: bool,
-    /// `create_on_open=`: lay nothing out; files come to be when opened.
+    /// `create_on_open=`: lay nothing out; files are created when opened.
     pub create_on_open: bool,
     /// `create_only=`: lay out and do nothing else.
     pub create_only: bool,
@@ -60,22 +61,22 @@ pub struct Targets {
     pub fallocate: Fallocate,
     /// `fadvise_hint=`.
     pub fadvise: Fadvise,
-    /// `write_hint=`: 0 none given, 1 none … 5 extreme, as `F_SET_RW_HINT` counts less one.
+    /// `write_hint=`: the value for `F_SET_RW_HINT`, 1 for none to 5 for extreme.
     pub write_hint: Option<u64>,
-    /// `invalidate=`, default true: drop what the page cache holds of the files before.
+    /// `invalidate=`, default true: drop the files' pages from the page cache before the run.
     pub invalidate: bool,
     /// `lockfile=`: readers-writer locks between the workers on a file.
     pub lock: LockFile,
 }
 
 impl Targets {
-    /// Whether it goes on until no space is left: with `fill_device=`, where nothing else says how much there is to be.
+    /// Whether it writes until no space is left: with `fill_device=`, where no other option limits the amount.
     pub fn fills(&self) -> bool {
         self.fill_device && self.size.is_none() && self.file_size.is_none()
     }
 }
 
-/// An amount in bytes, or a part of what there is.
+/// An amount in bytes, or a share of the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
     /// Bytes.
@@ -102,7 +103,7 @@ impl Amount {
 pub struct FileService {
     /// How the file is chosen.
     pub choice: FileChoice,
-    /// How many I/Os go to one file before the next is chosen, at least 1.
+    /// The number of I/Os on one file before the next is chosen, at least 1.
     pub ios_per_switch: u64,
 }
 
@@ -111,13 +112,13 @@ pub struct FileService {
 pub enum FileChoice {
     /// One after another, over and over (the default).
     RoundRobin,
-    /// One until it is done, then the next.
+    /// One until it is complete, then the next.
     Sequential,
     /// Evenly at random.
     Random,
-    /// By Zipf's law with this exponent.
+    /// Zipf distribution with this exponent.
     Zipf(f64),
-    /// By Pareto's law with this power.
+    /// Pareto distribution with this power.
     Pareto(f64),
     /// By a normal distribution with this deviation in percent.
     Normal(f64),
@@ -135,7 +136,7 @@ impl FileChoice {
 pub enum Fallocate {
     /// Not.
     None,
-    /// The filesystem's own way where it has one (the default).
+    /// The filesystem's native method where it has one (the default).
     Native,
     /// `posix_fallocate`.
     Posix,

@@ -1,4 +1,5 @@
-//! A job while its options are being read: what `[global]` hands on, and what can only be resolved when all are known.
+//! A job while its options are being read: inheritance from `[global]`, and values that can only be resolved when all
+//! are known.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,9 +25,9 @@ pub(crate) struct OptionOrigin {
 /// A job in the making.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
-    /// What needs no resolving is written into it at once.
+    /// Options that need no resolving are written into it immediately.
     pub(crate) job: Job,
-    /// Where each option was given last, by its own name (never an alias).
+    /// Where each option was given last, by its canonical name (never an alias).
     pub(crate) written: BTreeMap<&'static str, OptionOrigin>,
     pub(crate) sizes: PerDirection<Option<u32>>,
     pub(crate) ranges: PerDirection<Option<(u32, u32)>>,
@@ -109,7 +110,7 @@ impl Draft {
         self.written.contains_key(name)
     }
 
-    /// Where an option was given last; where the job begins if it was not.
+    /// Where an option was given last; where the job begins if it was not given.
     pub(crate) fn location_of(&self, name: &str) -> Location {
         self.written.get(name).map_or_else(|| self.job.place.clone(), |written| written.place.clone())
     }
@@ -132,7 +133,7 @@ impl Draft {
     }
 }
 
-/// The percentages, where those left out share the rest evenly.
+/// The percentages, where those without one share the rest evenly.
 fn filled(split: &[SplitPart]) -> Vec<(u32, f64)> {
     let given: f64 = split.iter().filter_map(|part| part.1).sum();
     let open = split.iter().filter(|part| part.1.is_none()).count().max(1);

@@ -1,4 +1,4 @@
-//! From a draft to a job: what depends on several options is resolved here.
+//! From a draft to a job: options that depend on each other are resolved here.
 
 use kelvin_measure::SECOND;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::error::{Location, Result};
 use crate::job::{Distribution, EngineName, Job, VerifyMethod};
 use crate::{Direction, PerDirection};
 
-/// Resolves, and refuses what contradicts itself.
+/// Resolves the options, and refuses contradictory ones.
 pub(crate) fn finish(mut draft: Draft, notes: &mut Vec<String>) -> Result<Job> {
     let sizes = Direction::ALL.map(|direction| draft.block_sizes(direction));
     draft.job.blocks.sizes = PerDirection(sizes);
@@ -33,8 +33,8 @@ fn note(draft: &Draft, option: &str, notes: &mut Vec<String>, text: &str) {
     notes.push(format!("{}: {option}: {text}", draft.location_of(option)));
 }
 
-/// Options of an engine that the job has not: those of the job itself are an error, those of `[global]` may be meant for
-/// other jobs.
+/// Options of an engine that the job does not use: those of the job itself are an error, those of `[global]` may be
+/// meant for other jobs.
 fn engine_options(draft: &mut Draft, notes: &mut Vec<String>) -> Result<()> {
     let name = draft.job.engine.name.word();
     let mut without_effect = Vec::new();
@@ -60,7 +60,7 @@ fn engine_options(draft: &mut Draft, notes: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Takes an engine's option back, so that no other engine takes it for its own.
+/// Removes an engine's option, so that no other engine uses it.
 fn forget(draft: &mut Draft, option: &str) {
     draft.written.remove(option);
     let engine = &mut draft.job.engine;
@@ -84,7 +84,7 @@ fn forget(draft: &mut Draft, option: &str) {
     }
 }
 
-/// More files than anybody measures at once.
+/// Maximum number of files: more than any realistic measurement uses.
 pub(super) const MOST_FILES: usize = 1_000_000;
 
 fn targets(draft: &mut Draft) -> Result<()> {
@@ -139,7 +139,7 @@ fn pattern(draft: &mut Draft, notes: &mut Vec<String>) {
         draft.job.pattern.zones = Some(*zones);
     }
     let pattern = &mut draft.job.pattern;
-    // As fio: neither an uneven distribution nor a separate alignment can be drawn without repetition.
+    // As in fio: neither a non-uniform distribution nor a separate alignment can be drawn without repetition.
     let uneven = pattern.distribution.0.iter().any(|distribution| *distribution != Distribution::Uniform);
     let aligned = draft.job.blocks.align.0.iter().any(Option::is_some);
     if uneven || aligned {
@@ -161,7 +161,7 @@ fn verify_interval(draft: &mut Draft, notes: &mut Vec<String>) {
     let Some(asked) = draft.verify_options.interval.filter(|_| draft.verify.is_some()) else { return };
     let job = &draft.job;
     if job.blocks.unaligned {
-        // Lengths to the byte have one header each.
+        // Blocks of arbitrary length have one header each.
         draft.verify_options.interval = None;
         return;
     }
@@ -222,12 +222,12 @@ fn depth(draft: &mut Draft, notes: &mut Vec<String>) {
     }
     let within = |value: Option<u32>| value.map(|value| value.min(depth));
     let kept = &mut draft.job.depth;
-    // 0 is fio's word for the whole depth here.
+    // In fio, 0 means the whole depth here.
     kept.submit = within(asked.submit).map(|submit| if submit == 0 { depth } else { submit });
     kept.complete_min = within(asked.complete_min);
     kept.complete_max = within(asked.complete_max);
     kept.low = within(asked.low);
-    // With threads that look at what was read, the depth is how many blocks they may have.
+    // With verification threads, the depth is the number of blocks that they may hold.
     if depth > 1
         && !draft.job.engine.name.is_asynchronous()
         && !asked.offload
@@ -292,7 +292,7 @@ fn process(draft: &mut Draft) {
     draft.job.engine.command_priorities = priorities::rules(draft);
 }
 
-/// What has no effect because of what else was said, or what a reader may take for something else.
+/// Notes on options that have no effect because of others, or that may be misunderstood.
 fn remarks(draft: &Draft, notes: &mut Vec<String>) {
     let mut without = |option: &str, needed: bool, text: &str| {
         if draft.has(option) && !needed {

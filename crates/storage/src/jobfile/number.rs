@@ -2,7 +2,7 @@
 
 use kelvin_measure::Nanos;
 
-/// What a number without a unit counts, of an option that takes a time.
+/// The unit of a number without one, for an option that is a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Seconds.
@@ -32,7 +32,7 @@ impl Unit {
     }
 }
 
-/// What the letters behind a number multiply it by.
+/// The suffixes that are allowed after a number.
 #[derive(Debug, Clone, Copy)]
 enum Suffixes {
     /// Bytes and plain counts: `k`, `m`, `kib` …; true when `k` is 1000.
@@ -50,8 +50,8 @@ impl Suffixes {
     }
 }
 
-/// fio's reading, which is not everybody's: with `kb_base=1024`, `k` and `ki` are 1024 and `kib` is 1000; with
-/// `kb_base=1000` the other way round, and `ki` is still what `k` is (fio 3.33 does so, its manual says otherwise).
+/// fio's interpretation, which is unusual: with `kb_base=1024`, `k` and `ki` are 1024 and `kib` is 1000; with
+/// `kb_base=1000` the reverse, except that `ki` still equals `k` (fio 3.33 does so; its manual differs).
 fn data_factor(suffix: &str, thousand: bool) -> Result<i128, String> {
     let (usual, other) = if thousand { (1000, 1024) } else { (1024, 1000) };
     let lower = suffix.to_ascii_lowercase();
@@ -122,7 +122,7 @@ fn number(text: &str, suffixes: Suffixes) -> Result<i128, String> {
         }
         return Ok(if negative { -value } else { value });
     }
-    // fio takes times in expressions as microseconds, whatever the option's own unit is.
+    // fio takes times in expressions as microseconds, whatever the option's unit.
     let inside = match suffixes {
         Suffixes::Time(_) => Suffixes::Time(Unit::Microseconds),
         data @ Suffixes::Data { .. } => data,
@@ -149,7 +149,7 @@ fn behind(digits: &str, rest: &str) -> String {
     format!("{rest:?} after the number is not valid")
 }
 
-/// A number and the unit right behind it, and what follows.
+/// A number and the unit directly after it, and the rest.
 fn literal(text: &str, suffixes: Suffixes) -> Result<(i128, &str), String> {
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let (value, rest) = if let Some(digits) = hexadecimal {
@@ -173,7 +173,7 @@ fn literal(text: &str, suffixes: Suffixes) -> Result<(i128, &str), String> {
     Ok((value.checked_mul(factor).ok_or_else(|| too_large(text))?, rest))
 }
 
-/// How deep parentheses may go, so that no text exhausts the stack.
+/// The maximum nesting of parentheses, so that no text exhausts the stack.
 const NESTING: u32 = 64;
 
 /// An expression being read: `+ - * / % ^` over whole numbers, with the usual precedence.
@@ -265,7 +265,7 @@ fn overflow() -> String {
     "the expression's value is too large".into()
 }
 
-/// The value of an expression that need not stand in parentheses and has no units; none where the text is none.
+/// The value of an expression without units, with or without parentheses; `None` where the text is not an expression.
 pub(crate) fn plain(text: &str) -> Option<i128> {
     let mut expression = Expression { rest: text, suffixes: Suffixes::Data { thousand: false }, nesting: 0 };
     let has_units = text.chars().any(|letter| letter.is_ascii_alphabetic());

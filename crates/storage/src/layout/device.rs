@@ -8,12 +8,12 @@ use kelvin_host::SystemTree;
 
 /// The size of a block device in bytes, as the kernel has it.
 pub(super) fn size(tree: &SystemTree, name: &str) -> Option<u64> {
-    // Sectors of 512 bytes whatever the device's own are.
+    // Sectors of 512 bytes whatever the device's sector size.
     tree.number(format!("/sys/class/block/{name}/size"))?.checked_mul(512)
 }
 
-/// The device that holds a file with these facts; none for a filesystem that is on none. A filesystem such as btrfs,
-/// whose files have a number that no device has, is found by what is mounted.
+/// The device that holds a file with these facts; `None` for a filesystem without a device. A filesystem such as btrfs,
+/// whose files have a device number without a device, is found by its mount.
 pub(super) fn under(tree: &SystemTree, path: &Path, facts: &std::fs::Metadata) -> Option<String> {
     let own = device_number(facts.dev());
     device_name(tree, &own).or_else(|| {

@@ -1,5 +1,5 @@
-//! What files are filled with: what the job's writes would hold, and where it asks for nothing else bytes that no device
-//! can compress, deduplicate or take for zeros.
+//! The content of laid-out files: that of the job's writes, and by default bytes that no device can compress,
+//! deduplicate or detect as zeros.
 
 use crate::data::Filler;
 use crate::job::Job;
@@ -15,10 +15,10 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
-    /// For a file of a job; `seed` is the file's own, or files would be copies of each other.
+    /// For a file of a job; `seed` differs for each file, since otherwise files would be copies of each other.
     pub(crate) fn new(job: &Job, seed: u64) -> Self {
         let mut job = Box::new(job.clone());
-        // As a writer would that never writes the same twice; headers for `verify=` are its own.
+        // Like a writer that never writes the same twice; headers for `verify=` are written by the verifier.
         job.pattern.writes = true;
         (job.verify, job.replay) = (None, None);
         job.buffers.refill = true;
@@ -26,7 +26,7 @@ impl Filling {
         Self { job, seed, block }
     }
 
-    /// What fills a stretch that begins at `from`. A layout that goes on where another ended begins a new stretch.
+    /// The content of a stretch that begins at `from`. A layout that continues an interrupted one begins a new stretch.
     pub(crate) fn from(&self, from: u64) -> Result<Stretch> {
         let filler = Filler::new(&self.job, self.seed ^ from.rotate_left(32))?;
         Ok(Stretch { filler, block: self.block })

@@ -16,17 +16,17 @@ use crate::job::Fallocate;
 use crate::{Error, Result, TargetKind};
 use kelvin_measure::text::exact;
 
-/// How much is written in one call.
+/// Bytes per write.
 const CHUNK: usize = 1 << 20;
 
-/// How much is written before it is brought to the medium, so that nobody waits long for an end and the page cache is
-/// left to others.
+/// Bytes written between syncs, so that a stop takes effect soon and the page cache remains available to other
+/// processes.
 const A_SYNC: u64 = 128 << 20;
 
-/// Hears how far the layout is: for which worker, what, bytes done and in all.
+/// Receives the progress of the layout: the worker, the step, bytes done and in total.
 pub(crate) type ProgressReport<'a> = &'a (dyn Fn(u32, &str, u64, u64) + Sync);
 
-/// Carries out a plan. What is there when it ends early is kept: the same plan made anew goes on from there.
+/// Carries out a plan. If it ends early, the completed part is kept: the same plan made again continues from there.
 pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressReport<'_>) -> Result<()> {
     for directory in &plan.directories {
         fs::create_dir_all(directory)
@@ -63,7 +63,7 @@ fn beside_each_other(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) ->
     })
 }
 
-/// How far all is.
+/// The total progress.
 struct Progress<'a> {
     done: Mutex<u64>,
     total: u64,
@@ -85,7 +85,7 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
     let shown = making.path.display();
     let failed =
         |what: &str, cause: io::Error| Error::System { what: format!("cannot {what} {shown}"), cause };
-    // Never cut here: what is in a file stays unless a step says otherwise.
+    // Never truncated here: the content of a file is kept unless a step requires otherwise.
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -125,11 +125,11 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
             return Ok(());
         }
     }
-    // What was only reserved or emptied is nothing that the medium has to have first, as with fio.
+    // Reserved or emptied files have no data to be synced first, as with fio.
     let has_data = |step: &LayoutStep| step.bytes() > 0 || matches!(step, LayoutStep::UntilFull { .. });
     if making.fsync && making.steps.iter().any(has_data) {
         file.sync_all().map_err(|cause| failed("sync", cause))?;
-        // What was just written is not to be read from memory.
+        // The run should not read the data just written from memory.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
     }
     Ok(())
@@ -141,7 +141,7 @@ fn full(making: &TargetLayout, cause: io::Error, from: u64, to: u64) -> Error {
     Error::System { what, cause }
 }
 
-/// Reserves space as `fallocate=` says, which may also set the size.
+/// Reserves space as `fallocate=` specifies, which may also set the size.
 fn reserve(file: &File, to: u64, how: Fallocate) -> io::Result<()> {
     match how {
         Fallocate::None => Ok(()),
@@ -152,13 +152,13 @@ fn reserve(file: &File, to: u64, how: Fallocate) -> io::Result<()> {
             Ok(())
         }
         Fallocate::Keep => Ok(rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, to)?),
-        // Where the filesystem has no way of its own, `native` goes on without.
+        // Where the filesystem does not support it, `native` continues without.
         Fallocate::Native => without_support(rustix::fs::fallocate(file, FallocateFlags::empty(), 0, to)),
         Fallocate::Posix => posix_fallocate(file, to),
     }
 }
 
-/// The C library's way, which writes into each block where the filesystem has none of its own.
+/// The C library's method, which writes into each block where the filesystem does not support it.
 fn posix_fallocate(file: &File, to: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let to = libc::off_t::try_from(to).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
@@ -168,8 +168,8 @@ fn posix_fallocate(file: &File, to: u64) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
 }
 
-/// Reserves the space of data that follows, in one piece if there is one. The size stays: it says how far an
-/// interrupted layout came.
+/// Reserves space for the data that follows, contiguously if possible. The size does not change: it shows the progress
+/// of an interrupted layout.
 fn together(file: &File, from: u64, to: u64, how: Fallocate) -> io::Result<()> {
     if how == Fallocate::None || how == Fallocate::Truncate {
         return Ok(());
@@ -198,8 +198,8 @@ impl Writer<'_> {
         self.chunks(range, |_, _| Ok(true))
     }
 
-    /// Writes where a device shows nothing but zeros in a whole chunk's 4 KiB: what holds data is left alone, so that
-    /// a second run goes on where the first ended.
+    /// Writes those 4 KiB blocks of a device in whole chunks of which only zeros are read: chunks with data are left
+    /// unchanged, so that a second run continues where the first ended.
     fn zeros(&self, range: Range<u64>) -> Result<()> {
         const BLOCK: usize = 4096;
         let read = |at: u64, buffer: &mut [u8]| {
@@ -209,8 +209,7 @@ impl Writer<'_> {
         self.chunks(range, read)
     }
 
-    /// Goes through a range in chunks, writes those that `needed` is true for, and brings them to the medium now and
-    /// then.
+    /// Processes a range in chunks, writes those for which `needed` is true, and syncs them at intervals.
     fn chunks(
         &self,
         range: Range<u64>,

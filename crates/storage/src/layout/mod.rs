@@ -1,7 +1,8 @@
-//! Files and devices before the first I/O: which a worker has, how large they are, what is made, filled, reserved and
-//! dropped, and what is deleted at the end.
+//! Files and devices before the first I/O: the targets of each worker, their sizes, creating, filling, reserving and
+//! dropping from the cache, and deletion at the end.
 //!
-//! [`plan::plan`] looks and decides, [`space::check`] refuses what has no room, [`make::make`] does it.
+//! [`plan::plan`] examines and decides, [`space::check`] refuses a layout without enough space, [`make::make`] carries
+//! it out.
 
 mod cache;
 pub(crate) mod device;
@@ -22,7 +23,7 @@ pub(crate) use space::check as check_space;
 
 use crate::{Target, TargetKind};
 
-/// Deletes the regular files among targets (`unlink=`). Devices stay. A file that is gone already is no error.
+/// Deletes the regular files among targets (`unlink=`). Devices stay. A missing file is not an error.
 pub(crate) fn unlink(targets: &[Target]) -> io::Result<()> {
     for target in targets.iter().filter(|target| target.kind == TargetKind::File) {
         match std::fs::remove_file(&target.path) {

@@ -1,5 +1,5 @@
-//! Which targets each worker has, and what is to be done to files before: decided for all workers in their order, so
-//! that a file that several share is laid out once.
+//! The targets of each worker, and the preparation of files: decided for all workers in their order, so that a file
+//! that several share is laid out once.
 
 use kelvin_host::disk::{device_name, device_number};
 use std::collections::{BTreeSet, HashMap};
@@ -20,7 +20,7 @@ use crate::{Direction, Error, Result, Target, TargetKind};
 use kelvin_host::SystemTree;
 use kelvin_measure::text::exact;
 
-/// What a worker is, as far as its files go.
+/// A worker, as far as its files are concerned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LayoutWorker<'a> {
     pub job: &'a Job,
@@ -28,12 +28,12 @@ pub(crate) struct LayoutWorker<'a> {
     pub seed: u64,
 }
 
-/// What may be done.
+/// Permitted actions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LayoutRules<'a> {
     /// Nothing is to be written.
     pub read_only: bool,
-    /// What was never written is filled.
+    /// Unwritten ranges are filled.
     pub prepare: bool,
     /// Devices that may be overwritten.
     pub destroy: &'a [PathBuf],
@@ -42,11 +42,11 @@ pub(crate) struct LayoutRules<'a> {
 /// A step on the way to a file as the jobs need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LayoutStep {
-    /// Everything in it is dropped.
+    /// Its content is dropped.
     Truncate,
     /// Space is reserved up to this size, or the size is set.
     Reserve { to: u64, how: Fallocate },
-    /// Data is written between these places; `reserve`d before, so that it lies in one piece.
+    /// Data is written between these offsets; `reserve`d before, so that they are contiguous.
     Data { from: u64, to: u64, reserve: bool },
     /// Data is written from here until the filesystem is full.
     UntilFull { from: u64 },
@@ -55,7 +55,7 @@ pub(crate) enum LayoutStep {
 }
 
 impl LayoutStep {
-    /// How many bytes it goes through, for progress.
+    /// The number of bytes that it processes, for progress.
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Truncate | Self::Reserve { .. } | Self::UntilFull { .. } => 0,
@@ -64,7 +64,7 @@ impl LayoutStep {
     }
 }
 
-/// What is to be done to one file or device.
+/// The layout of one file or device.
 #[derive(Debug, Clone)]
 pub(crate) struct TargetLayout {
     pub path: PathBuf,
@@ -78,11 +78,11 @@ pub(crate) struct TargetLayout {
     pub fsync: bool,
     /// `fallocate=` allows that space is reserved before data is written.
     pub fallocate: Fallocate,
-    /// What is written into it.
+    /// The content written into it.
     pub filling: Filling,
 }
 
-/// What is to be done before the first worker begins.
+/// The layout before the first worker begins.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LayoutPlan {
     pub directories: BTreeSet<PathBuf>,
@@ -91,14 +91,14 @@ pub(crate) struct LayoutPlan {
     pub notes: Vec<String>,
 }
 
-/// A file as it will be, after what is planned so far.
+/// The state of a file after the steps planned so far.
 struct Known {
     kind: TargetKind,
     size: Option<u64>,
     device: Option<String>,
     capacity: u64,
     making: Option<usize>,
-    /// A worker before needs what is in it.
+    /// A preceding worker needs its content.
     needed: bool,
     /// It is there, or a worker before makes it.
     there: bool,
@@ -134,7 +134,7 @@ impl Planner<'_> {
             ));
         }
         let mut random = Random::part(who.seed, FILE_SIZES, 0);
-        // A trace names its files itself and says how far it reaches into each.
+        // A trace names its files and determines how far each is used.
         let (names, ends): (Vec<WorkerFileName>, Vec<Option<u64>>) = if job.replay.is_some() {
             let reached = replay::files(job, who.clone)?;
             self.may_replay(job, &reached)?;
@@ -164,7 +164,7 @@ impl Planner<'_> {
         Ok(targets)
     }
 
-    /// Refuses a trace that changes what must only be read.
+    /// Refuses a trace that changes targets which must only be read.
     fn may_replay(&self, job: &Job, reached: &[replay::ReplayTarget]) -> Result<()> {
         let changes = |file: &&replay::ReplayTarget| {
             [Direction::Write, Direction::Trim].into_iter().any(|direction| file.bytes[direction] > 0)
@@ -223,7 +223,7 @@ impl Planner<'_> {
         Ok(target)
     }
 
-    /// Learns what there is under a name; the key under which it is known from then on.
+    /// Examines the file under a name; returns the key under which it is stored.
     fn look(&mut self, job: &Job, name: &WorkerFileName) -> Result<PathBuf> {
         let refused =
             |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
@@ -338,7 +338,7 @@ impl Planner<'_> {
         let end = target.begin.saturating_add(target.length);
         let writes = job.pattern.changes_data();
         if job.verify.as_ref().is_some_and(|verify| verify.only) {
-            // It looks at what is there: nothing is made for it, and nothing emptied.
+            // It reads the existing content: the file is neither created nor emptied.
             known.needed = true;
             let problem =
                 format!("{} does not exist, and verify_only does not write it", name.path.display());
@@ -354,7 +354,7 @@ impl Planner<'_> {
         known.needed |= needs_data;
         let mut steps = Vec::new();
         if targets.create_on_open {
-            // What comes to be when it is opened is the worker's.
+            // Files created on opening are left to the worker.
         } else if targets.fills() && !writes {
             steps.push(LayoutStep::UntilFull { from: size });
         } else if end > size && !targets.fills() {
@@ -375,8 +375,8 @@ impl Planner<'_> {
                 steps.push(LayoutStep::Data { from: size, to: end, reserve });
                 known.size = Some(end);
             } else {
-                // As fio, whose writers of a file that is too small begin with a new one. Nothing before the region is
-                // dropped.
+                // As in fio, whose writers begin with a new file if the existing one is too small. Nothing before the
+                // region is dropped.
                 if size > 0 && target.begin == 0 && !targets.append && !known.needed {
                     steps.push(LayoutStep::Truncate);
                     known.size = Some(0);
@@ -423,7 +423,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A device is filled only when that was asked for and confirmed.
+    /// A device is filled only if that was requested and confirmed.
     fn block(&mut self, number: u32, who: LayoutWorker<'_>, key: &Path, target: &Target) {
         if !self.rules.prepare || self.rules.read_only {
             return;
@@ -461,7 +461,7 @@ impl Planner<'_> {
     }
 }
 
-/// The part of a worker's random numbers that what its files are filled with is drawn from.
+/// The substream of a worker's random numbers for the content of its files.
 const CONTENT: u64 = 0x64_61_74_61;
 
 /// The part of a worker's random numbers that the sizes of its files are drawn from.

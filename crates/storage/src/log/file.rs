@@ -30,7 +30,7 @@ impl LogFile {
         Self { path, compressed, sink: None }
     }
 
-    /// Makes it, empty, so that a job without I/O has its files too and a path that cannot be is known at once.
+    /// Creates it, empty, so that a job without I/O has its files, too, and an invalid path is detected immediately.
     pub(super) fn create(&mut self) -> Result<()> {
         if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent)
@@ -46,7 +46,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Adds rows and hands them to the kernel, so that a kill loses nothing of them.
+    /// Adds rows and passes them to the kernel, so that a kill loses none of them.
     pub(super) fn add(&mut self, rows: &[u8]) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -63,7 +63,7 @@ impl LogFile {
         written.map_err(Error::system(format!("cannot write the log {}", self.path.display())))
     }
 
-    /// Nothing follows. Returns where it lies.
+    /// Closes the file. Returns its path.
     pub(super) fn finish(self) -> Result<PathBuf> {
         if let Some(Sink::Compressed(encoder)) = self.sink {
             encoder
@@ -74,7 +74,7 @@ impl LogFile {
     }
 }
 
-/// Makes one file of several, one behind the other, which are gone afterwards. Also compressed ones are read as one.
+/// Concatenates several files into one and removes them. Compressed ones can be read as one, too.
 pub(super) fn join(path: &Path, parts: &[PathBuf]) -> Result<()> {
     let Some((first, others)) = parts.split_first() else { return Ok(()) };
     let joined = || -> std::io::Result<()> {

@@ -17,9 +17,9 @@ pub(super) struct Form {
     priority: bool,
     issue_time: bool,
     coarseness: u8,
-    /// As `.fz` files hold rows: not their text but fio's own record of a sample.
+    /// Rows as in `.fz` files: not text but fio's binary record of a sample.
     binary: bool,
-    /// With an epoch: what the clock asked for showed at the zero of the run's clock, in milliseconds.
+    /// With an epoch: the reading of the requested clock at the zero of the run's clock, in milliseconds.
     epoch: Option<i64>,
 }
 
@@ -36,7 +36,7 @@ impl Form {
         }
     }
 
-    /// Milliseconds of a time on the run's clock: since the worker's beginning, or by the clock asked for.
+    /// Converts a time on the run's clock to milliseconds: since the worker's beginning, or by the requested clock.
     fn time(&self, at: Nanos, begin: Nanos) -> i64 {
         match self.epoch {
             Some(epoch) => epoch + (at / 1_000_000) as i64,
@@ -60,12 +60,12 @@ impl Form {
         if self.binary {
             return sample.pack(out);
         }
-        // A single I/O is its own maximum. What is written to memory cannot fail.
+        // A single I/O is its own maximum. Writing to memory cannot fail.
         let greatest = (self.value == LogValue::Both).then_some(row.greatest.unwrap_or(mean));
         let _ = sample.text(out, greatest, self.issue_time.then_some(row.issued.saturating_sub(begin)));
     }
 
-    /// Adds a row of a histogram log: neighbouring bins are added up `2^coarseness` at a time.
+    /// Adds a row of a histogram log: `2^coarseness` adjacent bins are added up at a time.
     pub(super) fn histogram(&self, out: &mut Vec<u8>, begin: Nanos, row: &HistogramRow) {
         let mut counts = vec![0_u64; BINS >> self.coarseness];
         for (bin, count) in row.bins.filled() {
@@ -76,7 +76,7 @@ impl Form {
         let time = self.time(row.at, begin);
         let mut text = format!("{time}, {}, {}", row.direction as u8, row.length);
         for count in counts {
-            // What is written to a String cannot fail.
+            // Writing to a String cannot fail.
             let _ = write!(text, ", {count}");
         }
         text.push('\n');
@@ -118,8 +118,8 @@ impl Sample {
         writeln!(out)
     }
 
-    /// As it lies in fio's memory on a little-endian machine with 8-byte alignment: time, value, direction with flags,
-    /// priority, a gap of two bytes, length, and the offset where the flag says so. Seen in the files of fio 3.33.
+    /// The layout of fio's memory on a little-endian machine with 8-byte alignment: time, value, direction with flags,
+    /// priority, two bytes of padding, length, and the offset where the flag is set. Determined from files of fio 3.33.
     fn pack(&self, out: &mut Vec<u8>) {
         let mut flags = self.direction;
         if self.offset.is_some() {
@@ -139,7 +139,7 @@ impl Sample {
         }
     }
 
-    /// The sample at the beginning, and what follows; none where it is cut off.
+    /// The first sample, and the rest; `None` where it is truncated.
     fn unpack(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (time, rest) = bytes.split_first_chunk::<8>()?;
         let (value, rest) = rest.split_first_chunk::<8>()?;
@@ -169,7 +169,7 @@ impl Sample {
 /// The row of an I/O in one of the logs.
 pub(super) fn row_of(done: &CompletedIo, kind: LogKind) -> LogRow {
     let value = match kind {
-        // The rate of an I/O alone: its bytes by its own time.
+        // The rate of a single I/O: its bytes divided by its time.
         LogKind::Bandwidth => f64::from(done.length) / 1024.0 * 1e9 / done.completion.max(1) as f64,
         LogKind::Iops => 1.0,
         LogKind::Submission => done.submission as f64,
@@ -190,8 +190,8 @@ pub(super) fn row_of(done: &CompletedIo, kind: LogKind) -> LogRow {
     }
 }
 
-/// The text of a compressed log (`.fz`), fio's or Kelvin's: `--inflate-log`. An archive that was cut off, as a kill
-/// leaves it, gives what there is; the second value says so.
+/// The text of a compressed log (`.fz`), fio's or Kelvin's: `--inflate-log`. A truncated archive, as a kill leaves it,
+/// gives the readable part; the second value is set then.
 pub fn inflate(compressed: &[u8]) -> (String, bool) {
     inflate_at_most(compressed, u64::MAX).unwrap_or_default()
 }
@@ -199,7 +199,7 @@ pub fn inflate(compressed: &[u8]) -> (String, bool) {
 /// As [`inflate`]; none where the samples are more than so many bytes, since a small file may hold very many.
 pub fn inflate_at_most(compressed: &[u8], most: u64) -> Option<(String, bool)> {
     let (mut bytes, mut rest, mut whole) = (Vec::new(), compressed, true);
-    // fio writes a stream for each buffer that was full, one behind the other.
+    // fio writes a stream for each full buffer, one after the other.
     while !rest.is_empty() {
         let mut decoder = flate2::bufread::ZlibDecoder::new(rest);
         let room = most.saturating_sub(bytes.len() as u64);
@@ -216,7 +216,7 @@ pub fn inflate_at_most(compressed: &[u8], most: u64) -> Option<(String, bool)> {
     }
     let (mut text, mut left) = (Vec::new(), bytes.as_slice());
     while let Some((sample, behind)) = Sample::unpack(left) {
-        // What is written to memory cannot fail.
+        // Writing to memory cannot fail.
         let _ = sample.text(&mut text, None, None);
         left = behind;
     }

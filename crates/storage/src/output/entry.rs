@@ -1,4 +1,4 @@
-//! What is in one entry of a result: a worker, or with `group_reporting` the workers of a group added up.
+//! An entry of a result: a worker, or with `group_reporting` the sum of the workers of a group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{BinSums, Direction, Moments, PerDirection};
 /// Samples of a rate, of one worker or of several that ran side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RateSamples {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// The least; of several workers the sum of theirs.
     pub least: f64,
@@ -51,7 +51,7 @@ impl RateSamples {
 pub struct Line {
     /// The sums.
     pub sums: DirectionOutcome,
-    /// What rates are divided by: the longest of the workers.
+    /// The divisor of rates: the longest runtime of the workers.
     pub runtime: Nanos,
     /// Samples of the bandwidth in KiB/s.
     pub bandwidth: RateSamples,
@@ -90,13 +90,13 @@ pub struct TargetTotals {
     pub path: PathBuf,
     /// The block device below it.
     pub device: Option<String>,
-    /// How many files were added up.
+    /// The number of files in the sum.
     pub files: usize,
     /// By direction.
     pub directions: PerDirection<DirectionOutcome>,
-    /// What rates are divided by: the longest measured part.
+    /// The divisor of rates: the longest measured part.
     pub measured: Nanos,
-    /// How many I/Os were in flight on it in the mean, by Little's law; none where times were not taken.
+    /// Its mean number of I/Os in flight, by Little's law; `None` where times were not recorded.
     pub depth: Option<f64>,
 }
 
@@ -117,7 +117,7 @@ impl TargetTotals {
 pub struct ResultEntry<'a> {
     /// The first worker's job.
     pub job: &'a Job,
-    /// The workers that are in it, at least one.
+    /// Its workers, at least one.
     pub workers: Vec<&'a WorkerOutcome>,
     /// By direction.
     pub directions: PerDirection<Line>,
@@ -125,7 +125,7 @@ pub struct ResultEntry<'a> {
     pub syncs: Moments,
     /// The same by bin.
     pub sync_bins: BinSums,
-    /// How full the queues were.
+    /// Queue depths.
     pub depth: DepthCounts,
     /// CPU time, user and system.
     pub cpu: (Nanos, Nanos),
@@ -139,7 +139,7 @@ pub struct ResultEntry<'a> {
     pub errors: u64,
     /// The number of the first of them.
     pub first_error: Option<i32>,
-    /// What ended the first worker that ended before its time.
+    /// The error of the first worker that ended early.
     pub error: Option<(i32, &'a str)>,
 }
 
@@ -171,7 +171,7 @@ impl<'a> ResultEntry<'a> {
         for direction in Direction::ALL {
             let mut runtime = worker.runtime[direction];
             let line = &mut self.directions[direction];
-            // As fio: what was read to be verified is among the reads, and its time among theirs.
+            // As in fio: reads for verification are among the reads, and their times among theirs.
             if let Some(verified) = worker.verified.as_ref().filter(|verified| verified[direction].ios > 0) {
                 line.sums.merge(&verified[direction]);
                 runtime += verified.time;
@@ -204,7 +204,7 @@ impl<'a> ResultEntry<'a> {
         self.workers.first().copied()
     }
 
-    /// What verifying passes read, all workers together.
+    /// The reads of verifying passes, over all workers.
     pub fn verified(&self) -> DirectionOutcome {
         let mut sums = DirectionOutcome::default();
         for verified in self.workers.iter().filter_map(|worker| worker.verified.as_ref()) {
@@ -213,7 +213,7 @@ impl<'a> ResultEntry<'a> {
         sums
     }
 
-    /// All directions added up, as `unified_rw_reporting` asks.
+    /// The sum over all directions, for `unified_rw_reporting`.
     pub fn mixed(&self) -> Line {
         let mut all = Line::default();
         for (_, line) in self.directions.iter() {
@@ -222,7 +222,7 @@ impl<'a> ResultEntry<'a> {
         all
     }
 
-    /// The lines that are shown, with their words: `read`, `write`, `trim`, `mixed`.
+    /// The lines to show, with their labels: `read`, `write`, `trim`, `mixed`.
     pub fn lines(&self) -> Vec<(&'static str, Line)> {
         let mut lines = Vec::new();
         let mode = self.job.report.mixed;
@@ -237,7 +237,8 @@ impl<'a> ResultEntry<'a> {
         lines
     }
 
-    /// I/Os, bytes and runtime of one of its [`Self::lines`], without a copy of its bins; none where it has no such line.
+    /// I/Os, bytes and runtime of one of its [`Self::lines`], without a copy of its bins; `None` where it has no such
+    /// line.
     pub(super) fn brief(&self, word: &str) -> Option<(u64, u64, Nanos)> {
         let mode = self.job.report.mixed;
         let shown = |direction: &Direction| match word {
@@ -264,13 +265,13 @@ impl<'a> ResultEntry<'a> {
         self.targets_by(|target| (target.path.clone(), target.device.clone()))
     }
 
-    /// How many files and devices it has.
+    /// The number of its files and devices.
     pub fn target_count(&self) -> usize {
         let paths = self.workers.iter().flat_map(|worker| &worker.targets).map(|target| &target.path);
         paths.collect::<BTreeSet<_>>().len()
     }
 
-    /// Its devices, files on the same one added up.
+    /// Its devices; files on the same device are added up.
     pub fn devices(&self) -> Vec<TargetTotals> {
         self.targets_by(|target| match &target.device {
             Some(device) => (Path::new("/dev").join(device), target.device.clone()),
@@ -284,7 +285,7 @@ impl<'a> ResultEntry<'a> {
     ) -> Vec<TargetTotals> {
         let mut lines: Vec<TargetTotals> = Vec::new();
         let mut places: BTreeMap<PathBuf, usize> = BTreeMap::new();
-        // A file that several workers have is one.
+        // A file that several workers share counts once.
         let mut files: BTreeSet<&Path> = BTreeSet::new();
         for worker in &self.workers {
             for target in &worker.targets {
@@ -315,7 +316,7 @@ impl<'a> ResultEntry<'a> {
         lines
     }
 
-    /// How many I/Os were in flight in the mean, all targets and workers together; none where times were not taken.
+    /// The mean number of I/Os in flight, over all targets and workers; `None` where times were not recorded.
     pub fn effective_depth(&self) -> Option<f64> {
         self.workers
             .iter()
@@ -327,18 +328,18 @@ impl<'a> ResultEntry<'a> {
     }
 }
 
-/// Little's law: I/Os a second × mean time of an I/O, which is the sum of the times over the time.
+/// Little's law: I/Os per second × mean time of an I/O, which equals the sum of the times divided by the elapsed time.
 fn little(sums: &DirectionOutcome, measured: Nanos) -> Option<f64> {
     // Without total times the completions' are the best there is; they lack the submission.
     let times = if sums.total.count > 0 { &sums.total } else { &sums.completion };
     (times.count > 0 && measured > 0).then(|| {
-        // Times may be taken of fewer I/Os than ended: the mean stands for the others.
+        // Times may be recorded for fewer I/Os than completed: their mean is used for the others.
         times.sum as f64 / times.count as f64 * sums.ios as f64 / measured as f64
     })
 }
 
-/// The entries of a result in their order. As fio: a worker of a job with `group_reporting` joins the entry before it
-/// when that is of the same group.
+/// The entries of a result in their order. As in fio: a worker of a job with `group_reporting` is added to the
+/// preceding entry if that is of the same group.
 pub fn merged(outcome: &JobsOutcome) -> Vec<ResultEntry<'_>> {
     let mut entries: Vec<ResultEntry<'_>> = Vec::new();
     for worker in &outcome.workers {

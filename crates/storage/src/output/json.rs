@@ -10,7 +10,7 @@ use crate::jobfile::first_name;
 use crate::result::{DiskUse, JobsOutcome, SteadyOutcome};
 use crate::{BinSums, Direction, Moments, middle};
 
-/// More targets than these are given by device, so that a job of a million files has a result that can be read.
+/// More targets than these are reported by device, so that the result of a job with a million files remains readable.
 const GIVEN_TARGETS: usize = 1024;
 
 /// The result in fio's JSON; with `plus` every bin of the histograms is in it.
@@ -37,7 +37,7 @@ pub fn json(outcome: &JobsOutcome, options: &OutputOptions, plus: bool) -> Strin
     format!("{top}\n")
 }
 
-/// What Kelvin has to say of the whole run; none where that is nothing.
+/// Kelvin's remarks about the whole run; `None` if there are none.
 fn remarks(options: &OutputOptions) -> Option<Object> {
     let mut fields = Object::new();
     if let Some(run) = options.remarks.run {
@@ -64,12 +64,12 @@ fn remarks(options: &OutputOptions) -> Option<Object> {
     (!fields.is_empty()).then_some(fields)
 }
 
-/// As given, by fio's first name of each option, as in fio's results; those without a value are not there.
+/// As given, by fio's first name of each option, as in fio's results; options without a value are left out.
 fn given(options: &[(String, String)]) -> Object {
     let mut fields = Object::new();
     let named: Vec<_> = options.iter().map(|(name, value)| (first_name(name), value.as_str())).collect();
     for (place, (name, value)) in named.iter().enumerate() {
-        // A name may be given twice, a key of an object may not: the last one holds, as for the job.
+        // An option may be given twice, a key of an object may not: the last one applies, as for the job.
         if !value.is_empty() && !named.iter().skip(place + 1).any(|(later, _)| later == name) {
             fields.add(*name, *value);
         }
@@ -127,7 +127,7 @@ fn job(entry: &ResultEntry<'_>, all: &[ResultEntry<'_>], plus: bool, partial: bo
     if rules.go_on_read || rules.go_on_write || rules.go_on_verify || ignores {
         fields.add("total_err", entry.errors).add("first_error", i64::from(entry.first_error.unwrap_or(0)));
     }
-    // Of a job that never began, fio does not say how deep it went.
+    // fio reports no depth for a job that never began.
     if entry.workers.iter().any(|worker| worker.started.is_some()) {
         let goal = &job.latency;
         fields
@@ -144,7 +144,7 @@ fn job(entry: &ResultEntry<'_>, all: &[ResultEntry<'_>], plus: bool, partial: bo
     }
     let mut kelvin = added(entry);
     if partial {
-        // The run goes on: CPU time, switches and faults are not known yet, and stand as 0 above.
+        // The run is not over: CPU time, switches and faults are not known yet, and are 0 above.
         kelvin.add("partial", 1_u64);
     }
     fields.add("kelvin", kelvin);
@@ -161,7 +161,7 @@ fn times(moments: &Moments) -> Object {
         .with("N", moments.count)
 }
 
-/// Times with percentiles, and bins in JSON+, where these were asked for.
+/// Times with percentiles, and bins in JSON+, where requested.
 fn distribution(moments: &Moments, bins: Option<&BinSums>, report: &ReportOptions, plus: bool) -> Object {
     let mut fields = times(moments);
     let Some(bins) = bins.filter(|bins| bins.count() > 0) else { return fields };
@@ -316,7 +316,7 @@ fn disk(disk: &DiskUse) -> Vec<JsonTree> {
             .add("aggr_in_queue", below.in_queue)
             .add("aggr_util", below.busy);
     }
-    // Later versions of fio give the sectors among the rest; the one whose fields these are does not.
+    // Later versions of fio include the sectors among the rest; the version with these fields does not.
     fields.add(
         "kelvin",
         Object::new()
@@ -330,7 +330,7 @@ fn disk(disk: &DiskUse) -> Vec<JsonTree> {
     all
 }
 
-/// What Kelvin knows beside fio's fields.
+/// Kelvin's additions to fio's fields.
 fn added(entry: &ResultEntry<'_>) -> Object {
     let job = entry.job;
     let mut fields = Object::new();
@@ -367,12 +367,12 @@ fn added(entry: &ResultEntry<'_>) -> Object {
         }
     }
     if !responses.is_empty() {
-        // From the intended start: what a rate limit's own delays hide from `lat_ns`.
+        // From the intended start: includes the delays of a rate limit, which `lat_ns` hides.
         fields.add("response_ns", responses);
     }
     let unknown = unknown_percentiles(entry);
     if !unknown.is_empty() {
-        // Fewer than ten I/Os lie beyond these: they are those I/Os' times.
+        // Fewer than ten I/Os are beyond these percentiles, which would only show the times of those I/Os.
         fields.add("percentiles_of_too_few", unknown);
     }
     let all = entry.target_count();

@@ -1,7 +1,7 @@
-//! What is printed and written of a result: fio's normal text, terse lines, JSON and JSON+, with what Kelvin adds to
-//! them in places of its own; the status line; and reading such results again.
+//! The output of a result: fio's normal text, terse lines, JSON and JSON+, with Kelvin's additions in separate places;
+//! the status line; and parsing such results.
 //!
-//! Machine-readable texts contain nothing but what their format says.
+//! Machine-readable output contains nothing outside its format.
 
 mod banner;
 mod entry;
@@ -23,51 +23,50 @@ pub use terse::terse;
 use crate::result::JobsOutcome;
 use crate::{Error, Result, error::Location};
 
-/// What Kelvin calls itself where fio gives its version: the format's version first, as consumers look for it, then
-/// who it was.
+/// The version in place of fio's: that of the format first, as consumers look for it, then Kelvin's.
 pub const VERSION: &str = concat!("fio-3.33-kelvin-", env!("CARGO_PKG_VERSION"));
 
-/// How a result is shown.
+/// Options of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputOptions {
     /// `--terse-version=`: 2 to 5.
     pub terse_version: u8,
-    /// When it is made, in milliseconds since 1970.
+    /// Time of the output, in milliseconds since 1970.
     pub now: i64,
-    /// The run continues: what only its end shows is left out.
+    /// The run is not over: values that only its end provides are left out.
     pub partial: bool,
     /// The zone in which times are printed.
     pub zone: jiff::tz::TimeZone,
-    /// What else there is to say of the run.
+    /// Further remarks about the run.
     pub remarks: Remarks,
 }
 
-/// What those who run the jobs know of the run beside its result. Of fio's forms JSON alone has a place for it.
+/// Information about the run from the caller, in addition to its result. Of fio's formats only JSON has a place for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remarks {
-    /// Under which number it is kept.
+    /// The number under which it is stored.
     pub run: Option<i64>,
-    /// What the stored run is good for ("counted", "void", "partial" or "failed"), with the reasons; none of what is not
-    /// stored, and is judged by nobody.
+    /// The state of the stored run ("counted", "void", "partial" or "failed"), with the reasons; `None` if it is not
+    /// stored and has no judgement.
     pub state: Option<(&'static str, Vec<String>)>,
-    /// What makes the result another than it seems.
+    /// Findings that change the meaning of the result.
     pub findings: Vec<Remark>,
-    /// How the jobs were read, where that may be another way than was meant.
+    /// Notes on the interpretation of the jobs, where it may differ from the intention.
     pub notes: Vec<String>,
 }
 
 /// A finding, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remark {
-    /// By which it is known: `io-holes`.
+    /// Its identifier: `io-holes`.
     pub id: String,
     /// `red`, `amber` or `note`.
     pub severity: String,
     /// In a sentence.
     pub title: String,
-    /// What shows it, each with its value.
+    /// The evidence, each with its value.
     pub evidence: Vec<String>,
-    /// What to do.
+    /// The remedy.
     pub next: String,
 }
 
@@ -110,7 +109,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Of fio's words, several apart by commas: `normal`, `terse` or `minimal`, `json`, `json+`.
+    /// Parses fio's keywords, separated by commas: `normal`, `terse` or `minimal`, `json`, `json+`.
     pub fn parse(words: &str, place: &Location) -> Result<Vec<Self>> {
         words
             .split(',')
@@ -127,7 +126,7 @@ impl Format {
             .collect()
     }
 
-    /// Whether a program reads it, so that nothing else may be in the stream.
+    /// Whether it is machine-readable, so that the stream must contain nothing else.
     pub fn is_for_machines(self) -> bool {
         self != Self::Normal
     }

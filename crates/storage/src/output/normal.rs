@@ -13,8 +13,8 @@ use crate::{BinSums, Direction, Moments};
 /// More targets than these are shown by device, their files added up.
 const SHOWN_TARGETS: usize = 16;
 
-/// The result as fio prints it: an entry for each worker or group, the groups' status, the disks. What Kelvin adds
-/// stands in lines that begin with `kelvin`.
+/// The result as fio prints it: an entry for each worker or group, the groups' status, the disks. Kelvin's additions
+/// are in lines that begin with `kelvin`.
 pub fn normal(outcome: &JobsOutcome, options: &OutputOptions) -> String {
     let entries = merged(outcome);
     let mut text = String::from("\n");
@@ -39,14 +39,14 @@ fn entry_text(text: &mut String, entry: &ResultEntry<'_>, all: &[ResultEntry<'_>
     let Some(first) = entry.first() else { return };
     let job = entry.job;
     let error = entry.error.map_or_else(
-        // fio shows an error that the job went on after here too, without words.
+        // fio also shows an error after which the job continued here, without a message.
         || match entry.first_error {
             Some(number) => format!("{number:2} ()"),
             None => " 0".into(),
         },
         |(number, words)| format!("{number:2} ({words})"),
     );
-    // What is written to a String cannot fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(
         text,
         "{}: (groupid={}, jobs={}): err={error}: pid={}: {}",
@@ -102,7 +102,7 @@ fn entry_text(text: &mut String, entry: &ResultEntry<'_>, all: &[ResultEntry<'_>
     added(text, entry);
 }
 
-/// Whole milliseconds; what took any time took at least one.
+/// Whole milliseconds; any time above zero is at least one.
 pub(super) fn millis(nanos: u64) -> u64 {
     if nanos == 0 { 0 } else { ((nanos + 500_000) / 1_000_000).max(1) }
 }
@@ -118,7 +118,7 @@ fn direction(text: &mut String, word: &str, line: &Line, report: &ReportOptions,
         units.other_rate(rate),
         units.amount(line.sums.bytes),
         millis(line.runtime),
-        // Zoned devices are not driven as such: nothing resets a zone.
+        // Zoned devices are not treated as such: no zone is reset.
         if word == "write" { "; 0 zone resets" } else { "" },
     );
     times(text, "slat", &line.sums.submission);
@@ -144,7 +144,7 @@ fn direction(text: &mut String, word: &str, line: &Line, report: &ReportOptions,
             percentiles(text, &name, &one.bins, report);
         }
     }
-    // Times from the intended start are Kelvin's own, and what a rate-limited run is about.
+    // Times from the intended start are a Kelvin extension, and the main result of a rate-limited run.
     if line.sums.response.count > 0 {
         let shown = [50.0, 99.0, 99.9]
             .map(|percent| format!("p{percent}={}", shown_percentile(&line.sums.response_bins, percent)));
@@ -186,8 +186,8 @@ fn times(text: &mut String, word: &str, moments: &Moments) {
     );
 }
 
-/// fio's block of percentiles, several a line as they fit. One with fewer than ten I/Os beyond it is a dash: it would
-/// be the time of those few.
+/// fio's block of percentiles, as many per line as fit. A percentile with fewer than ten I/Os beyond it is shown as a
+/// dash: it would only show the times of those few.
 fn percentiles(text: &mut String, word: &str, bins: &BinSums, report: &ReportOptions) {
     let all = bins.count();
     if all == 0 || report.percentiles.is_empty() {
@@ -198,7 +198,7 @@ fn percentiles(text: &mut String, word: &str, bins: &BinSums, report: &ReportOpt
     let least = values.first().map_or(0, |value| value.1);
     let greatest = values.iter().map(|value| value.1).max().unwrap_or(0);
     let unit = TimeUnit::for_range(least, greatest);
-    // Rounded up, as fio: nobody waited less than is said.
+    // Rounded up, as in fio: no I/O took less than shown.
     let shown = |nanos: u64| nanos.div_ceil(unit.nanos());
     let width = shown(greatest).to_string().len().max(5);
     let decimals = values
@@ -231,7 +231,7 @@ fn rate_samples(text: &mut String, line: &Line, report: &ReportOptions, whole: f
     let RateSamples { count, least, greatest, mean, deviation } = line.bandwidth;
     if count > 0 {
         let share = if whole > 0.0 { (mean * 1024.0 / whole * 100.0).min(100.0) } else { 0.0 };
-        // KiB as fio samples them, in the units asked for.
+        // KiB as fio samples them, in the requested units.
         let (mut per, mut prefix) = if report.thousand { (1.024, "k") } else { (1.0, "Ki") };
         let step: f64 = if report.thousand { 1000.0 } else { 1024.0 };
         if report.bits {
@@ -327,8 +327,8 @@ fn steady_line(text: &mut String, steady: &SteadyOutcome, asked: &crate::job::St
     );
 }
 
-/// What fio does not say: each target's own figures where there are several, the depth that was reached, what the
-/// verifying pass read, and notes.
+/// Values that fio does not print: the results of each target where there are several, the effective depth, the reads
+/// of the verifying pass, and notes.
 fn added(text: &mut String, entry: &ResultEntry<'_>) {
     let units = Units::of(&entry.job.report);
     let asked = u64::from(entry.job.depth.depth) * entry.workers.len() as u64;
@@ -440,7 +440,7 @@ fn groups(text: &mut String, entries: &[ResultEntry<'_>]) {
     }
 }
 
-/// How much of the time a disk was busy, percent.
+/// Share of the time in which a disk was busy, in percent.
 pub(super) fn busy(disk: &DiskUse) -> f64 {
     if disk.elapsed == 0 { 0.0 } else { (disk.busy as f64 / disk.elapsed as f64 * 100.0).min(100.0) }
 }

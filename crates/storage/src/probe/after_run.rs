@@ -15,9 +15,10 @@ use kelvin_host::SystemTree;
 pub const BEYOND: f64 = 10.0;
 
 impl StorageFacts {
-    /// Takes what the run showed: the counters of devices, processes and CPUs since it began, and what its workers did.
-    /// Where nobody called [`StorageFacts::event`] or [`StorageFacts::watching`], figures of every second are missing, layout counts
-    /// as the run's, and ramp-up is not among the bytes of the jobs.
+    /// Adds the facts of the run: the counters of devices, processes and CPUs since it began, and the work of its
+    /// workers. If [`StorageFacts::event`] or [`StorageFacts::watching`] were not called, values per second are
+    /// missing, layout counts as part of the run, and ramp-up is not included in the bytes of the jobs. as the run's,
+    /// and ramp-up is not among the bytes of the jobs.
     pub fn add_outcome(&mut self, outcome: &JobsOutcome) {
         let watched = std::mem::take(&mut self.watched);
         let now = Reading::take(&SystemTree::default());
@@ -97,7 +98,7 @@ fn job_run(job: usize, outcome: &JobsOutcome, watched: &RunCounts) -> JobRun {
     let all = outcome.workers.iter().enumerate().filter(|(_, worker)| worker.job == job);
     let workers: Vec<&WorkerOutcome> =
         all.clone().map(|(_, worker)| worker).filter(|worker| worker.measured > 0).collect();
-    // The series is by planned workers: it says nothing when the plan was another.
+    // The series is by planned workers: it is meaningless if the plan was another.
     let as_planned = all.map(|(number, _)| number).all(|number| watched.jobs.get(number) == Some(&job));
     let (series, step) =
         watched.series.get(job).filter(|_| as_planned).map(super::watch::Series::done).unwrap_or_default();
@@ -114,7 +115,7 @@ fn job_run(job: usize, outcome: &JobsOutcome, watched: &RunCounts) -> JobRun {
             for (direction, done) in target.directions.iter() {
                 sums[direction].merge(done);
                 let times = if done.total.count > 0 { &done.total } else { &done.completion };
-                // What is counted and not timed leaves Little's law without its latency.
+                // I/Os that are counted but not timed leave no latency for Little's law.
                 timed &= times.count >= done.ios;
                 under_way += times.sum as f64 / measured;
                 all_times.merge(times);

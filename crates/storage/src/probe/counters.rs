@@ -11,7 +11,7 @@ use kelvin_host::SystemTree;
 
 /// Length of the sectors of `/proc/diskstats`, whatever the device's are.
 const SECTOR: u64 = 512;
-/// Other processes that are kept.
+/// Maximum number of other processes.
 const OTHERS: usize = 5;
 /// Processes that are examined.
 const PROCESSES: usize = 20_000;
@@ -44,12 +44,12 @@ impl Reading {
             cpu: tree.line("/proc/stat").as_deref().and_then(cpu),
             throttled: limits::throttled(tree),
             dirty: tree.text("/proc/meminfo").as_deref().map_or(0, dirty),
-            // Last, since work goes on while the rest is read.
+            // Last, since other processes continue while the rest is read.
             at: Instant::now(),
         }
     }
 
-    /// Adds those of other processes, which are worth no wait.
+    /// Adds those of other processes, for which the run does not wait.
     pub(crate) fn add_others(&mut self, tree: &SystemTree) {
         self.others = others(tree);
     }
@@ -59,13 +59,13 @@ impl Reading {
         self.dirty
     }
 
-    /// What this process read and wrote since an earlier reading.
+    /// Bytes that this process read and wrote since an earlier reading.
     pub(crate) fn own_since(&self, earlier: &Self) -> Option<(u64, u64)> {
         let (now, then) = (self.own?, earlier.own?);
         Some((now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)))
     }
 
-    /// What devices counted since an earlier reading, those of these names that both readings have.
+    /// Counts of devices since an earlier reading, for those of these names that both readings have.
     pub(crate) fn devices_since(&self, earlier: &Self, names: &[String]) -> Vec<DeviceRun> {
         let of = |name: &String| {
             let done = self.disks.get(name)?.since(earlier.disks.get(name)?);
@@ -82,7 +82,7 @@ impl Reading {
         names.iter().filter_map(of).collect()
     }
 
-    /// What other processes moved since an earlier reading, those that moved the most first.
+    /// I/O of other processes since an earlier reading, in descending order of bytes.
     pub(crate) fn others_since(&self, earlier: &Self) -> Vec<OtherProcess> {
         // Without an earlier reading their whole lifetime would be counted.
         if earlier.others.is_empty() {
@@ -118,7 +118,8 @@ impl Reading {
     }
 }
 
-/// `read_bytes` and `write_bytes` of `/proc/PID/io`: what a process had block devices read, and write sooner or later.
+/// `read_bytes` and `write_bytes` of `/proc/PID/io`: bytes that a process caused block devices to read, and to write
+/// sooner or later.
 fn io(text: &str) -> Option<(u64, u64)> {
     let value = |name: &str| {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse::<u64>().ok())
@@ -143,7 +144,7 @@ fn others(tree: &SystemTree) -> BTreeMap<u32, OtherProcess> {
         .take(PROCESSES)
         .filter_map(|process| {
             let (read, written) = io(&tree.text(format!("/proc/{process}/io"))?)?;
-            // Kernel threads and whoever never did anything are most of them.
+            // Most of them are kernel threads and processes without any I/O.
             let name = (read + written > 0).then(|| tree.line(format!("/proc/{process}/comm"))).flatten()?;
             Some((process, OtherProcess { name, process, read, written }))
         })

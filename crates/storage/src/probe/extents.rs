@@ -1,4 +1,4 @@
-//! Which bytes of a file are stored: by FIEMAP, or where a filesystem has none by looking for holes.
+//! The stored bytes of a file: by FIEMAP, or, where a filesystem has none, by seeking holes.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +10,14 @@ use rustix::fs::SeekFrom;
 
 use super::facts::Coverage;
 
-/// Extents in one call.
+/// Extents per call.
 const AT_ONCE: usize = 256;
-/// Extents in all: those beyond are not examined, as [`Coverage::bytes`] shows.
+/// Maximum number of extents: those beyond are not examined, as [`Coverage::bytes`] shows.
 const MOST: u64 = 200_000;
 
 /// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`.
 const FIEMAP: u32 = 0xC020_660B;
-/// Write dirty pages first, without which what is in them looks unwritten.
+/// Write dirty pages first: without this, ranges that are dirty look unwritten.
 const SYNC: u32 = 1;
 
 const LAST: u32 = 0x1;
@@ -51,11 +51,11 @@ struct Request {
     extents: [Extent; AT_ONCE],
 }
 
-/// How much of `begin..end` of a file is stored, as far as the file goes. `sync` writes its dirty pages first. Looks
-/// no longer than `until`.
+/// The stored part of `begin..end` of a file, as far as the file extends. `sync` writes its dirty pages first. Ends at
+/// `until` at the latest.
 ///
 /// # Errors
-/// What the kernel says where the filesystem knows neither way.
+/// The kernel's error where the filesystem supports neither method.
 pub(crate) fn coverage(
     file: &File,
     (begin, end): (u64, u64),
@@ -83,11 +83,11 @@ fn by_map(file: &File, begin: u64, end: u64, sync: bool, until: Instant) -> io::
     Ok(found)
 }
 
-/// Shows the extents of `range`, ascending and cut to it, with FIEMAP's flags, until `each` has seen enough. `sync` writes
-/// dirty pages first. How far it looked.
+/// Calls `each` for the extents of `range`, ascending and clipped to it, with FIEMAP's flags, until `each` stops it.
+/// `sync` writes dirty pages first. Returns how far it got.
 ///
 /// # Errors
-/// What the kernel says; `EOPNOTSUPP` or `ENOTTY` where the filesystem has no FIEMAP.
+/// The kernel's error; `EOPNOTSUPP` or `ENOTTY` where the filesystem has no FIEMAP.
 pub(crate) fn walk(
     file: &File,
     range: Range<u64>,
@@ -157,7 +157,7 @@ impl Coverage {
     }
 }
 
-/// Finds holes only. A filesystem that keeps its data in memory has no other way.
+/// Detects holes only. A filesystem that keeps its data in memory has no other method.
 fn by_seeking(file: &File, begin: u64, end: u64, until: Instant) -> io::Result<Coverage> {
     let mut found = Coverage { by: "seek".into(), ..Coverage::default() };
     let mut at = begin;

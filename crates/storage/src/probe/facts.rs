@@ -1,6 +1,6 @@
-//! Facts about a run's environment, before and during it: plain data, from which findings are made.
+//! Facts about a run's environment, before and during it: plain data, from which findings are derived.
 //!
-//! A file stored by an older version reads with what it lacks left empty.
+//! In a file stored by an older version, missing fields are read as empty.
 
 use std::path::PathBuf;
 
@@ -15,19 +15,19 @@ use crate::PerDirection;
 pub struct StorageFacts {
     /// The machine.
     pub host: HostFacts,
-    /// What was requested, by job.
+    /// The requests, by job.
     pub jobs: Vec<JobFacts>,
     /// The files and devices, each once.
     pub targets: Vec<TargetFacts>,
     /// The block devices under them.
     pub devices: Vec<DeviceFacts>,
-    /// What keeps I/O to a rate.
+    /// Limits on the rate of I/O.
     pub limits: Vec<Limit>,
-    /// What the run showed; none before it.
+    /// Facts from the run; `None` before it.
     pub run: Option<RunFacts>,
-    /// What could not be inspected, and why.
+    /// Facts that could not be determined, with the reason.
     pub unseen: Vec<String>,
-    /// What is counted during the run.
+    /// Values counted during the run.
     #[serde(skip)]
     pub watched: RunCounts,
 }
@@ -42,37 +42,37 @@ pub struct HostFacts {
     pub cpus: u32,
     /// NUMA nodes.
     pub nodes: u32,
-    /// What the kernel reads the time from, such as "tsc".
+    /// The kernel's clock source, such as "tsc".
     pub clock_source: Option<String>,
-    /// What puts idle CPUs to sleep.
+    /// The idle driver of the CPUs.
     pub idle_driver: Option<String>,
-    /// What chooses the CPUs' frequency.
+    /// The frequency governor of the CPUs.
     pub governor: Option<String>,
     /// Nanoseconds to read the time.
     pub timer_floor: Option<f64>,
-    /// Nanoseconds for nothing through io_uring, one at a time: the median.
+    /// Nanoseconds for a no-op through io_uring, one at a time: the median.
     pub ring_floor: Option<f64>,
     /// Memory of the machine.
     pub memory: Option<u64>,
     /// Memory that can be had, page cache included (`MemAvailable`).
     pub memory_available: Option<u64>,
-    /// What the control groups leave of it.
+    /// The memory limit of the control groups.
     pub memory_limit: Option<u64>,
 }
 
-/// A job as it was asked for.
+/// A job as requested.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobFacts {
     /// Its name.
     pub name: String,
-    /// How many do the same.
+    /// The number of identical workers.
     pub workers: u32,
-    /// The engine, as it is carried out.
+    /// The engine, as executed.
     pub engine: String,
     /// Whether a worker can have several I/Os in flight.
     pub asynchronous: bool,
-    /// I/Os of a worker in flight, as asked.
+    /// I/Os in flight per worker, as requested.
     pub depth: u32,
     /// Past the page cache.
     pub direct: bool,
@@ -82,35 +82,35 @@ pub struct JobFacts {
     pub random: bool,
     /// Smallest and largest I/O.
     pub block: PerDirection<(u32, u32)>,
-    /// What all offsets are multiples of.
+    /// The alignment of all offsets.
     pub aligned: u64,
     /// Its targets, by their places in [`StorageFacts::targets`].
     pub targets: Vec<usize>,
-    /// The most targets of one worker.
+    /// The largest number of targets of one worker.
     pub worker_targets: u32,
-    /// The devices below one worker's targets, where that has the most.
+    /// The devices below one worker's targets: those of the worker with most of them.
     pub worker_devices: Vec<String>,
-    /// Workers that go through the same bytes of one target in the same order; 1 where none do.
+    /// Workers that process the same bytes of one target in the same order; 1 where there are none.
     pub same_bytes: u32,
-    /// Bytes a second and worker that it is kept to.
+    /// Rate limit in bytes per second and worker.
     pub rate: PerDirection<Option<u64>>,
-    /// It waits of its own accord: a rate, think time, a latency target, a trace's times.
+    /// It waits intentionally: a rate, think time, a latency target, a trace's times.
     pub paced: bool,
-    /// It burns CPU while it waits, as asked.
+    /// It uses CPU while it waits, as requested.
     pub polls: bool,
     /// It brings its writes to the medium, now and then or at the end.
     pub syncs: bool,
-    /// It may come to a block more than once.
+    /// It may access a block more than once.
     pub repeats: bool,
-    /// The NUMA nodes that it is bound to; none when it is free.
+    /// The NUMA nodes that it is bound to; empty when it is not bound.
     pub nodes: Vec<u32>,
-    /// What it writes, of its own buffers.
+    /// Content of its writes, from its own buffers.
     pub buffers: Option<Content>,
     /// Percentiles that its result shows, in percent.
     pub percentiles: Vec<f64>,
 }
 
-/// What kind of thing a target is.
+/// The kind of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbedTargetKind {
@@ -131,11 +131,11 @@ pub enum ProbedTargetKind {
 pub struct TargetFacts {
     /// Its path.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: ProbedTargetKind,
-    /// Where the first worker's region begins, and where the last one's ends.
+    /// The beginning of the first worker's region, and the end of the last one's.
     pub region: (u64, u64),
-    /// How long it was before the run; none when it was not there.
+    /// Its size before the run; `None` when it did not exist.
     pub size: Option<u64>,
     /// A job reads it.
     pub read: bool,
@@ -149,21 +149,21 @@ pub struct TargetFacts {
     pub device: Option<String>,
     /// The filesystem that it is on.
     pub filesystem: Option<Filesystem>,
-    /// The filesystem says that its data is compressed.
+    /// The filesystem reports that its data is compressed.
     pub compressed: bool,
-    /// The filesystem says that its data is encrypted by it.
+    /// The filesystem reports that it encrypts its data.
     pub encrypted: bool,
     /// Loads and stores reach the medium without a page cache (DAX).
     pub dax: bool,
-    /// What I/O past the page cache has to keep to.
+    /// Alignment required of direct I/O.
     pub alignment: Option<Alignment>,
-    /// What of the region is stored at all, when the jobs began to read and write.
+    /// The stored part of the region, when the jobs began to read and write.
     pub coverage: Option<Coverage>,
-    /// What of it the page cache held then.
+    /// The part of it in the page cache at that time.
     pub cached: Option<Cached>,
-    /// What stood in some of its blocks before.
+    /// The content of some of its blocks before the run.
     pub sample: Option<Content>,
-    /// How it was found after the run.
+    /// Its state after the run.
     pub after: Option<TargetAfter>,
 }
 
@@ -178,29 +178,29 @@ impl TargetFacts {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TargetAfter {
-    /// How long it was.
+    /// Its size.
     pub size: u64,
-    /// What of it the page cache held.
+    /// The part of it in the page cache.
     pub cached: Option<Cached>,
-    /// What of the region was stored then, where a job wrote it.
+    /// The stored part of the region at that time, if a job wrote to it.
     pub coverage: Option<Coverage>,
     /// Bytes that the jobs moved in the measured part.
     pub moved: PerDirection<u64>,
 }
 
-/// A filesystem; only those of its options that matter for I/O.
+/// A filesystem; only the options relevant to I/O.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Filesystem {
     /// Its type.
     pub kind: String,
-    /// Where it is mounted.
+    /// The mount point.
     pub point: PathBuf,
     /// Such as "discard", "compress=zstd", "data=journal".
     pub options: Vec<String>,
 }
 
-/// What I/O past the page cache has to be a multiple of.
+/// Alignment required of direct I/O.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Alignment {
@@ -208,19 +208,19 @@ pub struct Alignment {
     pub memory: u32,
     /// Offsets and lengths.
     pub offset: u32,
-    /// Who says so: "statx" or "the device's logical block".
+    /// The source of the value: "statx" or "the device's logical block".
     pub source: String,
 }
 
-/// How much of a region is stored, and how.
+/// The stored part of a region.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Coverage {
-    /// How much was examined.
+    /// Bytes examined.
     pub bytes: u64,
     /// Stored nowhere: reads return zeros without asking a device.
     pub hole: u64,
-    /// Reserved and never written: the same.
+    /// Allocated and never written, which has the same effect.
     pub unwritten: u64,
     /// In memory, with no place on the device yet.
     pub delayed: u64,
@@ -232,11 +232,11 @@ pub struct Coverage {
     pub extents: u64,
     /// Whether dirty pages were written before looking.
     pub synced: bool,
-    /// How it was found: "fiemap" or "seek".
+    /// The method: "fiemap" or "seek".
     pub by: String,
 }
 
-/// What the page cache holds of a region.
+/// The part of a region in the page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cached {
@@ -246,7 +246,7 @@ pub struct Cached {
     pub dirty: u64,
 }
 
-/// What is in a sample of blocks.
+/// Content of a sample of blocks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Content {
@@ -254,11 +254,12 @@ pub struct Content {
     pub blocks: u32,
     /// Length of each.
     pub block: u32,
-    /// Of nothing but zeros.
+    /// Blocks that contain only zeros.
     pub zero: u32,
-    /// Different ones among those that are not zero.
+    /// Distinct blocks among those that are not zero.
     pub distinct: u32,
-    /// Share that zlib (level 1) leaves of those that are not zero, block by block; 1 when there are none.
+    /// Compressed size as a share, by zlib (level 1), of those that are not zero, block by block; 1 when there are
+    /// none.
     pub compressed: f64,
     /// Median time to read a block of zeros, where they were read past the page cache.
     pub zero_time: Option<f64>,
@@ -276,11 +277,11 @@ pub struct DeviceFacts {
     pub number: String,
     /// Its disk, where it is a partition; else itself.
     pub disk: String,
-    /// The whole disks below it; itself where it is one.
+    /// The whole disks below it; itself if it is one.
     pub leaves: Vec<String>,
-    /// Those whose counters show what reached the storage.
+    /// Those whose counters show the I/O that reached the storage.
     pub counted: Vec<String>,
-    /// What lies between, from the top.
+    /// The layers between, from the top.
     pub layers: Vec<Layer>,
     /// Its length.
     pub size: u64,
@@ -300,19 +301,19 @@ pub struct DeviceFacts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Layer {
-    /// The device that it is.
+    /// The device of the layer.
     pub device: String,
-    /// What it is.
+    /// Its kind.
     pub kind: LayerKind,
     /// More: the backing file, the algorithm, the level.
     pub detail: String,
 }
 
-/// What a layer is.
+/// The kind of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
-    /// A volume that is laid over others as it is.
+    /// A volume that maps other devices linearly.
     #[default]
     Volume,
     /// A file behind a loop device, through the page cache.
@@ -323,7 +324,7 @@ pub enum LayerKind {
     Zram,
     /// Memory.
     RamDisk,
-    /// Space is given when it is first written.
+    /// Space is allocated at the first write.
     Thin,
     /// Deduplicated and compressed.
     Vdo,
@@ -349,7 +350,7 @@ pub struct Queue {
     pub longest: Option<u64>,
     /// `queue/max_segments`.
     pub segments: Option<u64>,
-    /// `queue/chunk_sectors`, in bytes: what a request does not cross (the stripe of a RAID, a zone).
+    /// `queue/chunk_sectors`, in bytes: a boundary that requests do not cross (the stripe of a RAID, a zone).
     pub chunk: Option<u64>,
     /// `queue/logical_block_size`.
     pub logical: Option<u64>,
@@ -373,7 +374,7 @@ pub struct Queue {
     pub read_ahead: Option<u64>,
 }
 
-/// What a limit is of.
+/// The kind of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
@@ -394,21 +395,21 @@ pub enum LimitKind {
     Cost,
 }
 
-/// Something that keeps the I/O of this process to a rate.
+/// A limit on the rate of this process's I/O.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limit {
-    /// The device that it is for; none for all.
+    /// The device to which it applies; `None` for all.
     pub device: Option<String>,
-    /// Of what.
+    /// The kind.
     pub kind: LimitKind,
-    /// How much.
+    /// The value.
     pub value: u64,
-    /// The file that says so.
+    /// The file that contains it.
     pub place: String,
 }
 
-/// What only the run could show.
+/// Facts that only the run could show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunFacts {
@@ -420,15 +421,15 @@ pub struct RunFacts {
     pub ios: PerDirection<u64>,
     /// Bytes that the verifying pass read.
     pub verified: u64,
-    /// Bytes that this process asked of all block devices, read and written (`/proc/self/io`).
+    /// Bytes that this process requested from all block devices, read and written (`/proc/self/io`).
     pub process: Option<(u64, u64)>,
     /// The devices' own counters.
     pub devices: Vec<DeviceRun>,
-    /// Other processes that moved something, those that moved the most first.
+    /// Other processes with I/O, in descending order of bytes.
     pub others: Vec<OtherProcess>,
     /// The CPUs.
     pub cpu: CpuRun,
-    /// Bytes in the page cache that were to be written when the run began: what reaches a device of them is not the run's.
+    /// Dirty bytes in the page cache when the run began: their writes to a device are not the run's.
     pub dirty_before: u64,
     /// By job.
     pub jobs: Vec<JobRun>,
@@ -436,7 +437,7 @@ pub struct RunFacts {
     pub io_workers: u32,
 }
 
-/// What a device counted between the two readings, all its users together.
+/// A device's counts between the two readings, for all its users together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceRun {
@@ -478,11 +479,11 @@ pub struct CpuRun {
     pub busy: Option<f64>,
     /// Share of all CPU time that the hypervisor gave to others.
     pub steal: Option<f64>,
-    /// Seconds in which the control group's threads were kept from running.
+    /// Seconds in which the control group's threads were throttled.
     pub throttled: Option<f64>,
 }
 
-/// What a job's workers did.
+/// The work of a job's workers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobRun {
@@ -494,7 +495,7 @@ pub struct JobRun {
     pub ios: PerDirection<u64>,
     /// Bytes of the measured part.
     pub bytes: PerDirection<u64>,
-    /// I/Os of a worker in flight, by Little's law: their times' sum over the time.
+    /// I/Os in flight per worker, by Little's law: the sum of their times divided by the time.
     pub depth: Option<f64>,
     /// Mean time from handing an I/O over to its completion, in nanoseconds.
     pub latency: Option<f64>,
@@ -510,21 +511,21 @@ pub struct JobRun {
     pub completion: PerDirection<Option<TimeSummary>>,
     /// Times from the intended start, where there is a rate.
     pub response: PerDirection<Option<TimeSummary>>,
-    /// Bytes a second, one value for each [`JobRun::step`] of the measured part.
+    /// Bytes per second, one value for each [`JobRun::step`] of the measured part.
     pub series: Vec<f64>,
     /// Seconds from one value of the series to the next.
     pub step: f64,
-    /// What went to each device of a job that has several: I/Os and their mean total time.
+    /// I/O per device of a job that has several: I/Os and their mean total time.
     pub devices: Vec<(String, u64, f64)>,
-    /// What a latency target led to.
+    /// The depth found by a latency target.
     pub latency_depth: Option<u32>,
 }
 
-/// A distribution in a few figures, in nanoseconds.
+/// Summary of a distribution, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimeSummary {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Mean.
     pub mean: f64,

@@ -1,4 +1,4 @@
-//! What the jobs ask for, as far as findings need it.
+//! The jobs' requests, as far as findings need them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::job::{BlockSizes, Distribution, EngineName, Job, Jobs, SyncOpen, Veri
 use crate::{Direction, Io, PerDirection, Target};
 use kelvin_host::SystemTree;
 
-/// The targets of each job's workers: what was planned by worker, or by job where workers were put together.
+/// The targets of each job's workers: the plan has them by worker, or by job where workers were combined.
 pub(crate) fn planned<'a>(jobs: &Jobs, plan: &'a [(String, Vec<Target>)]) -> Vec<Vec<&'a [Target]>> {
     let mut rest = plan.iter().peekable();
     let mut of = |job: &Job| {
@@ -30,7 +30,7 @@ pub(crate) fn probe_job(tree: &SystemTree, job: &Job, workers: &[&[Target]]) -> 
     let does = PerDirection(Direction::ALL.map(|direction| job.does(direction)));
     let clones = job.clones.max(1);
     let largest = workers.iter().max_by_key(|targets| targets.len()).copied().unwrap_or(&[]);
-    // Where the workers of a job were put together, each of them has its part.
+    // Where the workers of a job were combined, each of them has its part.
     let each = if workers.len() == clones as usize { largest.len() } else { files(job).min(largest.len()) };
     let mut devices: Vec<String> = Vec::new();
     for device in largest.iter().take(each).filter_map(|target| target.device.as_ref()) {
@@ -90,8 +90,8 @@ pub(crate) fn is_direct(job: &Job) -> bool {
     job.sync.direct && job.engine.name != EngineName::Mmap
 }
 
-/// What a job writes, of blocks that are filled as its own are. Unknown where they are verified: then the verifier fills
-/// them.
+/// Content of a job's writes, of blocks that are filled like its buffers. Unknown with verification: then the verifier
+/// fills them.
 fn buffers(job: &Job) -> Option<Content> {
     const BLOCKS: usize = 64;
     const MOST: usize = 1 << 20;
@@ -106,7 +106,7 @@ fn buffers(job: &Job) -> Option<Content> {
     let mut counting = Counting::default();
     let writes = (MOST / length as usize).clamp(1, BLOCKS);
     for number in 0..writes {
-        // A buffer that is filled once is not the only one.
+        // A buffer that is filled once is not the only buffer.
         filler.prepare(&mut buffer);
         let io =
             Io { direction: Direction::Write, target: 0, offset: number as u64 * u64::from(length), length };
@@ -118,12 +118,12 @@ fn buffers(job: &Job) -> Option<Content> {
     counting.done()
 }
 
-/// How many files a worker has by its options.
+/// The number of files of a worker, by its options.
 fn files(job: &Job) -> usize {
     job.targets.filenames.len().max(job.targets.files as usize).max(1)
 }
 
-/// Workers that begin in the same place of the same target and go on from there.
+/// Workers that begin at the same offset of the same target and continue from there.
 fn same_bytes(job: &Job, workers: &[&[Target]], each: usize) -> u32 {
     if job.pattern.random || job.replay.is_some() {
         return 1;
@@ -135,7 +135,7 @@ fn same_bytes(job: &Job, workers: &[&[Target]], each: usize) -> u32 {
         }
         return begins.into_values().max().unwrap_or(1);
     }
-    // Put together, the same target stands there once.
+    // Where workers were combined, a common target is listed once.
     let together: usize = workers.iter().map(|targets| targets.len()).sum();
     let planned = job.clones.max(1) as usize * each;
     (planned / together.max(1)).max(1) as u32
@@ -158,7 +158,7 @@ fn aligned(job: &Job, workers: &[&[Target]]) -> u64 {
     powers.min().unwrap_or(0)
 }
 
-/// Bytes a second that a worker is kept to.
+/// Rate limit of a worker in bytes per second.
 fn rate(job: &Job, direction: Direction) -> Option<u64> {
     let mean = match &job.blocks.sizes[direction] {
         BlockSizes::One(size) => f64::from(*size),
@@ -171,7 +171,7 @@ fn rate(job: &Job, direction: Direction) -> Option<u64> {
     job.rate.bytes[direction].into_iter().chain(by_ios).min()
 }
 
-/// The NUMA nodes whose CPUs it may use; none when it is free.
+/// The NUMA nodes whose CPUs it may use; empty when it is not bound.
 fn nodes(tree: &SystemTree, job: &Job) -> Vec<u32> {
     let mut nodes = job.process.numa_cpu_nodes.clone();
     for cpu in &job.process.cpus {

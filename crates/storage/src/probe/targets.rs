@@ -1,4 +1,4 @@
-//! Files and devices before the run: what is stored, what the page cache holds, what stands in them.
+//! Files and devices before the run: the stored part, the part in the page cache, and the content.
 
 use kelvin_host::disk::{device_name, device_number};
 use std::fs::File;
@@ -22,7 +22,7 @@ const OF_DEVICE: u32 = 256;
 const SAMPLING: Duration = Duration::from_millis(300);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Options of mounts that say something about I/O. No other is kept: some hold names and passwords.
+/// Mount options that are relevant to I/O. No others are stored: some contain names and passwords.
 const OPTIONS: [&str; 12] = [
     "discard",
     "compress",
@@ -49,7 +49,7 @@ impl From<TargetKind> for ProbedTargetKind {
     }
 }
 
-/// Looks at all of them, no longer than `until`. What is missing is listed in `unseen`.
+/// Examines all of them, until `until` at the latest. Missing facts are listed in `unseen`.
 pub(crate) fn probe_targets(
     tree: &SystemTree,
     targets: &mut [TargetFacts],
@@ -74,7 +74,7 @@ pub(crate) fn probe_targets(
             _ => continue,
         };
         let Some(size) = target.size else { continue };
-        // Where half is nothing at all, what is in the rest does not matter.
+        // If half of it is not stored at all, the content of the rest is irrelevant.
         if target.coverage.as_ref().is_some_and(|found| (found.hole + found.unwritten) * 2 > found.bytes) {
             continue;
         }
@@ -99,7 +99,7 @@ fn one(
         return;
     }
     target.filesystem = filesystem(mounts, target);
-    // What is not there yet will be laid out.
+    // A file that does not exist yet will be laid out.
     let file = match File::open(&target.path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
@@ -144,14 +144,14 @@ fn one(
     }
 }
 
-/// What of a file's region is stored after the run, as far as a moment shows.
+/// The stored part of a file's region after the run, as far as it can be determined quickly.
 pub(crate) fn stored(file: &File, region: (u64, u64), cached: Option<Cached>) -> Option<Coverage> {
     let sync = cached.is_none_or(|cached| cached.dirty <= DIRTY);
     let found = extents::coverage(file, region, sync, Instant::now() + AGAIN).ok()?;
     Some(with_dirty(found, cached))
 }
 
-/// What is dirty in memory is not unwritten, though its place on the device still is.
+/// Pages that are dirty in memory are not unwritten, although their blocks on the device still are.
 fn with_dirty(mut coverage: Coverage, cached: Option<Cached>) -> Coverage {
     if !coverage.synced {
         coverage.unwritten = coverage.unwritten.saturating_sub(cached.map_or(0, |cached| cached.dirty));
@@ -163,7 +163,7 @@ fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
     if target.kind != ProbedTargetKind::File {
         return None;
     }
-    // A file that is not there yet lies where its directory does.
+    // For a file that does not exist yet, the location is that of its directory.
     let there = target.path.ancestors().find_map(|path| {
         if path.as_os_str().is_empty() {
             Path::new(".").canonicalize().ok()
@@ -181,7 +181,8 @@ fn filesystem(mounts: &[Mount], target: &TargetFacts) -> Option<Filesystem> {
     })
 }
 
-/// Looks again at what is stored of files, after they were made or filled. Writes nothing back: the run is about to begin.
+/// Determines again which parts of files are stored, after they were created or filled. Writes nothing back: the run is
+/// about to begin.
 pub(crate) fn stored_again(targets: &mut [TargetFacts]) {
     let until = Instant::now() + AGAIN;
     for target in targets.iter_mut().filter(|target| target.kind == ProbedTargetKind::File) {
@@ -195,7 +196,7 @@ pub(crate) fn stored_again(targets: &mut [TargetFacts]) {
     }
 }
 
-/// Looks again at what the page cache holds of files.
+/// Determines again which parts of files are in the page cache.
 pub(crate) fn cached_again(targets: &mut [TargetFacts]) {
     let until = Instant::now() + AGAIN;
     for target in targets.iter_mut().filter(|target| target.kind == ProbedTargetKind::File) {

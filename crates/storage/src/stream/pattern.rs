@@ -27,7 +27,7 @@ pub(crate) struct IoGenerator {
     all: u64,
 }
 
-/// Which direction comes next.
+/// The choice of the next direction.
 #[derive(Debug, Clone, Copy)]
 enum Mix {
     One(Direction),
@@ -88,7 +88,7 @@ impl IoGenerator {
             .collect();
         let all = targets.iter().map(|target| target.length).filter(|length| *length >= unit).sum();
         let come_again = job.targets.service.choice.is_uneven();
-        // Where each block comes once, there is no more than all of them.
+        // Where each block is used once, there are no more than all of them.
         let all = if rules.once == RepeatAvoidance::No || come_again { longer(job, all) } else { all };
         let after = After::new(job);
         Ok(Self { rules, places, files, mix, after, queue: VecDeque::new(), come_again, left: all, all })
@@ -162,7 +162,8 @@ impl IoGenerator {
         None
     }
 
-    /// Where files end by their shares alone, and the pass is longer than these together, each gets its share once more.
+    /// Where files end only by their shares, and the pass is longer than the sum of the shares, each gets its share
+    /// once more.
     fn begin_shares_again(&mut self, streams: &mut Streams) -> bool {
         let endless =
             self.rules.random && self.rules.once == RepeatAvoidance::No && self.rules.zones.is_none();

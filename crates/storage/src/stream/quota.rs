@@ -1,17 +1,17 @@
-//! How much of its stream a worker does: `size=`, `io_size=`, `number_ios=` and `loops=` against each other, as fio has
-//! them.
+//! The part of its stream that a worker does: the interaction of `size=`, `io_size=`, `number_ios=` and `loops=`, as in
+//! fio.
 //!
-//! A pass ends where the stream does, or when as much was issued as the larger of `size=` and `io_size=` says. There are
-//! `loops=` passes, and more until `io_size=` is reached; but never more than `io_size=` (or else `size=`) for each of the
-//! loops in all, and never more I/Os than `number_ios=` for each of them. An I/O that begins below a bound is done whole.
-//! What is appended (`file_append=`) is one pass, unless blocks or files come again or holes are left: it has no beginning
-//! to go back to, and goes on to the region's end or as far as all passes would.
+//! A pass ends with the stream, or when the larger of `size=` and `io_size=` was issued. There are `loops=` passes, and
+//! more until `io_size=` is reached; but the total never exceeds `io_size=` (or else `size=`) per loop, or
+//! `number_ios=` I/Os per loop. An I/O that begins below a bound is done completely. Appending (`file_append=`) is one
+//! pass, unless blocks or files are repeated or holes are left: it has no beginning to return to, and continues to the
+//! region's end or as far as all passes would.
 
 use super::offsets::{RepeatAvoidance, once};
 use crate::job::{Amount, Job};
 use crate::{Direction, Target, TargetKind};
 
-/// What is left to be done.
+/// The remaining work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quota {
     /// Bytes of a pass, and of all together.
@@ -24,7 +24,7 @@ pub(crate) struct Quota {
     once: bool,
     /// Passes follow each other until the time is over.
     timed: bool,
-    /// The longest I/O: what is missing less than that is not begun another pass for.
+    /// The longest I/O: no further pass is begun for a remainder smaller than that.
     longest: u64,
     passes: u64,
     /// Bytes issued, and how many there are to be when the pass ends.
@@ -38,7 +38,7 @@ impl Quota {
     /// Of a worker with these regions.
     pub(crate) fn new(job: &Job, targets: &[Target]) -> Self {
         let amounts = &job.targets;
-        // What is trimmed and then written counts once.
+        // A block that is trimmed and then written counts once.
         let times = if job.pattern.trim_then_write { 2 } else { 1_u64 };
         let regions = targets.iter().map(|target| target.length).fold(0, u64::saturating_add);
         let part = match amounts.io_size {
@@ -57,7 +57,7 @@ impl Quota {
         let loops = job.course.loops.max(1);
         let (timed, endless) = (job.course.time_based, job.course.time_based || job.replay.is_some());
         let whole = if endless { u64::MAX } else { wanted.unwrap_or(pass).saturating_mul(loops) };
-        // An `io_size` above `size` is as long as the pass may be: a region that is larger is gone through to its end.
+        // An `io_size` above `size` is the maximum length of a pass: a larger region is processed to its end.
         let pass = if endless { u64::MAX } else { pass.max(wanted.unwrap_or(0)) };
         let again =
             job.pattern.random && once(job) == RepeatAvoidance::No || amounts.service.choice.is_uneven();
@@ -108,7 +108,7 @@ impl Quota {
 mod tests {
     use super::*;
 
-    /// I/Os of 4 KiB in all, of a worker with one region, and how many passes they take.
+    /// I/Os of 4 KiB in total, of a worker with one region, and the number of passes.
     fn done(change: impl Fn(&mut Job), length: u64) -> (u64, u64) {
         let mut job = Job::named("job");
         change(&mut job);

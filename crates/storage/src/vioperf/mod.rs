@@ -1,8 +1,8 @@
-//! Whether storage is fast enough for a column store, by the figure that their users know: MB/s for each physical core.
+//! Whether storage is fast enough for a column store, by its usual metric: MB/s per physical core.
 //!
-//! Four tests of equal length, as vioperf has them: Write, ReWrite, Read, SkipRead; one thread a core, each with a file of
-//! its own. What vioperf does badly is done otherwise: files stop growing long before the filesystem is full, writes that
-//! extend a file are distinguished from overwrites, and the CPU time of the checksums from the rest.
+//! Four tests of equal length, as in vioperf: Write, ReWrite, Read, SkipRead; one thread per core, each with a separate
+//! file. Weaknesses of vioperf are avoided: files stop growing long before the filesystem is full, writes that extend a
+//! file are distinguished from overwrites, and the CPU time of the checksums from the rest.
 
 mod block;
 mod cores;
@@ -39,21 +39,21 @@ pub use verdict::{MINIMUM, RECOMMENDED, ThroughputGrade};
 /// One MB: vioperf's rule is in units of ten.
 pub const MB: f64 = 1e6;
 
-/// How often the runner looks whether somebody asked to stop.
+/// How often the runner checks for a stop request.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Directories that are there, at least one.
+    /// Existing directories, at least one.
     pub directories: Vec<PathBuf>,
     /// Of all four tests together.
     pub duration: Duration,
     /// Between two rows of a test.
     pub interval: Duration,
-    /// Threads in all; one for each core when none.
+    /// Threads in total; one for each core by default.
     pub threads: Option<u32>,
-    /// Whether blocks hold a checksum and reads look at it.
+    /// Whether blocks contain a checksum that reads verify.
     pub crc: bool,
     /// Whether I/O goes past the page cache.
     pub direct: bool,
@@ -68,16 +68,15 @@ pub struct Options {
 /// Something that happened.
 #[derive(Debug)]
 pub enum VioperfEvent<'a> {
-    /// What will be done. Nothing was written yet.
+    /// The plan. Nothing has been written yet.
     Plan(&'a VioperfPlan),
     /// A row of the table.
     Row(&'a Row),
-    /// Something the reader should know at once.
+    /// A note to be shown immediately.
     Note(&'a str),
 }
 
-/// Measures. Errors are of what came before the first I/O; what happens later is in the report, with what was measured
-/// until then.
+/// Measures. Errors are those before the first I/O; later errors are in the report, with the results up to then.
 pub fn run(options: &Options, stop: &Stop, tell: &mut dyn FnMut(&VioperfEvent<'_>)) -> Result<Report> {
     let mut plan = plan::make(options)?;
     let mut workers = worker::open(options, &mut plan)?;
@@ -108,7 +107,7 @@ pub fn run(options: &Options, stop: &Stop, tell: &mut dyn FnMut(&VioperfEvent<'_
     Ok(report)
 }
 
-/// One of the tests; what ended it before its time.
+/// One of the tests; returns the reason if it ended early.
 fn one(
     test: Test,
     options: &Options,
@@ -187,7 +186,7 @@ fn one(
     failed
 }
 
-/// Makes rows of what the threads count.
+/// Makes rows from the threads' counts.
 struct Watch<'a> {
     test: Test,
     begin: Instant,
@@ -219,7 +218,7 @@ impl Watch<'_> {
         self.rows(plan)
     }
 
-    /// The whole test in a row, whose processor use is that of all of it.
+    /// The whole test as a row, with the CPU use of the whole test.
     fn whole(&self, plan: &VioperfPlan) -> Option<Row> {
         let counts = Counts::of(self.counters, self.directories, plan.directories.len());
         let span = self.before_at - self.begin;

@@ -1,4 +1,4 @@
-//! `verify_async=`: threads that look at what was read, so that the worker goes on with other I/Os meanwhile.
+//! `verify_async=`: threads that verify read data, so that the worker continues with other I/Os meanwhile.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use crate::data::{Examiner, ReadExpectation};
 /// Longest wait for an answer: the worker has other duties.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A read whose data is to be examined.
+/// A read whose data is to be verified.
 struct Task {
     slot: u32,
     io: Io,
@@ -23,7 +23,7 @@ struct Task {
     address: *const u8,
 }
 
-// SAFETY: nobody writes to the memory at the address before the answer has come.
+// SAFETY: the memory at the address is not written to before the answer has arrived.
 #[allow(unsafe_code, reason = "another thread reads it")]
 unsafe impl Send for Task {}
 
@@ -36,7 +36,7 @@ pub(super) struct Checkers {
 }
 
 impl Checkers {
-    /// So many, each with what `examiner` makes for it, on these processors if any are named.
+    /// So many threads, each with an examiner made by `examiner`, on these CPUs if any are named.
     pub(super) fn new(count: u32, cpus: &[u32], mut examiner: impl FnMut() -> Examiner) -> io::Result<Self> {
         let (to, tasks) = channel::<Task>();
         let (answers, from) = channel();
@@ -46,7 +46,7 @@ impl Checkers {
             let cpus = cpus.to_vec();
             let begin = std::thread::Builder::new().name("kelvin-verify".into());
             begin.spawn(move || {
-                // Where it cannot be put, it runs where the kernel wants.
+                // If it cannot be pinned, it runs where the kernel schedules it.
                 let _ = thread_setup::pin_if_any(&cpus);
                 work(&tasks, &answers, examiner);
             })
@@ -55,25 +55,25 @@ impl Checkers {
         Ok(Self { to: Some(to), answers, from, threads })
     }
 
-    /// Hands a read over; `address` has its data, which nobody changes before the answer has come.
+    /// Passes a read on; `address` has its data, which do not change before the answer has arrived.
     pub(super) fn ask(&self, slot: u32, io: &Io, question: ReadExpectation, address: *const u8) {
         let task = Task { slot, io: *io, question, address };
         let sent = self.to.as_ref().is_some_and(|to| to.send(task).is_ok());
         if !sent {
             let result = Err("verify: the verify_async threads have ended".to_owned());
-            // Its other end is this value's own.
+            // The receiver is in this value, too.
             let _ = self.answers.send(Answer { slot, io: *io, result });
         }
     }
 
-    /// An answer, if there is one, or comes within a moment.
+    /// An answer, if there is one or one arrives within a moment.
     pub(super) fn answer(&self, wait: bool) -> Option<Answer> {
         if wait { self.from.recv_timeout(PATIENCE).ok() } else { self.from.try_recv().ok() }
     }
 }
 
 impl Drop for Checkers {
-    /// The buffers are somebody else's: nobody may be looking at one afterwards.
+    /// The buffers are borrowed, so no thread may be reading one afterwards.
     fn drop(&mut self) {
         self.to = None;
         for thread in self.threads.drain(..) {

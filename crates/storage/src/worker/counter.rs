@@ -1,4 +1,4 @@
-//! What is counted between two ticks, and the sums of all ticks of a worker that its own counts have to agree with.
+//! Counts between two ticks, and the sums of all ticks of a worker, with which its own counts have to agree.
 
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
@@ -10,13 +10,13 @@ use crate::{Bins, Direction, Moments, PerDirection};
 /// The times of I/Os that were handed over together and ended together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IoTimes {
-    /// None for an engine whose call returns when the I/O has ended.
+    /// 0 for an engine whose call returns when the I/O has ended.
     pub(super) submission: Nanos,
     pub(super) completion: Nanos,
     pub(super) total: Nanos,
 }
 
-/// Which figures are taken.
+/// The times that are recorded.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     submission: bool,
@@ -40,7 +40,7 @@ pub(super) struct Counter {
     pub(super) done: PerDirection<(u64, u64)>,
     /// I/Os that failed.
     pub(super) failed: u64,
-    /// I/Os that were given up.
+    /// I/Os that were abandoned.
     pub(super) dropped: u64,
     /// The sum of all total times, for Little's law.
     pub(super) in_flight: u128,
@@ -57,7 +57,7 @@ impl Counter {
     ) -> Self {
         let disabled = report.disabled;
         let taken = Taken {
-            // A call that returns when the I/O has ended has no submission of its own.
+            // A call that returns when the I/O has ended has no separate submission time.
             submission: !disabled.submission && !synchronous,
             completion: !disabled.completion,
             total: !disabled.latency,
@@ -84,7 +84,7 @@ impl Counter {
         tally.bytes += bytes;
         if !synchronous {
             tally.submission.record_many(times.submission, u64::from(ios));
-            // Where there is no submission these are the completion times, and are copied when the tick is cut.
+            // Without submission times these are the completion times, and are copied when the tick is cut.
             tally.total.record_many(times.total, u64::from(ios));
         }
         tally.completion.record_many(times.completion, u64::from(ios));
@@ -120,7 +120,7 @@ impl Counter {
         }
     }
 
-    /// The tally of a target and direction, made when it is first needed.
+    /// The tally of a target and direction, created on first use.
     #[inline]
     pub(super) fn tally(&mut self, target: u32, direction: Direction) -> &mut Tally {
         let (taken, spare) = (self.taken, &mut self.spare);
@@ -170,7 +170,7 @@ impl Counter {
         }
     }
 
-    /// Ends the tick at `to`: what it holds, ready to be sent, and a new one begins.
+    /// Ends the tick at `to`: returns its content, ready to be sent, and begins a new one.
     pub(super) fn cut(&mut self, to: Nanos, part: LoadPart, spare: Option<Box<Tick>>) -> Box<Tick> {
         let (worker, targets) = (self.tick.worker, self.tick.targets.len());
         let fresh = match spare {
@@ -184,7 +184,7 @@ impl Counter {
         (tick.to, tick.part) = (to, part);
         for target in &mut tick.targets {
             for (place, done) in target.0.iter_mut().zip(&mut self.done.0) {
-                // What was made for an earlier tick and not used in this one says nothing.
+                // A tally that was created for an earlier tick and not used in this one is empty.
                 if place.as_ref().is_some_and(|tally| is_blank(tally)) {
                     self.spare.extend(place.take());
                 }

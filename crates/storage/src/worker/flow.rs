@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use crate::job::Flow;
 
-/// How far a worker may be ahead of its share: less would make workers that submit in batches wait for each other.
+/// The maximum lead of a worker over its share: less would make workers that submit in batches wait for each other.
 const AHEAD: i64 = 8;
 
-/// How long the share of a worker that has ended holds the others to theirs. Workers that end at the same time do not end
-/// in the same microsecond, and whoever is last would run far ahead in its last milliseconds alone.
+/// How long the share of an ended worker still limits the others. Workers that end together do not end in the same
+/// microsecond, and the last one would run far ahead in its last milliseconds alone.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// The sums of the workers of one flow that still run, or ended just now.
+/// The sums of the workers of one flow that still run, or ended recently.
 #[derive(Debug, Default)]
 struct Group {
     issued: AtomicI64,
@@ -22,12 +22,12 @@ struct Group {
     expected: AtomicI64,
     /// There are some in `gone`.
     some_gone: AtomicBool,
-    /// When workers ended whose weights and I/Os are still in the sums, and these.
+    /// The ended workers that are still in the sums: the time of their end, their weights and I/Os.
     gone: Mutex<Vec<(Instant, i64, i64)>>,
 }
 
 impl Group {
-    /// Takes those out of the sums who ended long enough ago.
+    /// Removes the workers from the sums that ended long enough ago.
     #[cold]
     fn forget_gone(&self) {
         let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,8 +85,8 @@ impl FlowGroups {
         self.0.get(worker as usize)?.as_ref()
     }
 
-    /// These workers are about to be started together: none of a flow begins before all of them are there. Whoever
-    /// began alone would be ahead of its share by all that it did meanwhile, and stay so.
+    /// These workers are about to be started together: none of a flow begins before all of them have joined. A worker
+    /// that began alone would gain a permanent lead over its share.
     pub(crate) fn expect(&self, workers: &[usize]) {
         for member in workers.iter().filter_map(|worker| self.member(*worker as u32)) {
             if !member.expected.swap(true, Ordering::AcqRel) {
@@ -95,7 +95,7 @@ impl FlowGroups {
         }
     }
 
-    /// A worker that was expected has failed, or had nothing to do.
+    /// An expected worker has failed, or had nothing to do.
     pub(crate) fn absent(&self, worker: u32) {
         if let Some(member) = self.member(worker) {
             member.arrived();
@@ -152,7 +152,7 @@ impl Share {
 }
 
 impl Drop for Share {
-    /// Those who go on share among themselves, a moment later.
+    /// The remaining workers share among themselves, a moment later.
     fn drop(&mut self) {
         let mut gone = self.group.gone.lock().unwrap_or_else(PoisonError::into_inner);
         gone.push((Instant::now(), self.weight, self.issued));
@@ -217,7 +217,7 @@ mod tests {
                     })
                 })
                 .collect();
-            // Nobody leaves before all have stopped.
+            // No worker is dropped before all have stopped.
             let shares: Vec<Share> = workers.into_iter().map(|worker| worker.join().unwrap()).collect();
             shares.iter().map(|share| share.issued).collect()
         });

@@ -1,4 +1,4 @@
-//! `lockfile=`: an I/O on a file waits for those of other workers, and of its own, that it may not be together with.
+//! `lockfile=`: an I/O on a file waits for conflicting I/Os of all workers, including its own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::job::LockFile;
 use crate::{Direction, Io, Target};
 
-/// Who has a file: so many readers, or one writer.
+/// The holders of a file: so many readers, or one writer.
 #[derive(Debug, Default)]
 struct Holders {
     readers: u32,
     writer: bool,
 }
 
-/// All files of the process that somebody has.
+/// All files of the process that are held.
 static HELD: Mutex<BTreeMap<PathBuf, Holders>> = Mutex::new(BTreeMap::new());
 
 /// A worker's view of the locks of its files.
@@ -26,7 +26,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// None where the job locks nothing.
+    /// `None` if the job locks nothing.
     pub(super) fn new(lock: LockFile, targets: &[Target]) -> Option<Self> {
         let shared_reads = match lock {
             LockFile::None => return None,

@@ -1,4 +1,4 @@
-//! The loop's interfaces: which I/O is next, what is in a block, whether it is right.
+//! The loop's interfaces: the source of I/Os, the content of blocks, and their verification.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,23 @@ use crate::engine;
 use crate::stream::IoSource;
 use crate::{Error, Io, NextIo, Result};
 
-/// Which I/Os come, in which order.
+/// The source of I/Os.
 pub(crate) trait IoStream {
     /// The next.
     fn next(&mut self) -> NextIo;
     /// Another pass.
     fn restart(&mut self);
-    /// The longest of its I/Os in bytes, where it is not the job that says it (a trace).
+    /// The length of its longest I/O in bytes, where it is not determined by the job (a trace).
     fn longest(&self) -> u32 {
         0
     }
-    /// What went wrong, when it ended.
+    /// The error with which it ended, if any.
     fn problem(&mut self) -> Option<Error> {
         None
     }
 }
 
-/// What is in the blocks that are written.
+/// The content of written blocks.
 pub(crate) trait Fill {
     /// Nothing has to be done for a write.
     fn is_static(&self) -> bool;
@@ -35,32 +35,32 @@ pub(crate) trait Fill {
     fn fill(&mut self, io: &Io, buffer: &mut [u8]);
 }
 
-/// Whether what is read is what was written.
+/// Verification of read data.
 pub(crate) trait Check {
     /// Writes the header by which a block is verified later: the number of the write.
     fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64;
     /// A write has ended.
     fn written(&mut self, io: &Io, number: u64);
-    /// A write has failed: nobody knows what is there.
+    /// A write has failed: the content of its blocks is unknown.
     fn failed(&mut self, io: &Io, number: u64);
     /// A trim has ended.
     fn trimmed(&mut self, io: &Io);
-    /// Verifies what was read; returns the error as text.
+    /// Verifies read data; returns the error as text.
     fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String>;
-    /// Hands what was read to another thread, which verifies it at `address` until [`Check::answer`] names the slot.
+    /// Passes read data to another thread, which verifies it at `address` until [`Check::answer`] names the slot.
     /// Returns whether it did: otherwise the worker verifies it itself.
     fn hand_over(&mut self, _slot: u32, _io: &Io, _address: *const u8) -> bool {
         false
     }
-    /// What one of those threads found; where there is nothing yet and `wait` says so, after a moment.
+    /// A result of one of those threads; if there is none yet and `wait` is set, waits a moment.
     fn answer(&mut self, _wait: bool) -> Option<Answer> {
         None
     }
-    /// What is to be read in a verifying pass; none at its end.
+    /// The next read of a verifying pass; `None` at its end.
     fn next_read(&mut self) -> Option<Io>;
     /// Enough was written that verification is due.
     fn backlog_due(&self) -> bool;
-    /// The verification pass begins: its state is kept if another run may verify again.
+    /// The verification pass begins: its state is saved if another run may verify again.
     fn keep(&mut self) -> Result<()> {
         Ok(())
     }
@@ -68,23 +68,23 @@ pub(crate) trait Check {
     fn finish(&mut self, complete: bool) -> Result<Option<String>>;
 }
 
-/// What another thread found of a read.
+/// Another thread's result for a read.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) slot: u32,
     pub(crate) io: Io,
-    /// What is wrong, as text.
+    /// The error, as text.
     pub(crate) result: std::result::Result<(), String>,
 }
 
-/// What a worker is made of, beside the engine.
+/// The parts of a worker, in addition to the engine.
 pub(crate) struct WorkerParts<S> {
     pub(crate) stream: S,
     pub(crate) fill: Box<dyn Fill>,
     pub(crate) check: Option<Box<dyn Check>>,
 }
 
-/// Refuses what a worker would refuse when it begins, which is too late: files were laid out and emptied by then.
+/// Refuses plans that a worker would refuse at its start, which is too late: files were laid out and emptied by then.
 pub(crate) fn check(plan: &WorkerPlan) -> Result<()> {
     let job = &*plan.job;
     engine::check(job)?;
@@ -99,7 +99,7 @@ pub(crate) fn check(plan: &WorkerPlan) -> Result<()> {
     Ok(())
 }
 
-/// The verifier of a worker, with what an earlier run saved where that is asked for.
+/// The verifier of a worker, with the saved state of an earlier run where requested.
 fn verifier(plan: &WorkerPlan) -> Result<(Verifier, PathBuf)> {
     let job = &*plan.job;
     let mut verifier = Verifier::new(job, plan.clone, &plan.targets, plan.seed)?;
@@ -115,7 +115,7 @@ fn verifier(plan: &WorkerPlan) -> Result<(Verifier, PathBuf)> {
 }
 
 impl WorkerParts<IoSource> {
-    /// Of a job as it is.
+    /// The parts for a job.
     pub(super) fn for_plan(plan: &WorkerPlan) -> Result<Self> {
         let job = &*plan.job;
         let check = job.verify.as_ref().map(|_| Verified::new(plan)).transpose()?;
@@ -160,7 +160,7 @@ impl Fill for Filler {
     }
 }
 
-/// A verifier, and where it keeps the state for another run.
+/// A verifier, and the path where it saves the state for another run.
 struct Verified {
     verifier: Verifier,
     state: PathBuf,
@@ -206,7 +206,7 @@ impl Check for Verified {
 
     fn hand_over(&mut self, slot: u32, io: &Io, address: *const u8) -> bool {
         let Some(checkers) = &self.checkers else { return false };
-        // Without verification there is nothing to wait for.
+        // Without expected data there is nothing to verify.
         self.verifier.expectation_for(io).map(|question| checkers.ask(slot, io, question, address)).is_some()
     }
 
@@ -247,7 +247,7 @@ impl Check for Verified {
                  data had another name or position in its run, and therefore used other offsets"
             )));
         }
-        // What was examined is kept from before the pass; here it is what is left to be examined.
+        // The state from before the pass contains the examined blocks; this one contains the remaining ones.
         if complete || !self.save || self.verifier.remaining() == 0 {
             return Ok(None);
         }

@@ -18,14 +18,14 @@ use crate::result::DirectionOutcome;
 use crate::tick::{DepthCounts, Tick};
 use crate::{Direction, Io, NextIo, PerDirection, Target};
 
-/// Blocks of one size, in order or at random, of one direction or of two in turn.
+/// Blocks of one size, in order or at random, of one direction or alternating between two.
 pub(super) struct Blocks {
     random: Option<Random>,
     directions: Vec<Direction>,
     count: u64,
     size: u32,
     issued: u64,
-    /// What is said before an I/O, by its place.
+    /// Steps before an I/O, by its index.
     pub(super) also: Vec<(u64, NextIo)>,
 }
 
@@ -64,7 +64,7 @@ impl IoStream for Blocks {
     }
 }
 
-/// Each block begins with its own offset.
+/// Each block begins with its offset.
 pub(super) struct Offsets;
 
 impl Fill for Offsets {
@@ -81,7 +81,7 @@ impl Fill for Offsets {
     }
 }
 
-/// What a worker has sent, added up.
+/// The sum of a worker's messages.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) end: WorkerEnd,
@@ -93,7 +93,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Adds up what is in the channel; asserts what every run's ticks must be.
+    /// Adds up the messages in the channel; asserts the invariants of every run's ticks.
     pub(super) fn of(messages: &Receiver<Message>) -> Self {
         let mut sent = Self::default();
         for message in messages.try_iter() {
@@ -163,7 +163,7 @@ pub(super) fn run_on(
     Sent::of(&received)
 }
 
-/// Runs a job with an engine of the test's own.
+/// Runs a job with an engine of the test.
 pub(super) fn run_engine<E: IoEngine>(job: &Job, engine: E, length: u64, stop: &Stop) -> Sent {
     run_engine_with(job, engine, length, stop, |_| {})
 }
@@ -195,7 +195,7 @@ pub(super) fn run_engine_with<E: IoEngine>(
     sent
 }
 
-/// Looks whether what was read begins with its offset, as [`Offsets`] writes it.
+/// Checks whether read data begin with their offset, as [`Offsets`] writes it.
 #[derive(Default)]
 pub(super) struct Looks {
     pub(super) written: Vec<Io>,

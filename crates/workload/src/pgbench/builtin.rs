@@ -1,4 +1,4 @@
-//! The built-in scripts, in the same language as a user's own.
+//! The built-in scripts, in the same language as user scripts.
 
 /// A built-in script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) struct Builtin {
     pub(crate) text: &'static str,
     /// It adds a row to the history and changes an account.
     pub(crate) writes: bool,
-    /// It changes a teller and a branch by the same amount too.
+    /// It also changes a teller and a branch by the same amount.
     pub(crate) whole: bool,
 }
 

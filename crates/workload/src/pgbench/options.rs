@@ -1,4 +1,4 @@
-//! What a user can choose about pgbench's workloads.
+//! Options of pgbench's workloads.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,7 +11,7 @@ use super::builtin;
 /// Bytes of the longest script that is taken: its text is in the specification and in every result.
 const LONGEST_SCRIPT: u64 = 1 << 20;
 
-/// How statements reach the server.
+/// How statements are sent to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueryMode {
@@ -45,7 +45,7 @@ impl PartitionMethod {
     }
 }
 
-/// A script and how often it is chosen.
+/// A script and its weight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ScriptChoice {
@@ -54,7 +54,7 @@ pub struct ScriptChoice {
     /// Its share among the scripts; 0 is never chosen.
     #[serde(default = "one")]
     pub weight: u32,
-    /// The file's content: it is part of what a run is. Absent for a built-in script.
+    /// The file's content, which is part of the specification of a run. Absent for a built-in script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -82,8 +82,8 @@ impl ScriptChoice {
     }
 }
 
-/// The text of a file, or of standard input for "-"; never more than one byte beyond the limit, so that
-/// an endless file ends.
+/// The text of a file, or of standard input for "-"; reads at most one byte more than the limit, so that an endless
+/// file ends.
 fn read(path: &str) -> std::io::Result<String> {
     let mut text = String::new();
     let source: Box<dyn Read> =
@@ -92,7 +92,7 @@ fn read(path: &str) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// "name@3" in its parts. A weight is what stands behind the last @.
+/// Splits "name@3". The weight is the part after the last @.
 fn split_weight(written: &str) -> Result<(&str, u32)> {
     let Some((name, weight)) = written.rsplit_once('@') else { return Ok((written, 1)) };
     let weight = weight.parse().map_err(|_| {
@@ -105,17 +105,17 @@ fn split_weight(written: &str) -> Result<(&str, u32)> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// Scale factor: 100,000 accounts, 10 tellers and one branch each. None takes 1; whoever wants the scale that
-    /// a database holds asks [`Pgbench::shape_in`](super::Pgbench::shape_in) first.
+    /// Scale factor: 100,000 accounts, 10 tellers and one branch each. `None` means 1;
+    /// [`Pgbench::shape_in`](super::Pgbench::shape_in) returns the scale of an existing database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<u32>,
     /// The scripts; `tpcb-like` when there is none.
     pub scripts: Vec<ScriptChoice>,
     /// Variables set before the load (`-D`).
     pub define: BTreeMap<String, String>,
-    /// How statements reach the server.
+    /// How statements are sent to the server.
     pub query_mode: QueryMode,
-    /// Whether each statement's time is taken by itself.
+    /// Whether each statement is timed separately.
     pub per_statement: bool,
     /// Percentage of each page that the load fills, 10 to 100.
     pub fillfactor: u8,
@@ -163,7 +163,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The scale factor, where none was given the smallest.
+    /// The scale factor; the smallest by default.
     pub(super) fn scale(&self) -> u32 {
         self.scale.unwrap_or(1)
     }

@@ -1,8 +1,8 @@
-//! A virtual user: draws a script and carries out its commands.
+//! A virtual user: draws a script and executes its commands.
 //!
-//! Where statements are timed, each time is from the moment the user turns to a statement (its parameters are
-//! to be encoded, or its text put together) to the moment its result has been read. What the user decides by
-//! itself, such as `\set`, is in no statement's time; an attempt that fails leaves none.
+//! Where statements are timed, a time runs from the moment the user starts a statement (before its parameters are
+//! encoded or its text is assembled) until its result has been read. Client-side commands, such as `\set`, are not
+//! included in any statement's time; a failed attempt records no times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::script::{self, Command, Script, Sql, SqlPart, Step, Store, Word};
 use super::variables::{Slots, Variables, Written};
 use crate::{NextTransaction, StatementTime, VirtualUser};
 
-/// What all users share.
+/// State shared by all users.
 #[derive(Debug)]
 pub(crate) struct PgbenchPlan {
     pub(crate) scripts: Vec<Script>,
@@ -51,7 +51,7 @@ pub(crate) struct User {
     prepared: Vec<Vec<Prepared>>,
     /// Some statement could not be prepared before the load.
     unprepared: bool,
-    /// Parameters and results have their own types: wherever the server does not find them itself.
+    /// Parameters and results have their own types: on servers that do not infer them.
     typed: bool,
     /// Statements are being collected.
     pipeline: bool,
@@ -279,7 +279,7 @@ impl User {
         Ok(statement)
     }
 
-    /// Prepares what a pipeline needs and could not be prepared before the load: within a pipeline it is too late.
+    /// Prepares statements of a pipeline that could not be prepared before the load: within a pipeline it is too late.
     fn prepare_pipeline(
         &mut self,
         script: &Script,
@@ -432,8 +432,8 @@ fn rows_expected(found: usize) -> Error {
 }
 
 impl VirtualUser for User {
-    /// Prepares all statements that can be: one that needs a table which the script itself makes is prepared
-    /// when it is first executed.
+    /// Prepares all statements where this is possible: one that needs a table which the script itself creates is
+    /// prepared when it is first executed.
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
         let plan = Arc::clone(&self.plan);
         self.unprepared = false;
@@ -487,7 +487,7 @@ impl VirtualUser for User {
         if let Err(error) = self.run(&plan.scripts[self.script], session) {
             self.times.clear();
             if std::mem::take(&mut self.pipeline) && !session.is_broken() {
-                // What was collected must not be sent with the next transaction.
+                // The queued statements must not be sent with the next transaction.
                 let _ = session.control(TransactionControl::Rollback);
             }
             return Err(error);

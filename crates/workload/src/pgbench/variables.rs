@@ -38,7 +38,7 @@ impl Names for Slots {
     }
 }
 
-/// What a variable holds.
+/// Content of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 enum Content {
     #[default]
@@ -91,8 +91,8 @@ impl Variables {
         }
     }
 
-    /// A text from outside. A number in the form in which it would be written is one, so that no evaluation
-    /// has to find that out again.
+    /// Defines a variable from external text. A number in canonical form is stored as a number, so that it need not be
+    /// parsed at each evaluation.
     pub(crate) fn define(&mut self, slot: u32, text: &str) {
         match text.parse::<i64>() {
             Ok(value) if value.to_string() == text => self.set(slot, Value::Integer(value)),
@@ -113,8 +113,8 @@ impl Variables {
         }
     }
 
-    /// The variable as a parameter: with its own type where `typed`, otherwise as text or integer. What is
-    /// undefined is NULL.
+    /// The variable as a parameter: with its own type where `typed`, otherwise as text or integer. An undefined
+    /// variable is NULL.
     #[inline]
     pub(crate) fn parameter(&self, slot: u32, typed: bool) -> Parameter<'_> {
         let Some(variable) = self.variables.get(slot as usize) else { return Parameter::Null };
@@ -128,7 +128,7 @@ impl Variables {
         }
     }
 
-    /// Appends the variable's text and returns its kind: nothing is appended for NULL and the undefined.
+    /// Appends the variable's text and returns its kind. Nothing is appended for NULL and for an undefined variable.
     #[inline]
     pub(crate) fn write(&self, slot: u32, into: &mut String) -> Written {
         match self.variables.get(slot as usize).map(|variable| (variable.content, &variable.text)) {
@@ -145,7 +145,7 @@ impl Variables {
         }
     }
 
-    /// Makes these the same as `other`, reusing memory.
+    /// Copies `other`, reusing memory.
     #[inline]
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.variables.resize_with(other.variables.len(), Variable::default);
@@ -159,7 +159,7 @@ impl Variables {
     }
 }
 
-/// What [`Variables::write`] found.
+/// The kind of value that [`Variables::write`] has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     Undefined,

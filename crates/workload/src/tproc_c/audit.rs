@@ -1,4 +1,4 @@
-//! The self-audit: whether what ran was TPROC-C.
+//! The self-audit: whether the run complied with TPROC-C.
 //!
 //! Each range is the specification's, widened on both sides by the sampling error at 99.9 % confidence
 //! (z = 3.29): of the expected proportion for proportions (normal approximation to the binomial), the
@@ -17,7 +17,7 @@ use crate::TransactionKind;
 /// Number of counters; the constants below are their indexes, the first five the transaction types'.
 pub(crate) const COUNTERS: usize = 18;
 
-/// What each counter counts, as it is stored with a run.
+/// Names of the counters, as stored with a run.
 pub(crate) const NAMES: [&str; COUNTERS] = [
     "New-Orders",
     "Payments",
@@ -103,9 +103,9 @@ pub(crate) fn count(
     }
 }
 
-/// Judges the sums of all users' counters. A figure without any observation has no line.
+/// Judges the sums of all users' counters. A value without any observation has no line.
 ///
-/// `never_rolls_back`: HammerDB's functions ran, which roll no New-Order back: there is nothing to judge.
+/// `never_rolls_back`: HammerDB's functions ran, which roll no New-Order back, so there is nothing to judge.
 pub(crate) fn judge(
     counters: &[u64],
     users: u32,
@@ -149,9 +149,9 @@ pub(crate) fn judge(
         let n = look_ups as f64;
         let average = at(MATCHED) as f64 / n;
         let variance = (at(MATCHED_SQUARES) as f64 / n - average * average).max(0.0);
-        // 1 + 2000 Σ p_load(name) p_run(name) lies between 1.79 and 3.87 for the constants that the rules
-        // allow, and is 12.3 when load and run use the same one. The spread is judged by what was seen, but
-        // at least as wide as three rows: a few equal look-ups show nothing about it.
+        // 1 + 2000 Σ p_load(name) p_run(name) lies between 1.79 and 3.87 for the constants that the rules allow, and is
+        // 12.3 when load and run use the same one. The spread is the observed one, but at least that of three rows: a
+        // few equal look-ups show nothing about it.
         let spread = variance.sqrt().max(3.0);
         mean(&mut lines, "customers per last name", at(MATCHED), look_ups, spread, (1.5, 4.5));
     }
@@ -256,14 +256,14 @@ mod tests {
     fn trial_b1_hammerdbs_routines_are_not_judged_by_a_roll_back_that_they_do_not_have() {
         let mut counters = good();
         counters[ROLLED_BACK] = 0;
-        // What only our own statements show.
+        // Counters that only our own statements provide.
         for unknown in [DRAWN_LINES, REMOTE_LINES, LOOK_UPS, MATCHED, MATCHED_SQUARES, DELIVERIES_KNOWN] {
             counters[unknown] = 0;
         }
         let lines = judge(&counters, 4, 2, Mix::default(), true);
         assert!(lines.iter().all(|line| line.valid), "{lines:?}");
         assert!(lines.len() >= 9 && lines.iter().all(|line| line.name != "New-Orders rolled back"));
-        // What the client decides is still judged.
+        // Values that the client decides are still judged.
         counters[REMOTE_PAYMENTS] = 20_000;
         assert!(judge(&counters, 4, 2, Mix::default(), true).iter().any(|line| !line.valid));
     }

@@ -1,7 +1,7 @@
 //! The random inputs of the transactions (TPC-C clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1 and 5.2.5).
 //!
-//! Everything a transaction depends on is drawn here, before anything is executed and in an order that
-//! depends on neither the engine nor the way of calling: the same seed gives the same transactions everywhere.
+//! All inputs of a transaction are drawn here, before it is executed and in an order that depends on neither the engine
+//! nor the way of calling: the same seed gives the same transactions everywhere.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::schema::DISTRICTS;
 /// Most lines that an order can have.
 pub(crate) const MAX_LINES: usize = 15;
 
-/// An item number that no load makes: the last line of an order that has to roll back asks for it.
+/// An item number that no load creates: the last line of an order that has to roll back uses it.
 pub(crate) const UNUSED_ITEM: i64 = 100_001;
 
 /// Index of New-Order among the transaction types; the order is that of [`Mix`].
@@ -36,7 +36,7 @@ const KEYING: [u64; 5] = [18, 3, 2, 2, 2];
 /// Mean thinking times in seconds, by transaction type.
 const THINKING: [f64; 5] = [12.0, 12.0, 5.0, 5.0, 10.0];
 
-/// The thousand last names, made once so that a transaction borrows its own.
+/// The thousand last names, created once so that a transaction borrows them.
 static LAST_NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     (0..1000)
         .map(|number| {
@@ -63,7 +63,7 @@ pub(crate) enum Transaction {
 pub(crate) enum Customer {
     /// By number, 1 to 3000.
     Id(i64),
-    /// By last name; the middle one of those who bear it, by first name, is meant.
+    /// By last name: of the customers with that name, the middle one by first name.
     Name(&'static str),
 }
 
@@ -74,16 +74,16 @@ impl Customer {
     }
 }
 
-/// The inputs of New-Order. Its lines stand in arrays of `len` values, because that is how they travel, and
-/// in the order in which their stock rows are to be changed: by (supplying warehouse, item), so that no two
-/// orders wait for each other, a line that repeats a stock row in a later round than the line it repeats, and
-/// the unused item at the very end. `number` is a line's number in the order, as drawn.
+/// The inputs of New-Order. Its lines are stored in arrays of `len` values, because that is how they are sent, and in
+/// the order in which their stock rows are to be changed: by (supplying warehouse, item), so that orders do not
+/// deadlock; a line that repeats a stock row comes in a later round than the line it repeats, and the unused item at
+/// the very end. `number` is a line's number in the order, as drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewOrder {
     pub(crate) warehouse: i64,
     pub(crate) district: i64,
     pub(crate) customer: i64,
-    /// Whether the last line as drawn asks for [`UNUSED_ITEM`].
+    /// Whether the last line as drawn uses [`UNUSED_ITEM`].
     pub(crate) rolls_back: bool,
     pub(crate) len: usize,
     pub(crate) number: [i64; MAX_LINES],
@@ -168,13 +168,13 @@ pub(crate) struct OrderStatus {
     pub(crate) customer: Customer,
 }
 
-/// Draws one user's transactions.
+/// Draws the transactions of one user.
 #[derive(Debug, Clone)]
 pub(crate) struct Inputs {
     random: Random,
     constants: NonUniform,
     warehouses: i64,
-    /// None when every transaction draws its own.
+    /// `None` when every transaction draws a home warehouse.
     home: Option<i64>,
     mix: Mix,
     mix_total: i64,
@@ -224,7 +224,7 @@ impl Inputs {
                 customer: self.customer(),
             }),
         };
-        // Drawn even when nobody waits, so that waiting does not change the transactions.
+        // Drawn even when there is no thinking time, so that waiting does not change the transactions.
         let mean = THINKING[usize::from(kind)];
         let thinking = self.random.exponential(mean).min(10.0 * mean);
         let (keying, thinking) = if self.keying_and_thinking {
@@ -310,7 +310,7 @@ struct NewOrderHead {
     rolls_back: bool,
 }
 
-/// Puts lines, given in the order of their numbers, into the order that [`NewOrder`] promises.
+/// Brings lines, given in the order of their numbers, into the order described at [`NewOrder`].
 fn arrange(head: &NewOrderHead, lines: &mut [Line]) -> NewOrder {
     let mut last_round = 1;
     for index in 1..lines.len() {

@@ -14,8 +14,8 @@ use crate::{NextTransaction, UserRange, VirtualUser};
 /// Domain of [`Random::part`] for the constants of a run, which all its users share (clause 2.1.6).
 const CONSTANTS_OF_RUN: u64 = 0x7072_6f63_5f72_756e;
 
-/// Makes the users of `range`. Their homes are spread evenly over the warehouses; with HammerDB's routines each
-/// draws its own, as HammerDB's users do.
+/// Creates the users of `range`. Their homes are spread evenly over the warehouses; with HammerDB's routines each user
+/// draws its home, as HammerDB's users do.
 pub(crate) fn make<'a>(
     options: &'a Options,
     metadata: &'a Metadata,
@@ -66,7 +66,7 @@ impl VirtualUser for User {
         NextTransaction { kind, keying, thinking }
     }
 
-    /// Leaves an open transaction on an error: the driver rolls back when [`Session::in_transaction`] says so.
+    /// Leaves an open transaction on an error: the driver rolls back when [`Session::in_transaction`] is true.
     fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
         let Some((_, transaction)) = &self.current else {
             return Err(kelvin_database::Error::usage(
@@ -96,7 +96,7 @@ mod tests {
     use super::super::schema::metadata::BuiltBy;
     use super::*;
 
-    /// What the users of `range` draw first, with their keying and thinking times.
+    /// The first transactions of the users of `range`, with their keying and thinking times.
     fn drawn(profile: Profile, range: UserRange) -> Vec<Vec<(u16, Transaction, Duration, Duration)>> {
         let options = Options { profile, keying_and_thinking: true, ..Options::default() };
         let metadata =

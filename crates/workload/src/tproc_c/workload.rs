@@ -46,7 +46,7 @@ impl Workload for TprocC {
         let (driven, notes) =
             calls::choose_calls(&self.options, dialect, engine.capabilities(), session.as_mut())?;
         let lacks = missing_indexes(session.as_mut(), dialect, metadata.profile)?;
-        // What nobody said is what the database holds: two runs on the same data have the same specification.
+        // The default is the database's number of warehouses: two runs on the same data have the same specification.
         self.options.warehouses = Some(metadata.warehouses);
         self.metadata = Some(metadata);
         self.driven = Some(driven);

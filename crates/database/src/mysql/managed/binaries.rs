@@ -11,16 +11,16 @@ use crate::{Error, Result};
 pub struct Installation {
     /// The server's program.
     pub(super) program: PathBuf,
-    /// Which of the two.
+    /// The product.
     pub product: Product,
-    /// The series, such as (10, 11): data files of one are not read by an older one.
+    /// The series, such as (10, 11): an older server cannot read the data files of a newer series.
     pub series: (u32, u32),
-    /// What it says of itself: "10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)".
+    /// The version that it reports: "10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)".
     pub version: String,
 }
 
 impl Installation {
-    /// Where an unpacked archive lies; none for the system's own, which knows its place.
+    /// Directory of an unpacked archive; `None` for the server that the system installed, which knows its directories.
     pub(super) fn base(&self) -> Option<&Path> {
         let base = self.program.parent()?.parent()?;
         (!["/usr", "/", "/usr/local"].iter().any(|system| base == Path::new(system))).then_some(base)

@@ -1,7 +1,7 @@
-//! Managed MySQL and MariaDB servers: one an installed product and series.
+//! Managed MySQL and MariaDB servers: one per installed product and series.
 //!
-//! As PostgreSQL's, an instance has its own data directory and unix socket and listens on no network; the socket's directory
-//! can only be entered by the user it runs as and by root, so its users need no password.
+//! As with PostgreSQL, an instance has its own data directory and unix socket and listens on no network. Only root and
+//! the user it runs as can enter the socket's directory, so its users need no password.
 
 mod binaries;
 mod profile;
@@ -32,7 +32,7 @@ use crate::{Engine, Error, ErrorClass, Result};
 const NAME: &str = "kelvin";
 /// After a crash the server first replays its log.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What stands before the name of an instance's profile, and what above its settings.
+/// The marks before the name of an instance's profile and above its settings.
 const PROFILE: &str = "# Profile: ";
 const OF_PROFILE: &str = "# --- settings of the profile ---\n";
 
@@ -43,11 +43,11 @@ pub struct Instance {
     pub config: Config,
     /// Process number of the server.
     pub pid: u32,
-    /// Whether it was running before it was asked for.
+    /// Whether it was already running.
     pub was_running: bool,
 }
 
-/// What is known of an instance.
+/// State of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// Product and series, such as "mariadb-10.11".
@@ -82,7 +82,7 @@ impl Places {
         Self {
             name: name.to_owned(),
             data: directory.join("data"),
-            // Without an ending the server would give it one of its own.
+            // Without an extension the server would append its own.
             log: directory.join("log.err"),
             settings: directory.join("my.cnf"),
             pid_file: directory.join("pid"),
@@ -98,7 +98,7 @@ impl Places {
         socket_directory(&self.directory, account).join("s")
     }
 
-    /// The server's process, whatever an old file says.
+    /// The server's process; an outdated PID file is ignored.
     fn running(&self) -> Option<u32> {
         let pid = std::fs::read_to_string(&self.pid_file).ok()?.trim().parse().ok().filter(|pid| *pid > 1)?;
         is_ours(pid, &self.data).then_some(pid)
@@ -121,16 +121,16 @@ impl Places {
     }
 }
 
-/// The installed server that [`up`] would start, and what its host offers.
+/// The installed server that [`up`] would start, and the resources of its host.
 pub fn installation(manager: &Manager, product: Product) -> Result<(Installation, HostResources)> {
     let installation = binaries::choose(product)?;
     let host = HostResources::look(&Places::new(manager.base_dir(), &installation.name()).data);
     Ok((installation, host))
 }
 
-/// Starts the instance of the newest installed server of this product; makes it when there is none, and leaves it alone when
-/// it runs. With a profile it gets those settings, is restarted for them, and keeps them until it is given others.
-/// `progress` hears of every step that takes long.
+/// Starts the instance of the newest installed server of this product. It is created when there is none; a running one
+/// is not changed. With a profile it is restarted with those settings and keeps them until another profile is applied.
+/// `progress` is called for every step that takes long.
 pub fn up(
     manager: &Manager,
     product: Product,
@@ -162,7 +162,7 @@ pub fn up(
         (None, Some(kept)) if kept.name != "default" => kept,
         (None, _) => installation.profiles().standard(host),
     };
-    // What a study has changed stays until it is put back.
+    // Changes made by a study stay until they are restored.
     let changed = kept.as_deref().map(changes).unwrap_or_default();
     let wanted = with_changes(&settings(&installation, &places, &socket, &profile)?, &changed)?;
     if let Some(pid) = places.running() {
@@ -200,7 +200,7 @@ pub fn down(manager: &Manager, product: Option<Product>) -> Result<Vec<String>> 
     Ok(stopped)
 }
 
-/// What instances there are, running or not.
+/// All instances, running or not.
 pub fn status(manager: &Manager) -> Vec<Status> {
     let one = |name: String| {
         let places = Places::new(manager.base_dir(), &name);
@@ -242,7 +242,7 @@ fn config(product: Product, socket: &Path) -> Config {
     config
 }
 
-/// The whole file of settings: what every instance has, then its profile.
+/// The complete configuration file: the settings common to all instances, then the profile.
 fn settings(
     installation: &Installation,
     places: &Places,
@@ -284,7 +284,7 @@ fn settings(
     text.push_str(OF_PROFILE);
     for one in &profile.lines {
         let reason = one.reason.replace(char::is_control, " ");
-        // A word before what could be taken for a mark of this file's.
+        // A prefix, where the line could be mistaken for one of this file's marks.
         let mark = ["---", "Profile: "].iter().any(|mark| reason.starts_with(mark));
         if !reason.is_empty() {
             let _ = writeln!(text, "# {}{reason}", if mark { "note: " } else { "" });
@@ -294,7 +294,7 @@ fn settings(
     Ok(text)
 }
 
-/// Makes the data directory under another name first: it is there completely or not at all.
+/// Creates the data directory under another name first, so that it exists completely or not at all.
 fn create(account: &Account, installation: &Installation, places: &Places) -> Result<()> {
     let unfinished = places.directory.join("data.new");
     if unfinished.exists() {
@@ -319,7 +319,8 @@ fn create(account: &Account, installation: &Installation, places: &Places) -> Re
         command.arg("--no-defaults").args(&base).arg(data).arg("--initialize-insecure");
         command
     };
-    // A server that starts removes what it takes for leftovers, also of others, from the directory for temporary files.
+    // A starting server removes files that look like leftovers, also those of other servers, from the directory for
+    // temporary files.
     command.env("HOME", &places.directory).env("TMPDIR", &places.directory);
     run(command, None, &format!("creating the data directory of {}", installation.product))?;
     std::fs::rename(&unfinished, &places.data).map_err(|error| io_error(&places.data, &error))
@@ -336,13 +337,13 @@ fn start(
         account.make_private_directory(directory)?;
     }
     let lock = socket.with_extension("lock");
-    // What a crash left; the data is locked by the server itself.
+    // Remains of a crash. The server itself locks its data.
     for left in [socket, &lock, &places.pid_file] {
         if left.exists() {
             std::fs::remove_file(left).map_err(|error| io_error(left, &error))?;
         }
     }
-    // Its first words go into its log, opened as its user.
+    // Its first messages go into its log, opened as its user.
     let mut command = account.command(Path::new("sh"), &places.directory);
     command
         .args(["-c", r#"log=$1; shift; exec "$@" >> "$log" 2>&1"#, "sh"])
@@ -406,7 +407,7 @@ fn others_at_work(config: &Config) -> Result<()> {
         .with_help("end their sessions first, or stop the server: kelvin server down"))
 }
 
-/// Stops the server; says whether there was one.
+/// Stops the server; returns whether one was running.
 fn stop(places: &Places) -> Result<bool> {
     let Some(pid) = places.running() else { return Ok(false) };
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw);

@@ -24,10 +24,10 @@ impl MysqlServer {
         Ok(Self { manager, installation: binaries::choose(product)? })
     }
 
-    /// The one with this socket, if it is one's.
+    /// The managed server with this socket, if there is one.
     pub fn by_socket(manager: &Manager, config: &Config) -> Option<Self> {
         let crate::Host::Unix(socket) = &config.host else { return None };
-        // Looking at every server of ours takes time, which nobody else's needs to cost.
+        // Checking every managed server takes time, so other sockets are ruled out first.
         if !socket.starts_with(manager.base_dir()) && !socket.starts_with("/tmp") {
             return None;
         }
@@ -44,7 +44,7 @@ impl MysqlServer {
         self.installation.name()
     }
 
-    /// Where the programs of an unpacked archive are, next to the server; none for the system's own.
+    /// Directory of the programs of an unpacked archive, next to the server; `None` for the system's installation.
     pub fn base(&self) -> Option<PathBuf> {
         self.installation.base().map(ToOwned::to_owned)
     }
@@ -77,7 +77,7 @@ impl MysqlServer {
         ready(&places, self.installation.product, &places.socket(&places.account()?), pid, None, true)
     }
 
-    /// Stops it, unless others work on it; says whether it ran.
+    /// Stops it, unless other clients are connected; returns whether it was running.
     pub(crate) fn stop_alone(&self) -> Result<bool> {
         let places = self.places();
         let _lock = self.manager.lock_instance(&self.name(), &mut |_| ())?;

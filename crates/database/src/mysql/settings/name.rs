@@ -1,8 +1,8 @@
-//! Names of settings: which may be changed, and which mean another one.
+//! Names of settings: those that may be changed, and those that are aliases of another.
 
 use crate::{Error, Result};
 
-/// Where the server is reached and what it is made of: whoever changes these loses the server.
+/// Settings of the server's address and files: a server with a changed one can no longer be reached.
 const PLACES: &[&str] = &[
     "basedir",
     "bind_address",
@@ -28,8 +28,8 @@ const PLACES: &[&str] = &[
     "user",
 ];
 
-/// Refuses what is no name of a setting, settings by which the server could not be reached any more, and those whose value is a
-/// command, a file of code or a secret: a secret must not stand in a journal.
+/// Refuses invalid names of settings, settings by which the server could become unreachable, and those whose value is a
+/// command, a code file or a secret: a journal must not contain secrets.
 pub(super) fn check_name(name: &str) -> Result<()> {
     let plain = name.len() <= 64
         && name.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -1,4 +1,4 @@
-//! Dumps of MySQL's and MariaDB's own programs: `mariadb-dump` or `mysqldump`, brought back by `mariadb` or `mysql`.
+//! Dumps by MySQL's and MariaDB's own programs: `mariadb-dump` or `mysqldump`, restored by `mariadb` or `mysql`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use crate::{Engine, Error, ErrorClass, Result, Session};
 #[derive(Debug, Clone)]
 struct MysqlDumps {
     config: Config,
-    /// Where an unpacked server has its programs.
+    /// Directory of the programs of an unpacked server.
     base: Option<PathBuf>,
 }
 
@@ -25,8 +25,8 @@ pub fn dumps(config: Config, base: Option<PathBuf>, directory: &Path) -> Box<dyn
     Box::new(Dumps::of(MysqlDumps { config, base }, directory))
 }
 
-/// The programs that dump and restore a server of this product; none where they are not installed. A server of one product is
-/// not entrusted to the other's.
+/// The programs that dump and restore a server of this product; `None` where they are not installed. The programs of
+/// one product are not used for a server of the other.
 pub fn programs(product: Product, base: Option<&Path>) -> Option<(PathBuf, PathBuf)> {
     let mut directories: Vec<PathBuf> = base.into_iter().map(|base| base.join("bin")).collect();
     directories.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
@@ -65,7 +65,8 @@ impl MysqlDumps {
         })
     }
 
-    /// The program with the connection, but for the password, which is in its environment, where no other user can read it.
+    /// The program with the connection's options. The password is passed in the environment, where no other user can
+    /// read it.
     fn command(&self, program: &Path, product: Product) -> Command {
         let config = &self.config;
         let mut command = Command::new(program);
@@ -93,7 +94,7 @@ impl MysqlDumps {
     }
 }
 
-/// The flags of TLS, by the words of each product's programs. MariaDB's verify the host's name with the certificate or nothing.
+/// The TLS options of each product's programs. MariaDB's verify either the certificate and the host name, or nothing.
 fn tls(config: &Config, product: Product) -> Vec<String> {
     let mut flags: Vec<String> = match (product, config.ssl_mode) {
         (Product::Mysql, SslMode::Disable) => vec!["--ssl-mode=DISABLED".into()],
@@ -126,7 +127,8 @@ impl DumpPrograms for MysqlDumps {
     fn dump(&self, to: &Path) -> Result<(&'static str, Command)> {
         let product = self.product()?;
         let mut command = self.command(&self.programs(product)?.0, product);
-        // Rows of one state of all tables; values as they are, whatever their characters; each table's rows in one transaction.
+        // A consistent snapshot of all tables; values are dumped unchanged, whatever their characters; each table's
+        // rows are in one transaction.
         command.args(["--single-transaction", "--quick", "--hex-blob", "--routines", "--triggers"]);
         command.args(["--no-autocommit", "--no-tablespaces", "--skip-comments"]);
         command.args(["--default-character-set=utf8mb4", "--net-buffer-length=1M"]);

@@ -1,4 +1,4 @@
-//! Who else is connected.
+//! Sessions of other clients.
 
 use crate::snapshot::sessions;
 use crate::{Result, Session};
@@ -8,7 +8,7 @@ pub(super) fn must_be_alone(session: &mut dyn Session, database: &str) -> Result
     sessions::must_be_alone(Some(database), &mut || others(session))
 }
 
-/// Without the privilege PROCESS a session sees those of its own account only.
+/// Without the PROCESS privilege a session sees only those of its own account.
 fn others(session: &mut dyn Session) -> Result<Vec<String>> {
     let rows = session.query(
         "SELECT CAST(id AS SIGNED), user FROM information_schema.processlist WHERE db = DATABASE() \

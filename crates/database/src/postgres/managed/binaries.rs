@@ -13,21 +13,21 @@ pub struct Installation {
     pub directory: PathBuf,
     /// Major version, such as 15.
     pub major: u32,
-    /// What `postgres --version` says, such as "postgres (PostgreSQL) 15.18 (Debian …)".
+    /// The output of `postgres --version`, such as "postgres (PostgreSQL) 15.18 (Debian …)".
     pub version: String,
 }
 
-/// All servers installed here, newest first, one a major version.
+/// All servers installed here, newest first, one per major version.
 pub fn installed() -> Vec<Installation> {
     let mut found: Vec<Installation> =
         directories().iter().filter_map(|directory| examine(directory)).collect();
-    // Stable: of two with the same major version the one found first stays.
+    // A stable sort: of two servers with the same major version the first one found is kept.
     found.sort_by_key(|installation| std::cmp::Reverse(installation.major));
     found.dedup_by_key(|installation| installation.major);
     found
 }
 
-/// The server of the asked major version, or the newest.
+/// The server of the requested major version, or the newest.
 pub(crate) fn choose(version: Option<u32>) -> Result<Installation> {
     let mut found = installed();
     let majors: Vec<String> = found.iter().map(|installation| installation.major.to_string()).collect();
@@ -94,15 +94,15 @@ fn major(version: &str) -> Option<u32> {
 }
 
 impl HostResources {
-    /// With what these binaries bring.
+    /// With the defaults that depend on these binaries.
     pub(crate) fn with_binaries(self, binaries: &Path) -> Self {
         Self { statements: has_statements(binaries), ..self }
     }
 }
 
-/// Whether the binaries in this directory have the module, which is part of PostgreSQL's contrib package. Where the
-/// module is looked for is built into the server; these are the places of Debian's and PostgreSQL's packages, of a build of
-/// one's own, and of the distributions that put the binaries into /usr/bin.
+/// Whether the binaries in this directory have the module, which is part of PostgreSQL's contrib package. The path of
+/// modules is compiled into the server; these are the paths of Debian's and PostgreSQL's packages, of a local build,
+/// and of the distributions that install the binaries in /usr/bin.
 fn has_statements(binaries: &Path) -> bool {
     // Whole directories and single programs are linked to; the server finds its files from its real place.
     let Ok(server) = binaries.join("postgres").canonicalize() else { return false };

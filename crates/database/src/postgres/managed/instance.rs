@@ -63,18 +63,18 @@ impl Instance {
         self.pid
     }
 
-    /// Whether it was running before it was asked for.
+    /// Whether it was already running.
     pub fn was_running(&self) -> bool {
         self.reused
     }
 }
 
-/// What is known of an instance.
+/// State of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// Major version.
     pub major: u32,
-    /// What its binaries say of themselves; empty when they are gone.
+    /// The version that its binaries report; empty when they are no longer installed.
     pub version: String,
     /// Process number, when it runs.
     pub pid: Option<u32>,
@@ -94,7 +94,7 @@ pub struct Status {
     pub profile: Option<String>,
 }
 
-/// What is kept of an instance beside its data.
+/// The state stored beside an instance's data.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
@@ -103,7 +103,7 @@ struct State {
     binaries: PathBuf,
 }
 
-/// The places of one instance.
+/// The paths of one instance.
 pub(super) struct Places {
     directory: PathBuf,
     pub(super) data: PathBuf,
@@ -132,8 +132,8 @@ impl Places {
         socket_directory(&self.directory, account)
     }
 
-    /// What was kept of the instance; `None` when that is lost or damaged. The next [`up`] writes it anew, and
-    /// until then it can be made up for.
+    /// The stored state of the instance; `None` when it is lost or damaged. The next [`up`] writes it again; until then
+    /// defaults are used.
     fn read_state(&self) -> Option<State> {
         toml::from_str(&std::fs::read_to_string(&self.state).ok()?).ok()
     }
@@ -146,8 +146,8 @@ impl Places {
         std::fs::rename(&unfinished, &self.state).map_err(|error| io_error(&self.state, &error))
     }
 
-    /// Where a server that runs has its socket: what the server itself says, then what was kept, since the
-    /// place computed today need not be the one of its start.
+    /// The socket of a running server: the one that the server itself reports, then the stored one, since the path
+    /// computed now may differ from the one at its start.
     fn socket_of(&self, server: Option<&Postmaster>, account: Option<&Account>) -> (PathBuf, u16) {
         server
             .and_then(|server| server.socket.clone())
@@ -200,7 +200,7 @@ impl Places {
             .with_help(log_tail(&self.log)))
     }
 
-    /// Directory of the instance's binaries: those it was started with, or installed ones of its version.
+    /// Directory of the instance's binaries: those it was started with, or installed ones of the same version.
     pub(super) fn binaries(&self, major: u32) -> Result<PathBuf> {
         let kept = self.read_state().map(|state| state.binaries);
         match kept.filter(|directory| directory.join("pg_ctl").exists()) {
@@ -214,14 +214,14 @@ pub(super) fn exists(base: &Path, major: u32) -> bool {
     Places::new(base, major).data.join("PG_VERSION").exists()
 }
 
-/// What an instance is to be started with.
+/// Requirements for the start of an instance.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// Its profile; none for the one it has, or `default`.
+    /// The profile to apply; `None` for its present one, or `default`.
     pub(super) profile: Option<&'a Profile>,
     /// Settings that override the profile's.
     pub(super) extra: &'a [(&'a str, &'a str)],
-    /// Nobody loads into it: settings of a load that it has are left from a process that was killed.
+    /// No load is running: settings of a load that it has were left by a process that was killed.
     pub(super) may_end_load: bool,
 }
 
@@ -312,9 +312,8 @@ pub(super) fn start_as_it_is(
     places.wait(account, major)
 }
 
-/// Removes the lock files that a crash left: the server would refuse to start when another process has got
-/// the number in them by now. They also protect the data from two servers, so first the last process of the
-/// crashed one has to be gone.
+/// Removes the lock files that a crash left: the server would refuse to start if another process has its PID by now.
+/// They also protect the data from two servers, so this first waits for the last process of the crashed one to end.
 fn clear_crash(places: &Places, socket: &Path) -> Result<()> {
     let pid_file = places.data.join("postmaster.pid");
     let mut socket_lock = socket.as_os_str().to_owned();
@@ -344,7 +343,7 @@ fn socket_path(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!(".s.PGSQL.{port}"))
 }
 
-/// Makes the data directory under another name first: it is there completely or not at all.
+/// Creates the data directory under another name first, so that it exists completely or not at all.
 fn create(account: &Account, installation: &Installation, places: &Places) -> Result<()> {
     let unfinished = places.directory.join("data.new");
     if unfinished.exists() {
@@ -355,7 +354,7 @@ fn create(account: &Account, installation: &Installation, places: &Places) -> Re
     // Sorting and comparing by bytes: the same on every host, and no locale has to be installed.
     initdb.args(["--encoding=UTF8", "--locale=C"]);
     run(initdb, None, "initdb")?;
-    // A single-user server makes the database: no client is needed, nor a port.
+    // A single-user server creates the database: neither a client nor a port is needed.
     let mut single = account.command(&installation.directory.join("postgres"), &places.directory);
     single.args(["--single", "-D"]).arg(&unfinished).arg("postgres");
     let doing = "creating the database";
@@ -384,7 +383,7 @@ pub(super) fn down(base: &Path, major: u32) -> Result<bool> {
     stop(&places, &Account::for_data(&places.data)?, major)
 }
 
-/// Stops the server; says whether there was one.
+/// Stops the server; returns whether one was running.
 pub(super) fn stop(places: &Places, account: &Account, major: u32) -> Result<bool> {
     let Some(server) = postmaster::running(&places.data) else { return Ok(false) };
     let pg_ctl = places.binaries(major)?.join("pg_ctl");
@@ -402,7 +401,7 @@ pub(super) fn stop(places: &Places, account: &Account, major: u32) -> Result<boo
     Ok(true)
 }
 
-/// Never fails: what is lost or damaged is made up for or left out, so that it hides no other instance.
+/// Never fails: lost or damaged parts get defaults or are left out, so that they hide no other instance.
 pub(super) fn status(base: &Path, major: u32) -> Status {
     let places = Places::new(base, major);
     let running = postmaster::running(&places.data);

@@ -1,4 +1,4 @@
-//! An instance while much data is loaded: it has settings that a load is faster with, and gets its own back afterwards.
+//! Settings for bulk loads: an instance gets settings that make a load faster, and its previous ones afterwards.
 
 use std::fs::File;
 
@@ -10,7 +10,7 @@ use crate::managed::account::Account;
 use crate::managed::{Line, Manager};
 use crate::{Error, Result};
 
-/// What the instance has while data are loaded.
+/// The settings of the instance while data are loaded.
 fn lines() -> [Line; 4] {
     [
         Line::new("wal_level", "minimal", "a table that the load itself makes is synced to disk, not logged"),
@@ -20,8 +20,8 @@ fn lines() -> [Line; 4] {
     ]
 }
 
-/// An instance that has settings for a load. [`Loading::end`] gives it its own back; where this process is killed, the next
-/// start of the instance or the next [`Manager::up`] does.
+/// An instance with settings for a load. [`Loading::end`] restores its previous ones; if this process is killed, the
+/// next start of the instance or the next [`Manager::up`] does.
 #[derive(Debug)]
 pub struct Loading {
     manager: Manager,
@@ -32,8 +32,9 @@ pub struct Loading {
 }
 
 impl Manager {
-    /// Restarts the running instance with settings for a load. None, and an instance as it was, where that is not to be had:
-    /// others work on it or load into it, or its user has settings that do not go together with these; `progress` hears why.
+    /// Restarts the running instance with settings for a load. Returns `None` and leaves the instance unchanged where
+    /// that is impossible: other clients are connected or load into it, or its user has settings that conflict with
+    /// these. `progress` is called with the reason.
     pub fn begin_load(&self, version: u32, progress: &mut dyn FnMut(&str)) -> Result<Option<Loading>> {
         self.must_exist(version)?;
         let _lock = self.lock(version, progress)?;
@@ -60,7 +61,7 @@ impl Manager {
         reconfigure::running(places, &account, self.running(version)?, old, new, progress).map(drop)
     }
 
-    /// The lock of the process that loads into the instance; none while another one has it.
+    /// The lock of the process that loads into the instance; `None` while another process holds it.
     pub(super) fn load_lock(&self, version: u32) -> Result<Option<File>> {
         let (file, failed) = self.lock_file(&format!("postgres-{version}.load.lock"))?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -72,7 +73,8 @@ impl Manager {
 }
 
 impl Loading {
-    /// Restarts the instance with its own settings. An error when others work on it: it has those of the load then.
+    /// Restarts the instance with its previous settings. An error when other clients are connected: it keeps the
+    /// settings of the load then.
     pub fn end(mut self, progress: &mut dyn FnMut(&str)) -> Result<()> {
         self.put_back(progress)
     }
@@ -92,7 +94,7 @@ impl Loading {
 impl Drop for Loading {
     fn drop(&mut self) {
         if !self.ended {
-            // Another error is on its way; the next start tells of this one.
+            // Another error is already being returned; the next start reports this one.
             let _ = self.put_back(&mut |_| ());
         }
     }

@@ -1,4 +1,4 @@
-//! Managed PostgreSQL servers, one a major version.
+//! Managed PostgreSQL servers, one per major version.
 
 mod binaries;
 mod instance;
@@ -23,8 +23,8 @@ use crate::settings::PreviousSettings;
 use crate::{Error, Result};
 
 impl Manager {
-    /// Starts the instance of major version `version`, or the newest there is or can be made; makes it when
-    /// there is none, and leaves it alone when it runs. `progress` hears of every step that takes long.
+    /// Starts the instance of major version `version`, or the newest that exists or can be created. It is created when
+    /// there is none; a running one is not changed. `progress` is called for every step that takes long.
     pub fn up(&self, version: Option<u32>, progress: &mut dyn FnMut(&str)) -> Result<Instance> {
         self.up_with_settings(version, &[], progress)
     }
@@ -40,9 +40,9 @@ impl Manager {
         self.start(version, Wanted { profile: None, extra: settings, may_end_load: false }, progress)
     }
 
-    /// [`Manager::up`] with this profile, which the instance keeps until it is given another. A running one reads it, and
-    /// is restarted where a setting needs that; refused while others work on it. When it does not start with the profile
-    /// it gets back what it had, and the error has the end of its log.
+    /// [`Manager::up`] with this profile, which the instance keeps until another is applied. A running instance reloads
+    /// it, and is restarted where a setting needs that; this is refused while other clients are connected. If it does
+    /// not start with the profile, its previous settings are restored, and the error includes the end of its log.
     pub fn up_with_profile(
         &self,
         version: Option<u32>,
@@ -66,7 +66,7 @@ impl Manager {
         instance::up(&self.base, &installation, wanted, progress)
     }
 
-    /// The asked version, or the newest instance whose binaries are installed.
+    /// The requested version, or the newest instance whose binaries are installed.
     fn preferred(&self, version: Option<u32>) -> Option<u32> {
         version.or_else(|| {
             let found = binaries::installed();
@@ -74,7 +74,7 @@ impl Manager {
         })
     }
 
-    /// Stops the instance and starts it again, its files as they are; starts it when it is stopped.
+    /// Restarts the instance and keeps its files; starts it when it is stopped.
     pub fn restart(&self, version: u32, progress: &mut dyn FnMut(&str)) -> Result<Instance> {
         self.must_exist(version)?;
         let _lock = self.lock(version, progress)?;
@@ -84,7 +84,7 @@ impl Manager {
         instance::start_as_it_is(&places, &account, version, progress)
     }
 
-    /// Puts `postgresql.auto.conf` of a stopped instance back as it was `before`; of a running one
+    /// Restores `postgresql.auto.conf` of a stopped instance to `before`; for a running one
     /// [`crate::settings::ServerSettings::put_back`] does that.
     pub fn put_back_stopped(&self, version: u32, before: &PreviousSettings) -> Result<()> {
         self.must_exist(version)?;
@@ -93,7 +93,7 @@ impl Manager {
         reconfigure::put_back_stopped(&places, &Account::for_data(&places.data)?, before)
     }
 
-    /// The instance, when it runs and answers; it is left alone.
+    /// The instance, if it runs and answers. It is not changed.
     pub fn running(&self, version: u32) -> Result<Instance> {
         let places = Places::new(&self.base, version);
         let account = Account::for_data(&places.data)?;
@@ -108,14 +108,14 @@ impl Manager {
         Ok(binaries::choose(self.preferred(version))?.major)
     }
 
-    /// What the host offers the instance of `version`: what profiles are computed from.
+    /// Host resources for the instance of `version`, from which profiles are computed.
     pub fn host(&self, version: u32) -> HostResources {
         let places = Places::new(&self.base, version);
         HostResources::look(&places.data)
     }
 
-    /// The profile that the instance was given last; none when there is no instance, or one of a version of Kelvin without
-    /// profiles.
+    /// The profile that was applied to the instance last; `None` when there is no instance, or one of a version of
+    /// Kelvin without profiles.
     pub fn profile(&self, version: u32) -> Option<Profile> {
         settings::profile(&Places::new(&self.base, version).configuration().ok()?)
     }
@@ -129,7 +129,7 @@ impl Manager {
     }
 
     /// Stops the instance of `version`, or all of them; running transactions are rolled back. Returns the major
-    /// versions that were running. One that cannot be stopped keeps no other from it; its error is returned.
+    /// versions that were running. If one cannot be stopped, the others still are, and its error is returned.
     pub fn down(&self, version: Option<u32>) -> Result<Vec<u32>> {
         let mut stopped = Vec::new();
         let mut failed = None;
@@ -147,7 +147,7 @@ impl Manager {
         failed.map_or(Ok(stopped), Err)
     }
 
-    /// What instances there are, oldest version first, running or not.
+    /// All instances, oldest version first, running or not.
     pub fn status(&self) -> Result<Vec<Status>> {
         Ok(self.majors().into_iter().map(|major| instance::status(&self.base, major)).collect())
     }
@@ -165,7 +165,7 @@ impl Manager {
         majors
     }
 
-    /// Keeps other kelvins from starting or stopping the same instance; released when dropped.
+    /// Keeps other kelvin processes from starting or stopping the same instance; released when dropped.
     pub(crate) fn lock(&self, major: u32, progress: &mut dyn FnMut(&str)) -> Result<std::fs::File> {
         self.lock_instance(&format!("postgres-{major}"), progress)
     }

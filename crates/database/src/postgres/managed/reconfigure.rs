@@ -8,7 +8,7 @@ use crate::postgres::settings::{in_auto_conf, reload};
 use crate::settings::PreviousSettings;
 use crate::{Engine, Error, Result, Session};
 
-/// Gives a running instance another main file of settings, and restarts it where one of them needs that.
+/// Replaces the main configuration file of a running instance, and restarts it where a setting needs that.
 pub(super) fn running(
     places: &Places,
     account: &Account,
@@ -60,11 +60,11 @@ fn restart(
     Err(error.context("it does not start with the new settings; the old ones were restored"))
 }
 
-/// Makes the server read its files; returns the names of the settings that wait for a restart. A value that the server
-/// refuses, or a name that it does not know, is an error.
+/// Makes the server reload its files; returns the names of the settings that wait for a restart. A value that the
+/// server refuses, or an unknown name, is an error.
 fn read_again(session: &mut dyn Session) -> Result<Vec<String>> {
-    // The view reads the files as they are now. A change that waits for a restart looks like a mistake in it, and so does
-    // a setting that has gone from them, which stands in no file.
+    // The view shows the current content of the files. It reports a change that waits for a restart as an error; the
+    // same applies to a setting removed from the files, which has no file.
     let rows = session.query(
         "SELECT coalesce(f.sourceline, 0)::bigint, coalesce(f.name, ''), f.error FROM pg_file_settings f \
          LEFT JOIN pg_settings s ON lower(s.name) = lower(f.name) \

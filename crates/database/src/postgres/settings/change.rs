@@ -8,11 +8,11 @@ use super::read::{literal, read_known};
 use crate::settings::{BeforeSetting, PreviousSettings, ServerSettings, elements};
 use crate::{Error, ErrorClass, Result, Session};
 
-/// How long a server may take to read its files again.
+/// How long a server may take to reload its files.
 const RELOAD: Duration = Duration::from_secs(15);
 
-/// What has to be known of these settings to [`put_back`] them. To be kept before [`change`] is called. Needs the right to
-/// read `pg_file_settings`, which superusers have.
+/// The state of these settings that [`put_back`] needs. It must be stored before [`change`] is called. Needs the right
+/// to read `pg_file_settings`, which superusers have.
 pub fn before(session: &mut dyn Session, names: &[&str]) -> Result<PreviousSettings> {
     names.iter().try_for_each(|name| check_name(name))?;
     // The last line of a name counts, in that file too.
@@ -35,9 +35,9 @@ pub fn before(session: &mut dyn Session, names: &[&str]) -> Result<PreviousSetti
     Ok(PreviousSettings { settings })
 }
 
-/// Sets each of `settings` in `postgresql.auto.conf`, all or none as far as the server checks, and makes the server read
-/// its files. Returns the names of those that wait for a restart. Refused, before anything is changed: names that
-/// [`check_name`] refuses, and settings that the server does not know.
+/// Sets each of `settings` in `postgresql.auto.conf`, all or none as far as the server checks, and makes the server
+/// reload its files. Returns the names of those that wait for a restart. Names that [`check_name`] refuses and settings
+/// that the server does not know are refused before anything is changed.
 pub fn change(session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Vec<String>> {
     let names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
     names.iter().try_for_each(|name| check_name(name))?;
@@ -61,8 +61,8 @@ pub fn change(session: &mut dyn Session, settings: &[(&str, &str)]) -> Result<Ve
     pending(session, &names)
 }
 
-/// Puts `postgresql.auto.conf` back as it was for these settings, and makes the server read its files. Doing it again
-/// changes nothing. Returns the names of those that wait for a restart.
+/// Restores these settings in `postgresql.auto.conf` to their previous state, and makes the server reload its files.
+/// Doing it again changes nothing. Returns the names of those that wait for a restart.
 pub fn put_back(session: &mut dyn Session, before: &PreviousSettings) -> Result<Vec<String>> {
     for BeforeSetting { name, value, .. } in &before.settings {
         check_name(name)?;

@@ -1,8 +1,8 @@
-//! Which settings may be changed, by name.
+//! Settings that may be changed, by name.
 
 use crate::{Error, Result};
 
-/// Where the server is reached and what it is made of: whoever changes these loses the server.
+/// Settings of the server's address and files: a server with a changed one can no longer be reached.
 const PLACES: &[&str] = &[
     "listen_addresses",
     "unix_socket_directories",
@@ -16,8 +16,8 @@ const PLACES: &[&str] = &[
     "external_pid_file",
 ];
 
-/// Refuses what is no name of a setting, settings by which the server could not be reached any more, and those whose value
-/// is a command or holds a secret: commands have their own consent, and secrets must not stand in journals.
+/// Refuses invalid names of settings, settings by which the server could become unreachable, and those whose value is a
+/// command or a secret: commands have their own consent, and journals must not contain secrets.
 pub fn check_name(name: &str) -> Result<()> {
     let plain = |part: &str| {
         part.len() <= 63
@@ -34,7 +34,7 @@ pub fn check_name(name: &str) -> Result<()> {
         )));
     }
     let secret = ["password", "passphrase", "conninfo", "secret"];
-    // The one that is only named like them says how passwords are kept.
+    // The exception only has a similar name: it selects how passwords are stored.
     if lower.ends_with("_command")
         || (secret.iter().any(|word| lower.contains(word)) && lower != "password_encryption")
     {

@@ -12,7 +12,8 @@ use crate::snapshot::SnapshotStore;
 use crate::snapshot::data_directory::{CopyInto, DataDirectories, FileServer, no_links};
 use crate::{Engine, Error, ErrorClass, Result};
 
-/// What a snapshot does not hold: what tells of a running server, settings, which are not data, and what is copied by itself.
+/// Files that a snapshot does not contain: files of the running server, settings, which are not data, and files that
+/// are copied separately.
 const NOT_DATA: [&str; 8] = [
     "postmaster.pid",
     "postmaster.opts",
@@ -41,7 +42,7 @@ impl PostgresFiles {
         self.base().join(self.name()).join("data")
     }
 
-    /// A line of what `pg_controldata` says about a data directory.
+    /// A line of the `pg_controldata` output for a data directory.
     fn control(&self, data: &Path, name: &str) -> Result<String> {
         const PROGRAM: &str = "pg_controldata";
         let directory = program::directory(self.major, self.major, &[PROGRAM]).ok_or_else(|| {
@@ -105,7 +106,7 @@ impl FileServer for PostgresFiles {
         self.manager.lock(self.major, &mut |_| ())
     }
 
-    /// Only after a clean shutdown is nothing of the log needed but its last segment.
+    /// Only after a clean shutdown is the last segment of the WAL sufficient.
     fn must_be_clean(&self) -> Result<()> {
         let state = self.control(&self.data(), "Database cluster state")?;
         if state == "shut down" {
@@ -122,7 +123,7 @@ impl FileServer for PostgresFiles {
         NOT_DATA.contains(&name)
     }
 
-    /// The log but for one segment stays.
+    /// The WAL is omitted except for one segment.
     fn bytes(&self, data: &Path) -> u64 {
         directory_size(data).saturating_sub(directory_size(&data.join("pg_wal"))) + (16 << 20)
     }
@@ -132,7 +133,7 @@ impl FileServer for PostgresFiles {
         self.account()?.make_private_directory(&wal)?;
         let segment = self.control(from, "Latest checkpoint's REDO WAL file")?;
         copy(&[from.join("pg_wal").join(segment)], &wal, &[])?;
-        // Last: a directory without it is no data directory.
+        // Last: a directory without it is not a data directory.
         copy(&[from.join("PG_VERSION")], to, &[])
     }
 

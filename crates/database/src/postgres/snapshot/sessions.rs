@@ -1,4 +1,4 @@
-//! Who else is connected.
+//! Sessions of other clients.
 
 use crate::snapshot::{literal, sessions};
 use crate::{Result, Session};
@@ -12,7 +12,7 @@ pub(crate) fn must_be_alone(session: &mut dyn Session, database: Option<&str>) -
 fn others(session: &mut dyn Session, database: Option<&str>) -> Result<Vec<String>> {
     let place = database.map_or_else(
         || "backend_type = 'client backend'".to_owned(),
-        // Whose kind this role may not see is a client's when it has a user.
+        // A backend whose type this role may not see is a client if it has a user.
         |name| {
             format!(
                 "datname = {} AND (backend_type NOT LIKE 'autovacuum%' OR (backend_type IS NULL AND usesysid IS NOT NULL))",

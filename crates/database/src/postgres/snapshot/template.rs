@@ -1,8 +1,8 @@
-//! PostgreSQL: a database beside the one it is of, copied by the server itself.
+//! PostgreSQL: a database beside the original one, copied by the server itself.
 //!
-//! The copy is made by file (`STRATEGY FILE_COPY`, the only way before 15): nothing of it goes through the server's
-//! buffers or its log, and when it is there it is on the disk. A copy through the log leaves as much to be written
-//! by the next checkpoint as was copied. On 18 the server clones the files where the file system can.
+//! The copy is made by file (`STRATEGY FILE_COPY`, the only way before 15): it bypasses the server's buffers and the
+//! WAL, and when it is complete it is on disk. After a copy through the WAL the next checkpoint has to write as much as
+//! was copied. On 18 the server clones the files where the file system can.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,25 +19,25 @@ use crate::snapshot::{
 };
 use crate::{Engine, Error, ErrorClass, Result, Session};
 
-/// How the names of the databases begin that hold a snapshot.
+/// Name prefix of the databases that hold a snapshot.
 const SNAPSHOT: &str = "kelvin_snapshot_";
 
-/// Held by whoever saves or restores on this server.
+/// Held by the process that saves or restores on this server.
 const LOCK: i64 = 0x006b_656c_7669_6e53;
 
-/// How long the server may need to end the session of whoever held it last, which nobody waits for.
+/// How long the server may need to end the session of the previous holder, which does not wait for that.
 const LEAVING: Duration = Duration::from_secs(2);
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 const OBJECT_IN_USE: &str = "55006";
 
-/// The snapshots of one database, in databases of their own on the same server.
+/// The snapshots of one database, in separate databases on the same server.
 #[derive(Debug, Clone)]
 pub struct Templates {
     config: Config,
 }
 
-/// A database of the server, and what is known of it.
+/// A database of the server, and its properties.
 struct Copy {
     strategy: &'static str,
     words: &'static str,
@@ -54,12 +54,12 @@ impl Templates {
         format!("{SNAPSHOT}{}", self.digest(name))
     }
 
-    /// The name that a copy has until it is complete.
+    /// The name of a copy until it is complete.
     fn unfinished(&self) -> String {
         format!("kelvin_unfinished_{}", self.digest(""))
     }
 
-    /// The name that the old content has until it is dropped.
+    /// The name of the old content until it is dropped.
     fn outgoing(&self) -> String {
         format!("kelvin_outgoing_{}", self.digest(""))
     }
@@ -68,7 +68,7 @@ impl Templates {
         hex(&format!("{}\0{name}", self.config.database), 8)
     }
 
-    /// A session with another database of the server, since nobody can be in one that is copied.
+    /// A session with another database of the server, since a database that is copied must have no sessions.
     fn beside(&self) -> Result<Box<dyn Session>> {
         let mut first = None;
         for database in ["postgres", "template1"].into_iter().filter(|name| *name != self.config.database) {
@@ -85,7 +85,7 @@ impl Templates {
         Err(error.context("a template copy needs a connection to another database of the server (postgres)"))
     }
 
-    /// Keeps every other kelvin from doing the same on this server, for as long as the session lives.
+    /// Keeps other kelvin processes from doing the same on this server for as long as the session lives.
     fn lock(session: &mut dyn Session) -> Result<()> {
         let until = Instant::now() + LEAVING;
         loop {
@@ -105,7 +105,7 @@ impl Templates {
         .with_help("wait until it has ended"))
     }
 
-    /// Runs what copies a database, reporting its progress, and cancels it on a stop request.
+    /// Runs a statement that copies a database, reports its progress, and cancels it on a stop request.
     fn copy(
         &self,
         session: &mut dyn Session,
@@ -188,7 +188,7 @@ impl Templates {
             copy.strategy
         );
         match self.copy(session, &sql, what, bytes, job) {
-            // No file system, or not this one, clones; the server has removed what it had begun.
+            // This file system cannot clone; the server has removed the partial copy.
             Err(error) if copy.words.starts_with("clone") && error.message().contains("clone") => {
                 session.run("SET file_copy_method = 'copy'")?;
                 self.copy(session, &sql, what, bytes, job)?;
@@ -202,8 +202,8 @@ impl Templates {
         session.run(&format!("DROP DATABASE IF EXISTS {}", quote(name)))
     }
 
-    /// Removes what an earlier attempt left when it was killed. When it was killed between the swap's two sides there is
-    /// nothing to mend: the swap is one transaction.
+    /// Removes what an earlier attempt left when it was killed. If it was killed during the swap there is nothing to
+    /// repair: the swap is one transaction.
     fn clear(&self, session: &mut dyn Session) -> Result<()> {
         Self::drop_database(session, &self.unfinished())?;
         Self::drop_database(session, &self.outgoing())
@@ -260,7 +260,8 @@ impl SnapshotStore for Templates {
         self.create(session, (&unfinished, &self.config.database), ("MB saved", bytes), job)?;
         let about =
             SnapshotInfo::new(name, SnapshotMethod::Template, self.config.to_string(), bytes, contents);
-        // Nobody can connect to it, so that it stays what it is. Name and description come in one step.
+        // Connections to it are disallowed, so that its content does not change. Name and description are set in one
+        // step.
         let named = session.run(&format!(
             "BEGIN; ALTER DATABASE {0} ALLOW_CONNECTIONS false; COMMENT ON DATABASE {0} IS {1}; \
              ALTER DATABASE {0} RENAME TO {2}; COMMIT",
@@ -297,7 +298,7 @@ impl SnapshotStore for Templates {
         } else {
             String::new()
         };
-        // One step: whoever connects finds the old content or the new one.
+        // One step: a client that connects finds the old content or the new one.
         let swapped = session
             .run(&format!("BEGIN; {aside}ALTER DATABASE {} RENAME TO {database}; COMMIT", quote(&new)));
         if let Err(error) = swapped {

@@ -55,7 +55,7 @@ fn a_difference_beyond_noise_and_floor_is_a_change() {
     assert!(control.low < 1.0 && 1.0 < control.high && control.floor < 0.01, "{control:?}");
     assert_eq!((summary.complete, summary.is_complete(), summary.void.len()), (6, true, 0));
     assert!(summary.detectable.unwrap() < 0.02);
-    // Both other figures say the same, each p twice as large for there being two.
+    // Both other metrics agree, each with p doubled because there are two.
     let others: Vec<(&str, f64)> =
         summary.exploratory.iter().map(|e| (e.figure.id.as_str(), e.adjusted)).collect();
     assert_eq!(others, [("p50", 4.0 / 64.0), ("p99", 4.0 / 64.0)]);
@@ -118,7 +118,7 @@ fn trial_d5_noise_costs_blocks_as_far_as_the_scatter_goes_with_it() {
         high: 1.5 * estimate,
         accepted: true,
     };
-    // Of each run others took something of their own, up to 20 %.
+    // Other processes took a separate share of each run, up to 20 %.
     let taken = |place: usize| f64::from((place * 7 % 11) as u32) * 0.02;
     let plan = plan();
     let noisy = |lost: bool| {
@@ -142,7 +142,7 @@ fn trial_d5_noise_costs_blocks_as_far_as_the_scatter_goes_with_it() {
 
 #[test]
 fn trial_a3_a_comparison_of_an_earlier_version_reads_as_it_was_made() {
-    // Its plan does not say that only A ran twice, because there was nothing else.
+    // Its plan does not state that only A ran twice, since that was the only option.
     let mut stored = serde_json::to_value(plan()).unwrap();
     stored.as_object_mut().unwrap().remove("control-of-a");
     let plan: AbPlan = serde_json::from_value(stored).unwrap();

@@ -24,7 +24,7 @@ impl Applier {
         }
     }
 
-    /// What the file said before the first change, which is in the journal afterwards.
+    /// The content of the file before the first change, which is in the journal afterwards.
     pub(super) fn kernel_before(&mut self, file: &Path) -> Result<String, String> {
         let recorded = self.pending().find_map(|change| match change {
             ReversibleChange::Kernel { file: other, before } if other == file => Some(before.clone()),
@@ -75,7 +75,7 @@ impl Applier {
         }
     }
 
-    /// A server that was started anew by this process after a crash has this process's CPUs, which nobody asked for.
+    /// A server that this process restarted after a crash has inherited this process's CPUs, which is not intended.
     pub(super) fn unbind(&mut self, server: &Server) -> Result<(), String> {
         let mine = cpus::allowed_cpus(None)?;
         let pid = server.process().map_err(|error| error.to_string())?;
@@ -98,7 +98,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Binds a process and those that it made; the group and where they were before, when they had to be moved.
+    /// Binds a process and its children; returns the group and the previous one, when they had to be moved.
     fn memory(&mut self, pid: u32, wanted: &str) -> Result<Option<(PathBuf, PathBuf)>, String> {
         let nodes = cpus::list(level::numbers(wanted)?);
         let pids = cpus::processes_of_tree(pid);

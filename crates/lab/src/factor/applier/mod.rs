@@ -18,8 +18,8 @@ use kelvin_run::spec::TargetName;
 
 /// Applies the levels of a cell, and restores everything at the end.
 ///
-/// Every change is in the journal before it is made. After a cell was applied, every level was verified; one that
-/// does not hold is an error, and everything is restored. Dropping it restores everything, too.
+/// Every change is in the journal before it is made. After a cell was applied, every level was verified; a level that
+/// is not in effect is an error, and everything is restored. Dropping it restores everything, too.
 pub struct Applier {
     factors: Vec<Factor>,
     path: PathBuf,
@@ -29,9 +29,9 @@ pub struct Applier {
     access: Access,
     consent: Consent,
     tell: Box<dyn FnMut(&str) + Send>,
-    /// Where this process ran before it was bound.
+    /// CPUs of this process before it was bound.
     home: String,
-    /// The server whose factors are on.
+    /// The server whose factors are applied.
     target: Option<String>,
     /// The commands that are on: level and number in the journal, by factor.
     running: BTreeMap<String, (String, u64)>,
@@ -42,9 +42,9 @@ pub struct Applier {
 type Levels<'a> = Vec<(&'a Factor, &'a Level)>;
 
 impl Applier {
-    /// An applier of these factors, whose journal is at `journal`. Refused: factors that cannot stand together, commands
-    /// without consent, and a journal that another process uses or in which something waits to be restored
-    /// ([`super::recover`]). Nothing is changed yet, and no server reached.
+    /// An applier of these factors, whose journal is at `journal`. Refused: incompatible factors, commands without
+    /// consent, and a journal that another process uses or that contains changes to restore ([`super::recover`]).
+    /// Nothing is changed yet, and no server is contacted.
     pub fn new(
         factors: Vec<Factor>,
         journal: &Path,
@@ -73,7 +73,7 @@ impl Applier {
         })
     }
 
-    /// With somebody who hears of what takes long.
+    /// With a callback for steps that take long.
     #[must_use]
     pub fn with_progress(mut self, tell: impl FnMut(&str) + Send + 'static) -> Self {
         self.tell = Box::new(tell);
@@ -104,14 +104,14 @@ impl Applier {
                 Ok(())
             }
             Err(error) => {
-                // What failed is more to be known than what failed after it, which the journal keeps.
+                // The first error is returned; later ones remain in the journal.
                 let _ = self.take_off();
                 Err(error)
             }
         }
     }
 
-    /// [`CellConditions::undo`], and what was restored.
+    /// [`CellConditions::undo`]; returns the restored changes.
     pub fn take_off(&mut self) -> Result<RestoredChanges, FactorError> {
         self.running.clear();
         self.target = None;
@@ -131,7 +131,7 @@ impl Applier {
         }
     }
 
-    /// The levels of a cell: every factor at one that it has.
+    /// The levels of a cell: one for every factor.
     fn levels<'a>(factors: &'a [Factor], cell: &DesignCell) -> Result<Levels<'a>, FactorError> {
         let unusable = |why: String| Err(FactorError::Unusable(why));
         if let Some(other) = cell.0.iter().find(|one| !factors.iter().any(|factor| factor.name == one.factor))
@@ -159,8 +159,8 @@ impl Applier {
         Ok(levels)
     }
 
-    /// Everything but the specification. Commands that go are undone first and those that come are run last, so that what
-    /// they do disturbs no restart.
+    /// Everything except the specification. Commands that are removed are undone first and those that are added are run
+    /// last, so that they disturb no restart.
     fn surroundings(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {
         self.end_commands(levels)?;
         for (factor, level) in levels {
@@ -191,7 +191,7 @@ impl Applier {
     }
 
     fn record(&mut self, change: ReversibleChange) -> Result<u64, String> {
-        // Commands know of each other, or do not: they are their author's.
+        // Whether commands are compatible with each other is up to their author.
         if self.alone.is_none() && !matches!(change, ReversibleChange::Command { .. }) {
             self.alone = Some(self.access.manager().lock_changes().map_err(|error| error.to_string())?);
         }
@@ -206,7 +206,7 @@ impl Applier {
         self.journal.iter().flat_map(Journal::pending).map(|pending| &pending.change)
     }
 
-    /// Does something whose new processes are not to stand where this process is bound: a server that this thread starts
+    /// Runs an action whose new processes must not inherit this process's binding: a server started by this thread
     /// inherits its CPUs.
     fn at_home<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         let bound = cpus::allowed_cpus(None)?;
@@ -249,7 +249,7 @@ impl CellConditions for Applier {
 
 impl Drop for Applier {
     fn drop(&mut self) {
-        // The journal keeps what cannot be restored, and nothing can be reported.
+        // Changes that cannot be restored stay in the journal; a drop can report nothing.
         let _ = self.take_off();
     }
 }

@@ -13,7 +13,7 @@ fn spec() -> Spec {
     Spec::new(WorkloadName::TprocC)
 }
 
-/// Runs on a bench whose n-th run comes to what `of` says.
+/// Runs on a bench whose n-th run returns `of(n)`.
 fn made(plan: &RepeatPlan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
     let seeds = std::cell::RefCell::new(Vec::new());
     let count = Cell::new(0);
@@ -115,8 +115,8 @@ fn trial_a4_a_stopped_interval_covers_what_it_says_where_runs_depend_on_each_oth
     trial_a4_stopped(0.8, [(0.01, 6), (0.008, 7)], 60, 10, 35);
 }
 
-/// Of `studies` with the correlation `phi` between neighbours and each of the deviations, at least `least` say yes, and at
-/// most `most` of 100 of those are wrong.
+/// Of `studies` with the correlation `phi` between adjacent runs and each of the deviations, at least `least` reach the
+/// precision, and at most `most` of 100 of those intervals miss the true mean.
 fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u32, most: u32) {
     for (sd, seed) in settings {
         let plan = RepeatPlan::until(&spec(), 6, 30, 0.01);
@@ -152,7 +152,7 @@ fn the_first_run_says_that_the_figure_has_too_few_samples() {
     let RepeatEnd::Failed(why) = &ran.ended else { panic!("{:?}", ran.ended) };
     let why = why.to_string();
     assert!(ran.rows.len() == 1 && why.contains("no p99") && why.contains("1000 are needed"), "{why}");
-    // Known once, it is a later run's own matter.
+    // If the first run has it, a later run without it is not an error.
     let (ran, _) = made(&plan, |n| {
         let run = Simulation::of(100.0).with("p99", 5.0);
         if n == 1 { Simulation::of(100.0) } else { run }

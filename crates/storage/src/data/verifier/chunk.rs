@@ -7,17 +7,17 @@ use crate::error::{Error, Result};
 use crate::job::{Job, Verify, VerifyMethod};
 use header::{Header, NoHeader, Number};
 
-/// Which write is to be there.
+/// The write that is expected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected<'a> {
     pub(super) number: u64,
     pub(super) seed: Option<u64>,
     pub(super) or_later: bool,
-    /// Tells whose write a header is of, where those of other jobs are as good.
+    /// Detects whose write a header is from, where those of other jobs are also valid.
     pub(super) drawn: Option<&'a OwnDraws>,
     /// Whether the number is examined.
     pub(super) sequence: bool,
-    /// No write has this number or a higher one.
+    /// All writes have lower numbers.
     pub(super) below: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ impl Sealer {
         self.swap(chunk);
     }
 
-    /// `verify_offset`: the header changes places with what stands there.
+    /// `verify_offset`: the header is swapped with the data at its offset.
     fn swap(&self, chunk: &mut [u8]) {
         if self.offset > 0 {
             let (front, back) = chunk.split_at_mut(self.offset);
@@ -147,7 +147,7 @@ impl Sealer {
         }
     }
 
-    /// Looks at the chunk at `at` of the block that begins at `block`; what is wrong with it.
+    /// Checks the chunk at `at` of the block that begins at `block`; returns the error, if any.
     pub(super) fn check(
         &mut self,
         block: u64,
@@ -197,7 +197,7 @@ impl Sealer {
         self.check_header(found, at, chunk.len(), expected.filter(|_| foreign.is_none()))?;
         let (front, data) = chunk.split_at(self.sealed());
         if matches!(self.method, VerifyMethod::PatternHeader | VerifyMethod::Meta) {
-            // Where the header is was swapped back already, so the pattern is where it was written.
+            // The header was swapped back already, so the pattern is where it was written.
             return self.check_pattern(block, at, chunk, self.sealed(), scratch);
         }
         let held = &front[header::LENGTH..];

@@ -1,4 +1,4 @@
-//! Verifies what was read. Several threads can do so for one worker (`verify_async=`): they share only the number of dumps.
+//! Verifies read data. Several threads can do so for one worker (`verify_async=`): they share only the number of dumps.
 
 use std::path::PathBuf;
 
@@ -12,17 +12,17 @@ use crate::data::remembered_writes::RememberedBlock;
 use crate::data::seeds::Seeds;
 use crate::job::Verify;
 
-/// What a read is held against.
+/// The expectation with which a read is compared.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadExpectation {
     pub(super) io: Io,
-    /// Where blocks begin that lie in it, and what is to be there, as far as that is known.
+    /// Offsets of the blocks in it, and their expected content, as far as known.
     pub(super) blocks: Vec<(u64, Option<RememberedBlock>)>,
-    /// No write has this number or a higher one.
+    /// All writes have lower numbers.
     pub(super) limit: Option<u64>,
 }
 
-/// Knows what blocks of a worker look like.
+/// Verifies blocks of a worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Examiner {
     pub(super) sealer: Sealer,
@@ -35,7 +35,7 @@ pub(crate) struct Examiner {
 }
 
 impl Examiner {
-    /// Whether what was read is what the question says.
+    /// Whether the read data match the expectation.
     pub(crate) fn examine(
         &mut self,
         question: &ReadExpectation,
@@ -44,7 +44,7 @@ impl Examiner {
         question.blocks.iter().try_for_each(|(at, entry)| self.block(question, buffer, *at, *entry))
     }
 
-    /// Checks those chunks of the block that begins at `at` which lie within what was read.
+    /// Checks those chunks of the block at `at` which lie within the read.
     fn block(
         &mut self,
         question: &ReadExpectation,

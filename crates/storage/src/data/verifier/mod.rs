@@ -1,4 +1,4 @@
-//! Stamps what is written, remembers it, and looks at what is read.
+//! Stamps writes, remembers them, and verifies reads.
 
 mod chunk;
 mod dump;
@@ -40,29 +40,29 @@ use crate::job::{BlockSizes, Distribution, Job, Verify};
 use crate::stream::hash;
 use crate::{Direction, Io, Target};
 
-/// What direct I/O may have to begin and end at, in bytes.
+/// Maximum alignment of direct I/O, in bytes.
 const ALIGNMENT: usize = 4096;
 
 /// Verifies the I/O of one worker.
 ///
-/// What was written is remembered by place (12 bytes and a key for each block; see `remembered.rs`), up to eight million
-/// blocks: then [`Verifier::backlog_due`] asks for a pass, which forgets what it looked at.
+/// Writes are remembered by offset (12 bytes and a key for each block; see `remembered.rs`), up to eight million
+/// blocks: then [`Verifier::backlog_due`] requests a pass, which drops the verified ones.
 #[derive(Debug)]
 pub struct Verifier {
-    /// What it verifies, for what is derived from it.
+    /// The job, for values derived from it.
     job: Box<Job>,
     clone: u32,
     seed: u64,
     verify: Verify,
     examiner: Examiner,
-    /// The worker writes, and not only reads what somebody wrote.
+    /// The worker writes, and does not only verify existing data.
     writes: bool,
     /// Reads and writes can be in flight together.
     concurrent: bool,
-    /// How a block that was partly written over falls apart; none when it cannot.
+    /// How a partly overwritten block is split; `None` when it cannot be split.
     split: Option<Chunks>,
     remembered: RememberedWrites,
-    /// Writes that nothing could be remembered of, for want of room.
+    /// Writes that were not remembered, for lack of room.
     unremembered: u64,
     flights: Flights,
     /// Reads of the verifying pass that are in flight.
@@ -77,21 +77,22 @@ pub struct Verifier {
     left: Option<u64>,
     cursor: BlockAddress,
     replay: Option<Replay>,
-    /// What is remembered is of an earlier run, of which nobody knows how far it came.
+    /// The remembered writes are those of an earlier run, whose progress is unknown.
     loaded: bool,
-    /// Reads of places that what was loaded does not know.
+    /// Reads of offsets that the loaded state does not contain.
     unknown: u64,
 }
 
 impl Verifier {
-    /// For one worker of a job with `verify=`; `seed` is the worker's own. Refuses what would leave bytes unverified or a
-    /// header without room.
+    /// For one worker of a job with `verify=`; `seed` differs for each worker. Refuses options that would leave bytes
+    /// unverified or no room for a header.
     pub fn new(job: &Job, clone: u32, targets: &[Target], seed: u64) -> Result<Self> {
         let Some(verify) = job.verify.clone() else {
             return Err(Error::refused(&job.name, "nothing to verify: verify= is not given"));
         };
         let sealer = Sealer::new(job, &verify, clone)?;
-        // Drawn again, a block that another partly wrote over cannot be distinguished from a lost one: these are remembered.
+        // If writes are generated again, a block partly overwritten by another cannot be distinguished from a lost one,
+        // so these are remembered.
         let replays = verify.replay_generator && !overlaps(job) || verify.only;
         if replays && (job.pattern.trims || job.trims.percentage > 0.0) {
             return Err(Error::refused(
@@ -135,16 +136,16 @@ impl Verifier {
         })
     }
 
-    /// Where `verify_dump` puts its files instead of the working directory.
+    /// The directory of the files of `verify_dump`, instead of the working directory.
     pub fn dump_into(&mut self, directory: PathBuf) {
         if let Some(dump) = &mut self.examiner.dump {
             dump.directory = directory;
         }
     }
 
-    /// Fills the buffer of a write, headers included, and returns the number of the write, which
-    /// [`Verifier::written`] wants back. To be called when the write is handed over: what was at its place is unknown
-    /// from then on. Does nothing for what is no write.
+    /// Fills the buffer of a write, including headers, and returns the number of the write, which has to be passed to
+    /// [`Verifier::written`]. To be called when the write is submitted: the content at its offset is unknown from then
+    /// on. Does nothing for other I/Os.
     pub fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64 {
         let number = self.number;
         if io.direction != Direction::Write {
@@ -181,7 +182,7 @@ impl Verifier {
         self.remembered.insert((io.target, io.offset), entry, self.split);
     }
 
-    /// A write has failed: what is at its place stays unknown.
+    /// A write has failed: the content at its offset stays unknown.
     pub fn failed(&mut self, io: &Io, number: u64) {
         let _forgotten = self.flights.end(number);
         self.remembered.forget((io.target, io.offset), io.length, self.split);
@@ -197,8 +198,8 @@ impl Verifier {
         }
     }
 
-    /// What is read next in the verifying pass, or in a pass of the backlog after [`Verifier::backlog_due`] said so; none
-    /// when the pass is over. What is returned is forgotten, and verified by [`Verifier::check`].
+    /// The next read of the verifying pass, or of a pass of the backlog after [`Verifier::backlog_due`] returned true;
+    /// `None` when the pass is over. A returned block is no longer remembered, and is verified by [`Verifier::check`].
     pub fn next_read(&mut self) -> Option<Io> {
         if self.asked.replace(false) {
             self.since = 0;
@@ -222,7 +223,7 @@ impl Verifier {
             let written = self.writes.then_some(self.number);
             while let Some((io, number)) = replay.next(written) {
                 let place = (io.target, io.offset);
-                // The same block again while it is being read: one look is enough.
+                // The same block again while it is being read: verifying it once is sufficient.
                 if !self.checking.contains_key(&place) {
                     return Some((place, RememberedBlock::written(io.length, number).or_later()));
                 }
@@ -234,7 +235,7 @@ impl Verifier {
         Some((place, entry))
     }
 
-    /// Whether it is time to look at what was written (`verify_backlog`, or no room for more).
+    /// Whether a verifying pass is due (`verify_backlog`, or no room for more).
     pub fn backlog_due(&self) -> bool {
         let due = self.verify.after
             && self.replay.is_none()
@@ -251,14 +252,14 @@ impl Verifier {
         self.remembered.len() as u64
     }
 
-    /// Writes that could not be remembered, because there were too many: nobody will look at them.
+    /// Writes that could not be remembered, because there were too many: they will not be verified.
     pub fn unremembered(&self) -> u64 {
         self.unremembered
     }
 
-    /// Reads that could not be verified: reads of places that a loaded state does not know, and blocks that a job which draws
-    /// other places than the writer found without a header. An error where it turned out that the writer drew the same:
-    /// then they are lost.
+    /// Reads that could not be verified: reads of offsets that a loaded state does not contain, and blocks without a
+    /// header, found by a job whose offsets differ from those of the writer. An error if the writer turned out to have
+    /// the same offsets: then the blocks are lost.
     pub fn doubtful(&self) -> Result<(u64, u64)> {
         let (count, lost) = self.examiner.drawn.as_ref().map_or((0, false), OwnDraws::doubts);
         if lost && count > 0 {
@@ -271,16 +272,16 @@ impl Verifier {
         Ok((self.unknown, count))
     }
 
-    /// Looks at what was read. Reads of the verifying pass are held against the write that is to be there; other reads
-    /// of a worker that writes against what it remembers, unless reads and writes can be in flight together; reads of a
-    /// worker that does not write against the headers alone, as far as nothing else is known.
+    /// Verifies a read. Reads of the verifying pass are compared with the expected write; other reads of a worker that
+    /// writes are compared with the remembered writes, unless reads and writes can be in flight together; reads of a
+    /// worker that does not write are checked by their headers alone, unless more is known.
     pub fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), Corruption> {
         let Some(question) = self.expectation_for(io) else { return Ok(()) };
         self.examiner.examine(&question, buffer)
     }
 
-    /// What [`Verifier::check`] holds a read against, for an examiner that looks at it elsewhere; none where there is
-    /// nothing to look at. What is asked for is forgotten.
+    /// The expectation with which [`Verifier::check`] compares a read, for an examiner in another thread; `None` where
+    /// there is nothing to verify. The blocks are no longer remembered.
     pub(crate) fn expectation_for(&mut self, io: &Io) -> Option<ReadExpectation> {
         let place = (io.target, io.offset);
         let limit = (self.writes && !self.loaded).then_some(self.number);
@@ -296,7 +297,7 @@ impl Verifier {
         let known: Vec<_> = known.map(|(at, entry)| (at, Some(entry))).collect();
         match (known.is_empty(), self.writes) {
             (true, true) => None,
-            // Nobody knows whether the run that was interrupted came to this place.
+            // It is unknown whether the interrupted run wrote this offset.
             (true, false) if self.loaded => {
                 self.unknown += 1;
                 None
@@ -306,20 +307,20 @@ impl Verifier {
         }
     }
 
-    /// One more who can look at what this verifier asks.
+    /// Another examiner for the expectations of this verifier.
     pub(crate) fn examiner(&self) -> Examiner {
         self.examiner.clone()
     }
 
-    /// Saves what is remembered, so that another run can verify it (`verify_state_save`). Writes that are in flight are
-    /// not in it. The file appears whole or not at all.
+    /// Saves the remembered writes, so that another run can verify them (`verify_state_save`). Writes in flight are not
+    /// included. The file is created atomically.
     pub fn save_state(&self, path: &std::path::Path) -> Result<()> {
         let all = self.remembered.iter().chain(self.checking.iter().map(|(place, entry)| (*place, *entry)));
         state::save(path, &self.identity(), &self.examiner.targets, all)
     }
 
-    /// Loads what an earlier run saved (`verify_state_load`): its writes are what is verified. Blocks that were written
-    /// after the state was saved, and before that run was killed, are as good.
+    /// Loads the state saved by an earlier run (`verify_state_load`), whose writes are then verified. Blocks that were
+    /// written after the state was saved, and before that run was killed, are also accepted.
     pub fn load_state(&mut self, path: &std::path::Path) -> Result<()> {
         let loaded = state::load(path, &self.examiner.targets)?;
         if (loaded.identity.job.as_str(), loaded.identity.clone) != (self.job.name.as_str(), self.clone) {
@@ -360,12 +361,12 @@ impl Verifier {
         }
     }
 
-    /// Whether anybody will ask for what was written.
+    /// Whether the writes will be verified.
     fn remembers(&self) -> bool {
         self.verify.after || self.verify.state_save
     }
 
-    /// What is at a place is unknown from now on.
+    /// The content at an offset is unknown from now on.
     fn unknown(&mut self, io: &Io) {
         self.remembered.forget((io.target, io.offset), io.length, self.split);
         let end = io.offset + u64::from(io.length);
@@ -394,7 +395,7 @@ fn overlaps(job: &Job) -> bool {
     !one && !each_once
 }
 
-/// What the contents of a worker's blocks are drawn from: of one that draws other places or in another order, they differ.
+/// The seed of the contents of a worker's blocks: it differs for a worker with other offsets or another order.
 fn own(job: &Job, clone: u32, targets: &[Target], seed: u64) -> u64 {
     mix(seed ^ hash(draws(job, clone, targets).bytes()))
 }

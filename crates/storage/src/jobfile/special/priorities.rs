@@ -1,4 +1,4 @@
-//! `cmdprio_bssplit=4k/50:64k/10/1/0`, and what it and its company come to.
+//! `cmdprio_bssplit=4k/50:64k/10/1/0` and related options.
 
 use crate::Direction;
 use crate::job::CommandPriority;
@@ -7,11 +7,11 @@ use crate::jobfile::value::{Value, percent};
 
 /// As many as `bssplit` has.
 const MOST: usize = 64;
-/// `IOPRIO_CLASS_RT`, the highest, which fio takes when nothing else is said.
+/// `IOPRIO_CLASS_RT`, the highest, which is fio's default.
 const REALTIME: u8 = 1;
 
-/// A length, how many I/Os of it (none for all that other entries leave), and their class, level and hint where they have
-/// their own.
+/// A length, the percentage of its I/Os (`None` for the remainder that other entries leave), and their class, level and
+/// hint where given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PriorityPart {
     length: u32,

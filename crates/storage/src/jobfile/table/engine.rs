@@ -1,4 +1,4 @@
-//! The engine and the options that only some engines know.
+//! The engine and the options of specific engines.
 
 use super::engines::{self, Carried};
 use super::entry::{OptionEntry, ValueKind, option, refused};
@@ -85,7 +85,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         ValueKind::Number,
         "use read and write instead of readv and writev",
         |draft, value| {
-            // -1 is fio's word for its own choice, which is the same.
+            // -1 means fio's own choice, which is the same.
             draft.job.engine.nonvectored = value.signed(-1..=1)? != 0;
             Ok(())
         },

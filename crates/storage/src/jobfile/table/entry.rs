@@ -1,4 +1,4 @@
-//! What is known about an option.
+//! Description of an option.
 
 use crate::jobfile::draft::Apply;
 use crate::jobfile::number::Unit;
@@ -9,31 +9,31 @@ pub(crate) struct OptionEntry {
     pub(crate) name: &'static str,
     /// Its other names.
     pub(crate) aliases: &'static [&'static str],
-    /// What values it takes.
+    /// The kind of its values.
     pub(crate) kind: ValueKind,
-    /// What holds when it is not given; empty for nothing in particular.
+    /// The default; empty if there is none in particular.
     pub(crate) default: &'static str,
-    /// What it is for.
+    /// The help text.
     pub(crate) help: &'static str,
-    /// The engines that know it; empty for all.
+    /// The engines that have it; empty for all.
     pub(crate) engines: &'static [&'static str],
-    /// It is Kelvin's own: fio does not know it.
+    /// A Kelvin extension: fio does not know it.
     pub(crate) own: bool,
-    /// What it does.
+    /// Its effect.
     pub(crate) effect: Effect,
 }
 
-/// What an option does.
+/// The effect of an option.
 pub(crate) enum Effect {
     /// It is read into the job.
     Applied(Apply),
     /// Its value is examined, but it has no effect here: why.
     Ignored(&'static str, Apply),
-    /// It is not supported: why, and what to do.
+    /// It is not supported: the reason, and the remedy.
     Refused(&'static str),
 }
 
-/// What values an option takes.
+/// The values of an option.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ValueKind {
     /// Any text.
@@ -74,12 +74,12 @@ pub(crate) enum ValueKind {
     Decimals,
     /// Numbers and ranges between commas.
     List,
-    /// One of these words (with help), some with more behind a colon.
+    /// One of these keywords (with help), some with a parameter after a colon.
     Words(&'static [(&'static str, &'static str)]),
 }
 
 impl ValueKind {
-    /// In words, for help.
+    /// As text, for help.
     pub(crate) fn described(self) -> String {
         match self {
             Self::Text | Self::Split => "text".into(),
@@ -146,7 +146,7 @@ pub(crate) const fn option(
     }
 }
 
-/// An option whose value is examined, and that has no effect: why.
+/// An option whose value is validated, and that has no effect: the reason.
 pub(crate) const fn ignored(
     name: &'static str,
     kind: ValueKind,
@@ -159,7 +159,7 @@ pub(crate) const fn ignored(
     entry
 }
 
-/// An option that is not supported: why, and what to do.
+/// An option that is not supported: the reason, and the remedy.
 pub(crate) const fn refused(name: &'static str, help: &'static str, reason: &'static str) -> OptionEntry {
     OptionEntry {
         name,
@@ -180,19 +180,19 @@ impl OptionEntry {
         self
     }
 
-    /// What holds when it is not given.
+    /// The default.
     pub(crate) const fn default(mut self, default: &'static str) -> Self {
         self.default = default;
         self
     }
 
-    /// The engines that know it.
+    /// The engines that have it.
     pub(crate) const fn engines(mut self, engines: &'static [&'static str]) -> Self {
         self.engines = engines;
         self
     }
 
-    /// It is Kelvin's own.
+    /// Marks it as a Kelvin extension.
     pub(crate) const fn own(mut self) -> Self {
         self.own = true;
         self

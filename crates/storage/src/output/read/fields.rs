@@ -12,7 +12,7 @@ fn number(fields: &Map<String, Value>, name: &str) -> f64 {
 
 fn whole(fields: &Map<String, Value>, name: &str) -> u64 {
     match fields.get(name) {
-        // Counts that fio writes as reals, and negative ones that overflowed, are taken as far as they go.
+        // Counts that fio writes as reals, and negative ones that overflowed, are converted as far as possible.
         Some(value) => value.as_u64().unwrap_or_else(|| value.as_f64().unwrap_or(0.0).max(0.0) as u64),
         None => 0,
     }
@@ -55,7 +55,7 @@ fn options(fields: Option<&Map<String, Value>>) -> Vec<(String, String)> {
     let Some(fields) = fields else { return Vec::new() };
     let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let named = fields.iter().map(|(name, given)| (first_name(name).to_owned(), value(given)));
-    // fio leaves out what was given without a value.
+    // fio leaves out options that were given without a value.
     named.filter(|(_, value)| !value.is_empty()).collect()
 }
 
@@ -159,7 +159,7 @@ fn line(fields: &Map<String, Value>) -> LineResult {
         ),
     };
     if old {
-        // These have no counts of their own.
+        // These have no counts.
         let ios = line.ios;
         for times in [&mut line.submission, &mut line.completion, &mut line.total] {
             if times.greatest > 0.0 {

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Numbers that JSON does not have and that fio writes where a mean has no samples.
 const NOT_NUMBERS: [&str; 4] = ["-nan", "nan", "-inf", "inf"];
 
-/// With a 0 of the same length instead of them, so that positions stay what they are.
+/// Replaces them with a 0 of the same length, so that positions do not change.
 fn without_not_numbers(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -38,8 +38,8 @@ fn without_not_numbers(text: &str) -> String {
     clean
 }
 
-/// All results in a text, in their order. Other lines before, between and after them are kept with their positions;
-/// an error has the position of what cannot be read. At least one result is found, or that is the error.
+/// All results in a text, in their order. Other lines before, between and after them are kept with their positions; an
+/// error has the position of the unreadable text. It is an error if there is no result.
 pub fn parse_json(text: &str, path: Option<&Path>) -> Result<ParsedStream> {
     let is_suspect = NOT_NUMBERS.iter().any(|word| text.contains(word));
     let clean = if is_suspect { without_not_numbers(text) } else { text.to_owned() };
@@ -61,12 +61,12 @@ pub fn parse_json(text: &str, path: Option<&Path>) -> Result<ParsedStream> {
                     continue;
                 }
                 Some(Err(error)) => {
-                    // Where lines that are no JSON begin with a brace, a later line may still begin a result; only
-                    // the first failure is the one to report.
+                    // Where lines that are not JSON begin with a brace, a later line may still begin a result; only the
+                    // first failure is reported.
                     let column = error.column() as u32;
                     failure.get_or_insert((line + error.line().saturating_sub(1) as u32, column, error));
                     if parsed.results.is_empty() {
-                        // What a broken result holds is not to be taken for a separate result.
+                        // Objects within a broken result must not be taken for separate results.
                         break;
                     }
                 }
@@ -106,7 +106,7 @@ fn stray(parsed: &mut ParsedStream, line: u32, text: &str) {
 }
 
 fn describe(error: &serde_json::Error, parsed: &ParsedStream) -> String {
-    // serde's own words carry the position, which is counted from the result's beginning.
+    // serde's message contains the position, counted from the beginning of the result.
     let words = error.to_string();
     let words = words.split(" at line ").next().unwrap_or(&words);
     let before = match parsed.results.len() {

@@ -11,8 +11,8 @@ use crate::output::{Format, OutputOptions, render_formats};
 use crate::result::{JobsOutcome, Samples, TargetOutcome, WorkerOutcome};
 use crate::tick::{DepthCounts, Tick};
 
-/// Adds up the ticks as the result does, and writes what there is at intervals. What only the end of a run shows (CPU
-/// time, switches, disks) is not in it.
+/// Adds up the ticks as the result does, and writes intermediate results at intervals. Values that only the end of a
+/// run provides (CPU time, switches, disks) are left out.
 pub struct Dumps {
     interval: Nanos,
     next: Nanos,
@@ -65,7 +65,7 @@ impl Dumps {
         let mut moved = PerDirection::<(u64, u64)>::default();
         for (place, directions) in tick.targets.iter().enumerate() {
             while worker.targets.len() <= place {
-                // The names are known to those who laid the targets out; the result has them.
+                // Only the layout code knows the names; the result has them.
                 worker.targets.push(TargetOutcome {
                     path: format!("target {}", worker.targets.len()).into(),
                     device: None,
@@ -110,7 +110,7 @@ impl Dumps {
         }
         let options = OutputOptions { partial: true, ..OutputOptions::new() };
         if let Ok(text) = render_formats(&self.outcome, &self.formats, &options) {
-            // Whoever closed the stream does not want it; the run goes on.
+            // A closed stream is ignored; the run continues.
             let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         }
     }

@@ -1,5 +1,5 @@
-//! The line that is written over and over while jobs run: who does what, how far it is, and what the last interval
-//! brought: not the mean since the beginning, which hides every change.
+//! The line that is updated while jobs run: the states of the workers, the progress, and the rates of the last
+//! interval, not the mean since the beginning, which hides every change.
 
 mod dump;
 mod progress;
@@ -30,7 +30,7 @@ pub enum Eta {
 }
 
 impl Eta {
-    /// Of fio's word.
+    /// Parses fio's keyword.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "auto" => Some(Self::Auto),
@@ -55,7 +55,7 @@ impl Eta {
 pub struct StatusOptions {
     /// Whether there is a line at all.
     pub line: bool,
-    /// `--eta-interval=`: how often, default one second.
+    /// `--eta-interval=`: the interval, default one second.
     pub interval: Nanos,
     /// `--eta-newline=`: a line that stays, so often.
     pub newline: Option<Nanos>,
@@ -67,7 +67,7 @@ impl Default for StatusOptions {
     }
 }
 
-/// What a worker does, and what it brought since the last line.
+/// The state of a worker, and its I/O since the last line.
 #[derive(Debug)]
 struct Worker {
     state: WorkerState,
@@ -80,8 +80,8 @@ struct Worker {
     told: Nanos,
 }
 
-/// fio's status line with what the last interval brought. Give it to what runs the jobs; it writes to `out` and
-/// nothing else. Where two want to know, it passes on.
+/// fio's status line with the rates of the last interval. To be passed to the code that runs the jobs; it writes only
+/// to `out`. It passes events on to a second watcher, if there is one.
 pub struct StatusLine {
     options: StatusOptions,
     clock: Clock,
@@ -172,7 +172,7 @@ impl StatusLine {
         parts.iter().map(|(letter, times)| format!("{letter}({times})")).collect::<Vec<_>>().join(",")
     }
 
-    /// The line as it is now; forgets what was counted for it.
+    /// The present line; resets the counts for it.
     fn line(&mut self, now: Nanos) -> String {
         let active = |worker: &&Worker| {
             matches!(
@@ -203,7 +203,7 @@ impl StatusLine {
             worker.told = 0;
         }
         match self.progress.share(now) {
-            // What is written to a String cannot fail.
+            // Writing to a String cannot fail.
             Some(share) => {
                 let _ = write!(line, "[{:.1}%]", share * 100.0);
             }
@@ -266,11 +266,11 @@ impl StatusLine {
             self.next_newline = now + self.options.newline.unwrap_or(Nanos::MAX / 2);
             (end, self.columns) = ("\n", 0);
         }
-        // Whoever closed the stream does not want the line; the run goes on.
+        // A closed stream is ignored; the run continues.
         let _ = write!(self.out, "{line}{:padding$}{end}", "").and_then(|()| self.out.flush());
     }
 
-    /// Leaves an empty line behind, so that what somebody else writes begins at its beginning.
+    /// Clears the line, so that subsequent output begins at its beginning.
     pub fn clear(&mut self) {
         if self.options.line && self.columns > 0 {
             let columns = std::mem::take(&mut self.columns);

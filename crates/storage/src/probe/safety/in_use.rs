@@ -1,4 +1,4 @@
-//! Who uses a device or file at this moment.
+//! Present users of a device or file.
 
 use kelvin_host::disk::{device_name, device_number, whole_disk};
 use std::collections::{BTreeSet, HashMap};
@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use super::super::device;
 use kelvin_host::SystemTree;
 
-/// Time to look for processes that have a file open.
+/// Time limit of the search for processes that have a file open.
 const LOOKING: Duration = Duration::from_millis(300);
-/// How long what was found is used for the next file.
+/// How long the result is reused for other files.
 const FRESH: Duration = Duration::from_millis(200);
 
 /// A use of a device that writing to it would break.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DeviceUse {
-    /// It, or what is built upon it, is mounted here.
+    /// It, or a device built upon it, is mounted here.
     Mounted { device: String, point: PathBuf },
-    /// It, or what is built upon it, is swap in use.
+    /// It, or a device built upon it, is swap in use.
     Swap { device: String },
 }
 
-/// How a device is used: itself, its partitions, the disk that it is a partition of, and all that is built upon them.
+/// Use of a device: of itself, its partitions, the disk that it is a partition of, and all devices built upon them.
 pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
     let mut family = device::built_upon(tree, name);
     let disk = whole_disk(tree, name);
@@ -41,7 +41,7 @@ pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
 
 fn used(tree: &SystemTree, family: &BTreeSet<String>) -> Option<DeviceUse> {
     for mount in tree.mounts() {
-        // A btrfs has a number of its own: what is mounted tells its device.
+        // A btrfs has a device number of its own: its mount entry names the device.
         let by_number = device_name(tree, &mount.number);
         let device = by_number.or_else(|| {
             let number =
@@ -85,7 +85,7 @@ type Writers = HashMap<(u64, u64), (String, u32)>;
 
 /// Another process that has a file open for writing: its name and number. Those of other users are seen by root only.
 pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
-    // A job may have thousands of files: one look serves all that are asked for in a row.
+    // A job may have thousands of files: one search serves all of them in a row.
     static LOOKED: Mutex<Option<(Instant, Writers)>> = Mutex::new(None);
     let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = looked.take().filter(|(at, _)| at.elapsed() < FRESH);
@@ -122,7 +122,8 @@ fn writes(process: u32, descriptor: &str) -> bool {
     flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
-/// The directory of a running PostgreSQL server that a file lies in, whose files are open only while they are used.
+/// The directory of a running PostgreSQL server that contains a file. The server's files are open only while they are
+/// used.
 pub(super) fn postgres(path: &Path) -> Option<PathBuf> {
     let running = |directory: &&Path| {
         let lock = fs::read_to_string(directory.join("postmaster.pid")).ok();

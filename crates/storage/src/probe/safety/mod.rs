@@ -1,4 +1,4 @@
-//! Whether a target may be written: not when that would destroy what somebody has.
+//! Whether a target may be written: not when that would destroy existing data.
 
 mod in_use;
 mod signature;
@@ -12,26 +12,26 @@ use self::in_use::DeviceUse;
 use crate::{Error, Result};
 use kelvin_host::SystemTree;
 
-/// How somebody says that a target may be lost.
+/// The option by which the user confirms that a target may be lost.
 const FLAG: &str = "--i-know-it-destroys";
 
-/// Whether a target may be written, which `writes` says that a job does. Refused are block devices that are mounted, in
-/// use or hold something, and files that others use, unless `confirmed` names the very device or file, by any of its
-/// names. What is mounted or swapped to is refused even then: see [`check_with`]. Only reads the target.
+/// Whether a target may be written; `writes` is set if a job does so. Refused are block devices that are mounted, in
+/// use or hold data, and files that other processes use, unless `confirmed` names the very device or file, by any of
+/// its names. A target that is mounted or used as swap is refused even then: see [`check_with`]. Only reads the target.
 ///
 /// # Errors
-/// [`Error::Protected`], which says what the target holds and what to do.
+/// [`Error::Protected`], which describes the content of the target and the remedy.
 pub fn check(path: &Path, writes: bool, confirmed: &[PathBuf]) -> Result<()> {
     check_with(path, writes, confirmed, false)
 }
 
-/// As [`check`]; with `allow_mounted_write=1` what is mounted may be written, too, once it is confirmed. Swap in use never
-/// is.
+/// As [`check`]; with `allow_mounted_write=1` a mounted target may be written, too, once it is confirmed. Swap in use
+/// never is.
 ///
 /// # Errors
 /// As [`check`].
 pub fn check_with(path: &Path, writes: bool, confirmed: &[PathBuf], allow_mounted: bool) -> Result<()> {
-    // What is not there yet belongs to nobody.
+    // A file that does not exist yet has no owner.
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     if !writes {
         return Ok(());
@@ -81,7 +81,8 @@ impl Look<'_> {
         if self.confirmed {
             return Ok(());
         }
-        // The kernel refuses this to a second owner: a filesystem, an array, a volume, another program that asked for it.
+        // The kernel refuses this to a second owner: a filesystem, an array, a volume, another program that opened it
+        // exclusively.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(self.path);
         let file = opened.map_err(|error| {
             self.refusal(&format!("cannot be opened exclusively ({error}): it is in use"))
@@ -99,7 +100,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The null device and its like lose nothing; any other character device may be a disk or a machine's memory.
+    /// The null device and similar ones lose nothing; any other character device may be a disk or a machine's memory.
     fn character(&self) -> Result<()> {
         const MEMORY: u32 = 1;
         const HARMLESS: [u32; 3] = [3, 5, 7];

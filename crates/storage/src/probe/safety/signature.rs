@@ -1,4 +1,4 @@
-//! What the first and last bytes of a device say that it holds.
+//! Identifies the content of a device by its first and last bytes.
 
 /// Bytes of the beginning that are examined, and half of them of the end: the first uberblocks of ZFS are the farthest,
 /// and the superblocks of older arrays.
@@ -17,7 +17,7 @@ const fn magic(at: usize, is: &'static [u8], what: &'static str) -> Magic {
     Magic { at, is, what }
 }
 
-/// Long enough that chance does not make them; the on-disk formats are those of the programs' documentation.
+/// Long enough not to occur by chance; the on-disk formats are those of the programs' documentation.
 const HEADS: &[Magic] = &[
     magic(512, b"EFI PART", "a GPT partition table"),
     magic(4096, b"EFI PART", "a GPT partition table"),
@@ -48,8 +48,8 @@ const HEADS: &[Magic] = &[
     magic(0, b"SQLite format 3\0", "an SQLite database"),
 ];
 
-/// What the beginning and the end of something of `size` bytes say; none when they say nothing known. `tail` reaches to
-/// the end.
+/// Identifies the content of a device or file of `size` bytes by its beginning and end; `None` when they are not
+/// recognised. `tail` extends to the end.
 pub(super) fn find_signature(head: &[u8], tail: &[u8], size: u64) -> Option<&'static str> {
     let known = HEADS.iter().find(|magic| has(head, magic.at, magic.is)).map(|magic| magic.what);
     known
@@ -57,7 +57,7 @@ pub(super) fn find_signature(head: &[u8], tail: &[u8], size: u64) -> Option<&'st
         .or_else(|| is_lvm(head).then_some("a physical volume of LVM"))
         .or_else(|| is_zfs(head).then_some("a member of a ZFS pool"))
         .or_else(|| at_end(tail, size))
-        // Last, since a boot sector of several filesystems looks like it.
+        // Last, since the boot sectors of several filesystems look like one.
         .or_else(|| is_partition_table(head).then_some("an MBR partition table"))
 }
 
@@ -69,7 +69,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The magic of two bytes alone would be found in random data now and then: what stands around it must make sense.
+/// The magic of two bytes alone would occur in random data now and then, so the fields around it must be valid.
 fn is_ext(head: &[u8]) -> bool {
     let block = 1024;
     let plausible = word(head, block + 24).is_some_and(|log| log <= 6)
@@ -88,7 +88,7 @@ fn is_zfs(head: &[u8]) -> bool {
     ring.chunks(1024).any(|slot| UBERBLOCK.iter().any(|magic| slot.starts_with(magic)))
 }
 
-/// Four entries whose flags are those of entries, at least one of them in use.
+/// Four entries with valid flags, at least one of them in use.
 fn is_partition_table(head: &[u8]) -> bool {
     let Some(table) = head.get(446..510) else { return false };
     let entries = || table.chunks_exact(16);
@@ -103,7 +103,7 @@ fn at_end(tail: &[u8], size: u64) -> Option<&'static str> {
     if [512, 4096].into_iter().any(|sector| size > sector && found(size - sector, b"EFI PART")) {
         return Some("the backup of a GPT partition table");
     }
-    // Version 1.0: 8 KiB before the end, rounded down to 4 KiB. 0.90: the last whole 64 KiB but one.
+    // Version 1.0: 8 KiB before the end, rounded down to 4 KiB. 0.90: the second-last whole 64 KiB.
     let newer = (size / 512).saturating_sub(16) / 8 * 8 * 512;
     let older = (size & !0xffff).saturating_sub(0x1_0000);
     let member =

@@ -1,7 +1,7 @@
 //! The kernel's binary traces of block devices, as `blkparse DEVICE -o /dev/null -d FILE` writes them.
 //!
-//! Records of 48 bytes (`struct blk_io_trace` of linux/blktrace_api.h, in the byte order of the machine that traced), each
-//! followed by as many bytes as it says. What was queued is replayed; all else is passed over.
+//! Records of 48 bytes (`struct blk_io_trace` of linux/blktrace_api.h, in the byte order of the machine that traced),
+//! each followed by a payload of the given length. Queue events are replayed; all others are skipped.
 
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 0x07;
 const RECORD: usize = 48;
 const SECTOR: u64 = 512;
-/// The lower half of `action`: what happened.
+/// The lower half of `action`: the event.
 const QUEUED: u32 = 1;
-/// The upper half: of what kind it was.
+/// The upper half: its categories.
 const WRITE: u32 = 1 << 1;
 const FLUSH: u32 = 1 << 2;
 const PASSED_THROUGH: u32 = 1 << 9;
@@ -30,7 +30,7 @@ fn is_magic(word: u32) -> bool {
     word & 0xffff_ff00 == MAGIC
 }
 
-/// Whether these are the first bytes of such a trace, in either byte order.
+/// Whether these are the first bytes of a binary trace, in either byte order.
 pub(crate) fn is_trace(bytes: &[u8]) -> bool {
     bytes
         .first_chunk::<4>()
@@ -79,7 +79,7 @@ impl Records {
                 Err(cause) => return Err(self.system()(cause)),
             }
             let event = self.event(&record, names)?;
-            // The length of what follows was read in the record's own order by `event`'s rules.
+            // The length of the payload was read in the record's byte order by the rules of `event`.
             let more = u64::from(Fields::of(&record).map_or(0, |fields| fields.follows));
             let failed = self.system();
             let skipped =

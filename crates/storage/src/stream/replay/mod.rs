@@ -16,23 +16,23 @@ use crate::job::{Job, Replay, ReplaySkip};
 use crate::{Direction, Error, Io, NextIo, PerDirection, Result, Target, TargetKind};
 use trace::Reader;
 
-/// A file or device that a replay goes to, and what it does there.
+/// A file or device that a replay uses, and its I/O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayTarget {
     /// Its path, after `replay_redirect`.
     pub path: PathBuf,
-    /// Where the last byte ends that any I/O reaches: the size that it needs.
+    /// The end of the highest I/O: the size that it needs.
     pub end: u64,
     /// Bytes of each direction.
     pub bytes: PerDirection<u64>,
 }
 
-/// The files that a clone's trace goes to, in the order in which the trace names them, with what is needed to lay them
-/// out. Reads the whole trace once. Empty when the job replays none.
+/// The files that a clone's trace uses, in the order in which the trace names them, with the information needed to lay
+/// them out. Reads the whole trace once. Empty when the job replays none.
 ///
 /// # Errors
 ///
-/// Those of reading the trace; a device that this machine does not have.
+/// Errors of reading the trace; a device that this machine does not have.
 pub fn files(job: &Job, clone: u32) -> Result<Vec<ReplayTarget>> {
     let Some(replay) = &job.replay else { return Ok(Vec::new()) };
     Ok(Survey::of(job, replay, clone, &mut |_| ())?.reached)
@@ -44,7 +44,7 @@ fn file_of<'a>(job: &Job, replay: &'a Replay, clone: u32) -> Result<&'a Path> {
     file.map(PathBuf::as_path).ok_or_else(|| Error::refused(&job.name, "read_iolog= does not name a trace"))
 }
 
-/// What the options make of an event; none when it is left out.
+/// Applies the options to an event; `None` when it is left out.
 fn changed(replay: &Replay, event: TraceEvent) -> Option<TraceEvent> {
     let TraceEvent { at, name, action } = event;
     let action = match action {
@@ -68,7 +68,7 @@ fn changed(replay: &Replay, event: TraceEvent) -> Option<TraceEvent> {
     Some(TraceEvent { at, name, action })
 }
 
-/// What is known of a trace when it was read once.
+/// Facts from a first reading of a trace.
 struct Survey {
     reached: Vec<ReplayTarget>,
     /// For each name of the trace the place in `reached`.
@@ -131,10 +131,10 @@ pub(crate) struct Replaying {
     targets: Vec<u32>,
     bytes: u64,
     longest: u32,
-    /// How long a pass is, and when this one began, by the trace's own time.
+    /// The duration of a pass, and the beginning of the current one, by the trace's time.
     lasts: Nanos,
     began: Nanos,
-    /// The time that was asked for last.
+    /// The time that was requested last.
     told: Nanos,
     upcoming: Option<TraceEvent>,
     problem: Option<Error>,
@@ -236,7 +236,7 @@ impl Replaying {
                         }
                     }
                     Ok(None) => return None,
-                    // It was looked through before: somebody changed it meanwhile.
+                    // It was read completely before, so it was changed meanwhile.
                     Err(problem) => {
                         self.problem = Some(problem);
                         *reader = None;
@@ -267,7 +267,7 @@ impl Replaying {
         }
     }
 
-    /// Once more; the times go on where the last of this pass was.
+    /// Starts another pass; its times continue at the end of the previous one.
     pub(crate) fn restart(&mut self) {
         self.began = self.began.saturating_add(self.lasts);
         self.upcoming = None;

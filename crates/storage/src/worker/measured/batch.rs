@@ -1,21 +1,21 @@
-//! How many I/Os go to the kernel and come back together.
+//! Number of I/Os that are submitted and reaped together.
 
 use crate::job::Depth;
 
-/// How many are handed over and taken back at a time.
+/// Number of I/Os that are submitted and reaped at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
     pub(super) submit: u32,
     pub(super) least: u32,
     pub(super) most: u32,
-    /// Whether `submit` and `most` follow the target, since nobody asked for a number: see `Batch::adapt`.
+    /// Whether `submit` and `most` follow the target, where the job sets no number: see `Batch::adapt`.
     adapts: (bool, bool),
-    /// The queue is filled again when no more than this are in flight.
+    /// The queue is refilled when no more than this are in flight.
     pub(super) low: u32,
 }
 
 impl Batch {
-    /// What the job asks for, or the default that follows the target.
+    /// The job's setting, or the default that follows the target.
     pub(super) fn new(wanted: &Depth, depth: u32, synchronous: bool) -> Self {
         let (submit, most) = (wanted.submit, wanted.complete_max.filter(|most| *most > 0));
         let adapts = submit.is_none() && !synchronous;
@@ -28,14 +28,14 @@ impl Batch {
         }
     }
 
-    /// How many are handed over and taken back at a time from here on, after a call in which all or not all `ended`.
+    /// Adapts the number of I/Os submitted and reaped at a time, after a call in which all or not all `ended`.
     ///
-    /// Where I/Os end in the call that hands them over (holes, the page cache) no device is in play: calls are all that
-    /// they cost, so that there are as few as possible. A device answers later, and gets its I/Os one by one, as from fio:
-    /// a batch would let the block layer merge neighbours, so that the device sees other sizes than the job asks for, and
-    /// the queue would empty and fill in waves (measured on a virtual disk: random 4 KiB reads at depth 32 were 0.83 times
-    /// as many, sequential writes 5.6 times). One is taken back for each handed over, or the queue would be emptier than
-    /// it was asked to be by those that have been taken back and wait for their turn.
+    /// Where I/Os end in the call that submits them (holes, the page cache) no device is involved: calls are their only
+    /// cost, so there are as few as possible. A device answers later, and gets its I/Os one by one, as from fio: a
+    /// batch would let the block layer merge adjacent I/Os, so that the device sees other sizes than the job requests,
+    /// and the queue would empty and fill in waves (measured on a virtual disk: random 4 KiB reads at depth 32 were
+    /// 0.83 times as many, sequential writes 5.6 times). One is reaped for each submitted; otherwise the I/Os that have
+    /// been reaped and wait to be issued again would reduce the queue depth below the requested one.
     #[inline]
     pub(super) fn adapt(&mut self, ended: bool, depth: u32) {
         let (submit, most) = self.adapts;

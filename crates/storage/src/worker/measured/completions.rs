@@ -12,11 +12,11 @@ use crate::{Direction, Io, bin};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
 
-/// How many ignored errors are reported singly (`error_dump=`): a dead device has millions.
+/// Maximum number of ignored errors that are reported individually (`error_dump=`): a failed device has millions.
 const MOST_DUMPED: u32 = 1000;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// What some jobs want to be done for an I/O that has ended. `kept` is set where its place is not free yet.
+    /// Additional work of some jobs for a completed I/O. `kept` is set if its slot is not free yet.
     pub(super) fn extras(&mut self, slot: u32, at: Nanos, kept: &mut bool) -> Result<(), Halt> {
         let flight = self.queue.flights[slot as usize];
         let io = flight.io;
@@ -43,7 +43,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             let times = IoTimes { submission, completion, total };
             self.counter.prioritized(io.target, io.direction, priority, times);
         }
-        // What is not measured is in no log.
+        // I/Os that are not measured are not logged.
         if self.timeline.part == LoadPart::Measured
             && let Some(recorder) = &mut self.recorder
         {
@@ -77,7 +77,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Ok(())
     }
 
-    /// An I/O that failed, moved less than asked, or is in no figure.
+    /// An I/O that failed, moved less than requested, or is excluded from the results.
     #[cold]
     pub(super) fn odd(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
         let flight = self.queue.flights[slot as usize];
@@ -99,7 +99,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
         let number = i32::try_from(-result).unwrap_or(libc::EIO);
         let again = number == libc::EINTR || number == libc::EAGAIN && !self.job.engine.no_wait;
-        // A trim has been asked again by itself: engines know only reads and writes.
+        // A trim is repeated by its own call: engines know only reads and writes.
         if result < 0 && again && io.direction != Direction::Trim && self.supply.retries < TRIES {
             self.supply.retries += 1;
             self.queue.resumed.push(slot);
@@ -111,7 +111,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             if !flight.apart {
                 self.counter.tally(io.target, io.direction).short += 1;
             }
-            // With O_DIRECT the rest of a torn block cannot be asked for: the file ends there.
+            // With O_DIRECT the rest of a partial sector cannot be requested: the file ends there.
             if !(self.job.sync.direct && result % 512 != 0) {
                 self.queue.resumed.push(slot);
                 self.queue.filling = true;
@@ -144,7 +144,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.failed_by_direction(&io, libc::EIO, message, flight.apart)
     }
 
-    /// Counts a read of a verifying pass, with the figures that the job asks for.
+    /// Counts a read of a verifying pass, with the times that the job records.
     fn count_verified(&mut self, io: &Io, times: IoTimes) {
         let report = &self.job.report;
         let outcome = &mut self.outcome.verified.get_or_insert_default().directions[io.direction];
@@ -181,12 +181,12 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         if apart {
             self.outcome.dropped_as_error += 1;
         }
-        // Going on is for errors of single blocks, as fio has it; a device that is gone does not come back.
+        // As in fio, the job continues only after errors of single blocks; a failed device does not recover.
         let go_on = go_on && matches!(number, libc::EIO | libc::EILSEQ);
         self.failed(io, number, message, go_on, usize::from(!reads))
     }
 
-    /// Counts a failure, and ends the job where its rules say so.
+    /// Counts a failure, and ends the job if its rules require that.
     pub(super) fn failed(
         &mut self,
         io: &Io,
@@ -243,7 +243,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
         let at = self.timeline.ticker.now();
         self.timeline.now = at;
-        // The call is the I/O: nothing lies between its beginning and the completion.
+        // The call is the I/O: its beginning and its submission are the same.
         let flight = Flight { io, begin, handed: begin, intended, moved: 0, number: 0, apart: false };
         self.queue.flights[slot as usize] = flight;
         let result = match answer {

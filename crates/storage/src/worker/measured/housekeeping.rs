@@ -1,4 +1,4 @@
-//! What is not done for each I/O: flags of others, ticks, the edges of the measured part.
+//! Work that is not done for each I/O: flags of other threads, ticks, the edges of the measured part.
 
 use super::super::depth_search::Step;
 use super::super::halt::Halt;
@@ -14,7 +14,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
 use std::time::Duration;
 
-/// How often a worker looks whether the others of its flow are there.
+/// How often a worker checks whether the others of its flow have started.
 const FLOW_PAUSE: Duration = Duration::from_micros(50);
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
@@ -29,7 +29,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// What is not done for each I/O: flags of others, ticks, the edges of the measured part.
+    /// Work that is not done for each I/O: flags of other threads, ticks, the edges of the measured part.
     #[cold]
     #[inline(never)]
     pub(super) fn do_housekeeping(&mut self) -> Result<(), Halt> {
@@ -79,7 +79,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Ok(())
     }
 
-    /// Whether somebody wants an end.
+    /// Checks whether a stop was requested.
     pub(super) fn glance(&mut self, now: Nanos) -> Result<(), Halt> {
         let stop = &self.shared.stop;
         if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.end.ending {
@@ -158,7 +158,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             self.outcome.notes.push(said);
         }
         let tick = self.counter.cut(now, part, self.shared.spare.take());
-        // Nobody listens any more only when the run was given up.
+        // The receiver is gone only when the run was abandoned.
         let _ = self.shared.messages.send(Message::Tick(tick));
         if let Some(chunk) = self.recorder.as_mut().and_then(|recorder| recorder.take(now)) {
             let _ = self.shared.messages.send(Message::Log(self.plan.number, chunk));

@@ -1,4 +1,4 @@
-//! What is issued next, and when.
+//! The next I/O to issue, and its time.
 
 use super::super::flow::Share;
 use super::super::parts::IoStream;
@@ -43,7 +43,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     #[cold]
     pub(super) fn not_an_io(&mut self, next: NextIo) {
         self.supply.blocked = match next {
-            // As with fio, what is under way goes on: the sync is one more beside it.
+            // As with fio, I/Os in flight continue: the sync is one more beside them.
             NextIo::Sync { target, how } => {
                 self.supply.call = Some(Call::Sync(target, how));
                 Blocked::No
@@ -57,7 +57,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         };
     }
 
-    /// The same where there is something to look at: rates, pauses, shares, overlaps, the verifier's turn.
+    /// The same where checks are needed: rates, pauses, shares, overlaps, the verifier's turn.
     pub(super) fn pull_with_care(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
         if self.supply.source != WorkOrigin::Work {
             let next = self.check.as_mut().and_then(|check| check.next_read());
@@ -87,14 +87,14 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let mut io = self.supply.held.take().or_else(|| self.pull_work())?;
         let mut intended = ANY_TIME;
         if self.job.replay.is_some() && self.job.is_open_loop() {
-            // Those of one moment are all due then, and those of the first as the job begins.
+            // Those of one moment are all due then; those of the first moment are due when the job begins.
             intended = self.supply.not_before.max(self.timeline.begun);
         }
         if let Some(pacer) = &self.pacing.pacer
             && let Some(start) = pacer.start(io.direction)
         {
             if start > now {
-                // Of two rates one must not wait for the other: the place is used in the direction that is due.
+                // One of two rates must not wait for the other: the slot is used in the direction that is due.
                 let other = pacer.other_due(io.direction, now).filter(|_| self.may_turn(&io));
                 let Some(other) = other else {
                     self.supply.held = Some(io);
@@ -112,7 +112,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
         if self.pacing.locks.as_ref().is_some_and(|locks| !locks.take(&io)) {
             self.supply.held = Some(io);
-            // Who has it is one of the worker's own, or somebody whom nobody can wait for.
+            // The holder is an I/O of this worker, or another worker, for which it cannot wait.
             self.supply.blocked =
                 if self.queue.under_way > 0 { Blocked::One } else { Blocked::Until(now + LOCK_PAUSE) };
             return None;
@@ -132,7 +132,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Some((io, intended))
     }
 
-    /// Opens the file of an I/O where only some are open at a time. Whether it is; if not, that is the worker's end.
+    /// Opens the file of an I/O where the number of open files is limited. Returns whether it is open; if not, the
+    /// worker ends.
     fn is_open(&mut self, io: &Io) -> bool {
         if !self.files.is_limited() {
             return true;
@@ -161,7 +162,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// Whether an I/O of a mix can go in the other direction and still be what the job asked for.
+    /// Whether an I/O of a mix can change its direction and still comply with the job.
     pub(super) fn may_turn(&self, io: &Io) -> bool {
         let (pattern, sizes) = (&self.job.pattern, &self.job.blocks.sizes);
         pattern.reads
@@ -180,7 +181,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// What a write needs before it goes, and what is written down of every I/O.
+    /// Preparation of writes, and logging of every I/O, before it is issued.
     pub(super) fn before_issue(&mut self, slot: u32, begin: Nanos) {
         let flight = &mut self.queue.flights[slot as usize];
         let io = flight.io;

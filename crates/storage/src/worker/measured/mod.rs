@@ -1,9 +1,10 @@
-//! The loop: fill the queue, hand over, take back what ended, count.
+//! The loop: fill the queue, submit, reap, count.
 //!
-//! The clock is read when a batch begins (where data is made for it: when that is done), when it was handed over, and when
-//! the reaping call has returned. I/Os of one batch share the first two readings, since they are handed over by one call; completions that one call brings
-//! share the third, since the worker learns of all of them at that moment (fio does the same). Nothing else is
-//! shared: a worker at depth 1 reads the clock three times for each I/O, twice where the call is the I/O.
+//! The clock is read when a batch begins (where data is generated for it: when that is done), when it has been
+//! submitted, and when the reaping call has returned. I/Os of one batch share the first two readings, since they are
+//! submitted by one call; completions that one call returns share the third, since the worker learns of all of them at
+//! that moment (fio does the same). Nothing else is shared: a worker at depth 1 reads the clock three times for each
+//! I/O, twice where the call is the I/O.
 
 mod batch;
 mod completions;
@@ -49,7 +50,7 @@ use states::{
 const GLANCE: Nanos = 20_000_000;
 /// How long I/Os may be in flight at the end before it is reported.
 const PATIENCE: Nanos = 10_000_000_000;
-/// How often an I/O that the kernel wants to have asked again is.
+/// Maximum number of attempts for an I/O that the kernel asks to repeat.
 const TRIES: u32 = 1_000_000;
 
 /// A worker at work.
@@ -77,7 +78,7 @@ pub(super) struct Loop<'a, E, S> {
     outcome: Outcome,
 }
 
-/// What was made for a worker before its first I/O.
+/// Resources of a worker that are created before its first I/O.
 pub(super) struct Made<S> {
     pub(super) files: Arc<Files>,
     pub(super) pool: BufferPool,
@@ -86,7 +87,7 @@ pub(super) struct Made<S> {
     pub(super) notes: Vec<String>,
 }
 
-/// What a worker has come to.
+/// The final state of a worker.
 pub(super) struct LoopEnd {
     pub(super) begun: Nanos,
     pub(super) ended: Nanos,
@@ -190,7 +191,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         self.finish()
     }
 
-    /// Times count from here: what was done to get here is in no tick.
+    /// Times count from here: the work before is not included in any tick.
     fn start_again(&mut self, now: Nanos) {
         self.timeline.now = now;
         self.timeline.due = now;
@@ -276,7 +277,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 break;
             };
             if io.direction == Direction::Trim {
-                // A trim has a call of its own: what was queued before goes first.
+                // A trim has a separate call: requests queued before it are submitted first.
                 self.supply.call = Some(Call::Trim(io, intended));
                 return Ok(true);
             }
@@ -304,7 +305,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         Ok(self.supply.call.is_some())
     }
 
-    /// Gives an I/O, or the rest of one, to the engine.
+    /// Passes an I/O, or the rest of one, to the engine.
     #[inline]
     fn enqueue(&mut self, slot: u32) {
         let Flight { io, moved, .. } = self.queue.flights[slot as usize];
@@ -352,7 +353,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         self.queue.batch.adapt(self.engine.have_all_ended(), self.queue.depth);
         for slot in self.queue.fresh.drain(..) {
             let flight = &mut self.queue.flights[slot as usize];
-            // What is asked again, and the rest of what moved less than asked, was handed over before.
+            // A repeated I/O, and the rest of a short one, was submitted before.
             if flight.handed == 0 {
                 flight.handed = handed;
             }
@@ -360,7 +361,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         Ok(())
     }
 
-    /// Takes back what has ended, and waits for some where nothing else can be done.
+    /// Reaps completed I/Os, and waits for some where nothing else can be done.
     #[inline]
     fn take_back(&mut self) -> Result<(), Halt> {
         let until = if let Blocked::Until(time) = self.supply.blocked {
@@ -389,7 +390,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         self.account()
     }
 
-    /// Counts what has ended, at the time of `now`.
+    /// Counts the completed I/Os, at the time of `now`.
     #[inline]
     fn account(&mut self) -> Result<(), Halt> {
         let at = self.timeline.now;
@@ -412,7 +413,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             let mut ios = 1;
             let mut bytes = u64::from(first.io.length);
             self.release(one.slot, at, &mut failure);
-            // I/Os that were handed over together and ended together have the same times.
+            // I/Os that were submitted together and ended together have the same times.
             while let Some(one) = ended.get(next) {
                 let flight = &self.queue.flights[one.slot as usize];
                 let alike = flight.handed == first.handed

@@ -1,4 +1,4 @@
-//! What a worker is about to do, and what keeps it from that.
+//! The next step of a worker, and the reasons for which it waits.
 
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
@@ -15,7 +15,7 @@ use crate::result::Verified;
 use crate::stream::Quota;
 use crate::{Io, SyncCall};
 
-/// What is done by a separate call when the batch before it has gone: what is in flight continues meanwhile.
+/// Work done by a separate call after the batch before it was submitted: I/Os in flight continue meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     /// A trim, and when it should have started.
@@ -24,20 +24,20 @@ pub(super) enum Call {
     Sync(u32, SyncCall),
 }
 
-/// Why nothing more is issued at the moment.
+/// The reason why no I/O is issued at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocked {
     /// It is.
     No,
     /// Not before this time.
     Until(Nanos),
-    /// Not before one that is in flight has ended.
+    /// Until one I/O in flight has ended.
     One,
-    /// Not before all that is in flight has ended; then what is named.
+    /// Until all I/Os in flight have ended; then the given step.
     Drain(AfterDrain),
 }
 
-/// What comes when nothing is in flight any more.
+/// The step when no I/O is in flight any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterDrain {
     GoOn,
@@ -47,7 +47,7 @@ pub(super) enum AfterDrain {
     End,
 }
 
-/// Where I/Os come from.
+/// The source of I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkOrigin {
     /// The job's stream.
@@ -58,10 +58,10 @@ pub(super) enum WorkOrigin {
     Verify,
 }
 
-/// Which of the things that most jobs do not want is wanted: the hot path asks for two flags and no more.
+/// The special options in use: the hot path checks only two flags.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wanted {
-    /// Before an I/O is issued there is something to look at.
+    /// Checks are needed before an I/O is issued.
     pub(super) gate: bool,
     /// There is something to do for each write.
     pub(super) fill: bool,
@@ -88,9 +88,9 @@ pub(super) struct Timeline {
     pub(super) begun: Nanos,
     pub(super) part: LoadPart,
     pub(super) measured_from: Nanos,
-    /// What the thread had used before the measured part; what it used in it, after.
+    /// The thread's usage before the measured part; afterwards, its usage in it.
     pub(super) before: Usage,
-    /// When the verifying pass began that goes on.
+    /// When the current verifying pass began.
     pub(super) looking_since: Nanos,
 }
 
@@ -101,7 +101,7 @@ impl Timeline {
     }
 }
 
-/// Which I/O is next, and why it is not issued yet.
+/// The next I/O, and the reason why it is not issued yet.
 pub(super) struct Supply {
     pub(super) source: WorkOrigin,
     pub(super) blocked: Blocked,
@@ -123,7 +123,7 @@ impl Supply {
     }
 }
 
-/// What bounds how fast a worker goes; most jobs have none of it.
+/// Limits on the speed of a worker; most jobs have none of them.
 pub(super) struct Pacing {
     pub(super) pacer: Option<Pacer>,
     pub(super) minimum: Option<Minimum>,
@@ -133,14 +133,14 @@ pub(super) struct Pacing {
     pub(super) search: Option<Search>,
 }
 
-/// What was written and not synced.
+/// Written and not yet synced ranges.
 pub(super) struct Unsynced {
     pub(super) writes: bool,
     /// By target: where it was written to since the last sync, begin and end.
     pub(super) dirty: Vec<(u64, u64)>,
 }
 
-/// How far the end has come.
+/// The progress of the end.
 #[allow(clippy::struct_field_names, reason = "the flag is what the type is about")]
 #[derive(Debug, Default)]
 pub(super) struct Ending {
@@ -149,7 +149,7 @@ pub(super) struct Ending {
     pub(super) gave_up: bool,
 }
 
-/// What the worker has come to so far, beside its counters.
+/// The worker's results so far, in addition to its counters.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) halt: Option<Halt>,
@@ -157,7 +157,7 @@ pub(super) struct Outcome {
     pub(super) notes: Vec<String>,
     pub(super) issued: u64,
     pub(super) dropped_as_error: u64,
-    /// Errors that were told and ended nothing.
+    /// Errors that were reported and ended nothing.
     pub(super) dumped: u32,
     pub(super) apart: u64,
 }

@@ -1,5 +1,5 @@
-//! Syncs among the writes: by an engine that can carry them as I/Os of their own, by a call of the worker's where it
-//! cannot. Neither waits for what is in flight, as with fio: there the queue stays filled over a sync, too.
+//! Syncs among the writes: by an engine that supports them as separate I/Os, else by a call of the worker. Neither
+//! waits for the I/Os in flight, as with fio: there the queue stays filled during a sync, too.
 
 use std::io;
 
@@ -48,13 +48,13 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.synced(flight.io.target, Some((flight.begin, at)), answer)
     }
 
-    /// A sync by a call of the worker's own, which returns when it is done.
+    /// A sync by a call of the worker, which returns when it is done.
     pub(super) fn sync(&mut self, target: u32, how: SyncCall) -> Result<(), Halt> {
         let (times, answer) = self.flush(target, how);
         self.synced(target, Some(times), answer)
     }
 
-    /// The sync at the end of the work, which as in fio is in no figure.
+    /// The sync at the end of the work, which as in fio is excluded from all results.
     pub(super) fn last_sync(&mut self, target: u32) -> Result<(), Halt> {
         let (_, answer) = self.flush(target, SyncCall::Fsync);
         self.synced(target, None, answer)
@@ -84,7 +84,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// Where a target was written to since the last sync, begin and end: all of it where nobody kept count.
+    /// The range of a target that was written since the last sync, begin and end: all of it where the range was not
+    /// tracked.
     fn forget_written(&mut self, target: u32) -> (u64, u64) {
         let all = (0, self.files.target(target).map_or(0, |region| region.begin + region.length));
         self.unsynced

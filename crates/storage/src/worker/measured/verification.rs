@@ -1,4 +1,4 @@
-//! Looking at what was read, by the worker itself or by others meanwhile.
+//! Verification of read data, by the worker itself or concurrently by other threads.
 
 use super::super::halt::Halt;
 use super::super::parts::{Answer, IoStream};
@@ -7,8 +7,8 @@ use crate::engine::IoEngine;
 use crate::{Direction, Io};
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// Tells the verifier of an I/O that has ended. `kept` is set where another thread looks at its buffer, which is in
-    /// use until [`Loop::collect`] has the answer.
+    /// Passes a completed I/O to the verifier. `kept` is set if another thread verifies its buffer, which is in use
+    /// until [`Loop::collect`] has the answer.
     pub(super) fn verify_io(&mut self, slot: u32, kept: &mut bool) -> Result<(), Halt> {
         let flight = self.queue.flights[slot as usize];
         let io = flight.io;
@@ -29,7 +29,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Ok(())
     }
 
-    /// What others found meanwhile; waits a moment for it where nothing else can be done. Their buffers are free again.
+    /// Collects the results of the other threads; waits a moment for them where nothing else can be done. Their buffers
+    /// are free again.
     #[cold]
     pub(super) fn collect(&mut self, wait: bool) -> Result<(), Halt> {
         let mut failure = None;
@@ -51,7 +52,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     fn found(&mut self, io: &Io, result: std::result::Result<(), String>) -> Result<(), Halt> {
         let Err(problem) = result else { return Ok(()) };
         let problem = format!("{problem} ({})", self.files.name(io.target));
-        // verify_fatal= goes before every rule that says to go on, as with fio.
+        // verify_fatal= takes precedence over every rule to continue, as with fio.
         let fatal = self.job.verify.as_ref().is_some_and(|verify| verify.fatal);
         let go_on = self.job.errors.go_on_verify && !fatal;
         let kind = if fatal { usize::MAX } else { 2 };

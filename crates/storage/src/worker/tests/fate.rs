@@ -1,4 +1,4 @@
-//! The loop on an engine that does with each I/O what a test says.
+//! The loop on an engine that treats each I/O as a test specifies.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::engine::{CompletedRequest, IoEngine, Request, Wait};
 use crate::job::*;
 use crate::{Io, NextIo, SyncCall};
 
-/// Tells for each I/O what becomes of it: from its number to its result.
+/// Decides the result of each I/O: from its number to its result.
 struct Fate<F> {
     decide: F,
     asked: u64,
@@ -137,7 +137,7 @@ fn errors_are_counted_and_end_the_job_or_not() {
     let sent = run_engine(&wanted, Fate::new(failing(libc::EIO)), MIB, &Stop::new());
     assert_eq!(sent.end.error, None);
     assert_eq!((sent.read().ios, sent.read().failed), (192, 64));
-    // A device that is gone does not come back.
+    // A failed device does not recover.
     let sent = run_engine(&wanted, Fate::new(failing(libc::ENODEV)), MIB, &Stop::new());
     assert_eq!(sent.end.error.unwrap().0, libc::ENODEV);
     wanted.errors.ignore[0] = vec![libc::ENODEV];
@@ -171,7 +171,7 @@ fn a_device_that_hangs_hangs_nobody_who_insists() {
 
 #[test]
 fn ios_that_overlap_wait_for_each_other() {
-    // One that is never in flight together with its own place.
+    // Two I/Os at the same offset are never in flight together.
     let mut under_way: Vec<(u32, u64)> = Vec::new();
     let mut turn = 0;
     let watched = Fate::new(move |_, request: &Request| {
@@ -194,7 +194,8 @@ fn what_is_under_way_goes_on_over_a_sync() {
     let sync = NextIo::Sync { target: 0, how: SyncCall::Fsync };
     for syncs in [None, Some(3)] {
         let mut engine = Fate::new(|_, request: &Request| Some(i64::from(request.length)));
-        // The first write is in flight until the last has been handed over: whoever waited for it would wait forever.
+        // The first write is in flight until the last has been submitted: a worker that waited for it would wait
+        // forever.
         engine.holds = Some(40);
         engine.syncs = syncs;
         let mut wanted = writing(in_order(job(EngineName::Null, 4)));

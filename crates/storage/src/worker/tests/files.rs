@@ -14,7 +14,7 @@ use crate::job::*;
 
 const LENGTH: u64 = 64 << 10;
 
-/// Runs a job with its own stream on files of one length.
+/// Runs a job with its stream on files of one length.
 fn run(job: &Job, paths: &[&Path]) -> Sent {
     let (messages, received) = std::sync::mpsc::channel();
     let shared = super::super::Shared::new(Clock::real(), Stop::new(), messages, &[None]);
@@ -44,8 +44,8 @@ fn files_that_are_closed_and_opened_again_hold_what_was_written() {
         let sent = run(&wanted, &paths);
         assert_eq!(sent.end.error, None, "{name:?}");
         assert_eq!(sent.written().ios, 128, "{name:?}");
-        // A file that is chosen again when all of it is written goes round again, as in fio: blocks that were written twice
-        // are verified once.
+        // A file that is chosen again after it has been completely written is written again, as in fio: blocks that
+        // were written twice are verified once.
         let verified = sent.end.verified.unwrap()[Direction::Read].ios;
         assert!((16..=128).contains(&verified), "{name:?}: {verified}");
     }

@@ -56,9 +56,9 @@ pub(super) fn gaussian(random: &mut Random, low: i64, high: i64, parameter: f64)
     Ok(scaled(low, high, span, (deviation + parameter) / (parameter * 2.0)))
 }
 
-/// Zipf's law: the k-th integer of the range has a share proportional to k^-`parameter`.
+/// Zipf distribution: the k-th integer of the range has a probability proportional to k^-`parameter`.
 ///
-/// Rejection from the law without an end (Devroye, Non-Uniform Random Variate Generation, 1986, X.6.1).
+/// Rejection from the unbounded distribution (Devroye, Non-Uniform Random Variate Generation, 1986, X.6.1).
 pub(super) fn zipfian(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
     if !(1.001..=1000.0).contains(&parameter) {
         return Err(Fault::Parameter { name: "zipfian", bounds: "in range [1.001, 1000]", value: parameter });

@@ -92,7 +92,7 @@ impl Parser<'_> {
         self.push_titled(at, command, None);
     }
 
-    /// `at` never lies before that of the step before.
+    /// `at` is never less than that of the previous step.
     fn push_titled(&mut self, at: usize, command: Command, title: Option<String>) {
         let line = self.counted.1 + self.text[self.counted.0..at].matches('\n').count();
         self.counted = (at, line);
@@ -241,7 +241,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Ends a branch of an `\if` and lets its failed condition go on here.
+    /// Ends a branch of an `\if`; execution continues here when its condition is false.
     fn next_branch(&mut self, at: usize, what: &str) -> Done {
         let here = self.steps.len();
         let pipeline = self.pipeline;
@@ -288,7 +288,7 @@ impl Parser<'_> {
         if let Some(third) = words.get(2) {
             return Err(self.wrong(third.at, "\\sleep takes only a time and a unit"));
         }
-        // "10ms" in one word is as good as in two.
+        // "10ms" without a space is accepted, too.
         let split = length.text.find(|c: char| !c.is_ascii_digit()).unwrap_or(length.text.len());
         let is_number = split > 0 && !length.text.starts_with(':');
         let (number, glued) = if is_number { length.text.split_at(split) } else { (length.text, "") };
@@ -343,7 +343,7 @@ impl Parser<'_> {
         let words = words
             .iter()
             .map(|word| match word.text.strip_prefix(':') {
-                // A doubled colon is a plain one.
+                // A doubled colon is a literal one.
                 Some(rest) if rest.starts_with(':') => Word::Text(rest.to_owned()),
                 Some(name) if !name.is_empty() && variable(name) == name.len() => {
                     Word::Variable(self.slots.slot(name), word.text.to_owned())

@@ -1,6 +1,6 @@
 //! Finds where an SQL statement ends, by psql's rules.
 
-/// What ended a statement.
+/// The end of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Semicolon,
@@ -13,7 +13,7 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Statement {
     pub(super) text: String,
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(super) start: usize,
     /// Stretches of `text` in quotes or comments.
     pub(super) quoted: Vec<(usize, usize)>,
@@ -25,7 +25,7 @@ pub(super) struct Scanner<'a> {
     pub(super) at: usize,
 }
 
-/// Tells the BEGIN … END of a routine's body in standard SQL, whose semicolons end nothing.
+/// Detects the BEGIN … END of a routine's body in standard SQL, in which semicolons do not end the statement.
 #[derive(Default)]
 struct Body {
     words: Vec<String>,
@@ -122,7 +122,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The length of what begins here, and whether it is a quote or comment. `before` is the byte before it.
+    /// The length of the token here, and whether it is a quote or comment. `before` is the byte before it.
     fn piece(&self, before: Option<u8>) -> Result<(usize, bool), (usize, &'static str)> {
         let rest = &self.text[self.at..];
         let bytes = rest.as_bytes();
@@ -175,7 +175,7 @@ fn comment(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of a string or name whose quote stands at `open`. A doubled quote ends and begins again.
+/// The length of a string or name whose quote is at `open`. A doubled quote ends it and begins it again.
 fn quote(bytes: &[u8], open: usize, backslashes: bool) -> Option<usize> {
     let mark = bytes[open];
     let mut at = open + 1;

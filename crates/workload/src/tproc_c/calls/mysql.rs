@@ -1,10 +1,10 @@
-//! Client SQL on MySQL and MariaDB: each statement in a round trip of its own, or as many as can be in one.
+//! Client SQL on MySQL and MariaDB: each statement in a separate round trip, or as many as possible in one.
 //!
-//! What follows a statement that fails is executed all the same, and so a commit is sent only when the answers to all that
-//! went before it are there; the session sees to it that nothing commits by itself until then. A transaction takes two
-//! round trips at least.
+//! Statements after a failed one are executed nevertheless, so a commit is sent only when the answers to all preceding
+//! statements have arrived; the session ensures that nothing is committed before. A transaction takes at least two
+//! round trips.
 //!
-//! What a statement finds and the next needs stays in variables of the session.
+//! A value that a statement finds and the next one needs stays in a session variable.
 
 use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
 use kelvin_measure::TransactionOutcome;
@@ -24,7 +24,8 @@ pub(crate) struct ClientSql {
     lines: String,
 }
 
-/// How the statements of a transaction reach the server, and their results in order, the begin's first.
+/// How the statements of a transaction are sent to the server, and their results in order, beginning with that of the
+/// begin.
 struct Transaction {
     batch: bool,
     results: Vec<Rows>,
@@ -62,7 +63,7 @@ impl Transaction {
         batch_result(&self.results, index)
     }
 
-    /// Adds the statement that finds a customer by name, where that is needed; the number where it is known.
+    /// Adds the statement that finds a customer by name, where needed; returns the number where it is known.
     fn add_customer(
         &mut self,
         session: &mut dyn Session,
@@ -105,7 +106,7 @@ struct Prepared {
 }
 
 impl ClientSql {
-    /// With `batch` as many statements as can be go in one round trip.
+    /// With `batch`, as many statements as possible are sent in one round trip.
     pub(crate) fn new(batch: bool) -> Self {
         Self {
             prepared: None,

@@ -2,9 +2,9 @@
 //! New-Order 2, all others 1.
 //!
 //! On a server that loses rows in updates with joins (`kelvin_database::postgres::faults`) lines and customers have
-//! statements of their own: New-Order keeps its two round trips, Delivery has two.
+//! separate statements: New-Order keeps its two round trips, Delivery has two.
 //!
-//! What is one statement, or one batch with one Sync, is a transaction without BEGIN and COMMIT around it.
+//! A single statement, or a batch with one Sync, is a transaction without BEGIN and COMMIT around it.
 
 use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
 use kelvin_measure::TransactionOutcome;
@@ -57,7 +57,7 @@ impl Pipelined {
         self.prepared.ok_or_else(not_prepared)
     }
 
-    /// A Delivery in two round trips: the orders in the first, each customer's row by itself in the second.
+    /// A Delivery in two round trips: the orders in the first, each customer's row separately in the second.
     fn deliver_one_by_one(
         &mut self,
         session: &mut dyn Session,
@@ -88,7 +88,7 @@ impl Pipelined {
     }
 }
 
-/// Which of two statements a customer needs, and the number or name that it takes.
+/// The statement that a customer needs, of two, and the number or name that is its parameter.
 fn by(customer: Customer, number: Statement, name: Statement) -> (Statement, Value<'static>) {
     match customer {
         Customer::Id(id) => (number, id.into()),
@@ -151,7 +151,7 @@ impl Execute for Pipelined {
         }
         done.order = terms.int(0, 0)?;
 
-        // What came back is put where its line stands, since the database may return it in any order.
+        // Results are stored at the position of their line, since the database may return them in any order.
         let mut amounts = [Decimal::new(0, 2); MAX_LINES];
         let mut texts = [""; MAX_LINES];
         let (mut found, mut total) = (0, 0_i64);

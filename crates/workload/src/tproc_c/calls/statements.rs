@@ -1,4 +1,4 @@
-//! Client SQL, one statement a round trip, the same on every engine.
+//! Client SQL, one statement per round trip, the same on every engine.
 
 use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
 use kelvin_measure::TransactionOutcome;
@@ -35,7 +35,7 @@ struct Prepared {
     newest_order: Statement,
     order_lines: Statement,
     oldest_new_order: Statement,
-    /// Deletes what the statement before found, where that only found it.
+    /// Deletes the row that the previous statement found, where that statement only finds it.
     delete_new_order: Option<Statement>,
     deliver_order: Step,
     deliver_lines: Step,
@@ -44,7 +44,7 @@ struct Prepared {
     low_stock: Statement,
 }
 
-/// A change of rows, and what is read of them.
+/// A change of rows, and the query that reads them.
 #[derive(Clone, Copy)]
 struct Step {
     /// Finds and locks the rows, with the first so many parameters, where the change returns nothing.
@@ -62,7 +62,7 @@ impl Step {
         })
     }
 
-    /// Changes the rows; `rows` has what was found of them, and nothing when there are none.
+    /// Changes the rows; `rows` gets the values found, and is empty when there are none.
     fn execute(self, session: &mut dyn Session, params: &[Value<'_>], rows: &mut Rows) -> Result<()> {
         let Some((find, parameters)) = self.find else {
             return session.execute(self.change, params, rows);
@@ -90,8 +90,8 @@ impl OneByOne {
         self.prepared.ok_or_else(not_prepared)
     }
 
-    /// The customer's number; none when nobody has the name. Leaves the customer's row (number, first name,
-    /// middle name, balance) in `rows` when it was by name.
+    /// The customer's number; `None` when no customer has the name. Leaves the customer's row (number, first name,
+    /// middle name, balance) in `rows` when it was found by name.
     fn customer(
         &mut self,
         session: &mut dyn Session,
@@ -145,7 +145,7 @@ impl OneByOne {
         prepared.deliver_lines.execute(session, &[home, district, order, now.into()], &mut self.rows)?;
         let mut cents = 0_i64;
         for row in 0..self.rows.len() {
-            // HammerDB's routines write lines without an amount: nothing, as SQL's own sum has it.
+            // HammerDB's routines write lines without an amount: NULL adds nothing, as in SQL's sum.
             if !self.rows.is_null(row, 0)? {
                 cents = cents.saturating_add(self.rows.decimal(row, 0, 2)?);
             }

@@ -1,8 +1,8 @@
-//! The initial data (TPC-C clause 4.3.3), made from the data seed alone.
+//! The initial data (TPC-C clause 4.3.3), generated from the data seed alone.
 //!
-//! Each table of each warehouse has a random stream of its own, so the rows depend neither on the engine nor
-//! on how many loaders there are or what they loaded before; only timestamps come from the wall clock. Rows go
-//! out as borrowed values: nothing is allocated per row.
+//! Each table of each warehouse has a separate random stream, so the rows depend neither on the engine nor on the
+//! number of loaders or their previous loads; only timestamps come from the wall clock. Rows are emitted as borrowed
+//! values: nothing is allocated per row.
 
 mod customers;
 mod filler;
@@ -18,7 +18,7 @@ use super::schema::Name;
 use filler::Filler;
 use orders::new_orders;
 
-/// What takes the rows of a table, in the order of its columns.
+/// Receives the rows of a table, with values in the order of its columns.
 pub(crate) type Emit<'e> = dyn FnMut(&[Value<'_>]) -> Result<()> + 'e;
 
 /// Stream of the constants C of a load; the tables follow it, numbered by [`Name`].
@@ -29,7 +29,7 @@ pub(crate) fn constants(data_seed: u64) -> NonUniform {
     NonUniform::for_load(&mut Random::part(data_seed, CONSTANTS, 0))
 }
 
-/// Makes the rows of one part after another; each loader has its own.
+/// Generates the rows of one part after another; each loader has its own generator.
 pub(crate) struct RowGenerator {
     seed: u64,
     constants: NonUniform,
@@ -57,7 +57,7 @@ impl RowGenerator {
         }
     }
 
-    /// Emits all rows of `table` that belong to warehouse `w_id` (0 for the items), with the time `now`.
+    /// Emits all rows of `table` for warehouse `w_id` (0 for the items), with the time `now`.
     pub(crate) fn rows(&mut self, table: Name, w_id: u32, now: Timestamp, emit: &mut Emit<'_>) -> Result<()> {
         if (table == Name::Item) != (w_id == 0) {
             return Err(Error::usage(format!("warehouse {w_id} has no rows of {table:?}")));

@@ -1,4 +1,4 @@
-//! Work spread over connections: one thread each, tasks taken in order, progress and stop in one place.
+//! Work distributed over connections: one thread each, tasks taken in order, progress and stop in one place.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -14,7 +14,7 @@ const TELL: Duration = Duration::from_millis(200);
 /// request may fall between two statements.
 const CANCEL: Duration = Duration::from_millis(300);
 
-/// What the tasks of a pool share.
+/// State shared by the tasks of a pool.
 pub(crate) struct Shared<'a> {
     stop: &'a Stop,
     failed: AtomicBool,
@@ -23,17 +23,17 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// An error when the work is to end: somebody asked, or another task failed.
+    /// An error when the work is to end: a stop was requested, or another task failed.
     pub(crate) fn go_on(&self) -> Result<()> {
         if self.halted() { Err(stopped()) } else { Ok(()) }
     }
 
-    /// The same for a task that ends by itself, at a place of its own, when somebody asks ([`Shared::asked_to_end`]).
+    /// The same for a task that checks for a stop request itself, at a suitable point ([`Shared::asked_to_end`]).
     pub(crate) fn go_on_to_the_end(&self) -> Result<()> {
         if self.halted_at_once() { Err(stopped()) } else { Ok(()) }
     }
 
-    /// Whether somebody has asked to end.
+    /// Whether a stop has been requested.
     pub(crate) fn asked_to_end(&self) -> bool {
         self.stop.requested()
     }
@@ -52,22 +52,22 @@ impl Shared<'_> {
     }
 }
 
-/// The error of work that ended because it was asked to.
+/// The error of work that ended on a stop request.
 pub(crate) fn stopped() -> Error {
     Error::new(ErrorClass::Timeout, "stopped on request")
 }
 
-/// What the progress counts.
+/// Unit of the progress.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Tasks. Their statements are interrupted when somebody asks to end.
+    /// Tasks. Their statements are interrupted on a stop request.
     Task,
-    /// So many rows, in so many parts, whatever the number of tasks. When somebody asks to end, tasks do so by themselves;
-    /// their statements are interrupted when he asks again.
+    /// So many rows, in so many parts, whatever the number of tasks. On a stop request, tasks end at a suitable point;
+    /// their statements are interrupted on a second request.
     Rows { rows: u64, parts: u64 },
 }
 
-/// What is being done, for the progress.
+/// Description of the work, for the progress.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     /// Such as "warehouses loaded".
@@ -82,8 +82,8 @@ pub(crate) struct Job<'a> {
 /// Prepares a connection.
 pub(crate) type Setup<'a> = dyn Fn(&mut dyn Session) -> Result<()> + Sync + 'a;
 
-/// Runs `work` for every task over at most `connections` connections of their own. The first error ends the
-/// others within a second and is returned.
+/// Runs `work` for every task over at most `connections` separate connections. The first error ends the other tasks
+/// within a second and is returned.
 pub(crate) fn run<T: Sync>(
     engine: &dyn Engine,
     connections: usize,
@@ -138,10 +138,10 @@ pub(crate) fn run_each<T: Sync, R: Send>(
         for mut session in sessions {
             let (sender, shared, next) = (sender.clone(), &shared, &next);
             scope.spawn(move || {
-                // The receiver lives until all senders are gone.
+                // The receiver lives until all senders are dropped.
                 let done = |task, result| drop(sender.send(Ok((task, result))));
                 if let Err(error) = take_tasks(session.as_mut(), tasks, next, shared, work, &done) {
-                    // One that ended because somebody asked is no reason for the others to leave what they are in.
+                    // A task that ended on a stop request does not interrupt the others.
                     if !shared.asked_to_end() {
                         shared.failed.store(true, Ordering::Release);
                     }
@@ -164,7 +164,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
             }
             let halted = if job.unit == Unit::Task { shared.halted() } else { shared.halted_at_once() };
             if halted && cancelled.is_none_or(|at| at.elapsed() >= CANCEL) {
-                // Best effort: a connection that is gone needs no cancel, and its own error tells more.
+                // Best effort: a lost connection needs no cancel, and its own error is more specific.
                 for cancel in &cancels {
                     let _ = cancel.cancel();
                 }
@@ -179,7 +179,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
     });
     tell();
     match outcome {
-        // Interrupted statements fail in many ways; that it was asked for is what matters.
+        // Interrupted statements fail in many ways; only the stop request is reported.
         Err(_) if job.stop.requested() => Err(stopped()),
         other => other,
     }

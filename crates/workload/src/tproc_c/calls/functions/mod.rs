@@ -15,7 +15,7 @@ const TEXTS: [&str; 5] = [
     include_str!("order_status.sql"),
 ];
 
-/// Names with the types that a caller gives: what identifies a function.
+/// Names with the argument types: the identity of a function.
 const SIGNATURES: [&str; 5] = [
     "kelvin_new_order(int, int, int, int, int, int[], int[], int[], int[], int[])",
     "kelvin_payment(int, int, int, int, int, varchar, numeric)",
@@ -24,8 +24,7 @@ const SIGNATURES: [&str; 5] = [
     "kelvin_order_status(int, int, int, varchar)",
 ];
 
-/// Creates the functions, in place of older ones; for the `hammerdb` profile also those that bear HammerDB's
-/// names.
+/// Creates the functions, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
 pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
     create_for(session, profile, &faults::loses_rows_in_joins_sql())
 }
@@ -44,7 +43,8 @@ pub(super) fn create_for(session: &mut dyn Session, profile: Profile, joins_lose
     }
 }
 
-/// Drops what [`create`] made for either profile, if it is there. Routines that HammerDB itself made stay.
+/// Drops the functions that [`create`] created for either profile, if they exist. HammerDB's own routines are not
+/// dropped.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     hammerdb::postgres::drop(session)?;
     // PostgreSQL announces each function that is not there.
@@ -66,7 +66,7 @@ pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// How they are called.
+/// The calls of the functions.
 const CALLS: RoutineCalls = RoutineCalls {
     settings: None,
     new_order: "SELECT order_number, total, branded FROM kelvin_new_order($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",

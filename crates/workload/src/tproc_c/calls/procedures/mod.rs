@@ -1,5 +1,5 @@
-//! The stored procedures (MySQL and MariaDB). A call begins and ends its own transaction, in one round trip, and answers with
-//! the parameters that come out; Order-Status with rows.
+//! The stored procedures (MySQL and MariaDB). A call begins and ends its own transaction, in one round trip, and
+//! returns its output parameters; Order-Status returns rows.
 
 use kelvin_database::{Result, Session};
 
@@ -17,7 +17,7 @@ const PROCEDURES: [(&str, i64, &str); 5] = [
     ("kelvin_order_status", 4, include_str!("order_status.sql")),
 ];
 
-/// Creates the procedures, in place of older ones; for the `hammerdb` profile also those that bear HammerDB's names.
+/// Creates the procedures, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
 pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
     drop(session)?;
     PROCEDURES.into_iter().try_for_each(|(_, _, text)| session.run(text))?;
@@ -27,7 +27,8 @@ pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> 
     }
 }
 
-/// Drops what [`create`] made for either profile, if it is there. Procedures that HammerDB itself made stay.
+/// Drops the procedures that [`create`] created for either profile, if they exist. HammerDB's own procedures are not
+/// dropped.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     hammerdb::mysql::drop(session)?;
     PROCEDURES.into_iter().try_for_each(|(name, ..)| session.run(&format!("DROP PROCEDURE IF EXISTS {name}")))
@@ -48,7 +49,7 @@ pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// How they are called. What goes in at a parameter that only comes out does not matter.
+/// The calls of the procedures. The input value of an output parameter is irrelevant.
 const CALLS: RoutineCalls = RoutineCalls {
     settings: Some(sql::mysql::USER_SETTINGS),
     new_order: "CALL kelvin_new_order($1, $2, $3, $4, $5, $6, $7, $1, $1, $1)",

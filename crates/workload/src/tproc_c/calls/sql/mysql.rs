@@ -1,9 +1,10 @@
-//! What MySQL and MariaDB say in their own way.
+//! Statements specific to MySQL and MariaDB.
 //!
-//! What one statement finds and another needs stays in variables of the session: MySQL finds no rows by key or range that a
-//! subquery or a joined row decides, and would read, and lock, a whole district.
+//! A value that one statement finds and another needs stays in a session variable: MySQL uses no index look-up by key
+//! or range for a value from a subquery or a joined row, and would read, and lock, a whole district.
 //!
-//! Lines of an order travel as a JSON array of [number, item, supplying warehouse, quantity, round]: there are no arrays.
+//! Lines of an order are sent as a JSON array of [number, item, supplying warehouse, quantity, round], since there are
+//! no arrays.
 
 /// Settings of a user's session. At their default, REPEATABLE READ, a delivery would lock the gap behind the last order of
 /// the district before, and new orders of that district would wait for it; PostgreSQL, too, runs at READ COMMITTED.
@@ -85,7 +86,7 @@ pub(crate) const FIND_CUSTOMER: &str = "SELECT min(c_id), coalesce(max(n), 0) IN
      (SELECT c_id, row_number() OVER (ORDER BY c_first, c_id) AS k, count(*) OVER () AS n FROM customer \
       WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3) AS m WHERE k = (n + 1) DIV 2";
 
-/// The customer of a transaction: by the number `$number`, or the one that [`FIND_CUSTOMER`] kept where that is NULL.
+/// The customer of a transaction: by the number `$number`, or the one that [`FIND_CUSTOMER`] stored where that is NULL.
 macro_rules! customer {
     ($number:literal) => {
         concat!("CAST(coalesce(", $number, ", @kelvin_customer) AS SIGNED)")
@@ -104,8 +105,8 @@ pub(crate) const PAY: &str = concat!(
     " AND d_w_id = $4 AND d_id = $5"
 );
 
-/// Parameters: warehouse, district, customer. Returns how many bear the name that was looked for last, and the balance (NULL
-/// when there is no such customer).
+/// Parameters: warehouse, district, customer. Returns the number of customers with the name that was looked up last,
+/// and the balance (NULL when there is no such customer).
 pub(crate) const BALANCE: &str = concat!(
     "SELECT CAST(@kelvin_matched AS SIGNED), \
      (SELECT c_balance FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = ",
@@ -143,8 +144,8 @@ pub(crate) const STATUS: &str = concat!(
     customer!("$3")
 );
 
-/// The oldest undelivered order of a district of the warehouse `$1`, locked, or NULL. Two deliveries at once: the second waits
-/// for the lock and then finds the next oldest.
+/// The oldest undelivered order of a district of the warehouse `$1`, locked, or NULL. Of two concurrent deliveries the
+/// second waits for the lock and then finds the next oldest.
 macro_rules! oldest {
     ($district:literal) => {
         concat!(
@@ -180,7 +181,7 @@ pub(crate) const FIND_OLDEST: &str = concat!(
     ")"
 );
 
-/// The orders that [`FIND_OLDEST`] kept, as rows.
+/// The orders that [`FIND_OLDEST`] stored, as rows.
 macro_rules! found {
     () => {
         "json_table(convert(@kelvin_orders using utf8mb4), '$[*]' COLUMNS (district FOR ORDINALITY, number int PATH '$')) AS l"

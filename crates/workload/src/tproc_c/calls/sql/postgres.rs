@@ -1,9 +1,9 @@
-//! What PostgreSQL says in its own way, and the statements of the pipelined calls, which carry the values of
-//! a whole order in arrays and leave to the server whatever the client would only pass on.
+//! Statements specific to PostgreSQL, and the statements of the pipelined calls, which pass the values of a whole order
+//! in arrays and do on the server what the client would only pass on.
 
-/// The inner query locks the row it finds. When another delivery has taken that row meanwhile, the lock
-/// comes free on a deleted row and the query goes on to the next oldest, so that two deliveries at once take
-/// two different orders, and none fails. A plain `min()` would find the deleted row and skip the district.
+/// The inner query locks the row it finds. If another delivery has taken that row meanwhile, the lock is granted on a
+/// deleted row and the query continues with the next oldest, so that two concurrent deliveries take two different
+/// orders, and none fails. A plain `min()` would find the deleted row and skip the district.
 pub(crate) const OLDEST_NEW_ORDER: &str = "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
      AND no_o_id = (SELECT no_o_id FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
          ORDER BY no_o_id LIMIT 1 FOR UPDATE) \
@@ -31,9 +31,9 @@ pub(crate) const TAKE_STOCK: &str = "UPDATE stock SET \
          WHEN 7 THEN s_dist_07 WHEN 8 THEN s_dist_08 WHEN 9 THEN s_dist_09 ELSE s_dist_10 END, \
          CASE WHEN i_data LIKE '%ORIGINAL%' AND s_data LIKE '%ORIGINAL%' THEN 1 ELSE 0 END";
 
-/// Takes the quantity of one line from the stock, without a join of anything but tables, for servers that lose
-/// rows there. Parameters: home warehouse, district, line number, item, supplying warehouse, quantity. Returns
-/// what [`TAKE_STOCK`] does.
+/// Takes the quantity of one line from the stock, joining only tables, for servers that lose rows in other joins.
+/// Parameters: home warehouse, district, line number, item, supplying warehouse, quantity. Returns the same columns as
+/// [`TAKE_STOCK`].
 pub(crate) const TAKE_STOCK_OF_LINE: &str = "UPDATE stock SET \
      s_quantity = s_quantity - $6::int + CASE WHEN s_quantity >= $6::int + 10 THEN 0 ELSE 91 END, \
      s_ytd = s_ytd + $6::int, s_order_cnt = s_order_cnt + 1, \
@@ -54,8 +54,8 @@ pub(crate) const INSERT_ORDER: &str = "WITH o AS (INSERT INTO orders \
      SELECT $1, $2, $3, l.* FROM unnest($8::int[], $9::int[], $10::int[], $11::int[], $12::numeric[], \
          $13::text[]) AS l";
 
-/// How many bear the last name `$3`, and the number of the middle one, ⌈n/2⌉ by first name (clause 2.5.2.2),
-/// byte by byte and then by number, as `customer::middle` finds it.
+/// The number of customers with the last name `$3`, and the number of the middle one, ⌈n/2⌉ by first name (clause
+/// 2.5.2.2), ordered by bytes and then by number, like `customer::middle`.
 macro_rules! middle {
     () => {
         "k AS (SELECT (array_agg(c_id ORDER BY c_first COLLATE \"C\", c_id))[(count(*) + 1) / 2] AS id, \
@@ -63,9 +63,9 @@ macro_rules! middle {
     };
 }
 
-/// Books a payment, whose customer has the number `$customer`: at the customer, the district, the warehouse,
-/// and in the history. Each part asks for the one before, which decides the order of the locks, and leaves
-/// nothing done when there is no such customer. The text for bad credit is `customer::bad_credit_text`'s.
+/// Books a payment, whose customer has the number `$customer`: at the customer, the district, the warehouse, and in the
+/// history. Each part depends on the previous one, which determines the order of the locks, and nothing is changed when
+/// there is no such customer. The text for bad credit is that of `customer::bad_credit_text`.
 macro_rules! pay {
     ($customer:literal) => {
         concat!(
@@ -94,8 +94,8 @@ pub(crate) const PAY_BY_NUMBER: &str = concat!(
     "SELECT NULL::bigint, c_balance, c_credit, c_id, d_name, w_name FROM c, d, w"
 );
 
-/// The same by last name, which is the third parameter. Always a row, of which the first column is the number
-/// of those who have the name; the others are NULL when nobody has.
+/// The same by last name, which is the third parameter. Always returns a row, whose first column is the number of
+/// customers with the name; the others are NULL when there is none.
 pub(crate) const PAY_BY_NAME: &str = concat!(
     "WITH ",
     middle!(),
@@ -124,12 +124,12 @@ macro_rules! status {
 /// A whole Order-Status. Parameters: warehouse, district, customer.
 pub(crate) const STATUS_BY_NUMBER: &str = status!("NULL::bigint", "$3");
 
-/// The same by last name. No row when nobody has it.
+/// The same by last name. No row when no customer has it.
 pub(crate) const STATUS_BY_NAME: &str =
     concat!("WITH ", middle!(), " ", status!("(SELECT matched FROM k)", "(SELECT id FROM k)"));
 
-/// Delivers a warehouse's oldest orders up to their customers. How the oldest is found is said at
-/// [`OLDEST_NEW_ORDER`]. Nobody else changes these orders and lines: the new_order row is locked.
+/// Delivers a warehouse's oldest orders except for the update of their customers. [`OLDEST_NEW_ORDER`] explains how the
+/// oldest is found. No other session changes these orders and lines: the new_order row is locked.
 macro_rules! deliver_orders {
     () => {
         "WITH t AS MATERIALIZED (SELECT district, number FROM generate_series(1, 10) AS district CROSS JOIN LATERAL \

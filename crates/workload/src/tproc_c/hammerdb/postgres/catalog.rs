@@ -1,4 +1,4 @@
-//! Which of HammerDB's routines a database has, and what they take.
+//! HammerDB's routines in a database, and their parameters.
 
 use kelvin_database::{Result, Session};
 
@@ -6,7 +6,7 @@ use super::super::{NAMES, Routines, unknown};
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
 
-/// The parameters of the functions: what tells HammerDB's `payment` from another one.
+/// The parameters of the functions, which distinguish HammerDB's `payment` from another one.
 const FUNCTIONS: [&[&str]; 5] = [
     &["integer"; 6],
     &[
@@ -34,7 +34,7 @@ pub(super) enum Found {
         /// Whether we made them ourselves.
         ours: bool,
     },
-    /// Procedures, `CALL neword(…)`, in the order of the transaction types. Where we made any, there are
+    /// Procedures, `CALL neword(…)`, in the order of the transaction types. Where Kelvin has created any, there are
     /// functions too, and those are called.
     Procedures([Procedure; 5]),
 }
@@ -61,7 +61,7 @@ const DEVIATIONS: &str = "no New-Order is rolled back (specification: 1 %; such 
     home warehouse, Delivery does not update c_delivery_cnt, and half of the customers were loaded without \
     an order";
 
-/// What the database has of them.
+/// The routines that exist in the database.
 pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
     Ok(read_all(session)?.map(|found| {
         let ours = matches!(found, Found::Functions { ours: true });

@@ -399,8 +399,11 @@ fn loads_are_exact_in_every_way() {
         // One that is dropped leaves nothing.
         let table = BulkTable { name: "loaded", columns: &[("k", ColumnType::Int4)] };
         let mut session = over_tcp();
-        let mut abandoned =
-            if empty { session.bulk_load_frozen(&table).unwrap() } else { session.bulk_load(&table).unwrap() };
+        let mut abandoned = if empty {
+            session.bulk_load_frozen(&table).unwrap()
+        } else {
+            session.bulk_load(&table).unwrap()
+        };
         abandoned.row(&[50_000.into()]).unwrap();
         drop(abandoned);
         drop(session);

@@ -29,7 +29,8 @@ pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Resul
         return Ok(None);
     }
     let (json, text) = if version >= V16 { generic(session, text)? } else { prepared(session, text)? };
-    Ok(parse(&json).map(|(hash, scans)| Explained { plan: QueryPlan { hash, text, scans, faster: None }, json }))
+    Ok(parse(&json)
+        .map(|(hash, scans)| Explained { plan: QueryPlan { hash, text, scans, faster: None }, json }))
 }
 
 fn generic(session: &mut dyn Session, text: &str) -> Result<(String, String)> {

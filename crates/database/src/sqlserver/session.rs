@@ -147,6 +147,9 @@ impl SqlServerSession {
                 must_be_whole(self.broken)?;
                 if self.answer.transaction != 0 {
                     self.manage(ROLLBACK, &[0, 0])?;
+                } else if self.is_perhaps_open() {
+                    self.send_batch("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION")?;
+                    self.read_quietly()?;
                 }
                 (self.begun, self.failed) = (false, false);
             }
@@ -162,6 +165,9 @@ impl SqlServerSession {
                 let lost = self.begun && self.answer.transaction_ended;
                 if self.answer.transaction != 0 {
                     self.manage(COMMIT, &[0, 0])?;
+                } else if self.is_perhaps_open() {
+                    self.send_batch("IF @@TRANCOUNT > 0 COMMIT TRANSACTION")?;
+                    self.read_quietly()?;
                 }
                 self.begun = false;
                 if lost {
@@ -173,6 +179,12 @@ impl SqlServerSession {
             }
         }
         Ok(())
+    }
+
+    /// Whether a transaction may be open that the server has not announced: Babelfish says nothing of one that an implicit
+    /// transaction's first statement has begun.
+    fn is_perhaps_open(&self) -> bool {
+        self.babelfish && self.manual && self.begun
     }
 
     /// Outside of a transaction each statement commits by itself, as on every engine.

@@ -281,7 +281,7 @@ fn many_rows_are_loaded_and_a_wrong_one_loads_none() {
     }
     assert_eq!(load.finish().unwrap(), 5000);
     let rows = session
-        .query("SELECT COUNT(*), SUM(big / 8589934592), SUM(d), COUNT(small), MAX(n), MAX(t), MAX(c) FROM kelvin_load")
+        .query("SELECT COUNT(*), SUM(big / 8589934592), SUM(d), COUNT(small), MAX(n), MAX(t) FROM kelvin_load")
         .unwrap();
     let total = 4999 * 5000 / 2;
     assert_eq!((rows.int(0, 0).unwrap(), rows.int(0, 1).unwrap()), (5000, total));
@@ -310,7 +310,7 @@ fn statements_are_cancelled_and_text_has_names() {
         cancel.cancel().unwrap();
     });
     let began = Instant::now();
-    let error = session.run("WAITFOR DELAY '00:01:00'").unwrap_err();
+    let error = session.run("DECLARE @n bigint = 0; WHILE @n < 2000000000 SET @n = @n + 1").unwrap_err();
     thread.join().unwrap();
     assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
     assert!(began.elapsed() < Duration::from_secs(30) && !session.is_broken());

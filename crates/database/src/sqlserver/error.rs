@@ -8,6 +8,9 @@ pub(crate) fn cancelled() -> Error {
     Error::new(ErrorClass::Timeout, "the statement was cancelled")
 }
 
+/// Babelfish's number of errors of PostgreSQL's that SQL Server has none for.
+const WITHOUT_A_NUMBER: i32 = 33_557_097;
+
 /// The class of an error, by its number and its severity.
 fn class(number: i32, severity: u8) -> ErrorClass {
     match number {
@@ -27,7 +30,8 @@ fn class(number: i32, severity: u8) -> ErrorClass {
         }
         // Reads that failed or gave something else than was written: no statement's fault, and no repetition helps.
         // Damaged pages, and what a routine of the user's raises.
-        823..=825 | 605 | 50_000.. => ErrorClass::Server,
+        823..=825 | 605 => ErrorClass::Server,
+        50_000.. if number != WITHOUT_A_NUMBER => ErrorClass::Server,
         _ => match severity {
             0..=16 => ErrorClass::Statement,
             20.. => ErrorClass::ConnectionLost,
@@ -136,6 +140,7 @@ pub(crate) mod tests {
             (208, 16, ErrorClass::Statement),
             (596, 21, ErrorClass::ConnectionLost),
             (50_000, 16, ErrorClass::Server),
+            (33_557_097, 16, ErrorClass::Statement),
             (701, 17, ErrorClass::Server),
             (4014, 20, ErrorClass::ConnectionLost),
         ] {

@@ -20,7 +20,7 @@ const MOST_PARAMETERS: usize = 2100;
 /// Names, types and table types of a procedure's parameters.
 const PARAMETERS: &str = "SELECT p.name, TYPE_NAME(t.system_type_id), CAST(p.precision AS int), CAST(p.scale AS int), \
     CAST(p.max_length AS int), CAST(t.is_table_type AS int), SCHEMA_NAME(t.schema_id), t.name \
-    FROM sys.parameters p JOIN sys.types t ON t.user_type_id = p.user_type_id \
+    FROM sys.all_parameters p JOIN sys.types t ON t.user_type_id = p.user_type_id \
     WHERE p.object_id = OBJECT_ID(@P1) AND p.parameter_id > 0 ORDER BY p.parameter_id";
 
 impl SqlServerSession {

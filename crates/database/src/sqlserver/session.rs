@@ -148,6 +148,9 @@ impl SqlServerSession {
                 must_be_whole(self.broken)?;
                 if self.answer.transaction != 0 {
                     self.manage(ROLLBACK, &[0, 0])?;
+                } else if self.is_perhaps_open() {
+                    self.send_batch("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION")?;
+                    self.read_quietly()?;
                 }
                 (self.begun, self.failed) = (false, false);
             }
@@ -163,6 +166,9 @@ impl SqlServerSession {
                 let lost = self.begun && self.answer.transaction_ended;
                 if self.answer.transaction != 0 {
                     self.manage(COMMIT, &[0, 0])?;
+                } else if self.is_perhaps_open() {
+                    self.send_batch("IF @@TRANCOUNT > 0 COMMIT TRANSACTION")?;
+                    self.read_quietly()?;
                 }
                 self.begun = false;
                 if lost {
@@ -176,7 +182,13 @@ impl SqlServerSession {
         Ok(())
     }
 
-    /// Outside of a transaction each statement is committed individually, as on every engine.
+    /// Whether a transaction may be open that the server has not announced: Babelfish says nothing of one that an implicit
+    /// transaction's first statement has begun.
+    fn is_perhaps_open(&self) -> bool {
+        self.babelfish && self.manual && self.begun
+    }
+
+    /// Outside of a transaction each statement commits by itself, as on every engine.
     #[inline]
     pub(crate) fn commit_by_itself(&mut self) -> Result<()> {
         if self.manual && !self.in_transaction() { self.switch_manual(false) } else { Ok(()) }

@@ -90,11 +90,8 @@ impl Tables for SqlServer {
                 session.run(&key)?;
             }
         }
-        for (done, table) in TABLES.iter().enumerate() {
-            go_on(stop)?;
-            progress.update("tables analyzed", done as u64, TABLES.len() as u64, 0);
-            session.run(&format!("update statistics {table}"))?;
-        }
+        go_on(stop)?;
+        session.run("exec sp_updatestats")?;
         session.run(&format!("drop table {UNFINISHED}"))
     }
 

@@ -67,8 +67,8 @@ pub(crate) fn build(
     }
     tsql::create(session.as_mut(), options.profile)
         .map_err(|error| error.context("creating the routines"))?;
-    pool::run(engine, loaders, &set_up, job("tables analyzed"), &tables, &|session, table, _| {
-        session.run(&format!("update statistics {}", table.name))
+    pool::run(engine, 1, &set_up, job("tables analyzed"), &[()], &|session, (), _| {
+        session.run("exec sp_updatestats")
     })?;
     session.run(metadata::COMPLETE)?;
     // Only owners of the database may ask for one.

@@ -19,7 +19,9 @@ BEGIN
     IF @taken > 0
     BEGIN
         SET @customer_number = NULL;
-        UPDATE orders SET @customer_number = o_c_id, o_carrier_id = @carrier
+        SELECT @customer_number = o_c_id FROM orders
+         WHERE o_w_id = @home AND o_d_id = @district_number AND o_id = @oldest;
+        UPDATE orders SET o_carrier_id = @carrier
          WHERE o_w_id = @home AND o_d_id = @district_number AND o_id = @oldest;
         UPDATE order_line SET ol_delivery_d = @delivered_at
          WHERE ol_w_id = @home AND ol_d_id = @district_number AND ol_o_id = @oldest;

@@ -89,7 +89,7 @@ pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     for Texts { name, call, .. } in &ALL {
         let parameters = call.split(',').count() as i64;
         let found = session.query(&format!(
-            "SELECT COUNT(*) FROM sys.parameters WHERE object_id = OBJECT_ID('{name}') AND parameter_id > 0"
+            "SELECT COUNT(*) FROM sys.all_parameters WHERE object_id = OBJECT_ID('{name}') AND parameter_id > 0"
         ))?;
         if found.int(0, 0)? != parameters {
             missing.push(format!("procedure {name} with {parameters} parameters is missing"));

@@ -8,9 +8,9 @@ DECLARE @order_number int, @district_rate decimal(4,4), @warehouse_rate decimal(
 BEGIN TRANSACTION;
 SELECT @discount = c_discount, @warehouse_rate = w_tax FROM customer, warehouse
  WHERE c_w_id = @home AND c_d_id = @district_number AND c_id = @customer_number AND w_id = @home;
-UPDATE district SET @order_number = d_next_o_id = d_next_o_id + 1, @district_rate = d_tax
+UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = @home AND d_id = @district_number;
+SELECT @order_number = d_next_o_id - 1, @district_rate = d_tax FROM district
  WHERE d_w_id = @home AND d_id = @district_number;
-SET @order_number = @order_number - 1;
 IF @discount IS NULL OR @order_number IS NULL
     THROW 58002, 'the customer, district or warehouse of an order is missing', 1;
 INSERT INTO orders (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)

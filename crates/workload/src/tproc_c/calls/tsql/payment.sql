@@ -4,7 +4,7 @@
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @chosen int = @customer_number, @matched int, @before_the_middle int, @balance decimal(12,2),
-        @district_name varchar(10), @warehouse_name varchar(10);
+        @names varchar(24);
 BEGIN TRANSACTION;
 IF @last_name IS NOT NULL
 BEGIN
@@ -21,7 +21,7 @@ IF @matched = 0
 ELSE
 BEGIN
     UPDATE customer
-       SET @balance = c_balance = c_balance - @amount,
+       SET c_balance = c_balance - @amount,
            c_ytd_payment = c_ytd_payment + @amount,
            c_payment_cnt = c_payment_cnt + 1,
            c_data = CASE WHEN c_credit = 'BC' THEN
@@ -29,13 +29,15 @@ BEGIN
                            @amount, '|', c_data), 500)
                ELSE c_data END
      WHERE c_w_id = @customer_home AND c_d_id = @customer_district AND c_id = @chosen;
-    UPDATE district SET @district_name = d_name, d_ytd = d_ytd + @amount
-     WHERE d_w_id = @home AND d_id = @district_number;
-    UPDATE warehouse SET @warehouse_name = w_name, w_ytd = w_ytd + @amount WHERE w_id = @home;
-    IF @balance IS NULL OR @district_name IS NULL OR @warehouse_name IS NULL
+    SELECT @balance = c_balance FROM customer
+     WHERE c_w_id = @customer_home AND c_d_id = @customer_district AND c_id = @chosen;
+    UPDATE district SET d_ytd = d_ytd + @amount WHERE d_w_id = @home AND d_id = @district_number;
+    UPDATE warehouse SET w_ytd = w_ytd + @amount WHERE w_id = @home;
+    SELECT @names = CONCAT(w_name, '    ', d_name) FROM warehouse, district
+     WHERE w_id = @home AND d_w_id = @home AND d_id = @district_number;
+    IF @balance IS NULL OR @names IS NULL
         THROW 58002, 'the customer, district or warehouse of a payment is missing', 1;
     INSERT INTO history (h_c_w_id, h_c_d_id, h_c_id, h_w_id, h_d_id, h_date, h_amount, h_data)
-    VALUES (@customer_home, @customer_district, @chosen, @home, @district_number, SYSUTCDATETIME(), @amount,
-            CONCAT(@warehouse_name, '    ', @district_name));
+    VALUES (@customer_home, @customer_district, @chosen, @home, @district_number, SYSUTCDATETIME(), @amount, @names);
     COMMIT TRANSACTION;
 END;

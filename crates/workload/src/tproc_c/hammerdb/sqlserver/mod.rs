@@ -160,7 +160,7 @@ fn read_all(session: &mut dyn Session) -> Result<Vec<Procedure>> {
     for name in NAMES {
         let rows = session.query(&format!(
             "SELECT LOWER(p.name), CASE WHEN m.definition LIKE '%made by kelvin%' THEN 1 ELSE 0 END \
-             FROM sys.parameters p LEFT JOIN sys.sql_modules m ON m.object_id = p.object_id \
+             FROM sys.all_parameters p LEFT JOIN sys.sql_modules m ON m.object_id = p.object_id \
              WHERE p.object_id = OBJECT_ID('{name}') AND p.parameter_id > 0 ORDER BY p.parameter_id"
         ))?;
         if !rows.is_empty() {

@@ -1,29 +1,29 @@
-//! Classes of what a session was doing, for the time model, the live view and the report.
+//! Classes of a session's activity, for the time model, the live view and the report.
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 
-/// What a transaction in flight can be doing.
+/// The activities of a transaction in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// On a CPU, or waiting for one.
     Cpu,
-    /// Reading data files, for itself or through one who does.
+    /// Reading data files, directly or waiting for another session that does.
     DataReads,
     /// Writing data files, for itself or as part of a checkpoint.
     DataWrites,
-    /// Writing the log, or waiting for one who does.
+    /// Writing the log, or waiting for another session that does.
     Log,
     /// Waiting for a row or another lock that a transaction holds to its end.
     Locks,
-    /// Waiting for a turn to write where a database has one writer at a time.
+    /// Waiting for a turn to write in a database with one writer at a time.
     Writer,
-    /// Waiting for a short lock within the server, or for a page that another one has pinned.
+    /// Waiting for a short lock within the server, or for a page pinned by another session.
     Latch,
     /// Waiting for memory to be granted.
     Memory,
     /// In the load generator, where that has a separate host.
     Client,
-    /// Between client and server: round trips, and what the load generator could not be seen doing.
+    /// Between client and server: round trips, and unobserved time of the load generator.
     Network,
     /// Waiting for a standby.
     Replication,
@@ -50,8 +50,8 @@ impl Class {
         }
     }
 
-    /// The class of a state in which the database saw a session; none where it waited for its client, whose share is
-    /// told from the transactions' times, or for its own parallel workers, which are sessions themselves.
+    /// The class of a session's sampled state; `None` if it waited for its client, whose share is derived from the
+    /// transactions' times, or for its own parallel workers, which are sessions themselves.
     pub fn from_wait_group(group: &WaitGroup) -> Option<Self> {
         Some(match group.kind {
             WaitKind::Client | WaitKind::IdleInTransaction | WaitKind::Workers => return None,
@@ -68,7 +68,7 @@ impl Class {
     }
 }
 
-/// Whether a session works for a client, itself or as a parallel worker of one that does, and not for the database.
+/// Whether a session works for a client, itself or as a parallel worker, and not for the database.
 pub fn is_client(group: &WaitGroup) -> bool {
     matches!(group.backend.as_str(), "client backend" | "parallel worker")
 }

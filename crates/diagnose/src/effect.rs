@@ -1,15 +1,15 @@
-//! The effect of a finding on the figure: an upper bound, or why it is unknown.
+//! The effect of a finding on the result: an upper bound, or the reason why it is unknown.
 //!
 //! All bounds come from one function, [`Effect::between`], and from one of three arguments:
 //!
-//! - **waiting**: transactions that spend the share s of their time in something would take s less time without it, and
-//!   a closed loop would then do 1 / (1 − s) as many: s is the share of the throughput that is lost.
-//! - **stretches**: what lasts for a part of the window loses no more of the throughput than that part; where it is seen
-//!   by seconds, that part × (1 − throughput during it / in the rest), with the ratio's interval.
-//! - **not served**: when the share s of the work was answered by something else (a cache, a hole), for nothing, the
-//!   figure is too high by s of it at most.
+//! - **waiting**: transactions that spend the share s of their time on something would take s less time without it, and
+//!   a closed loop would then complete 1 / (1 − s) as many: s is the lost share of the throughput.
+//! - **stretches**: an event that lasts for a part of the window costs at most that part of the throughput; if there
+//!   are values per second, that part × (1 − throughput during it / in the rest), with the ratio's interval.
+//! - **not served**: if the share s of the work was served by something else (a cache, a hole) at no cost, the result
+//!   is too high by at most s of it.
 //!
-//! A bound says nothing of what would take its place: the transactions may meet the next limit.
+//! A bound does not show what would replace it: the transactions may reach the next limit.
 
 use kelvin_stats::ess::precision;
 use serde::Serialize;
@@ -18,11 +18,11 @@ use crate::noise::WANTED;
 use crate::{Evidence, Finding, Severity};
 use kelvin_measure::text::percent;
 
-/// What an effect is a share of.
+/// The base of an effect's share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectBasis {
-    /// The figure itself.
+    /// The result itself.
     Figure,
     /// The transactions a second.
     Throughput,
@@ -53,20 +53,20 @@ impl EffectBasis {
     }
 }
 
-/// How much of the figure a finding explains.
+/// How much of the result a finding explains.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Effect {
     /// It lies between two shares, each from 0 to 1.
     Bounded {
-        /// So much for certain; 0 where nothing shows that it costs anything.
+        /// The certain part; 0 if nothing shows that it has a cost.
         low: f64,
         /// So much at most.
         high: f64,
-        /// What they are shares of.
+        /// The base of the shares.
         of: EffectBasis,
     },
-    /// What was measured does not bound it.
+    /// The measurements do not bound it.
     Unknown {
         /// Why not.
         why: String,
@@ -74,8 +74,8 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// From `low` to `high` of something, both as shares: the one place where bounds are made. What is no number is not
-    /// known.
+    /// From `low` to `high`, both as shares of `of`: the only place where bounds are created. NaN makes the effect
+    /// unknown.
     pub fn between(low: f64, high: f64, of: EffectBasis) -> Self {
         if low.is_nan() || high.is_nan() {
             return Self::unknown("too few events were counted to calculate a share");
@@ -84,17 +84,17 @@ impl Effect {
         Self::Bounded { low: low.clamp(0.0, high), high, of }
     }
 
-    /// At most such a share of something.
+    /// At most this share of `of`.
     pub fn up_to(high: f64, of: EffectBasis) -> Self {
         Self::between(0.0, high, of)
     }
 
-    /// The same where the share is known, else `why` it is not.
+    /// The same if the share is known, else unknown for the reason `why`.
     pub(crate) fn up_to_or(high: Option<f64>, of: EffectBasis, why: &str) -> Self {
         high.map_or_else(|| Self::unknown(why), |high| Self::up_to(high, of))
     }
 
-    /// Not to be bounded from what was measured.
+    /// Not bounded by the measurements.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown { why: why.into() }
     }
@@ -123,16 +123,16 @@ impl Effect {
     }
 }
 
-/// Whether such a share of a figure is more than is known of the figure itself: half the width of the 95 % interval of its
-/// seconds' mean. A tenth is always seen: a short window, which knows little, must not pass for that. Where the precision is
-/// not known, whatever there is of it is seen.
+/// Whether such a share of a result exceeds the precision of the result itself: half the width of the 95 % interval of
+/// the mean of its seconds. A tenth always does: a short window, which is imprecise, must not hide that. If the
+/// precision is unknown, any share does.
 pub(crate) fn is_seen(share: f64, seconds: &[f64]) -> bool {
     let half = precision(seconds).and_then(|known| Some(known.half_width(0.95)? / known.mean));
     share >= WANTED || share > half.filter(|half| half.is_finite()).unwrap_or(0.0)
 }
 
-/// Marks the findings whose effect is less than the run's own precision. A red one stays: what makes it red is proof, or
-/// that the figure is one of something else, and not the size.
+/// Marks the findings whose effect is below the run's own precision. A red one is not marked: it is red because of
+/// proof, or because the result measures something else, and not because of its size.
 pub(crate) fn mark(found: &mut [Finding], evidence: &Evidence) {
     let seen = |share: f64, point: Option<u32>| {
         if let Some(point) = point.and_then(|point| evidence.point(point)) {
@@ -144,7 +144,7 @@ pub(crate) fn mark(found: &mut [Finding], evidence: &Evidence) {
     mark_by(found, seen);
 }
 
-/// The same of I/O jobs by the seconds of each: what is less than the most precise of them knows is not seen.
+/// The same for I/O jobs by the seconds of each: an effect below the precision of the most precise job is marked.
 pub(crate) fn mark_io(found: &mut [Finding], series: &[&[f64]]) {
     mark_by(found, |share, _| series.is_empty() || series.iter().any(|one| is_seen(share, one)));
 }
@@ -156,7 +156,7 @@ fn mark_by(found: &mut [Finding], seen: impl Fn(f64, Option<u32>) -> bool) {
     }
 }
 
-/// Each finding says how much it explains, or why that is not known: whatever a test finds is checked for it.
+/// Each finding states how much it explains, or why that is unknown: every finding in a test is checked for it.
 #[cfg(test)]
 pub(crate) fn check(finding: &Finding) {
     match &finding.effect {

@@ -1,4 +1,4 @@
-//! A finding: one thing that the reader of a figure has to know, with what shows it.
+//! A finding: a fact that the reader of a result has to know, with its evidence.
 
 use serde::Serialize;
 
@@ -8,16 +8,16 @@ use crate::Effect;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// The figure is not what it seems, or is limited by something that can be mended: act before believing it.
+    /// The result is misleading, or limited by something that can be fixed: act before relying on it.
     Red,
-    /// The figure stands, but whoever quotes it should know this.
+    /// The result is valid, but should not be quoted without this.
     Amber,
     /// For completeness.
     Note,
 }
 
 impl Severity {
-    /// As a word.
+    /// Its label.
     pub fn word(self) -> &'static str {
         match self {
             Self::Red => "red",
@@ -27,12 +27,12 @@ impl Severity {
     }
 }
 
-/// One line of evidence: what was examined and what was found, with its unit.
+/// One line of evidence: the examined quantity and its value, with the unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EvidenceLine {
-    /// What, such as "device reads".
+    /// The quantity, such as "device reads".
     pub what: String,
-    /// The figure with its unit, such as "3.1 MB/s of 240 MB/s".
+    /// The value with its unit, such as "3.1 MB/s of 240 MB/s".
     pub found: String,
 }
 
@@ -43,31 +43,31 @@ impl EvidenceLine {
     }
 }
 
-/// One thing that the reader of a figure has to know.
+/// A fact that the reader of a result has to know.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// Stable, such as "checkpoint-in-window": also the name of its page in `docs/findings/`.
+    /// A stable identifier, such as "checkpoint-in-window": also the name of its page in `docs/findings/`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
-    /// The point of the run that it is about; none when it is about the whole run.
+    /// The point of the run that it is about; `None` when it is about the whole run.
     pub point: Option<u32>,
-    /// In one sentence, with the figure.
+    /// One sentence, with the value.
     pub title: String,
-    /// What shows it.
+    /// The evidence.
     pub evidence: Vec<EvidenceLine>,
-    /// How much of the figure it explains, or why that is not known.
+    /// How much of the result it explains, or why that is unknown.
     pub effect: Effect,
-    /// Whether the most that it explains is less than the run knows its own figure to: it is then shown only when everything is.
+    /// Whether its maximum effect is below the run's own precision: it is then shown only with all findings.
     pub below_precision: bool,
     /// The bound that was crossed and where it comes from.
     pub threshold: String,
-    /// What to do next.
+    /// The recommended action.
     pub next: String,
 }
 
 impl Finding {
-    /// Whether it is shown where nobody asked for everything.
+    /// Whether it is shown by default.
     pub fn is_shown(&self) -> bool {
         !self.below_precision
     }

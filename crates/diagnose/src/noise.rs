@@ -1,19 +1,19 @@
-//! What other processes' CPU time cost the figure: its price, as a share of the time that transactions took. In a closed
-//! loop that is the share of the throughput that was lost as well.
+//! The cost of other processes' CPU time: its price, as a share of the time of the transactions. In a closed loop that
+//! is the lost share of the throughput as well.
 //!
-//! Three bounds come from the run's sums, and hold without a quiet second:
+//! Three bounds follow from the run's sums, and hold without a calm second:
 //!
-//! - **capacity**: others' CPU time, given to client and database, frees no more than it is. With their CPU time o and the
-//!   others' f, both in CPUs, a closed loop would need the share f/(f + o) less time. In an open loop the work is given and
-//!   times stretch by 1/(idle share): f/(f + idle), the processor-sharing queue's ratio.
-//! - **waiting**: whoever lost time to others stood in a run queue (`schedstat`), or waited for a lock that such a one held.
-//!   So the price is at most the transactions' share of time in run queues and in locks. A thread with many users on it lets
-//!   all of them wait.
-//! - **pressure**: it is at most the share of the time in which any task at all waited for a CPU (`/proc/pressure/cpu`).
+//! - **capacity**: others' CPU time, given to client and database, frees no more than itself. With their CPU time o and
+//!   the others' f, both in CPUs, a closed loop would need the share f/(f + o) less time. In an open loop the work is
+//!   given and times stretch by 1/(idle share): f/(f + idle), as in a processor-sharing queue.
+//! - **waiting**: a task that lost time to others was in a run queue (`schedstat`), or waited for a lock held by such a
+//!   task. So the price is at most the transactions' share of time in run queues and in locks. A thread with many users
+//!   delays all of them.
+//! - **pressure**: it is at most the share of the time in which any task waited for a CPU (`/proc/pressure/cpu`).
 //!
-//! The smallest of them is the upper end. Where the window has calm seconds beside others, the logarithm of the time for a
-//! transaction, second by second, is regressed on the others' CPU time: its slope × their mean is the price, with the slope's
-//! interval, cut to the bounds.
+//! The smallest of them is the upper end. If the window has both calm and other seconds, the logarithm of the time per
+//! transaction, second by second, is regressed on the others' CPU time: its slope × their mean is the price, with the
+//! slope's interval, limited by the bounds.
 
 use std::collections::BTreeMap;
 
@@ -28,28 +28,30 @@ use crate::load::{
 use crate::{Evidence, PointEvidence, Span, SpanValue, is_client};
 use kelvin_measure::text::percent;
 
-/// From this price on the figure is one of the machine's other work as much as of the database: the throughput of a steady
-/// state may range over so much to each side (SNIA Solid State Storage Performance Test Specification, "steady state").
+/// Above this price the result depends on the machine's other work as much as on the database: the throughput of a
+/// steady state may vary by this much to each side (SNIA Solid State Storage Performance Test Specification, "steady
+/// state").
 pub(crate) const WANTED: f64 = 0.10;
 
-/// A second is calm when others use less than this share of the CPUs: half of what kernel threads and accounting come to.
+/// A second is calm when other processes use less than this share of the CPUs: half of the usual amount of kernel
+/// threads and accounting.
 const CALM: f64 = 0.04;
-/// So many calm seconds, and as many others, before one is set against the other.
+/// Minimum number of calm seconds, and of others, for a comparison.
 const FEWEST: usize = 3;
 
 /// Event loops carry the users beyond so many, and there are two of them at least.
 const MOST_THREADS: u32 = 3;
 const FEWEST_LOOPS: f64 = 2.0;
 
-/// What others' CPU time explains of a figure, as a share of it: from `low` to `high`.
+/// The part of a result that others' CPU time explains, as a share of it: from `low` to `high`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct NoisePrice {
-    /// What it costs for certain; 0 where no calm second shows it.
+    /// The certain cost; 0 if no calm second shows it.
     pub low: f64,
-    /// What is likely.
+    /// The likely cost.
     pub estimate: f64,
-    /// What it costs at most.
+    /// The maximum cost.
     pub high: f64,
     /// Whether the specification takes runs with noise for good (`accept-noise`).
     pub accepted: bool,
@@ -65,12 +67,12 @@ impl NoisePrice {
         }
     }
 
-    /// Whether it is too dear for a run that must not have it.
+    /// Whether it is too high for a run that must not be disturbed.
     pub fn is_too_dear(&self) -> bool {
         self.high >= WANTED
     }
 
-    /// Of two causes that follow each other: what the second leaves is the first's.
+    /// Combines two consecutive causes: the second applies to the share left by the first.
     fn and(self, other: Self) -> Self {
         let both = |a: f64, b: f64| 1.0 - (1.0 - a) * (1.0 - b);
         Self {
@@ -82,7 +84,7 @@ impl NoisePrice {
     }
 }
 
-/// What other processes and the hypervisor explain of a point's figure; none where neither is known.
+/// The part of a point's result that other processes and the hypervisor explain; `None` if neither is known.
 pub fn noise(evidence: &Evidence, point: u32) -> Option<NoisePrice> {
     let of = evidence.point(point)?;
     match (of_processes(evidence, of), of_steal(evidence, of)) {
@@ -91,8 +93,8 @@ pub fn noise(evidence: &Evidence, point: u32) -> Option<NoisePrice> {
     }
 }
 
-/// That these points count whatever they lost to others, and what that is: of those whose specification says so. None where
-/// none does.
+/// The note that these points count regardless of their loss to other processes, with its amount: for those whose
+/// specification allows it. `None` if there are none.
 pub fn accepted_noise<'a>(points: impl IntoIterator<Item = (&'a Evidence, u32)>) -> Option<String> {
     let accepted = points.into_iter().filter(|(evidence, _)| is_accepted(evidence));
     let prices: Vec<_> = accepted.map(|(of, point)| noise(of, point)).collect();
@@ -126,7 +128,7 @@ pub(crate) fn foreign_cpus(evidence: &Evidence, point: &PointEvidence) -> Option
     (known > 0.0).then(|| (sum / known).max(0.0))
 }
 
-/// What other processes explain; none where the database runs on another host, or their CPU time is not known.
+/// The part that other processes explain; `None` if the database runs on another host, or their CPU time is unknown.
 pub(crate) fn of_processes(evidence: &Evidence, point: &PointEvidence) -> Option<NoisePrice> {
     if evidence.is_io() || !server_is_here(evidence) && !is_embedded(evidence) {
         return None;
@@ -139,7 +141,7 @@ pub(crate) fn of_processes(evidence: &Evidence, point: &PointEvidence) -> Option
     let waiting = waiting(evidence, point);
     let pressure = evidence.mean(point.point, "host.pressure.cpu.some");
     let bound = [waiting, pressure].into_iter().flatten().fold(capacity, f64::min);
-    // Who waits does so behind whoever runs: the others' part of what ran.
+    // A waiting task waits for the running ones: the others' share of the running time.
     let behind = waiting.map_or(bound, |waiting| (waiting * foreign / (foreign + own)).min(bound));
     let found = by_calm_seconds(evidence, point, foreign);
     let (low, estimate, high) = found.map_or((0.0, behind, bound), |(low, likely, high)| {
@@ -149,7 +151,7 @@ pub(crate) fn of_processes(evidence: &Evidence, point: &PointEvidence) -> Option
     Some(NoisePrice { low, estimate, high, accepted: is_accepted(evidence) })
 }
 
-/// What the hypervisor explains: the part of the time wanted on CPUs that it gave to others.
+/// The part that the hypervisor explains: the share of the requested CPU time that it gave to other guests.
 pub(crate) fn of_steal(evidence: &Evidence, point: &PointEvidence) -> Option<NoisePrice> {
     let stolen = evidence.mean(point.point, "host.cpu.total.steal")?;
     let busy = evidence.mean(point.point, "host.cpu.total.busy")?;
@@ -166,7 +168,7 @@ fn is_open_loop(point: &PointEvidence) -> bool {
     point.window.as_ref().is_some_and(|window| window.schedule.is_some())
 }
 
-/// The bound by capacity, of which others used `foreign` CPUs and client and database `own`.
+/// The bound by capacity, of which other processes used `foreign` CPUs and client and database `own`.
 fn capacity(evidence: &Evidence, point: &PointEvidence, foreign: f64, own: f64) -> Option<f64> {
     let left = if is_open_loop(point) {
         (1.0 - evidence.mean(point.point, "host.cpu.total.busy")?).max(0.0) * cpus(evidence)?
@@ -176,12 +178,12 @@ fn capacity(evidence: &Evidence, point: &PointEvidence, foreign: f64, own: f64) 
     Some(if foreign <= 0.0 { 0.0 } else { foreign / (foreign + left) })
 }
 
-/// The bound by waiting. None if the kernel has no run-queue counters or the sessions were not sampled: then nobody
-/// knows who waited for whom.
+/// The bound by waiting. `None` if the kernel has no run-queue counters or the sessions were not sampled: then the
+/// dependencies of waits are unknown.
 fn waiting(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let busy = transactions_in_flight(evidence, point).filter(|busy| *busy > 0.0)?;
     if is_embedded(evidence) {
-        // While the one writer waits for a CPU, all wait for it.
+        // While the one writer waits for a CPU, all sessions wait for it.
         return Some(client_delay(evidence, point)?.min(1.0));
     }
     let waits = |group: &WaitGroup| is_client(group) && matches!(group.class.as_str(), "Lock" | "LWLock");
@@ -191,19 +193,19 @@ fn waiting(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     Some((client_share(evidence, point)? + (server + behind) / busy).min(1.0))
 }
 
-/// Share of the transactions' time in which a user's thread was ready to run and had no CPU, at most; none where the kernel
-/// does not say.
+/// The maximum share of the transactions' time in which a user's thread was ready to run and had no CPU; `None` if the
+/// kernel does not report it.
 pub(crate) fn client_share(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let busy = transactions_in_flight(evidence, point).filter(|busy| *busy > 0.0)?;
     let delay = client_delay(evidence, point)?;
     let threads =
         if point.users <= MOST_THREADS { f64::from(point.users) } else { FEWEST_LOOPS.min(cpus(evidence)?) };
-    // Each thread that waits lets those wait that are at work on it.
+    // Each waiting thread delays all transactions that it is working on.
     let on_each = (busy / threads.max(1.0)).max(1.0);
     Some((delay * on_each / busy).min(1.0))
 }
 
-/// Low, likely and high price by what calm seconds show; none where the window has too few of them, or nothing else.
+/// Low, likely and high price by the calm seconds; `None` if the window has too few of them, or no others.
 fn by_calm_seconds(evidence: &Evidence, point: &PointEvidence, mean: f64) -> Option<(f64, f64, f64)> {
     let readings = foreign(evidence, point)?;
     let (open, cpus) = (point.open?, cpus(evidence)?);
@@ -231,7 +233,7 @@ fn by_calm_seconds(evidence: &Evidence, point: &PointEvidence, mean: f64) -> Opt
     Some((price(found.low), price(found.value), price(found.high)))
 }
 
-/// Mean of readings over a stretch of time; none when less than half of it is known.
+/// Mean of readings over a stretch of time; `None` if less than half of it is known.
 fn over(readings: &[SpanValue], from: Nanos, to: Nanos) -> Option<f64> {
     let (mut known, mut sum) = (0.0, 0.0);
     for seen in readings.iter().filter(|seen| seen.from < to && seen.to > from) {
@@ -242,8 +244,8 @@ fn over(readings: &[SpanValue], from: Nanos, to: Nanos) -> Option<f64> {
     (known >= (to - from) as f64 / 2e9).then(|| (sum / known).max(0.0))
 }
 
-/// CPUs used by others, reading by reading: what the host was busy with, less interrupts and what the hypervisor took, less
-/// client and database. A process whose reading was left out counts with its mean.
+/// CPUs used by other processes, reading by reading: the host's busy time, minus interrupts and steal, minus client and
+/// database. A process whose reading is missing counts with its mean.
 fn foreign(evidence: &Evidence, point: &PointEvidence) -> Option<Vec<SpanValue>> {
     cpu_of_others(evidence, evidence.window(point.point)?)
 }
@@ -251,7 +253,7 @@ fn foreign(evidence: &Evidence, point: &PointEvidence) -> Option<Vec<SpanValue>>
 /// The same over any stretch of time. None where the database's processes are not seen: they would be others.
 pub fn cpu_of_others(evidence: &Evidence, window: Span) -> Option<Vec<SpanValue>> {
     let cpus = cpus(evidence)?;
-    // Of one observer, so that the readings end at the same moments.
+    // From one observer, so that the readings end at the same moments.
     let by_moment = |name: &str| -> BTreeMap<Nanos, f64> {
         evidence.values_within(name, window).iter().map(|seen| (seen.to, seen.value)).collect()
     };

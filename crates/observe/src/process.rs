@@ -1,4 +1,4 @@
-//! This process's own consumption.
+//! Resource usage of this process.
 
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
-//! Intervals of values that may resemble the ones before them, as runs do that follow each other.
+//! Intervals of values that may resemble the preceding ones, like consecutive runs.
 //!
-//! n values of an autoregressive process of first order, with the correlation φ between neighbours, know their mean only as
-//! well as about n·(1 − φ)/(1 + φ) independent ones, and their own scatter is too small beside. From six runs φ cannot be
-//! estimated, so that none is chosen: every φ of a grid is given the weight that a stated prior, earlier series and the
-//! values themselves leave it, and the interval is that of the mixture (Zellner and Tiao, Journal of the American
-//! Statistical Association 59, 1964: regression with autocorrelated errors; flat in the mean and in the logarithm of the
-//! scatter, both integrated out). As more values come the data take over from the prior.
+//! n values of an autoregressive process of first order, with the correlation φ between adjacent values, determine
+//! their mean only as well as about n·(1 − φ)/(1 + φ) independent ones, and their sample scatter is also too small. φ
+//! cannot be estimated from six runs, so that no single value is chosen: every φ of a grid is given its posterior
+//! weight from a stated prior, earlier series and the values themselves, and the interval is that of the mixture
+//! (Zellner and Tiao, Journal of the American Statistical Association 59, 1964: regression with autocorrelated errors;
+//! flat in the mean and in the logarithm of the scatter, both integrated out). With more values the data outweigh the
+//! prior.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -18,7 +19,7 @@ pub const LARGEST: f64 = 0.7;
 const STEP: f64 = 0.05;
 const STEPS: usize = 20;
 
-/// What is held of φ, the correlation between neighbours: a weight for each φ of the grid.
+/// The distribution of φ, the correlation between adjacent values: a weight for each φ of the grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhiDistribution {
     logs: Vec<f64>,
@@ -33,8 +34,8 @@ impl Default for PhiDistribution {
 }
 
 impl PhiDistribution {
-    /// After a series with a mean and a separate scatter, such as an earlier group of runs: its logarithms, in the
-    /// order of the runs. One of fewer than three values, or of equal ones, says nothing.
+    /// Updates it with a series with a separate mean and scatter, such as an earlier group of runs: its logarithms, in
+    /// the order of the runs. A series of fewer than three values, or of equal ones, has no effect.
     #[must_use]
     pub fn updated_with(mut self, series: &[f64]) -> Self {
         if let Some(found) = fits(series).filter(|_| series.len() > 2) {
@@ -63,17 +64,17 @@ fn grid() -> impl Iterator<Item = f64> {
     (0..STEPS).map(|i| i as f64 * STEP)
 }
 
-/// What values say if neighbours are correlated by φ.
+/// The fit of the values for one correlation φ.
 struct Fit {
     /// The mean by generalised least squares.
     mean: f64,
     /// Its standard error; Student's t with n − 1 degrees of freedom is around it.
     error: f64,
-    /// Logarithm of how well φ explains the values, without what is common to all φ.
+    /// Log-likelihood of φ, without terms that are common to all φ.
     log: f64,
 }
 
-/// The fits of each φ of the grid; none for fewer than two values, equal ones, or one that is not finite.
+/// The fits for each φ of the grid; `None` for fewer than two values, equal ones, or one that is not finite.
 fn fits(values: &[f64]) -> Option<Vec<Fit>> {
     let sd = describe(values)?.sd?;
     (sd.is_finite() && sd > 0.0).then(|| grid().map(|phi| fit(values, phi)).collect())
@@ -106,12 +107,12 @@ pub struct DependentInterval {
     pub high: f64,
     /// The two-sided p of 0: how likely a value as far from 0 is where the truth is 0.
     pub p: f64,
-    /// The correlation between neighbours that was allowed for: its mean, given all that is known of it.
+    /// The mean of the posterior correlation between adjacent values.
     pub phi: f64,
 }
 
-/// The interval of the mean of values in the order of time, which may depend on each other, at `confidence`. Where
-/// nothing varies it has no width. None for fewer than two values, one that is not finite, or a confidence outside (0, 1).
+/// The interval of the mean of possibly dependent values in time order, at `confidence`. For constant values it has no
+/// width. `None` for fewer than two values, one that is not finite, or a confidence outside (0, 1).
 pub fn mean_interval(values: &[f64], belief: &PhiDistribution, confidence: f64) -> Option<DependentInterval> {
     let Some(found) = fits(values) else { return constant(describe(values)?.mean, values, confidence) };
     let belief = belief.clone().updated_with(values);
@@ -120,8 +121,8 @@ pub fn mean_interval(values: &[f64], belief: &PhiDistribution, confidence: f64) 
     mixture(&parts.collect::<Vec<_>>(), &belief, confidence)
 }
 
-/// The interval of mean(b) − mean(a), each in the order of time with a mean and a separate scatter and one correlation
-/// for both; for each φ it is Welch's. None as [`mean_interval`].
+/// The interval of mean(b) − mean(a), each in time order with a separate mean and scatter and one correlation for both;
+/// for each φ it is Welch's. `None` as for [`mean_interval`].
 pub fn difference_interval(
     a: &[f64],
     b: &[f64],
@@ -175,7 +176,7 @@ fn mixture(
         .zip(belief.weights())
         .filter(|(_, weight)| *weight > 1e-9)
         .map(|(&(centre, error, df), weight)| {
-            // statrs panics at what is no number.
+            // statrs panics on NaN and infinities.
             let usable = centre.is_finite() && error > 0.0 && error.is_finite() && df.is_finite();
             let student = StudentsT::new(0.0, 1.0, df).ok().filter(|_| usable)?;
             Some((centre, error, student, weight))
@@ -194,8 +195,8 @@ fn mixture(
     (low.is_finite() && high.is_finite()).then(|| DependentInterval { low, high, p, phi: belief.phi() })
 }
 
-/// Where a function that rises with `x` is 0: a bracket from `start` in steps that double, then false position, halving the
-/// weight of an end that stays (Illinois; Dowell and Jarratt, BIT 11, 1971).
+/// The root of an increasing function of `x`: a bracket from `start` in steps that double, then false position, halving
+/// the weight of an end that stays (Illinois; Dowell and Jarratt, BIT 11, 1971).
 fn root(of: impl Fn(f64) -> f64, start: f64, step: f64) -> f64 {
     let (mut near, mut reach) = ((start, of(start)), step);
     let side = if near.1 > 0.0 { -1.0 } else { 1.0 };

@@ -1,7 +1,7 @@
-//! The bootstrap: the interval of a statistic from resampling what was measured.
+//! The bootstrap: the interval of a statistic from resampling the measurements.
 
-/// The resampling's own random numbers (SplitMix64; Steele, Lea and Flood 2014): the same seed gives the same
-/// interval for ever, so that a report is the same whenever it is written.
+/// The random numbers of the resampling (SplitMix64; Steele, Lea and Flood 2014): the same seed always gives the same
+/// interval, so that a report is reproducible.
 #[derive(Debug, Clone)]
 pub struct Resampler(u64);
 
@@ -46,9 +46,8 @@ pub struct BootstrapInterval {
     pub high: f64,
 }
 
-/// The percentile interval of replicates of a statistic at `confidence` within (0, 1). Infinite replicates are
-/// taken as what they are. None with fewer than 100 replicates or one that is not a number: an interval's ends
-/// are the rarest of them.
+/// The percentile interval of replicates of a statistic at `confidence` within (0, 1). Infinite replicates are allowed.
+/// `None` with fewer than 100 replicates or with a NaN: the ends of an interval are determined by the rarest of them.
 pub fn percentile(replicates: &[f64], confidence: f64) -> Option<BootstrapInterval> {
     let tail = (1.0 - confidence) / 2.0;
     let sorted = sorted(replicates, confidence)?;
@@ -92,8 +91,8 @@ mod tests {
 
     #[test]
     fn the_variance_of_the_spatial_test_has_its_published_interval() {
-        // Section 14.2 and table 14.2: 171.5, 90 % percentile interval (100.8, 233.9), from 2000 resamples, whose ends
-        // therefore wander by a few units.
+        // Section 14.2 and table 14.2: 171.5, 90 % percentile interval (100.8, 233.9), from 2000 resamples, so that its
+        // ends vary by a few units.
         assert!((variance(&SPATIAL) - 171.5).abs() < 0.05);
         let mut random = Resampler::new(1);
         let replicates: Vec<f64> = (0..20_000)

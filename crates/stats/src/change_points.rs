@@ -1,15 +1,15 @@
 //! Where the level of a history changed.
 //!
-//! A series is cut where the step is largest, and again on either side (Scott and Knott, Biometrics 30, 1974); long ones also
-//! within overlapping windows, in which a change that passes is large, and weak points are removed at the end, from the
-//! weakest on (Fleming et al., Hunter: Using Change Point Detection to Hunt for Performance Regressions, ICPE 2023; in use
-//! as Apache Otava).
+//! A series is cut at the largest step, and then again on either side (Scott and Knott, Biometrics 30, 1974); long ones
+//! also within overlapping windows, in which a temporary change is large, and weak points are removed at the end,
+//! beginning with the weakest (Fleming et al., Hunter: Using Change Point Detection to Hunt for Performance
+//! Regressions, ICPE 2023; in use as Apache Otava).
 //!
-//! Entries that follow each other resemble each other, and a test that takes them for independent finds changes in noise:
-//! in two thirds of the histories of 100 entries at φ = 0.5. The noise is therefore taken as an autoregressive process of
-//! first order, whose φ is estimated from the history itself ([`noise_phi`]). A step is placed and tested by what is new in
-//! each value then, which shows where it begins. A jump that does not last, or noise that is no such process, can look like
-//! one: so the means of both levels have to differ, too, where each counts for as many values as it is worth
+//! Consecutive entries resemble each other, and a test that assumes independence finds changes in noise: in two thirds
+//! of the histories of 100 entries at φ = 0.5. The noise is therefore modelled as an autoregressive process of first
+//! order, whose φ is estimated from the history itself ([`noise_phi`]). A step is then located and tested by the
+//! innovation of each value, which shows where it begins. A temporary jump, or noise that follows no such process, can
+//! look like a step: so the means of both levels have to differ, too, with their effective number of values
 //! ([`crate::dependence::effective_count`]).
 
 mod noise;
@@ -24,37 +24,37 @@ use crate::trend::two_sided;
 pub use noise::noise_phi;
 use steps::Steps;
 
-/// Values on either side of a cut; fewer have no scatter of their own.
+/// Minimum number of values on either side of a cut; fewer have no scatter.
 const FEWEST: usize = 2;
 
 /// Degrees of freedom that even two short levels have.
 const FEWEST_FREEDOM: f64 = 2.0;
 
-/// Values whose places are tested at the p that is asked for.
+/// Number of values up to which positions are tested at the requested p.
 const PLACES: f64 = 100.0;
 
-/// The means of two levels differ with a p of so many times what a step needs.
+/// The means of two levels have to differ with a p of at most this multiple of the p of a step.
 const OF_MEANS: f64 = 3.0;
 
-/// How a point is found while it is not yet decided whether it stays.
+/// The multiple of p with which candidate points are found before the final selection.
 const WEAK: f64 = 10.0;
 
-/// What counts as a change.
+/// Criteria of a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Values looked at in one piece, beside all of them; windows overlap by half. At least 10.
+    /// Values searched together, in addition to the whole series; windows overlap by half. At least 10.
     pub window: usize,
-    /// A point stays when the t test of its step says p below this; of more than 100 values below this times 100 over their
-    /// number, since there are as many more places to search.
+    /// A point is kept when the t test of its step has a p below this; with more than 100 values, below this times 100
+    /// divided by their number, since there are correspondingly more positions to search.
     pub p: f64,
-    /// A point stays when the level changes by more than this part of what it was (0.02 = 2 %).
+    /// A point is kept when the level changes by more than this part of the previous one (0.02 = 2 %).
     pub magnitude: f64,
 }
 
 impl Default for Options {
-    /// Windows of 50, p < 0.0005, any magnitude. More than one in two thousand histories of noise alone have a change point
-    /// then, since the place tested is the most suspicious of all: 1 to 5 % of those of 100 values, whatever their φ up to
-    /// 0.9 (`cargo xtask bench lab history`).
+    /// Windows of 50, p < 0.0005, any magnitude. More than one in two thousand histories of pure noise have a change
+    /// point then, since the position tested is the most extreme of all: 1 to 5 % of those of 100 values, for any φ up
+    /// to 0.9 (`cargo xtask bench lab history`).
     fn default() -> Self {
         Self { window: 50, p: 0.0005, magnitude: 0.0 }
     }
@@ -65,13 +65,12 @@ impl Default for Options {
 pub struct ChangePoint {
     /// The first value of the new level.
     pub index: usize,
-    /// Mean of the values from the change point before to this one.
+    /// Mean of the values from the previous change point to this one.
     pub before: f64,
     /// Mean of the values from this one to the next change point.
     pub after: f64,
-    /// The t test's p of the step between the two, by generalised least squares; 1 where their means do not differ. Of a
-    /// place that was searched for: too small by what the search picks, so compare it with [`Options::p`] and nothing
-    /// else.
+    /// The p of the t test for the step between the two, by generalised least squares; 1 where their means do not
+    /// differ. It is biased by the search for the position, so compare it only with [`Options::p`].
     pub p: f64,
 }
 
@@ -100,14 +99,14 @@ pub fn find(values: &[f64], options: &Options) -> Vec<ChangePoint> {
     noise.merge(values, cuts, strong, options.magnitude)
 }
 
-/// What is held of the noise around the levels.
+/// The model of the noise around the levels.
 struct Noise {
     steps: Steps,
     levels: Levels,
 }
 
 impl Noise {
-    /// Cuts at the largest step, when it is large enough, and then each part again.
+    /// Cuts at the largest step, if it is large enough, and then each part again.
     fn divide(&self, range: Range<usize>, p: f64, cuts: &mut Vec<usize>) {
         let Some(cut) = self.steps.largest(range.clone()) else { return };
         if self.steps.p(range.clone(), cut) >= p {
@@ -153,9 +152,9 @@ impl Noise {
     }
 }
 
-/// What values of one level are worth.
+/// The effective number of values of one level.
 struct Levels {
-    /// By their number, the effective one.
+    /// The effective number, by the actual number.
     effective: Vec<f64>,
 }
 

@@ -1,8 +1,8 @@
-//! Whether values in the order of time resemble their neighbours, and what they are worth if they do.
+//! Whether values in time order resemble their neighbours, and their effective number if they do.
 //!
-//! The model is the autoregressive process of first order, AR(1): each value's distance from the mean is φ times the one
-//! before it, and something new. φ = 0 is white noise, the independence that Student's t and every permutation of runs
-//! take for granted.
+//! The model is the autoregressive process of first order, AR(1): each value's deviation from the mean is φ times the
+//! previous one, plus an innovation. φ = 0 is white noise: the independence that Student's t and every permutation of
+//! runs assume.
 
 use crate::bootstrap::Resampler;
 
@@ -12,17 +12,17 @@ const MOST_EXACT: usize = 9;
 /// Orders drawn where there are too many to try all.
 const DRAWN: u32 = 9_999;
 
-/// One seed for ever: the same values give the same p whenever it is asked.
+/// A fixed seed: the same values always give the same p.
 const SEED: u64 = 0x6b65_6c76_696e;
 
 /// Statistics that differ by less than this differ by rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// φ is kept this far from ±1, where a process has no mean.
+/// φ is limited to this distance from ±1, where a process has no mean.
 const MOST_PHI: f64 = 0.99;
 
-/// The autocorrelation at lag 1, Σ(xₜ − x̄)(xₜ₊₁ − x̄)/Σ(xₜ − x̄)². Of few values it is far too low on average
-/// ([`corrected_phi`]). None for fewer than three values, one that is not finite, or values that do not vary.
+/// The autocorrelation at lag 1, Σ(xₜ − x̄)(xₜ₊₁ − x̄)/Σ(xₜ − x̄)². For few values it is far too low on average
+/// ([`corrected_phi`]). `None` for fewer than three values, one that is not finite, or values that do not vary.
 ///
 /// ```
 /// // Distances from the mean: −1.5, −0.5, 0.5, 1.5; (0.75 − 0.25 + 0.75)/5.
@@ -40,24 +40,24 @@ pub fn von_neumann(values: &[f64]) -> Option<f64> {
     Some(differences(&centred) / squares(&centred))
 }
 
-/// What the order of values says about their independence.
+/// The independence of values as shown by their order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Independence {
     /// Autocorrelation at lag 1.
     pub lag1: f64,
     /// Von Neumann's ratio.
     pub von_neumann: f64,
-    /// The part of all orders of these values whose lag-1 autocorrelation is at least as large. No smaller than two
-    /// in all orders, since an order read backwards has the same.
+    /// The share of all orders of these values whose lag-1 autocorrelation is at least as large. At least two orders,
+    /// since a reversed order has the same one.
     pub p_lag1: f64,
-    /// The part of all orders whose von Neumann ratio is at least as small.
+    /// The share of all orders whose von Neumann ratio is at least as small.
     pub p_von_neumann: f64,
 }
 
-/// Tests whether values that follow each other are more alike than their order by chance would make them, by all orders
-/// (Wald and Wolfowitz, Annals of Mathematical Statistics 14, 1943). Exact for up to nine values, beyond that from 9,999
-/// orders drawn with a fixed seed, counting the one measured. None for fewer than four values, or as for [`lag1`]. Of six
-/// values of an AR(1) with φ = 0.5 it finds little: a p that is not small does not show independence.
+/// Tests whether adjacent values are more alike than a random order would make them, by all orders (Wald and Wolfowitz,
+/// Annals of Mathematical Statistics 14, 1943). Exact for up to nine values, beyond that from 9,999 orders drawn with a
+/// fixed seed, including the measured one. `None` for fewer than four values, or as for [`lag1`]. With six values of an
+/// AR(1) with φ = 0.5 it has little power: a p that is not small does not show independence.
 pub fn independence(values: &[f64]) -> Option<Independence> {
     let mut centred = centred(values)?;
     let n = centred.len();
@@ -119,9 +119,9 @@ pub fn effective_count(n: usize, phi: f64) -> f64 {
     count / (1.0 + 2.0 * sum / count)
 }
 
-/// By what the textbook's error of a mean, s/√n, is to be multiplied when the `n` values are an AR(1) with `phi`. Two
-/// things go wrong: the mean is worth [`effective_count`] values only, and s² around that mean is too small, by
-/// (n − n/n′)/(n − 1). 1 for φ = 0; none for fewer than two values or φ outside (−1, 1).
+/// The factor for the textbook error of a mean, s/√n, when the `n` values are an AR(1) with `phi`. There are two
+/// errors: the mean has only [`effective_count`] effective values, and s² around that mean is too small, by (n −
+/// n/n′)/(n − 1). 1 for φ = 0; `None` for fewer than two values or φ outside (−1, 1).
 pub fn widening(n: usize, phi: f64) -> Option<f64> {
     if n < 2 || !(phi > -1.0 && phi < 1.0) {
         return None;
@@ -144,14 +144,14 @@ pub fn autoregressive(count: usize, phi: f64, random: &mut Resampler) -> Vec<f64
         .collect()
 }
 
-/// The distances from the mean, over the largest of them; none where there is nothing to say.
+/// The deviations from the mean, divided by the largest of them; `None` where the values do not vary.
 fn centred(values: &[f64]) -> Option<Vec<f64>> {
     if values.len() < 3 || values.iter().any(|v| !v.is_finite()) {
         return None;
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let largest = values.iter().map(|v| (v - mean).abs()).fold(0.0, f64::max);
-    // What is left of equal values is the rounding of their mean.
+    // The remainder of equal values is the rounding error of their mean.
     if !(largest > 4.0 * f64::EPSILON * mean.abs() && largest.is_finite()) {
         return None;
     }
@@ -209,14 +209,14 @@ mod tests {
         // Distances −2, −1, 1, 2: products 2 − 1 + 2 = 3, differences 1 + 4 + 1 = 6, squares 10.
         let values = [1.0, 2.0, 4.0, 5.0];
         assert!(close(lag1(&values), 0.3) && close(von_neumann(&values), 0.6));
-        // Of the 24 orders only this one and the one backwards rise throughout: 2/24 have a ratio of 0.6.
+        // Of the 24 orders only this one and its reverse are ascending: 2/24 have a ratio of 0.6.
         let found = independence(&values).unwrap();
         assert!((found.p_von_neumann - 2.0 / 24.0).abs() < 1e-12, "{found:?}");
         for none in [&[][..], &[1.0, 2.0], &[3.0; 6], &[0.1; 7], &[1.0, f64::NAN, 2.0]] {
             assert_eq!((lag1(none), von_neumann(none), independence(none)), (None, None, None));
         }
         assert_eq!(independence(&[1.0, 2.0, 4.0]), None);
-        // Neither a unit nor a zero of the scale matters.
+        // Neither the unit nor the zero of the scale matters.
         let large: Vec<f64> = values.iter().map(|v| 1e300 * v).collect();
         assert!(close(lag1(&large), 0.3));
     }
@@ -231,7 +231,7 @@ mod tests {
             });
             assert_eq!((orders, seen.len()), ((1..=n).product(), orders as usize), "{n}");
         }
-        // Nine of them are counted, ten drawn; what is added is in the middle and changes little.
+        // Nine values are exact, ten are sampled; the added one is in the middle and changes little.
         let nine = [3.0, 1.0, 2.0, 5.0, 4.0, 7.0, 9.0, 6.0, 8.0];
         let exact = independence(&nine).unwrap();
         let mut random = Resampler::new(2);

@@ -1,8 +1,8 @@
-//! Fractions of two-level designs: 2^(k−p) runs for k factors, and what that costs: effects that are confounded.
+//! Fractions of two-level designs: 2^(k−p) runs for k factors, at the cost of confounded effects.
 //!
-//! Each of the p factors that are not varied on their own follows the product of others, its generator (Box and Hunter,
-//! Technometrics 3, 1961; Jain, The Art of Computer Systems Performance Analysis, 1991, chapter 19). Factors are the
-//! letters A, B, C, … without I, which stands for the mean.
+//! Each of the p dependent factors follows the product of others, its generator (Box and Hunter, Technometrics 3, 1961;
+//! Jain, The Art of Computer Systems Performance Analysis, 1991, chapter 19). Factors are the letters A, B, C, …
+//! without I, which stands for the mean.
 
 use thiserror::Error;
 
@@ -38,7 +38,7 @@ pub enum FractionError {
         generator: String,
         /// The factor.
         letter: char,
-        /// Generated twice; or else on the right-hand side though it is itself generated.
+        /// Generated twice; otherwise on the right-hand side although it is itself generated.
         twice: bool,
     },
     /// Nothing left to vary, or two factors that always change together.
@@ -58,7 +58,7 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// A fraction of so many factors by generators such as `"D=ABC"` or `"E=-AB"`: one fewer run in two for each.
+    /// A fraction of so many factors by generators such as `"D=ABC"` or `"E=-AB"`: each halves the number of runs.
     ///
     /// ```
     /// let fraction = kelvin_stats::fractional::Fraction::new(4, &["D=ABC"]).unwrap();
@@ -89,7 +89,7 @@ impl Fraction {
         let mut words = vec![(0, false)];
         for &(made, of, reversed) in &parsed {
             columns[made] = (of, reversed);
-            // Every product of the words there were with the new one.
+            // Every product of the existing words with the new one.
             let word = of | 1 << made;
             words.extend(words.clone().iter().map(|(bits, sign)| (bits ^ word, sign ^ reversed)));
         }
@@ -116,8 +116,8 @@ impl Fraction {
             .collect()
     }
 
-    /// The factors that are varied on their own, counted from 0. The runs are a full factorial of these, which
-    /// [`crate::factorial`] analyses; see [`Self::aliases_of`] for what its effects are called here.
+    /// The factors that are varied independently, counted from 0. The runs are a full factorial of these, which
+    /// [`crate::factorial`] analyses; see [`Self::aliases_of`] for the names of its effects here.
     pub fn base(&self) -> &[usize] {
         &self.base
     }
@@ -127,8 +127,8 @@ impl Fraction {
         self.words.iter().map(|(bits, reversed)| name(*bits, *reversed)).collect()
     }
 
-    /// The confounded effects, class by class, each from the fewest letters on, and the classes by their
-    /// first effect. A minus says that it is measured reversed. The class of the mean is [`Self::defining_relation`].
+    /// The confounded effects, class by class, each in ascending order of letters, and the classes by their first
+    /// effect. A minus means that it is measured reversed. The class of the mean is [`Self::defining_relation`].
     pub fn aliases(&self) -> Vec<Vec<String>> {
         let mut classes: Vec<Vec<(u32, bool)>> =
             (1..1_u32 << self.base.len()).map(|run| self.class(self.spread(run))).collect();
@@ -146,9 +146,9 @@ impl Fraction {
         names(&class)
     }
 
-    /// The resolution: letters of the shortest word of the defining relation. At III main effects are mixed with
-    /// interactions of two, at IV those with each other, at V neither. For a full factorial, which has no such word, one
-    /// more than there are factors.
+    /// The resolution: letters of the shortest word of the defining relation. At III main effects are confounded with
+    /// two-factor interactions, at IV two-factor interactions with each other, at V neither. For a full factorial,
+    /// which has no such word, it is the number of factors plus one.
     pub fn resolution(&self) -> usize {
         self.words.get(1).map_or(self.factors + 1, |(bits, _)| bits.count_ones() as usize)
     }
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(aliases[4], ["AB", "CD"]);
         assert_eq!(aliases[5], ["AC", "BD"]);
         assert_eq!(aliases[6], ["AD", "BC"]);
-        // The worse half of his comparison: D=AB has resolution III.
+        // The less favourable half of his comparison: D=AB has resolution III.
         assert_eq!(Fraction::new(4, &["D=AB"]).unwrap().resolution(), 3);
         assert_eq!(Fraction::new(3, &[]).unwrap().resolution(), 4);
     }

@@ -1,4 +1,4 @@
-//! Whether the beginning of a series lies at another level than the rest.
+//! Whether the beginning of a series is at another level than the rest.
 
 use crate::ess::precision;
 use crate::student::describe;
@@ -13,14 +13,14 @@ pub struct LevelChange {
     pub rest: f64,
     /// The first part's mean, of the rest's.
     pub ratio: f64,
-    /// The probability of a difference as large as this one, up or down, were the first part like the rest.
+    /// The probability of a difference as large as this one, up or down, if the first part were like the rest.
     pub p: f64,
 }
 
-/// Compares the first `count` values with those that follow, as values yet to come are compared with those known: the
-/// scatter is the rest's alone, since a part that is still changing has none of its own that would mean something. The
-/// difference of the means has the variance s²·τ·(1/k + 1/m), with k values in the first part, m in the rest, and τ the
-/// rest's autocorrelation time. None when the rest has fewer than five values or its mean is not above 0.
+/// Compares the first `count` values with the following ones, like future values with known ones: the scatter is that
+/// of the rest alone, since that of a part that is still changing is meaningless. The difference of the means has the
+/// variance s²·τ·(1/k + 1/m), with k values in the first part, m in the rest, and τ the rest's autocorrelation time.
+/// `None` when the rest has fewer than five values or its mean is not above 0.
 pub fn change(values: &[f64], count: usize) -> Option<LevelChange> {
     if count == 0 || values.len() < count + 5 {
         return None;

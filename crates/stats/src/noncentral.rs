@@ -1,10 +1,10 @@
-//! The noncentral t distribution: of t when there is an effect, which is what power is computed from.
+//! The noncentral t distribution: that of t under an effect, from which power is computed.
 
 use statrs::function::gamma::ln_gamma;
 
 use crate::normal;
 
-/// How far below its peak the integrand is nothing, as a logarithm: e⁻⁴⁵ is 3·10⁻²⁰.
+/// The distance below its peak at which the integrand is negligible, as a logarithm: e⁻⁴⁵ is 3·10⁻²⁰.
 const NOTHING: f64 = 45.0;
 
 /// P(T ≤ `t`) of the noncentral t with `df` degrees of freedom and noncentrality `shift`: T = (Z + δ)/S, where S² is a
@@ -26,8 +26,8 @@ pub fn below(t: f64, df: f64, shift: f64) -> Option<f64> {
     mean_over_scale(df, t.abs(), |scale| normal::below(t * scale - shift))
 }
 
-/// The mean of a probability over S, where S² is a χ² with `df` degrees of freedom over their number; `steepness` is how
-/// fast it changes with S at most. None for fewer than one degree of freedom.
+/// The mean of a probability over S, where S² is a χ² with `df` degrees of freedom divided by their number; `steepness`
+/// is the maximum slope of the probability in S. `None` for fewer than one degree of freedom.
 pub(crate) fn mean_over_scale(df: f64, steepness: f64, probability: impl Fn(f64) -> f64) -> Option<f64> {
     if !(df >= 1.0 && df.is_finite() && steepness.is_finite()) {
         return None;
@@ -45,7 +45,7 @@ pub(crate) fn mean_over_scale(df: f64, steepness: f64, probability: impl Fn(f64)
         x
     };
     let (low, high) = (end(-1.0), end(1.0));
-    // At least eight steps on the probability's own width, and eight on a deviation of x.
+    // At least eight steps per width of the probability, and eight per deviation of x.
     let step = deviation.min(1.0 / (1.0 + steepness * high.exp())).min(0.5) / 8.0;
     let steps = ((high - low) / step).ceil();
     let step = (high - low) / steps;

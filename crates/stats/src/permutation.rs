@@ -1,35 +1,34 @@
-//! Permutation tests: how often chance alone, by relabelling what was measured, gives a difference as large.
+//! Permutation tests: how often chance alone, by relabelling the measurements, gives a difference as large.
 //!
-//! They assume no distribution, only that under "no difference" each relabelling was as likely as the one that was run
+//! They assume no distribution, only that under "no difference" each relabelling was as likely as the actual one
 //! (Fisher, The Design of Experiments, 1935, section 21; Pitman, Supplement to the Journal of the Royal Statistical
-//! Society 4, 1937). A design makes that true, whatever disturbs the runs, when it drew the labels so: signs are exact
-//! where a coin decided in each block by itself which side took which places, as `kelvin ab` and studies of one
-//! factor do; divisions of two samples only where the order of all runs was drawn. They are *not* exact for two groups
-//! that were measured one after the other ([`crate::autoregression`]), nor where places are balanced over several blocks.
-//! What they cannot do is be more sure than there are relabellings: six pairs
-//! give 2/2⁶ = 0.031 at best, three runs against three 2/20 = 0.1.
+//! Society 4, 1937). A randomised design ensures that, whatever disturbs the runs: sign flips are exact if each block
+//! was randomised independently, as in `kelvin ab` and studies of one factor; divisions of two samples only if the
+//! order of all runs was random. They are *not* exact for two groups that were measured one after the other
+//! ([`crate::autoregression`]), or if positions are balanced over several blocks. The smallest p is limited by the
+//! number of relabellings: six pairs give 2/2⁶ = 0.031 at best, three runs against three 2/20 = 0.1.
 
 use crate::bootstrap::Resampler;
 
 /// Pairs up to which every sign is tried; that is 2³⁰ of them, by way of two lists of 2¹⁵.
 const MOST_EXACT_PAIRS: usize = 30;
 
-/// Divisions of two samples up to which every one is tried.
+/// Maximum number of divisions of two samples that are enumerated.
 const MOST_EXACT_DIVISIONS: f64 = 200_000.0;
 
 /// Relabellings drawn where there are too many to try all.
 const DRAWN: u32 = 49_999;
 
-/// One seed for ever: the same values give the same p whenever it is asked.
+/// A fixed seed: the same values always give the same p.
 const SEED: u64 = 0x6b65_6c76_696e;
 
-/// Sums that differ by less than this part of what could be summed at most are the same: they differ by rounding.
+/// Sums that differ by less than this part of the largest possible sum are equal: they differ by rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// The two-sided p of "the differences lie around 0", by flipping their signs: the part of all 2ⁿ choices of signs for
-/// which the sum is at least as far from 0 as the one measured. Exact for up to 30 differences, beyond that from
-/// 49,999 choices drawn with a fixed seed, counting the one measured (Davison and Hinkley, Bootstrap Methods and their
-/// Application, 1997, chapter 4). None without differences, or with one that is not finite.
+/// The two-sided p of "the differences are centred at 0", by flipping their signs: the share of all 2ⁿ choices of signs
+/// for which the sum is at least as far from 0 as the measured one. Exact for up to 30 differences, beyond that from
+/// 49,999 choices drawn with a fixed seed, including the measured one (Davison and Hinkley, Bootstrap Methods and their
+/// Application, 1997, chapter 4). `None` without differences, or with one that is not finite.
 ///
 /// ```
 /// // All six of one sign: only 2 of the 64 choices are as extreme.
@@ -74,13 +73,13 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     Some(drawn_p(count))
 }
 
-/// The values over the largest of them: no sum of those leaves the range of numbers.
+/// The values divided by the largest of them: no sum of those overflows.
 fn scaled(values: &[f64]) -> Vec<f64> {
     let largest = values.iter().map(|v| v.abs()).fold(0.0, f64::max);
     values.iter().map(|v| if largest > 0.0 { v / largest } else { *v }).collect()
 }
 
-/// The sums of `values` with every choice of signs; the one sum 0 of none.
+/// The sums of `values` with every choice of signs; a single 0 for no values.
 fn signed_sums(values: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0];
     for value in values {
@@ -89,10 +88,10 @@ fn signed_sums(values: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// The two-sided p of "both samples are of one distribution", by the difference of the means: the part of all divisions
-/// of the values into samples of these sizes whose means differ at least as much as those measured. Exact while there
-/// are up to 200,000 divisions (ten against ten), beyond that from 49,999 drawn with a fixed seed, counting the one
-/// measured. None when a sample is empty or a value is not finite.
+/// The two-sided p of "both samples are of one distribution", by the difference of the means: the share of all
+/// divisions of the values into samples of these sizes whose means differ at least as much as those measured. Exact for
+/// up to 200,000 divisions (ten against ten), beyond that from 49,999 drawn with a fixed seed, including the measured
+/// one. `None` when a sample is empty or a value is not finite.
 pub fn two_samples(a: &[f64], b: &[f64]) -> Option<f64> {
     let (n, m) = (a.len(), b.len());
     if n == 0 || m == 0 || a.iter().chain(b).any(|v| !v.is_finite()) {
@@ -100,7 +99,7 @@ pub fn two_samples(a: &[f64], b: &[f64]) -> Option<f64> {
     }
     let mut all = scaled(&[a, b].concat());
     let mean = all.iter().sum::<f64>() / (n + m) as f64;
-    // Around the common mean the sums of both samples are each other's negative: one of them says it all.
+    // Around the common mean the sums of both samples are each other's negative, so one of them is sufficient.
     for value in &mut all {
         *value -= mean;
     }
@@ -131,7 +130,7 @@ pub fn two_samples(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(drawn_p(count))
 }
 
-/// How many ways of choosing `left` more of `values` bring the sum to `extreme` or beyond, on either side of 0.
+/// The number of ways of choosing `left` more of `values` for which the sum reaches `extreme`, on either side of 0.
 fn count_extreme(values: &[f64], left: usize, sum: f64, extreme: f64) -> u32 {
     if left == 0 {
         return u32::from(sum.abs() >= extreme);
@@ -141,7 +140,7 @@ fn count_extreme(values: &[f64], left: usize, sum: f64, extreme: f64) -> u32 {
         .sum()
 }
 
-/// n over k, in floating point: exact as far as it is used for counting.
+/// The binomial coefficient n over k, in floating point: exact in the range used for counting.
 fn divisions(n: usize, k: usize) -> f64 {
     (0..k).fold(1.0, |product, i| (product * (n - i) as f64 / (i + 1) as f64).round())
 }
@@ -192,7 +191,7 @@ mod tests {
         let mut random = Resampler::new(3);
         let values: Vec<f64> = (0..31).map(|_| 0.35 + random.normal()).collect();
         let exact = sign_flip(&values[..30]).unwrap();
-        // 31 are drawn: the last is so small that it changes nothing.
+        // 31 are sampled: the last is so small that it changes nothing.
         let drawn = sign_flip(&[&values[..30], &[1e-9]].concat()).unwrap();
         assert!((exact - drawn).abs() < 5.0 * (exact / f64::from(DRAWN)).sqrt() + 1e-4, "{exact} {drawn}");
         let (a, b) = (&values[..10], &values[10..21]);

@@ -1,8 +1,8 @@
-//! How many runs it takes: planned from a pilot's scatter before the study, so that nobody has to stop when it looks
-//! good.
+//! The required number of runs: planned from a pilot's scatter before the study, so that a study is not stopped when
+//! its result happens to look good.
 //!
-//! Everything is of logarithms, as [`crate::compare`] judges by. The power is the noncentral t's and not the normal
-//! approximation's 15.7·(CV/δ)², which promises too much where it matters: at six runs a side it is a run or two short
+//! All values are logarithms, as in [`crate::compare`]. The power is that of the noncentral t and not of the normal
+//! approximation 15.7·(CV/δ)², which is too optimistic for small numbers: at six runs per side it is a run or two short
 //! (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, section 2.4).
 
 use crate::compare::FEWEST;
@@ -10,14 +10,14 @@ use crate::noncentral::{self, mean_over_scale};
 use crate::normal;
 use crate::student::quantile;
 
-/// The probability with which whatever is planned is to find what it is planned for, where nobody says another: in nine of
-/// ten studies. The usual 0.8 loses every fifth study, after all of its runs were made.
+/// The default power: an effect is found in nine of ten studies. The usual 0.8 loses every fifth study, after all of
+/// its runs were made.
 pub const POWER: f64 = 0.9;
 
-/// Effects beyond which nobody asks what can be found.
+/// The largest effect that is considered.
 const LARGEST: f64 = 10.0;
 
-/// Runs beyond which nobody would go.
+/// The maximum number of runs.
 const MOST: u32 = 1_000_000;
 
 /// Runs on each side of a comparison of independent runs, so that a relative change by `effect` (0.03 or −0.03 = 3 %)
@@ -29,7 +29,7 @@ pub fn runs_a_side(cv: f64, effect: f64, power: f64, confidence: f64) -> Option<
     fewest(power, |n| detection_power(n, cv, effect, confidence))
 }
 
-/// Pairs (blocks with one run of each side), likewise, when the logarithms of the pairs' ratios scatter with the standard
+/// Pairs (blocks with one run of each side), likewise, when the logarithms of the pairs' ratios have the standard
 /// deviation `sd_of_log_ratio`.
 pub fn pairs(sd_of_log_ratio: f64, effect: f64, power: f64, confidence: f64) -> Option<u32> {
     fewest(power, |n| paired_detection_power(n, sd_of_log_ratio, effect, confidence))
@@ -47,9 +47,9 @@ pub fn paired_detection_power(n: u32, sd_of_log_ratio: f64, effect: f64, confide
     found(effect, sd_of_log_ratio / f64::from(n).sqrt(), f64::from(n) - 1.0, confidence)
 }
 
-/// [`runs_a_side`], so that the verdict is "changed": the test finds the effect, and the estimate is beyond the `noise`
-/// too ([`crate::compare::compare`]). A change of just the noise is called so in half of the studies however many runs
-/// there are, and a smaller one in fewer: none for an effect that is not larger than the noise.
+/// [`runs_a_side`], so that the verdict is "changed": the test finds the effect, and the estimate is beyond the
+/// `noise`, too ([`crate::compare::compare`]). A change equal to the noise gets this verdict in half of the studies
+/// however many runs there are, and a smaller one in fewer: `None` for an effect that is not larger than the noise.
 pub fn runs_a_side_beyond(cv: f64, effect: f64, noise: f64, power: f64, confidence: f64) -> Option<u32> {
     (effect.ln_1p().abs() > noise.ln_1p()).then_some(())?;
     fewest(power, |n| verdict_power(n, cv, effect, noise, confidence))
@@ -143,7 +143,7 @@ fn fewest(power: f64, found: impl Fn(u32) -> Option<f64>) -> Option<u32> {
     fewest_from(FEWEST as u32, power, found)
 }
 
-/// The first number from `least` on for which a condition that stays true once it is true holds.
+/// The first number from `least` on for which a monotonic condition holds.
 fn first(least: u32, holds: impl Fn(u32) -> Option<bool>) -> Option<u32> {
     let mut high = least;
     while !holds(high)? {
@@ -172,15 +172,15 @@ fn found(effect: f64, error: f64, df: f64, confidence: f64) -> Option<f64> {
     }
     let critical = quantile(f64::midpoint(1.0, confidence), df)?;
     let shift = shift / error;
-    // Beyond this it is certain to the last digit kept, and the integration would only take long.
+    // Beyond this it is certain to the last digit, and the integration would only be slow.
     if shift > critical + 40.0 && df > 3.0 || shift.is_infinite() {
         return Some(1.0);
     }
     Some(1.0 - noncentral::below(critical, df, shift)? + noncentral::below(-critical, df, shift)?)
 }
 
-/// P(|T| > t and the estimate beyond the noise): with the scatter found, S times the true one, the estimate must exceed
-/// the larger of t·S and the noise, in true standard errors.
+/// P(|T| > t and the estimate beyond the noise): with the observed scatter, S times the true one, the estimate must
+/// exceed the larger of t·S and the noise, in true standard errors.
 fn changed(effect: f64, error: f64, df: f64, noise: f64, confidence: f64) -> Option<f64> {
     let shift = effect.ln_1p().abs();
     let planned = shift.is_finite() && error > 0.0 && error.is_finite() && noise >= 0.0 && noise.is_finite();
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn what_is_planned_is_found_as_often_as_planned() {
-        // Few enough runs that compare's own p is counted and not drawn, which would take most of the time.
+        // Few enough runs that the p of compare is exact and not sampled, which would take most of the time.
         let (sd, effect) = (0.018, 0.03);
         let mut random = Resampler::new(31);
         let (n, blocks) =
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_verdict_beyond_the_noise_takes_more_runs() {
-        // Without a noise it is the test's own power.
+        // Without noise it is the power of the test itself.
         for (n, cv, effect) in [(4, 0.01, 0.03), (6, 0.02, -0.03), (11, 0.02, 0.03)] {
             let (changed, found) = (
                 verdict_power(n, cv, effect, 0.0, 0.95).unwrap(),
@@ -282,7 +282,7 @@ mod tests {
             );
             assert!((changed - found).abs() < 1e-8, "{changed} {found}");
         }
-        // At the noise itself it is a coin's, and no number of runs helps.
+        // At the noise itself it is one half, and more runs do not help.
         assert!((verdict_power(2000, 0.01, 0.01, 0.01, 0.95).unwrap() - 0.5).abs() < 1e-3);
         assert_eq!(runs_a_side_beyond(0.01, 0.01, 0.01, 0.9, 0.95), None);
         assert_eq!(pairs_beyond(0.01, -0.005, 0.01, 0.9, 0.95), None);
@@ -315,7 +315,7 @@ mod tests {
             assert_eq!(pairs_beyond(0.02, 1.002 * smallest, noise, POWER, 0.95), Some(9));
             assert!(pairs_beyond(0.02, smallest / 1.002, noise, POWER, 0.95) > Some(9));
         }
-        // Without any scatter it is what matters; with too few pairs there is none.
+        // Without scatter it is the smallest effect that matters; with too few pairs there is none.
         let known = smallest_effect(POWER, |e| paired_verdict_power(6, 0.0, e, 0.01, 0.95)).unwrap();
         assert!((known - 0.01).abs() < 1e-4, "{known}");
         assert_eq!(smallest_effect(POWER, |_| None), None);

@@ -1,18 +1,18 @@
-//! Looking at the answer while runs still come in, without raising false alarms by looking often.
+//! Interim analyses while runs still arrive, without more false alarms from repeated testing.
 //!
-//! Who tests at 5 % after every run and stops at the first "changed" is wrong in a fifth of the cases by the tenth look
-//! (Armitage, McPherson and Rowe, Journal of the Royal Statistical Society A 132, 1969). A group sequential test spends
-//! the 5 % over the looks instead: almost nothing early, almost all of it at the end.
+//! Testing at 5 % after every run and stopping at the first "changed" is wrong in a fifth of the cases by the tenth
+//! look (Armitage, McPherson and Rowe, Journal of the Royal Statistical Society A 132, 1969). A group sequential test
+//! spends the 5 % over the looks instead: almost nothing early, almost all of it at the end.
 
 use crate::normal;
 
-/// Intervals of Simpson's rule over the region where no look has stopped yet.
+/// Intervals of Simpson's rule over the continuation region.
 const INTERVALS: usize = 400;
 
-/// The most looks a boundary is computed for.
+/// The maximum number of looks of a boundary.
 const MOST_LOOKS: usize = 100;
 
-/// Standard deviations beyond which nothing is left.
+/// Standard deviations beyond which the density is negligible.
 const FAR: f64 = 9.0;
 
 /// The p at which each look may stop, so that all looks together raise at most the planned rate of false alarms: two-sided
@@ -21,13 +21,13 @@ const FAR: f64 = 9.0;
 /// bounds follow by recursive integration (Armitage, McPherson and Rowe 1969; Jennison and Turnbull, Group Sequential
 /// Methods, 2000, chapter 19).
 ///
-/// The theory is the normal distribution's ([`Boundary::normal`]), and what is compared with it is the p of a t test.
-/// That is exact for one look; with several, of few runs, the t of one look says less about the next one's than the
-/// theory takes for granted, and 5 % become up to 5.6 % (simulated with the paired t test: 5.6 % for looks at each number
-/// of pairs from 4 to 10, 5.4 % at 6, 8, 10 and 12; `examples/rates.rs`). [`Boundary::new`] therefore spends a little less, α/(1 + 3/2n) for n runs
-/// at the end: thirteen plans of 2 to 25 looks, simulated 100,000 times each, raise between 4.2 and 5.1 % in pairs, and
-/// between 4.4 and 5.0 % by Welch's test (a part of them is simulated in the tests). Looks before the fourth run
-/// are not advised; [`crate::compare`] judges none of them.
+/// The theory is that of the normal distribution ([`Boundary::normal`]), while the p of a t test is compared with it.
+/// That is exact for one look; with several looks at few runs, the t of one look predicts the next one less than the
+/// theory assumes, and 5 % become up to 5.6 % (simulated with the paired t test: 5.6 % for looks at each number of
+/// pairs from 4 to 10, 5.4 % at 6, 8, 10 and 12; `examples/rates.rs`). [`Boundary::new`] therefore spends slightly
+/// less, α/(1 + 3/2n) for n runs at the end: thirteen plans of 2 to 25 looks, simulated 100,000 times each, have false
+/// alarms in 4.2 to 5.1 % for pairs, and in 4.4 to 5.0 % for Welch's test (a part of them is simulated in the tests).
+/// Looks before the fourth run are not advised; [`crate::compare`] judges none of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boundary {
     looks: Vec<u32>,
@@ -35,9 +35,9 @@ pub struct Boundary {
 }
 
 impl Boundary {
-    /// The boundary for t tests at `looks` (the pairs, or runs a side, there are at each look, ascending; the last is the
-    /// end) with an overall probability `alpha` of a false alarm. None when there are no looks or more than a hundred, they
-    /// do not ascend from 1, or `alpha` is not within (0, 1).
+    /// The boundary for t tests at `looks` (the number of pairs, or runs per side, at each look, ascending; the last is
+    /// the end) with an overall probability `alpha` of a false alarm. `None` when there are no looks or more than a
+    /// hundred, they do not ascend from 1, or `alpha` is not within (0, 1).
     ///
     /// ```
     /// let boundary = kelvin_stats::sequential::Boundary::new(&[6, 8, 10, 12], 0.05).unwrap();
@@ -48,7 +48,7 @@ impl Boundary {
         Self::normal(looks, if looks.len() > 1 { alpha / (1.0 + 1.5 / last) } else { alpha })
     }
 
-    /// The same for a statistic that is normal with a known variance, as it is in the books.
+    /// The same for a normal statistic with a known variance, as in the literature.
     pub fn normal(looks: &[u32], alpha: f64) -> Option<Self> {
         let last = f64::from(*looks.last()?);
         let ascending = looks[0] > 0 && looks.windows(2).all(|w| w[0] < w[1]);
@@ -66,7 +66,7 @@ impl Boundary {
             let spend = spent(part) - spent_before(before, spent);
             let (bound, next) = match &going_on {
                 None => {
-                    // All spent is all there is: P(Z > z) is spent, and the region is what lies within.
+                    // Everything is spent: P(Z > z) is spent, and the region is the inside.
                     let bound = bisect(normal::above, spend);
                     (bound, GoingOn::first(part, bound * part.sqrt()))
                 }
@@ -83,9 +83,9 @@ impl Boundary {
         Some(Self { looks: looks.to_vec(), bounds })
     }
 
-    /// The two-sided p below which look number `look`, counted from 0, may stop and say "changed"; 0 for a look that was
-    /// not planned: it may never stop. Early looks of a long plan have a p so small (10⁻²⁰) that 1 − p is 1 and no interval
-    /// has that confidence: they may not stop either.
+    /// The two-sided p below which look number `look`, counted from 0, may stop with the verdict "changed"; 0 for a
+    /// look that was not planned: it may never stop. Early looks of a long plan have a p so small (10⁻²⁰) that 1 − p is
+    /// 1 and no interval has that confidence: they may not stop either.
     pub fn nominal(&self, look: usize) -> f64 {
         self.bounds.get(look).map_or(0.0, |z| 2.0 * normal::above(*z))
     }
@@ -105,8 +105,8 @@ fn spent_before(part: f64, spent: impl Fn(f64) -> f64) -> f64 {
     if part > 0.0 { spent(part) } else { 0.0 }
 }
 
-/// The z at which a probability that falls with it is `wanted`; the largest tried when it is below what a number can
-/// tell from 0.
+/// The z at which a decreasing probability is `wanted`; the largest one tried when it is too small to be distinguished
+/// from 0.
 fn bisect(probability: impl Fn(f64) -> f64, wanted: f64) -> f64 {
     let (mut low, mut high) = (-5.0, 38.0);
     for _ in 0..100 {
@@ -120,7 +120,7 @@ fn bisect(probability: impl Fn(f64) -> f64, wanted: f64) -> f64 {
     high
 }
 
-/// Where the value may be when no look has stopped, and its density there: Simpson's nodes with their weights in it.
+/// The region in which no look has stopped, and the density there: Simpson's nodes, including their weights.
 struct GoingOn {
     nodes: Vec<f64>,
     weighted: Vec<f64>,
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((Boundary::new(&[5], 0.0), Boundary::new(&[5], 1.0)), (None, None));
     }
 
-    /// Of `studies` of pairs that differ by nothing, those which stop at one of the looks.
+    /// Of `studies` of pairs without a difference, the number that stop at one of the looks.
     fn alarms(looks: &[u32], nominal: impl Fn(usize) -> f64, studies: u32, seed: u64) -> u32 {
         let mut random = Resampler::new(seed);
         let stops = |differences: &[f64]| {
@@ -232,7 +232,7 @@ mod tests {
             let boundary = Boundary::new(looks, 0.05).unwrap();
             let found = alarms(looks, |look| boundary.nominal(look), 10_000, 5);
             assert!((420..=550).contains(&found), "{looks:?}: {found} of 10,000");
-            // At 5 % each time they would be more than twice as many, or the test above says nothing.
+            // At 5 % each time there would be more than twice as many; otherwise the test above would be meaningless.
             assert!(alarms(looks, |_| 0.05, 2000, 5) > 200);
         }
     }

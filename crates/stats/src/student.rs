@@ -37,8 +37,8 @@ fn central(student: &StudentsT, tail: f64) -> f64 {
     t.max(0.0)
 }
 
-/// The same further out: ln P over ln t falls ever more steeply, so that Newton's steps come from above, after the first.
-/// (statrs's own inverse panics or does not end there.)
+/// The same further out: ln P over ln t becomes ever steeper, so that Newton's steps come from above, after the first.
+/// (statrs's own inverse panics or does not terminate there.)
 fn far_out(student: &StudentsT, tail: f64) -> Option<f64> {
     let goal = tail.ln();
     let mut log = crate::normal::upper_quantile(tail).ln();
@@ -47,7 +47,7 @@ fn far_out(student: &StudentsT, tail: f64) -> Option<f64> {
         let t = log.exp();
         let above = student.sf(t);
         if above <= 0.0 {
-            // Beyond what a number can hold: halfway back towards 1.
+            // Beyond the range of the floating-point type: halfway back towards 1.
             log /= 2.0;
             continue;
         }
@@ -56,7 +56,7 @@ fn far_out(student: &StudentsT, tail: f64) -> Option<f64> {
         if log.is_nan() || log > 340.0 {
             return None;
         }
-        // Of very many degrees of freedom P has nine digits; then the steps shrink no more.
+        // With very many degrees of freedom P has nine digits; then the steps no longer shrink.
         let size = step.abs();
         if size <= 1e-14 * log.abs().max(1.0) || size < 1e-7 && size >= before {
             return Some(log.exp());
@@ -84,7 +84,8 @@ pub fn describe(values: &[f64]) -> Option<Sample> {
         return None;
     }
     let mean = match values {
-        // A sum of equal values is rounded, and differently for another number of them: what never varies would seem to.
+        // A sum of equal values is rounded, and differently for another number of them: constant values would seem to
+        // vary.
         [first, rest @ ..] if rest.iter().all(|value| value == first) => *first,
         _ => values.iter().sum::<f64>() / n as f64,
     };
@@ -113,7 +114,7 @@ pub fn welch_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     let difference = b.mean - a.mean;
     let error = (va + vb).sqrt();
     if error == 0.0 {
-        // What never varies, as a count of instructions may not, differs for certain or not at all.
+        // Constant values, such as counts of instructions may be, differ with certainty or not at all.
         let ratio = difference.exp();
         return Some(Ratio { ratio, low: ratio, high: ratio });
     }
@@ -122,8 +123,8 @@ pub fn welch_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     Some(Ratio { ratio: difference.exp(), low: (difference - half).exp(), high: (difference + half).exp() })
 }
 
-/// The comparison of pairs, of logarithms: B/A as a ratio with its interval at `confidence`, from the t distribution of
-/// the pairs' own ratios. None with fewer than two pairs, sides of unequal length, or a value that is not positive.
+/// The comparison of pairs, by logarithms: B/A as a ratio with its interval at `confidence`, from the t distribution of
+/// the pairs' ratios. `None` with fewer than two pairs, sides of unequal length, or a value that is not positive.
 pub fn paired_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     if a.len() != b.len() || a.iter().chain(b).any(|v| v.is_nan() || *v <= 0.0) {
         return None;
@@ -212,7 +213,7 @@ mod tests {
             let back = StudentsT::new(0.0, 1.0, df).unwrap().cdf(t);
             // Near the middle, of many degrees, statrs has five digits.
             assert!((back / p - 1.0).abs() < 3e-5, "{p:e} {df}: {t:e} {back:e}");
-            // 1 − p has what is left of p's digits.
+            // 1 − p has only the remaining digits of p.
             let mirrored = quantile(1.0 - (1.0 - p), df).zip(quantile(1.0 - p, df));
             assert!(mirrored.is_none_or(|(low, high)| low == -high), "{p:e} {df}");
         }

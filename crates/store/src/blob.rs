@@ -35,7 +35,7 @@ pub(crate) fn encode(histogram: &Histogram) -> Result<Option<Vec<u8>>, Histogram
     Ok(Some(blob))
 }
 
-/// Reads what [`encode`] wrote, with what is stored beside it.
+/// Decodes the output of [`encode`], with the values stored beside it.
 pub(crate) fn decode(blob: Option<&[u8]>, exact: Exact) -> Result<Histogram, HistogramError> {
     let Some(blob) = blob else { return Ok(Histogram::new()) };
     let Some(body) = blob.strip_prefix(&COMPRESSED) else { return Histogram::decode(blob, exact) };

@@ -1,4 +1,4 @@
-//! The thread that writes a run's rows: a slow disk holds nobody up but itself.
+//! The thread that writes a run's rows: a slow disk blocks only this thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -51,8 +51,8 @@ impl WaitsRow {
     }
 }
 
-/// One type of one second, its histogram already encoded: decoded it would hold 270 kB for as long as the
-/// store cannot be written.
+/// One type of one second, with its histogram encoded: decoded it would use 270 kB for as long as the store cannot be
+/// written.
 #[derive(Debug)]
 pub(crate) struct KindRow {
     seq: i64,
@@ -96,7 +96,7 @@ impl KindRow {
         blob::decode(self.latency.as_deref(), self.exact).map_err(|e| Error::Event(e.to_string()))
     }
 
-    /// This on top of `earlier`, at the earlier one's place.
+    /// Adds this row to `earlier`, at the earlier one's position.
     fn added_to(&self, earlier: &Self) -> Result<Self> {
         let mut latency = earlier.histogram()?;
         latency.add(&self.histogram()?);
@@ -120,13 +120,13 @@ impl KindRow {
 enum Message {
     Rows(Vec<Waiting>),
     Totals(u32, Box<Totals>, SyncSender<Result<()>>),
-    /// Everything before it is to be written; the answer says whether it is.
+    /// Everything before it is to be written; the answer reports whether it was.
     Flush(SyncSender<Result<()>>),
     #[cfg(test)]
     LimitPages(i64),
 }
 
-/// Hands rows to the thread that commits them. Dropping it writes what is left and closes the run.
+/// Passes rows to the thread that commits them. Dropping it writes the remaining rows and closes the run.
 #[derive(Debug)]
 pub(crate) struct Committer {
     sender: Option<Sender<Message>>,
@@ -161,10 +161,10 @@ impl Committer {
         self.waiting.load(atomic::Ordering::Acquire)
     }
 
-    /// Has rows committed, later.
+    /// Passes rows on to be committed later.
     ///
     /// # Errors
-    /// That earlier rows could not be written. These and those are kept and tried again with the next.
+    /// If earlier rows could not be written. All of them are kept and tried again with the next.
     pub(crate) fn hand_on(&self, rows: Vec<Waiting>) -> Result<()> {
         self.waiting.fetch_add(rows.len(), atomic::Ordering::AcqRel);
         self.send(Message::Rows(rows))?;
@@ -198,7 +198,7 @@ impl Drop for Committer {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(thread) = self.thread.take() {
-            // Nobody is left to hear of a failure; the run then shows as killed, which it as good as was.
+            // A failure cannot be reported any more; the run then shows as killed, which it effectively was.
             let _ = thread.join();
         }
     }
@@ -209,7 +209,7 @@ fn ended() -> Error {
     Error::Event("the store's writer thread has ended".into())
 }
 
-/// The thread's own.
+/// State of the thread.
 struct Committing {
     conn: Connection,
     path: PathBuf,
@@ -267,7 +267,8 @@ impl Committing {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
     }
 
-    /// Commits what is waiting; after an error it still waits. It is an error, too, when nobody can open the file any more.
+    /// Commits the waiting rows; after an error they still wait. It is also an error if the file can no longer be
+    /// opened by its path.
     fn commit(&mut self) -> Result<()> {
         self.write_rows()?;
         if self.lost.is_none() {
@@ -387,7 +388,7 @@ fn part_number(part: LoadPart) -> i64 {
     }
 }
 
-/// Writes one type of one second, on top of what an earlier event for the same second brought.
+/// Writes one type of one second, added to an earlier event for the same second.
 fn write_kind(transaction: &Transaction<'_>, path: &Path, id: RunId, row: &KindRow) -> Result<()> {
     let to = |e| Error::sqlite(path, e);
     let earlier = transaction

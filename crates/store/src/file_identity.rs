@@ -1,5 +1,6 @@
-//! Whether the store that is open is still the file at its path. Who deletes or replaces the file of a run does not stop
-//! SQLite, which goes on writing to what nobody can open any more: that is noticed here, and what is open is copied.
+//! Whether the open store is still the file at its path. Deleting or replacing the file of a run does not stop SQLite,
+//! which continues writing to a file that can no longer be opened by its path: this is detected here, and the open file
+//! is copied.
 
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -10,7 +11,7 @@ use rusqlite::Connection;
 use crate::error::{Error, Result};
 use crate::schema::beside;
 
-/// Copies that lie beside a store before no more are made.
+/// Maximum number of copies beside a store.
 const MOST_COPIES: u32 = 99;
 
 /// A store that is open: its file and its write-ahead log, each by device and inode.
@@ -32,8 +33,8 @@ impl FileIdentity {
         self.file == other.file
     }
 
-    /// What became of the file, in a word or two; none when it is still there. A path that cannot be read just now is not
-    /// taken for a loss.
+    /// What happened to the file, in a word or two; `None` when it is still there. A path that is temporarily
+    /// unreadable does not count as a loss.
     fn lost(self, path: &Path) -> Option<&'static str> {
         match identity(path) {
             Ok(file) if file == self.file => None,
@@ -43,8 +44,8 @@ impl FileIdentity {
         }
     }
 
-    /// Takes a lost store's log from beside the file that is in its place: SQLite would read the one into the other. Whoever
-    /// has the log open keeps it.
+    /// Moves a lost store's WAL away from the file that has replaced it: SQLite would apply the one to the other.
+    /// Processes that have the WAL open keep it.
     fn take_log_away(self, path: &Path) {
         let log = beside(path, LOG);
         if self.log.is_some() && identity(&log).ok() == self.log {
@@ -55,14 +56,14 @@ impl FileIdentity {
     }
 }
 
-/// What SQLite calls a write-ahead log after its file.
+/// SQLite's suffix for a write-ahead log.
 const LOG: &str = "-wal";
 
 fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// A store whose file is gone, and the copy of what it held.
+/// A store whose file is gone, and the copy of its content.
 #[derive(Debug)]
 pub(crate) struct LostStore {
     how: &'static str,
@@ -70,8 +71,8 @@ pub(crate) struct LostStore {
 }
 
 impl LostStore {
-    /// Copies what `conn` has open into `PATH.rescued`, or the next free name after it, which only its owner may read; none
-    /// when the file is where it was.
+    /// Copies the file that `conn` has open to `PATH.rescued`, or the next free name after it, readable by its owner
+    /// only; `None` when the file is in its place.
     pub(crate) fn rescue(identity: FileIdentity, conn: &Connection, path: &Path) -> Option<Self> {
         let how = identity.lost(path)?;
         identity.take_log_away(path);
@@ -82,7 +83,7 @@ impl LostStore {
         Some(Self { how, copy })
     }
 
-    /// Copies again, with what was written since.
+    /// Copies again, with the rows written since.
     pub(crate) fn rescue_again(&self, conn: &Connection) {
         let Ok(copy) = &self.copy else { return };
         // The first copy stays where the second fails.

@@ -1,6 +1,6 @@
-//! Runs that belong together: repetitions of one specification, the two sides of an A/B comparison, the cells of a
-//! study. A group is begun before its first run, and each run enters it as soon as it has its number, so that what a
-//! killed kelvin had measured is in its group.
+//! Groups of runs: repetitions of one specification, the two sides of an A/B comparison, the cells of a study. A group
+//! is begun before its first run, and each run enters it as soon as it has its number, so that the measurements of a
+//! killed kelvin are in its group.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl fmt::Display for GroupId {
     }
 }
 
-/// What the runs of a group are to each other.
+/// The relation between the runs of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupKind {
@@ -50,10 +50,10 @@ impl GroupKind {
     }
 }
 
-/// What is known when a group begins.
+/// Properties of a group at its beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewGroup {
-    /// What its runs are to each other.
+    /// The relation between its runs.
     pub kind: GroupKind,
     /// The user's name for it, or the study's.
     pub name: Option<String>,
@@ -63,23 +63,23 @@ pub struct NewGroup {
     pub body: Value,
 }
 
-/// A group as it was kept.
+/// A stored group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredGroup {
     /// Its number.
     pub id: GroupId,
-    /// What was known when it began.
+    /// Its properties at the beginning.
     pub info: NewGroup,
 }
 
-/// Where a run is in its group.
+/// The position of a run in its group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupSlot {
     /// Its order in time within the group, from 0. A run that replaces another has a separate place.
     pub place: u32,
     /// The block, from 0: the stretch of the group in which every treatment is run once.
     pub block: u32,
-    /// What was done to it: "A", "B", a cell's name; empty where there is one treatment only.
+    /// Its treatment: "A", "B", a cell's name; empty if there is one treatment only.
     pub treatment: String,
 }
 
@@ -90,11 +90,11 @@ pub struct GroupMember {
     pub run: RunId,
     /// The group.
     pub group: GroupId,
-    /// Where it stands.
+    /// Its position.
     pub slot: GroupSlot,
-    /// Its state and why it does not count, as far as that is kept: what it was judged to be when it ended, and what its group says against
-    /// it. None when it counts, and of a run that was killed, which [`crate::RunSummary::judgement`] and `kelvin_diagnose::judge`
-    /// know.
+    /// Its state and why it does not count, as far as stored: its judgement when it ended, and the objection of its
+    /// group. `None` when it counts, and for a killed run, for which [`crate::RunSummary::judgement`] and
+    /// `kelvin_diagnose::judge` have the state.
     pub void: Option<String>,
 }
 
@@ -103,7 +103,7 @@ const HISTORY: &str = "SELECT history.run, branch, testbed FROM history LEFT JOI
                        ORDER BY rtrim(run.started, 'Z'), history.run";
 
 impl Store {
-    /// Begins a group. What looks like a password in a URL is removed.
+    /// Begins a group. Text that looks like a password in a URL is removed.
     pub fn begin_group(&self, group: &NewGroup) -> Result<GroupId> {
         let mut body = group.body.clone();
         redact_json(&mut body);
@@ -158,17 +158,17 @@ impl Store {
         self.groups_where("", params![])
     }
 
-    /// The runs of a group in their order in time, those that do not count included.
+    /// The runs of a group in order of time, including those that do not count.
     pub fn members(&self, group: GroupId) -> Result<Vec<GroupMember>> {
         self.members_where("WHERE run_group = ? ORDER BY place", params![group.0])
     }
 
-    /// Where a run stands; none when it is in no group.
+    /// The position of a run; `None` when it is in no group.
     pub fn membership(&self, run: RunId) -> Result<Option<GroupMember>> {
         Ok(self.members_where("WHERE run = ?", params![run.0])?.pop())
     }
 
-    /// Writes a run's branch and testbed, under which it is in the history.
+    /// Enters a run into the history under its branch and testbed.
     pub fn enter_history(&self, run: RunId, branch: &str, testbed: &str) -> Result<()> {
         self.connection()
             .execute(
@@ -189,7 +189,7 @@ impl Store {
             .map_err(|e| Error::sqlite(self.path(), e))
     }
 
-    /// Every run of the history with its branch and testbed, in the order in which they began: a run that was imported may be
+    /// Every run of the history with its branch and testbed, in the order in which they began: an imported run may be
     /// older than those before it.
     pub fn history(&self) -> Result<Vec<(RunId, String, String)>> {
         let to = |e| Error::sqlite(self.path(), e);

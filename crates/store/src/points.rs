@@ -1,4 +1,4 @@
-//! What happened at each point of a stored run: phases, judgements, notes and errors.
+//! The points of a stored run: phases, judgements, notes and errors.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct Point {
     pub ramp_up: f64,
     /// The self-audit's last lines.
     pub audit: Vec<AuditLine>,
-    /// Whether the self-audit was made; a workload that has no rules of its own leaves it empty.
+    /// Whether the self-audit was made; empty for a workload without rules.
     pub audited: bool,
     /// Invariants as checked at run time.
     pub invariants: Vec<Invariant>,
@@ -36,9 +36,9 @@ pub struct Point {
 /// One phase on the run's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseSpan {
-    /// Which point.
+    /// The point.
     pub point: u32,
-    /// Which phase.
+    /// The phase.
     pub phase: Phase,
     /// When it began, on the run's clock.
     pub start: Nanos,
@@ -46,11 +46,11 @@ pub struct PhaseSpan {
     pub end: Option<Nanos>,
     /// Virtual users; 0 outside the load.
     pub users: u32,
-    /// How long it should have lasted.
+    /// Its planned duration.
     pub planned: Option<Nanos>,
 }
 
-/// Errors of one sort over a point or a run.
+/// Errors of one kind over a point or a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorGroup {
     /// The transaction type; none when no transaction was under way.
@@ -61,9 +61,9 @@ pub struct ErrorGroup {
     pub code: String,
     /// The first message.
     pub message: String,
-    /// How many in all.
+    /// Their number.
     pub count: u64,
-    /// How many of them were followed by a repetition.
+    /// The number of them that were retried.
     pub retried: u64,
     /// First and last second, since the window of their point opened.
     pub seconds: (i64, i64),
@@ -169,7 +169,7 @@ impl StoredRun {
         self.count_errors(point, None)
     }
 
-    /// The same of one source.
+    /// The same for one source.
     pub fn source_errors_by_second(&self, point: u32, source: SourceId) -> BTreeMap<i64, u64> {
         self.count_errors(point, Some(source))
     }
@@ -188,7 +188,7 @@ impl StoredRun {
         seconds
     }
 
-    /// The law fitted to a sweep over users.
+    /// The model fitted to a sweep over users.
     pub fn scalability(&self) -> Option<&Scalability> {
         self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Scalability(fit) => Some(fit),
@@ -196,7 +196,7 @@ impl StoredRun {
         })
     }
 
-    /// What came of cutting resources in turn.
+    /// The result of cutting resources in turn.
     pub fn squeeze(&self) -> Option<&Squeeze> {
         self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Squeeze(found) => Some(found),
@@ -204,7 +204,7 @@ impl StoredRun {
         })
     }
 
-    /// What a run of I/O jobs kept beside its counts, by its name; the last of several.
+    /// A named result that a run of I/O jobs stored besides its counts; the last of several.
     pub fn storage(&self, wanted: &str) -> Option<&serde_json::Value> {
         self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Storage { what, body } if what == wanted => Some(body),

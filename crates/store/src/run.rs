@@ -1,4 +1,4 @@
-//! What a run is made of, beside its events.
+//! Properties of a run, besides its events.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::Judgement;
 
-/// Number of a run in its store: 1, 2, 3… A number is never given twice, not even after a deletion.
+/// Number of a run in its store: 1, 2, 3… A number is never reused, not even after a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId(pub i64);
 
@@ -17,13 +17,13 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Everything that is known when a run begins. No field may hold a password; what looks like one in a URL is
-/// removed before it is written.
+/// Properties of a run that are known at its beginning. No field may contain a password; text that looks like one in a
+/// URL is removed before it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewRun {
     /// The workload's name, such as "tproc-c".
     pub workload: String,
-    /// What was measured, such as "postgres://joe@host/db".
+    /// The target, such as "postgres://joe@host/db".
     pub target: String,
     /// The user's name for it.
     pub label: Option<String>,
@@ -39,14 +39,14 @@ pub struct NewRun {
     pub kelvin_version: String,
     /// The transaction types and the other series; the index is the `kind` in every event.
     pub kinds: Vec<Series>,
-    /// Name of the headline figure, such as "NOPM" or "tps".
+    /// Name of the headline metric, such as "NOPM" or "tps".
     pub headline: String,
-    /// The time that the headline figure counts over.
+    /// The unit of time of the headline metric.
     #[serde(default)]
     pub headline_per: RatePeriod,
     /// Names of the workload's counters, in the order of `Event::Counters`.
     pub counter_names: Vec<String>,
-    /// Sentences that belong to the result: what is driven, what is not reproducible.
+    /// Sentences that are part of the result: notes on the load, on limits of reproducibility.
     pub notes: Vec<String>,
     /// Hardware, kernel, filesystem, database version and settings.
     pub environment: serde_json::Value,
@@ -62,7 +62,7 @@ pub enum Liveness {
     Ended,
     /// It has no end yet, and its process lives.
     Running,
-    /// It has no end, and its process is gone: killed, crashed, or the machine went down.
+    /// It has no end, and its process no longer exists: killed, crashed, or the machine went down.
     Killed,
 }
 
@@ -75,7 +75,7 @@ pub struct RunSummary {
     pub label: Option<String>,
     /// The workload's name.
     pub workload: String,
-    /// What was measured.
+    /// The target.
     pub target: String,
     /// When it began.
     pub started: jiff::Timestamp,
@@ -83,7 +83,7 @@ pub struct RunSummary {
     pub status: Status,
     /// Whether it is still being written.
     pub liveness: Liveness,
-    /// Name of the headline figure.
+    /// Name of the headline metric.
     pub headline: String,
     /// The time that it counts over.
     pub headline_per: RatePeriod,
@@ -91,33 +91,34 @@ pub struct RunSummary {
     pub points: Vec<PointSummary>,
     /// The point of the highest rate that held, of a search for it.
     pub held: Option<u32>,
-    /// Whether resources were cut while it ran: its figure is one of a squeezed database.
+    /// Whether resources were cut while it ran: its result is that of a squeezed database.
     pub squeezed: bool,
     /// Errors counted, retried ones included.
     pub errors: u64,
     /// Transactions that failed for good, over everything the users did.
     pub failed: u64,
-    /// Whether it counts, with the reasons; none while nobody has judged it, which is so of runs that an older Kelvin kept.
+    /// Whether it counts, with the reasons; `None` while it has not been judged, which applies to runs stored by an
+    /// older Kelvin.
     #[serde(flatten)]
     pub judgement: Option<Judgement>,
 }
 
 impl RunSummary {
-    /// The point with the highest headline figure; of the rates of an open loop the highest that was kept up with;
-    /// of a search the highest rate that held.
+    /// The point with the highest headline value; of the rates of an open loop the highest that was kept up with; for a
+    /// search the highest rate that passed.
     pub fn best(&self) -> Option<&PointSummary> {
         best(&self.points, self.held)
     }
 }
 
-/// The headline figure of one point.
+/// The headline value of one point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PointSummary {
     /// From 0.
     pub point: u32,
     /// Virtual users.
     pub users: u32,
-    /// Transactions per second that an open loop asked for.
+    /// Requested transactions per second of an open loop.
     pub asked_per_second: Option<f64>,
     /// Whether an invariant of the point does not hold.
     pub void: bool,
@@ -132,7 +133,7 @@ pub struct PointSummary {
 }
 
 impl PointSummary {
-    /// Of a window that closed; none of one that never opened.
+    /// For a window that closed; `None` for one that never opened.
     pub(crate) fn of(window: &Window) -> Option<Self> {
         let seconds = window.elapsed as f64 / 1e9;
         (window.elapsed > 0).then(|| Self {
@@ -156,8 +157,8 @@ impl PointSummary {
     }
 }
 
-/// The point by which a run is known: of a search the highest rate that held; else the highest headline figure of those
-/// whose invariants hold and whose schedule was kept.
+/// The best point of the run: for a search the highest rate that passed; else the highest headline value of those whose
+/// invariants hold and whose schedule was kept.
 pub(crate) fn best(points: &[PointSummary], held: Option<u32>) -> Option<&PointSummary> {
     let held = held.and_then(|held| points.iter().find(|p| p.point == held));
     held.or_else(|| {

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// `PRAGMA application_id` of a store: "KLVN".
 pub const APPLICATION_ID: i64 = 0x4b4c_564e;
 
-/// The tables. There has been no release: a store of another version is refused, not brought to this one.
+/// The tables. There has been no release: a store of another version is refused, not upgraded.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version that this code reads and writes.
@@ -57,8 +57,9 @@ pub(crate) fn open_read_only(path: &Path) -> Result<Connection> {
 /// Files that were inspected, by device and inode.
 static INSPECTED: Mutex<BTreeMap<(u64, u64), &'static File>> = Mutex::new(BTreeMap::new());
 
-/// Opens a file for as long as this process lives. Closing any descriptor of a file gives up all locks that the process has on
-/// it (fcntl(2)), those of SQLite's connections included: a writer elsewhere would then remove the write-ahead log under them.
+/// Opens a file for as long as this process lives. Closing any descriptor of a file releases all locks that the process
+/// holds on it (fcntl(2)), including those of SQLite's connections: a writer in another process would then remove the
+/// write-ahead log under them.
 fn open_once(path: &Path) -> std::io::Result<&'static File> {
     let of = |meta: &std::fs::Metadata| (meta.dev(), meta.ino());
     let mut inspected = INSPECTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +71,7 @@ fn open_once(path: &Path) -> std::io::Result<&'static File> {
     Ok(file)
 }
 
-/// Looks at the file's header without SQLite. `false` when there is no file or one with nothing in it.
+/// Checks the file's header without SQLite. `false` when there is no file or an empty one.
 fn inspect(path: &Path) -> Result<bool> {
     let file = match open_once(path) {
         Ok(file) => file,
@@ -119,7 +120,7 @@ fn inspect(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether SQLite sees a store in a file whose own header names no program; `false` when nothing is in it.
+/// Whether SQLite finds a store in a file whose own header names no program; `false` when it is empty.
 fn has_store(path: &Path) -> Result<bool> {
     let to = |e| Error::sqlite(path, e);
     let conn = connect_read_only(path)?;
@@ -149,7 +150,7 @@ fn check_identity(path: &Path, application: i64, version: i64) -> Result<()> {
     Ok(())
 }
 
-/// What SQLite sees: what another Kelvin wrote may still be in the write-ahead log only.
+/// Checks the content as SQLite sees it: writes of another Kelvin may still be in the write-ahead log only.
 fn check_by_sqlite(path: &Path) -> Result<()> {
     let conn = connect_read_only(path)?;
     let read = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -179,8 +180,8 @@ fn connect_read_only(path: &Path) -> Result<Connection> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match conn.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0)) {
         Ok(_) => Ok(conn),
-        // A write-ahead log needs a file for shared memory beside it, which a read-only directory does not
-        // allow. When there is no log, nothing can be missed by reading the file alone.
+        // A write-ahead log needs a shared-memory file beside it, which a read-only directory does not allow. When
+        // there is no log, nothing can be missed by reading the file alone.
         Err(e)
             if wal_length(path) == 0
                 && matches!(
@@ -231,7 +232,7 @@ fn make_file(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Switches to a write-ahead log. Of several that do so at once SQLite turns some away without waiting.
+/// Switches to a write-ahead log. When several connections do so simultaneously, SQLite rejects some without waiting.
 fn use_log(conn: &Connection, path: &Path) -> Result<()> {
     let start = Instant::now();
     loop {
@@ -247,8 +248,8 @@ fn use_log(conn: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-/// Makes the tables in an empty file, all in one transaction: of two that open it at once, one fills it and the other finds
-/// it filled.
+/// Creates the tables in an empty file, all in one transaction: of two processes that open it simultaneously, one fills
+/// it and the other finds it filled.
 pub(crate) fn fill(conn: &mut Connection, path: &Path) -> Result<()> {
     let to = |e| Error::sqlite(path, e);
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(to)?;

@@ -1,4 +1,4 @@
-//! Names of several runs at once, as `compare`, `gate` and `history` take them.
+//! Names of several runs, as `compare`, `gate` and `history` take them.
 //!
 //! | name | runs |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | `branch:main~20` | the newest twenty |
 //! | `branch:main@rack-7`, `branch:main@rack-7~20` | those that were made on this testbed |
 //!
-//! A name that stands for several runs leaves out those that do not count, as far as they have been judged. A run that is
-//! named by itself is taken as it is.
+//! A name for several runs excludes those that do not count, as far as they have been judged. A run that is named
+//! individually is always included.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,15 +22,15 @@ use crate::group::GroupId;
 use crate::run::{RunId, RunSummary};
 use crate::store::Store;
 
-/// Runs of a branch that its name alone stands for: six a side are what a comparison wants.
+/// Runs of a branch without a number: six per side are recommended for a comparison.
 const NEWEST: usize = 6;
 
-/// Runs that a name stands for.
+/// The selected runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Each once, in the order of the name; of a branch, a label or a range the oldest first.
     pub runs: Vec<RunId>,
-    /// What whoever named them has to know, in sentences: which were left out and why.
+    /// Notes for the user, in sentences: excluded runs and the reasons.
     pub notes: Vec<String>,
 }
 
@@ -63,10 +63,10 @@ impl fmt::Display for Term {
     }
 }
 
-/// Checks the name of a branch or a testbed, so that `branch:NAME@TESTBED~N` reads in one way only.
+/// Checks the name of a branch or a testbed, so that `branch:NAME@TESTBED~N` is unambiguous.
 ///
 /// # Errors
-/// Says which character it may not have.
+/// Names the character that is not allowed.
 pub fn history_name(name: &str) -> std::result::Result<(), String> {
     if name.is_empty() {
         return Err("is empty".into());
@@ -148,18 +148,18 @@ fn branch(rest: &str) -> std::result::Result<Term, String> {
 }
 
 impl Store {
-    /// The runs that a name stands for (see the table at the head of this file).
+    /// The runs that a name selects (see the table at the beginning of this file).
     ///
     /// # Errors
-    /// When the name cannot be read, or stands for no run.
+    /// When the name is invalid, or selects no run.
     pub fn select(&self, name: &str) -> Result<Selection> {
         self.select_without(name, &[])
     }
 
-    /// The same without some runs: those of the other side of a comparison.
+    /// The same without certain runs: those of the other side of a comparison.
     ///
     /// # Errors
-    /// When the name cannot be read, or stands for no run.
+    /// When the name is invalid, or selects no run.
     pub fn select_without(&self, name: &str, without: &[RunId]) -> Result<Selection> {
         let refused = |why: String| Error::Selection { wanted: name.into(), why };
         let terms = parse(name).map_err(refused)?;
@@ -273,7 +273,7 @@ impl Store {
     }
 }
 
-/// What there is when a branch has no run.
+/// The existing branches, when a branch has no run.
 fn absent(history: &[(RunId, String, String)], name: &str, testbed: Option<&str>) -> String {
     let testbeds: BTreeSet<&str> =
         history.iter().filter(|(_, branch, _)| branch == name).map(|(.., on)| on.as_str()).collect();
@@ -292,7 +292,7 @@ fn absent(history: &[(RunId, String, String)], name: &str, testbed: Option<&str>
     format!("there is no branch {name:?}; there are {}", there.join(", "))
 }
 
-/// Takes those that count, at most the last `newest` of them; returns what was taken.
+/// Takes those that count, at most the last `newest` of them; returns the runs taken.
 fn take(
     runs: Vec<RunId>,
     without: &[RunId],

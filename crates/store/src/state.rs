@@ -1,5 +1,5 @@
-//! Whether a run counts. The states are defined only here; who decides stands in `kelvin_diagnose::judge`,
-//! which sees the findings.
+//! Whether a run counts. Only the states are defined here; the judgement is made by `kelvin_diagnose::judge`, which has
+//! the findings.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,26 @@ use crate::error::{Error, Result};
 use crate::run::{Liveness, RunId};
 use crate::store::Store;
 
-/// The rules by which runs are judged. Raised whenever they change: what was kept by other rules is judged again.
+/// The version of the rules by which runs are judged. Incremented whenever they change: judgements by older rules are
+/// made again.
 pub(crate) const RULES: i64 = 2;
 
 /// Whether a run, or one of its points, can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// It was measured to its planned end and its figures are those of what was to be measured.
+    /// It was measured to its planned end and its results are valid.
     Counted,
-    /// It was measured to its planned end, and something says that its figures must not be used.
+    /// It was measured to its planned end, and its results must not be used.
     Void,
-    /// It has not come to its planned end: interrupted, killed, or still running. Its figures are of a part.
+    /// It has not reached its planned end: interrupted, killed, or still running. Its results cover a part.
     Partial,
     /// It was ended by an error.
     Failed,
 }
 
 impl RunState {
-    /// Its word, the same in every output.
+    /// Its label, the same in every output.
     pub fn word(self) -> &'static str {
         match self {
             Self::Counted => "counted",
@@ -57,7 +58,7 @@ impl Judgement {
         Self { state, reasons }
     }
 
-    /// Of a run that did not come to its planned end; none of one that did.
+    /// The state of a run that did not reach its planned end; `None` for one that did.
     pub fn of_end(status: Status, liveness: Liveness, error: Option<&str>) -> Option<Self> {
         let (state, reason) = match (status, liveness) {
             (Status::Complete, _) => return None,
@@ -76,10 +77,10 @@ impl Judgement {
         Some(Self { state, reasons: vec![reason] })
     }
 
-    /// The same with what its group says against it: a study leaves out runs for reasons that are in no run's events.
+    /// The same with an objection from its group: a study excludes runs for reasons that are in no run's events.
     #[must_use]
     pub fn with_void(mut self, void: Option<&str>) -> Self {
-        // A study may leave a run out for what is the run's own reason.
+        // A study may exclude a run for the run's own reason.
         if let Some(void) =
             void.filter(|void| !self.reasons.iter().any(|known| void.contains(known.as_str())))
         {
@@ -96,7 +97,7 @@ impl Judgement {
         self.state == RunState::Counted
     }
 
-    /// Its [`words`](Self::words) when it does not count.
+    /// Its [`words`](Self::words) if it does not count.
     pub fn why_not(&self) -> Option<String> {
         (!self.counts()).then(|| self.describe())
     }
@@ -124,8 +125,8 @@ pub fn broken_condition(line: &CheckLine) -> Option<String> {
     line.fails().then(|| format!("condition {} does not hold, {}: {}", line.number, line.name, line.detail))
 }
 
-/// Whether the list of runs shows something of an event. What must hold is shown where it does not: most events of that kind
-/// need not be read for the list.
+/// Whether the list of runs shows an event. Invariants are shown if they are violated: most events of that kind need
+/// not be read for the list.
 pub(crate) fn is_listed(event: &Event) -> bool {
     match event {
         Event::Window(_) | Event::Errors(_) | Event::MaximumRate(_) | Event::Finished { .. } => true,
@@ -137,7 +138,7 @@ pub(crate) fn is_listed(event: &Event) -> bool {
 }
 
 impl Store {
-    /// Keeps what a run that has ended was judged to be, for the lists, which do not read every run from end to end.
+    /// Stores the judgement of a run that has ended, for the lists, which do not read every run completely.
     pub fn keep_judgement(&self, run: RunId, judgement: &Judgement) -> Result<()> {
         let body = serde_json::to_string(judgement).map_err(|e| Error::Event(e.to_string()))?;
         self.connection()
@@ -149,8 +150,8 @@ impl Store {
         Ok(())
     }
 
-    /// What the runs were judged to be when they ended, by their numbers. Those that an older Kelvin kept, or that were
-    /// killed, are not there.
+    /// The judgements of the runs when they ended, by their numbers. Runs stored by an older Kelvin, or killed, are
+    /// missing.
     pub(crate) fn kept_judgements(&self) -> Result<BTreeMap<i64, Judgement>> {
         let to = |e| Error::sqlite(self.path(), e);
         let mut statement =
@@ -166,7 +167,7 @@ impl Store {
         Ok(found)
     }
 
-    /// What groups say against their runs, by the runs' numbers.
+    /// Objections of groups to their runs, by the runs' numbers.
     pub(crate) fn voids(&self) -> Result<BTreeMap<i64, String>> {
         let to = |e| Error::sqlite(self.path(), e);
         let mut statement =

@@ -20,12 +20,12 @@ pub use follow::Follower;
 /// Seconds of a window or a ramp-up above which a stored run is damaged: 115 days. Every second gets a row.
 pub(crate) const LONGEST_SECONDS: u64 = 10_000_000;
 
-/// A whole run. Histograms stay encoded until they are asked for: decoded, each takes 270 kB.
+/// A whole run. Histograms stay encoded until they are requested: decoded, each uses 270 kB.
 #[derive(Debug)]
 pub struct StoredRun {
     /// Its number.
     pub id: RunId,
-    /// What was known when it began, with the notes and the environment as last set.
+    /// The run's properties at its beginning, with the notes and the environment as last set.
     pub info: NewRun,
     /// How it ended; [`Status::Partial`] without an end.
     pub status: Status,
@@ -33,7 +33,7 @@ pub struct StoredRun {
     pub liveness: Liveness,
     /// The error that ended it, if one did.
     pub error: Option<String>,
-    /// What its group says against it: a reason for which it does not count that is in none of its events.
+    /// The objection of its group: a reason for which it does not count that is in none of its events.
     pub void: Option<String>,
     path: PathBuf,
     /// Everything but the seconds.
@@ -41,11 +41,11 @@ pub struct StoredRun {
     pub(crate) seconds: Vec<StoredSecond>,
     pub(crate) totals: Vec<StoredTotal>,
     observed: Vec<(i64, StoredObservation)>,
-    /// By their place among the events: the sources of those but for the seconds that are not local.
+    /// By index among the events: the non-local sources of events other than seconds.
     sources: BTreeMap<i64, SourceId>,
 }
 
-/// What comes so often that it has tables of its own. The values stay packed until they are asked for.
+/// Frequent observations with separate tables. The values stay packed until they are requested.
 #[derive(Debug)]
 enum StoredObservation {
     Reading { at: Nanos, first: u32, body: Vec<u8> },
@@ -63,13 +63,13 @@ pub(crate) struct StoredSecond {
 }
 
 impl StoredSecond {
-    /// Whose it is.
+    /// Its sources.
     pub(crate) fn sources(&self) -> impl Iterator<Item = SourceId> {
         self.sources.keys().copied()
     }
 }
 
-/// What one source did in a second.
+/// One second of one source.
 #[derive(Debug)]
 struct SourceSecond {
     seq: i64,
@@ -97,8 +97,9 @@ pub(crate) struct StoredTotal {
 }
 
 impl StoredRun {
-    /// The events as they were consumed, in their order. Seconds that came in several parts, or from several sources, come
-    /// once, where the first part was; of the progress within one second the last is there.
+    /// The events as they were consumed, in their order. A second that arrived in several parts, or from several
+    /// sources, is returned once, at the position of the first part; of the progress events within one second only the
+    /// last is returned.
     ///
     /// # Errors
     /// An item is an error when its histogram or its values are damaged.
@@ -107,7 +108,7 @@ impl StoredRun {
         self.in_order(seconds).map(|event| event.map(|event| event.event))
     }
 
-    /// The same with their sources; what several sources did in one second comes apart.
+    /// The same with their sources; several sources of one second are returned separately.
     ///
     /// # Errors
     /// Those of [`StoredRun::events`].
@@ -120,7 +121,7 @@ impl StoredRun {
         self.in_order(seconds)
     }
 
-    /// What the sources are that the run has beside this process.
+    /// The sources of the run other than this process.
     pub fn sources(&self) -> impl Iterator<Item = (SourceId, &Source)> {
         self.events.iter().filter_map(|(_, event)| match event {
             Event::Source { id, source } => Some((*id, source)),
@@ -128,7 +129,7 @@ impl StoredRun {
         })
     }
 
-    /// All events by their places; the seconds are of one source each, or of all together.
+    /// All events by their positions; each second is from one source, or from all together.
     fn in_order<'a>(
         &'a self,
         seconds: Vec<(i64, Option<SourceId>, &'a StoredSecond)>,
@@ -160,8 +161,8 @@ impl StoredRun {
         !self.observed.is_empty() || self.events.iter().any(|(_, event)| matches!(event, Event::Observed(_)))
     }
 
-    /// Whether there is anything beside its counts that findings can be made of: what was seen beside the load, or what I/O
-    /// jobs found their files to be.
+    /// Whether there is evidence for findings besides the counts: observations during the load, or facts about the
+    /// files of I/O jobs.
     pub fn has_evidence(&self) -> bool {
         self.has_observations() || self.storage("facts").is_some()
     }
@@ -178,8 +179,8 @@ impl StoredRun {
         self.events.iter().map(|(_, event)| failed(event)).sum()
     }
 
-    /// The point by which the run is known: of a search the highest rate that held; else the highest headline figure of
-    /// those whose invariants hold and whose schedule was kept. None while no window has closed.
+    /// The best point of the run: for a search the highest rate that passed; else the highest headline value of those
+    /// whose invariants hold and whose schedule was kept. `None` while no window has closed.
     pub fn best_point(&self) -> Option<u32> {
         let mut points: Vec<PointSummary> = Vec::new();
         for (_, event) in &self.events {
@@ -233,7 +234,7 @@ impl StoredRun {
     }
 }
 
-/// An observation with its values, which are packed as what changed since the last ones.
+/// An observation with its values, which are packed as changes since the previous ones.
 fn unpack(path: &Path, id: RunId, seen: &StoredObservation, values: &mut Unpacker) -> Result<Event> {
     Ok(Event::Observed(match seen {
         StoredObservation::Reading { at, first, body } => {
@@ -246,7 +247,7 @@ fn unpack(path: &Path, id: RunId, seen: &StoredObservation, values: &mut Unpacke
     }))
 }
 
-/// Reads what belongs to run `id` within one read transaction.
+/// Reads run `id` within one read transaction.
 pub(crate) fn read(
     conn: &Connection,
     path: &Path,
@@ -282,7 +283,7 @@ pub(crate) fn read(
     })
 }
 
-/// How a run ended; none when it has not.
+/// How a run ended; `None` when it has not.
 fn end(events: &[(i64, Event)]) -> Option<(Status, Option<String>, Liveness)> {
     events.iter().rev().find_map(|(_, event)| match event {
         Event::Finished { status, error } => Some((*status, error.clone(), Liveness::Ended)),
@@ -344,7 +345,7 @@ fn read_events(
     Ok(events)
 }
 
-/// The seconds from one on, by point and second.
+/// The seconds from a given one on, by point and second.
 fn read_seconds(
     conn: &Connection,
     path: &Path,

@@ -1,4 +1,4 @@
-//! The values of an observer's readings as bytes.
+//! Encoding of an observer's readings as bytes.
 //!
 //! | bytes | hold |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | a bit a value | unless it is a key: which values changed, the lowest bit first |
 //! | the rest | the values, 32-bit floating point: little-endian one after another, or their first bytes, then their second, third and fourth, compressed (raw deflate) |
 //!
-//! A value has changed when its bits have, so that what is unknown (NaN) comes back as it was. A key comes once in
-//! [`KEY_EVERY`] readings, so that whoever reads the table from its middle has not far to go back.
+//! A value has changed when its bits have, so that unknown values (NaN) are restored unchanged. A key is written once
+//! in [`KEY_EVERY`] readings, so that a reader that starts in the middle of the table has a short way back.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -40,7 +40,7 @@ struct Last {
 }
 
 impl Packer {
-    /// The bytes of a reading of the observer whose first metric is `first`.
+    /// Encodes a reading of the observer whose first metric is `first`.
     pub(crate) fn pack(&mut self, first: u32, values: &[f32]) -> Result<Vec<u8>, String> {
         if values.len() > MOST {
             return Err(format!("a reading has {} values; the limit is {MOST}", values.len()));
@@ -94,7 +94,7 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// The values of a reading of the observer whose first metric is `first`.
+    /// Decodes a reading of the observer whose first metric is `first`.
     pub(crate) fn unpack(&mut self, first: u32, body: &[u8]) -> Result<Vec<f32>, String> {
         let (head, rest) = body.split_at_checked(HEADER).ok_or("it is truncated")?;
         let (flags, count) = (head[0], u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize);
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// Values of which many stay as they were, as those of a host do.
+    /// Values of which many do not change, like those of a host.
     fn readings() -> impl Strategy<Value = Vec<(u32, Vec<f32>)>> {
         let value = prop_oneof![Just(0.0_f32), Just(f32::NAN), Just(1.0), any::<f32>()];
         let one = (0_u32..3, proptest::collection::vec(value, 0..70));

@@ -16,14 +16,15 @@ use crate::state::is_listed;
 use crate::values::Packer;
 use kelvin_measure::redact_json;
 
-/// Events come once a second with some jitter: a full second here would push every other one into the next.
+/// Events arrive once a second with some jitter: a full second here would push every other one into the next.
 const COMMIT_EVERY: Duration = Duration::from_millis(900);
 
-/// Rows waiting for a store that cannot be written; what comes after them is refused.
+/// Maximum number of rows that wait for a store that cannot be written; further rows are refused.
 const MOST_WAITING: usize = 100_000;
 
-/// Writes one run, on a separate thread: who consumes events does not wait for the disk, but at the end, or when too much is
-/// waiting for it. Dropping it writes what is left; a run dropped before its `Finished` event stays partial.
+/// Writes one run, on a separate thread: the consumer of events does not wait for the disk, except at the end, or when
+/// too many rows wait for it. Dropping it writes the remaining rows; a run dropped before its `Finished` event stays
+/// partial.
 #[derive(Debug)]
 pub struct RunWriter {
     id: RunId,
@@ -73,7 +74,7 @@ impl RunWriter {
         }
     }
 
-    /// Puts the event's rows among those that wait.
+    /// Adds the event's rows to the waiting ones.
     fn take(&mut self, source: SourceId, event: &Event) -> Result<()> {
         let seq = self.seq;
         match event {
@@ -101,7 +102,7 @@ impl RunWriter {
                 self.waiting.push(Waiting::Waits(WaitsRow::new(seq, source, waits)?));
             }
             _ => {
-                // What was seen in between does not keep an outdated progress.
+                // Observations in between do not preserve an outdated progress.
                 if matches!(event, Event::Progress { .. }) {
                     let newest =
                         self.waiting.iter().rposition(|waiting| matches!(waiting, Waiting::Event { .. }));
@@ -126,9 +127,9 @@ impl RunWriter {
         self.committer.hand_on(std::mem::take(&mut self.waiting))
     }
 
-    /// Commits what is waiting, and waits for that.
+    /// Commits the waiting rows, and waits until that is done.
     pub fn flush(&mut self) -> Result<()> {
-        // What could not be written before may be now: only the end of this counts.
+        // Rows that could not be written before may be now: only the final result counts.
         let _ = self.hand_on();
         self.committer.flush()
     }
@@ -140,14 +141,14 @@ impl RunWriter {
 }
 
 impl Sink for RunWriter {
-    /// Hands an event to the thread that stores it: at the latest with the first event that comes a second later, and at
-    /// once when it is a `Phase` or a `Window`. `Finished` is stored when this returns. Of the `Progress` events within one
-    /// second the last is kept; what several sources did in one second is kept apart.
+    /// Passes an event to the thread that stores it: at the latest with the first event that arrives a second later,
+    /// and immediately when it is a `Phase` or a `Window`. `Finished` is stored when this returns. Of the `Progress`
+    /// events within one second the last is kept; several sources of one second are stored separately.
     ///
     /// # Errors
-    /// When what was handed on earlier, or the last event, cannot be written. It is kept and written with the next that
-    /// can be, up to 100,000 rows; those after them are lost. When the file was deleted or replaced: what is handed on is
-    /// then written to the copy that the error names, when this is dropped.
+    /// When earlier rows, or those of the last event, cannot be written. They are kept and written with the next that
+    /// can be, up to 100,000 rows; those after them are lost. When the file was deleted or replaced: rows are then
+    /// written to the copy that the error names, when this is dropped.
     fn event_from(&mut self, source: SourceId, event: &Event) -> std::result::Result<(), SinkError> {
         Ok(self.consume(source, event)?)
     }

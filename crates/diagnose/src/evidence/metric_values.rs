@@ -19,7 +19,7 @@ pub struct SpanValue {
 }
 
 impl SpanValue {
-    /// How long it covers, in seconds.
+    /// Its duration in seconds.
     pub fn seconds(&self) -> f64 {
         Span { from: self.from, to: self.to }.seconds()
     }
@@ -43,7 +43,7 @@ impl Values {
             return;
         }
         if self.metrics.len() < end {
-            // Observers announce in any order: what lies between comes with its own.
+            // Observers announce their metrics in any order: gaps are filled by later announcements.
             let nothing = Metric { name: String::new(), unit: String::new(), help: String::new() };
             self.metrics.resize(end, nothing);
             self.first.resize(end, 0);

@@ -1,7 +1,7 @@
 //! Did autovacuum work on the load's tables within the measured window?
 //!
-//! Small tables that are updated all the time are vacuumed every minute at little cost. What matters is vacuum work that takes
-//! most of the window, or worker time that the load needed.
+//! Small tables that are updated all the time are vacuumed every minute at little cost. Vacuum work is relevant if it
+//! takes most of the window, or worker time that the load needed.
 
 use super::{FindingDefinition, effect};
 use crate::{Evidence, EvidenceLine, Finding, Severity, Span};
@@ -20,19 +20,19 @@ const ROUNDS: usize = 4;
 /// Average number of active workers from which this counts: with fewer, they slept nearly all the time, or waited to
 /// truncate a table.
 const AT_WORK: f64 = 0.05;
-/// Average number of active workers that is enough by itself. Measured with PostgreSQL 15 on two cores: up to 0.07
+/// Average number of active workers that is sufficient by itself. Measured with PostgreSQL 15 on two cores: up to 0.07
 /// (throughput unchanged), 0.3 (-17 %), 1.4 (-32 %).
 const BUSY: f64 = 0.12;
 /// Share of the window below which vacuums are only a note.
 const IN_PASSING: f64 = 0.02;
-/// A minute: rounds are only counted in windows that short, or a long one had them by nature.
+/// A minute, the unit of `ROUNDS`: a shorter window needs as many rounds.
 const MINUTE: f64 = 60.0;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-/// Whether it is PostgreSQL's own table and not one of the load's.
+/// Whether it is a system catalog and not one of the load's tables.
 fn of_the_catalog(relation: &str) -> bool {
     let relation = relation.rsplit_once("pg_catalog.").map_or(relation, |_| "pg_catalog.");
     relation.starts_with("pg_catalog.")
@@ -107,8 +107,8 @@ fn rounds<'a>(relations: impl Iterator<Item = &'a str>) -> usize {
     counts.into_values().max().unwrap_or(0)
 }
 
-/// Average number of workers at work on vacuums of the load's tables; none if sessions were not sampled. Sessions do
-/// not show what a worker does, so its work is divided by the duration of vacuums and analyzes.
+/// Average number of workers that vacuum the load's tables; `None` if sessions were not sampled. Sessions do not show
+/// the work of a worker, so it is divided by the duration of vacuums and analyzes.
 fn busy(evidence: &Evidence, window: Span, vacuums: &[Span], spans: &[Span]) -> Option<f64> {
     let (mut from, mut sum, mut known) = (None, 0.0, false);
     for (to, groups) in evidence.sessions_over_time() {
@@ -132,7 +132,7 @@ fn busy(evidence: &Evidence, window: Span, vacuums: &[Span], spans: &[Span]) -> 
     known.then(|| sum / window.seconds())
 }
 
-/// Number and time of what was done to each relation, the longest first.
+/// Number and duration of the operations on each relation, the longest first.
 fn by_relation<'a>(
     all: impl Iterator<Item = &'a kelvin_measure::observation::Occurrence>,
     window: Span,
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(severity(workers(waits(), 0.03, 0.9)), Some(Severity::Amber));
     }
 
-    /// As with a naptime of a second: short vacuums of the same tables again and again.
+    /// As with a naptime of a second: short vacuums of the same tables, repeatedly.
     #[test]
     fn round_after_round_is_red() {
         let staged = |every: usize| {

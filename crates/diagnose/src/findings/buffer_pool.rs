@@ -1,11 +1,11 @@
-//! The database's own buffers, under the names that its engine has for them.
+//! The database's own buffers, under the engine's name for them.
 
 use crate::Evidence;
 
 /// Buffers of pages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pool {
-    /// What they are called.
+    /// The engine's name.
     pub(super) name: &'static str,
     /// The setting of their size …
     pub(super) setting: &'static str,

@@ -1,9 +1,9 @@
-//! Does the database go through buffers that are too small for it, although there is memory?
+//! Are the database's buffers too small, although there is memory?
 //!
-//! A page that is not in the database's own buffers costs a system call and a copy even if the kernel's cache has it, and the page
-//! that makes room for it may have to be written first, after its log. Seen of PostgreSQL 15 with 400 MB of data and
-//! 4 MB of buffers: 26 % of the pages missed, 36 reads and 13 writes a transaction, 42 % less throughput, and yet only
-//! 2 % of the sessions' time in waits for data files. So the cost of replacing pages is calculated.
+//! A page that is not in the database's own buffers costs a system call and a copy even if the kernel's cache has it,
+//! and the page that it replaces may have to be written first, after its WAL. Observed on PostgreSQL 15 with 400 MB of
+//! data and 4 MB of buffers: 26 % of the pages missed, 36 reads and 13 writes per transaction, 42 % less throughput,
+//! and yet only 2 % of the sessions' time in waits for data files. So the cost of replacing pages is calculated.
 
 use kelvin_measure::observation::{CaptureTime, WaitGroup, WaitKind};
 use kelvin_measure::text;
@@ -23,8 +23,8 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 const HIT: f64 = 0.95;
 /// Share of the sessions' time from which page replacement matters.
 const COST: f64 = 0.02;
-/// What a page to or from the kernel's cache costs at least, in seconds: a system call, a copy of 8 kB and the buffer's
-/// replacement.
+/// The minimum cost of transferring a page to or from the kernel's cache, in seconds: a system call, a copy of 8 kB and
+/// the buffer's replacement.
 const EXCHANGE: f64 = 10e-6;
 /// The default of PostgreSQL, MySQL and MariaDB, used if the memory size is not known.
 const DEFAULT: f64 = 134_217_728.0;

@@ -18,7 +18,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     let each = |point| {
         let own = of_point(evidence, point);
         let limited = client_throttled::finding_for_point(evidence, point);
-        // One sentence is enough: the more severe, and of two alike the one that names the cause.
+        // One finding is sufficient: the more severe, and of two equal ones the one that names the cause.
         [limited, own].into_iter().flatten().min_by_key(|finding| finding.severity)
     };
     evidence.points().filter_map(each).collect()
@@ -81,7 +81,7 @@ impl<'a> Signs<'a> {
         }
     }
 
-    /// How much of the figure it explains. If the load generator was the limit, the figure shows nothing about the database.
+    /// Its effect on the result. If the load generator was the limit, the result shows nothing about the database.
     fn effect(&self, evidence: &Evidence, point: &PointEvidence) -> Effect {
         if self.held_up.is_some() || self.check.is_some() || self.all {
             return Effect::unknown("what another generator would have measured is not known");
@@ -123,8 +123,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if signs.none() {
         return None;
     }
-    // A generator that is late because other processes took its CPUs is explained by their finding. A full host or its own
-    // limit is its own fault.
+    // A generator that is late because other processes took its CPUs is explained by their finding. A full host or its
+    // own limit is a problem of the generator.
     let pushed = !signs.all && noise(evidence, point.point).is_some_and(|price| price.is_too_dear());
     let own = signs.check.is_some() || signs.all || signs.starved.is_some() && !is_accepted(evidence);
     Some(Finding {
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn trial_d3_a_generator_starved_by_others_is_named_and_the_run_is_void() {
-        // Pinned to the CPU of a hog: 1.01 threads wait, and run for 0.3; the server has what is left.
+        // Pinned to the CPU of a busy loop: 1.01 threads wait, and run for 0.3; the server has the rest.
         let mut starved =
             Scene::healthy().metric("host.process.server.cpu.user", 0.4).metric("host.cpu.total.busy", 0.98);
         (starved.client_cpu, starved.client_delay) = (0.3, 1.01);

@@ -9,7 +9,7 @@ use kelvin_measure::text::memory;
 
 const ID: &str = "compared";
 
-/// A relation whose size differs by more than this has different data: what a run adds to a table is less.
+/// A relation whose size differs by more than this has different data: a run adds less than that to a table.
 const SIZE: f64 = 1.10;
 /// The sizes of smaller relations are not compared: a page more or less is a large share of them.
 const SMALLEST: u64 = 1 << 20;
@@ -20,8 +20,8 @@ struct Side {
     relations: BTreeMap<String, Vec<Relation>>,
 }
 
-/// Differences in tables and indexes before the load. Runs that were not observed have no such data, and two engines use
-/// different names and sizes for the same tables.
+/// Differences in tables and indexes before the load. Unobserved runs have no such data, and two engines use different
+/// names and sizes for the same tables.
 pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding> {
     let mut engines = first.iter().chain(second).map(|of| of.context.environment("/engine"));
     let engine = engines.next();
@@ -187,7 +187,8 @@ mod tests {
         assert_eq!(found(&[Evidence::default()], &[with()]), [], "nobody watched");
     }
 
-    /// Forty red lines of "missing" indexes stood between SQLite and PostgreSQL, whose names for the same are their own.
+    /// Between SQLite and PostgreSQL there were forty red lines of "missing" indexes, because the engines' names for
+    /// the same indexes differ.
     #[test]
     fn trial_d9_two_engines_are_not_set_against_each_other_by_the_names_of_their_indexes() {
         let run = |engine: &str, relations: &[&str]| {

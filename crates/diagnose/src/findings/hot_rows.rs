@@ -1,7 +1,7 @@
 //! Did the users queue for the same rows?
 //!
-//! A wait for a row is its holder's time: when holders wait for the log, or for their client between two statements,
-//! those are the cause, and this finding is not red.
+//! A wait for a row lasts as long as its holder's transaction: if holders wait for the WAL or redo log, or for their
+//! client between two statements, that is the cause, and this finding is not red.
 
 use kelvin_measure::text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let idle = sum(&|group| matches!(group.kind, WaitKind::IdleInTransaction | WaitKind::Client));
     let log = sum(&waits_for_the_log);
     let share = waiting / active.sessions();
-    // On average less than one session is not a queue; NaN without a session.
+    // An average below one session is not a queue; NaN without a session.
     if active.looks == 0 || waiting < 1.0 || share.is_nan() || share < KNOWN {
         return None;
     }
@@ -130,11 +130,12 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     })
 }
 
-/// Who held the rows: which applications, and the two transactions that were seen the oldest while others waited for them.
+/// The holders of the rows: the applications, and the two oldest transactions that were seen while others waited for
+/// them.
 fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
     let looks = evidence.blockers(point);
     let opened = evidence.window(point).map_or(0, |window| window.from);
-    // Its sessions have no name that their client has given itself.
+    // Its sessions have no name set by their client.
     let mysql = crate::load::is_mysql(evidence);
     let mut applications: BTreeMap<&str, usize> = BTreeMap::new();
     // By process, which is seen again and again: its oldest transaction.
@@ -197,7 +198,7 @@ struct ByNature {
     why: &'static str,
 }
 
-/// Those of a workload of ours: as many as asked for, or as found in the database.
+/// Those of a built-in workload: the requested number, or the number in the database.
 fn by_nature(evidence: &Evidence) -> Option<ByNature> {
     let asked = |pointer: &str| evidence.context.spec(pointer).and_then(serde_json::Value::as_f64);
     let found = |name: &str| {
@@ -217,7 +218,7 @@ fn by_nature(evidence: &Evidence) -> Option<ByNature> {
                 why: "each warehouse has one row that every New-Order and Payment needs",
             },
         ),
-        // The user's own statements may have other rows in common.
+        // User scripts may have other rows in common.
         "pgbench" if !scan_without_index::own_scripts(evidence) => (
             asked("/pgbench/scale").or_else(|| found("pgbench_branches")),
             ByNature {
@@ -243,7 +244,7 @@ mod tests {
     use super::super::staged::{Staged, table};
     use super::*;
 
-    /// Seen on PostgreSQL 15 with 16 users on one warehouse, and with eight on four.
+    /// Observed on PostgreSQL 15 with 16 users on one warehouse, and with eight on four.
     const ONE: &[(&str, &str, &str, f64)] = &[
         ("client backend", "Lock", "transactionid", 10.4),
         ("client backend", "Lock", "tuple", 2.4),

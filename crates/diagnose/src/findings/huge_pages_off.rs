@@ -9,7 +9,7 @@ pub(super) const ABOUT: FindingDefinition =
 
 /// Buffers from which it matters.
 const LARGE: f64 = 8.0 * 1_073_741_824.0;
-/// What the shared memory has beside the buffers, of them: 16 GB need about 8400 pages of 2 MB and not 8192 (FIELD 2).
+/// Shared memory in relation to the buffers: 16 GB need about 8400 pages of 2 MB and not 8192 (FIELD 2).
 const BESIDE: f64 = 1.03;
 /// Default size of a huge page.
 const PAGE: f64 = 2_097_152.0;
@@ -22,7 +22,7 @@ fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
     ) {
         (Some("on"), _) | (_, "on") => Some(true),
         (Some("off"), _) | (_, "off") => Some(false),
-        // "try": by what the kernel has handed out, on this host.
+        // "try": by the kernel's count of used pages, on this host.
         _ => {
             evidence.file_location("data")?;
             let total = evidence.newest("host.memory.huge_pages.total")?;
@@ -42,7 +42,7 @@ fn of_server(evidence: &Evidence) -> Option<Finding> {
     let here = evidence.file_location("data").is_some();
     let page =
         evidence.newest("host.memory.huge_pages.size").filter(|size| here && *size > 0.0).unwrap_or(PAGE);
-    // The server's own reckoning (15 and later) is exact.
+    // The server's own value (15 and later) is exact.
     let stated = evidence.setting_number("shared_memory_size_in_huge_pages").filter(|pages| *pages > 0.0);
     let pages = stated.unwrap_or((buffers * BESIDE / page).ceil());
     if in_use(evidence, pages)? {

@@ -20,7 +20,7 @@ const SHARE: f64 = 0.40;
 /// A slower log flush should be fixed: Microsoft's guideline for log files, as sp_BlitzFirst uses it.
 const SLOW_MS: f64 = 3.0;
 
-/// With users in a transaction for less of their time than this, their own pace decides, and not what they wait for.
+/// If users are in a transaction for less of their time than this, their own pace decides, and not their waits.
 const PACED: f64 = 0.5;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -84,7 +84,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     })
 }
 
-/// What to do, by whose time it is: the device's own, or what lies above it.
+/// The remedy, depending on where the time is spent: in the device, or in the layers above it.
 fn next_step(flush: Option<f64>, device: Option<f64>) -> String {
     let whose = match flush.zip(device) {
         Some((flush, device)) if device >= flush / 2.0 => {
@@ -112,9 +112,9 @@ struct Flush {
     how: &'static str,
 }
 
-/// By the database's own clock where it is on, else by Little's law from the sessions that were seen in a flush. A server that
-/// does not count its flushes (PostgreSQL 13) made at most one for each commit. A request of the log's device is not a flush:
-/// the file system makes one flush of several, and waits for more than the device.
+/// By the database's own timing if it is on, else by Little's law from the sessions sampled in a flush. A server that
+/// does not count its flushes (PostgreSQL 13) made at most one per commit. A request of the log's device is not a
+/// flush: the filesystem combines several requests into one flush, and waits for more than the device.
 fn flush(evidence: &Evidence, point: u32) -> Option<Flush> {
     let rate = evidence.mean_of_first_known(point, metric::LOG_SYNCS).filter(|rate| *rate > 0.0);
     let timed = evidence.mean_of_first_known(point, metric::LOG_SYNC_MS).filter(|ms| *ms > 0.0);
@@ -187,7 +187,8 @@ mod tests {
         let found = find(&uncounted.evidence());
         assert_eq!(severities(&found), [Severity::Amber], "nothing says how slow");
         assert!(!found[0].title.contains("per flush"), "{}", found[0].title);
-        // 0.9 sessions in a flush, 360 commits per second: 2.5 ms when each had a flush of its own, more when they shared.
+        // 0.9 sessions in a flush, 360 commits per second: 2.5 ms if each had a separate flush, more if they shared
+        // flushes.
         let found = find(&uncounted.metric("postgres.transactions.commit", 360.0).evidence());
         assert!(found[0].title.contains("at least 2.5 ms per flush"), "{}", found[0].title);
     }

@@ -1,4 +1,4 @@
-//! Whether the host was another one, in effect, when it was measured last.
+//! Whether the host has effectively changed since the last measurement.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     find,
 };
 
-/// What decides a figure, and its name.
+/// Facts that affect results, and their names.
 const FIELDS: [(&str, &str); 14] = [
     ("/client_host/kernel", "kernel"),
     ("/client_host/operating_system", "operating system"),
@@ -30,9 +30,9 @@ const FIELDS: [(&str, &str); 14] = [
     ("/client_host/cgroup_memory_limit", "memory limit of the control group"),
 ];
 
-/// Mean frequencies differ by less from run to run on their own.
+/// Mean frequencies vary by less than this from run to run.
 const FREQUENCY: f64 = 0.05;
-/// The kernel keeps a little more or less of the memory for itself from boot to boot.
+/// The memory reserved by the kernel varies slightly from boot to boot.
 const MEMORY: f64 = 0.01;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {

@@ -13,14 +13,14 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 };
 
 const AMBER: f64 = 0.30;
-/// More than half: nothing within the database matters as much.
+/// More than half: nothing within the database has a larger effect.
 const RED: f64 = 0.50;
-/// With more of the CPUs in use, what looks like the network's time is also that of processes waking up.
+/// With more of the CPUs in use, the apparent network time includes the wake-up of processes.
 const ROOM: f64 = 0.75;
-/// A statement's way to a server on the same host and back takes less than this, in milliseconds.
+/// A statement's round trip to a server on the same host takes less than this, in milliseconds.
 const LOCAL_MS: f64 = 0.2;
 
-/// With users in a transaction for less of their time than this, their own pace decides, and not what they wait for.
+/// If users are in a transaction for less of their time than this, their own pace decides, and not their waits.
 const PACED: f64 = 0.5;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -34,7 +34,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let good = point.transactions().good() as f64;
     let per_transaction = share.sessions * seconds * 1e3 / good;
     let statements = statements(evidence, point).map(|count| count / good);
-    // Fewer statements than one a transaction are not all of them.
+    // Fewer statements than one per transaction means that some were not counted.
     let trip =
         statements.filter(|statements| *statements >= 1.0).map(|statements| per_transaction / statements);
     let busy = ["host.cpu.total.busy"]
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(severities(&socket), [Severity::Amber]);
         assert!(!socket[0].title.contains("between client and server"), "{}", socket[0].title);
         assert!(!socket[0].next.contains("next to the server"), "{}", socket[0].next);
-        // A proxy may stand there, and nothing else.
+        // There may be a proxy, and nothing else.
         let loopback = of("postgres://joe@127.0.0.1:5432/tpcc");
         assert_eq!(severities(&loopback), [Severity::Red]);
         assert!(loopback[0].next.contains("a proxy") && !loopback[0].next.contains("next to the server"));

@@ -1,4 +1,4 @@
-//! Whether something else on the host used the CPUs, and what that cost the figure.
+//! Whether other processes on the host used the CPUs, and the cost in the result.
 
 use super::FindingDefinition;
 use crate::load::{client_cores, client_delay, cpus};
@@ -9,8 +9,7 @@ use kelvin_measure::text::percent;
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", find };
 
-/// Share of the host's CPUs. Kernel threads, the sampler's own reading and the ticks by which CPU time is counted stay
-/// below.
+/// Share of the host's CPUs. Kernel threads, the sampler itself and the granularity of CPU time accounting stay below.
 const AMBER: f64 = 0.08;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -18,7 +17,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    // A database within the client is the client; of one on another host nothing is known here.
+    // A database within the client is the client; for one on another host the effect is unknown.
     let price = of_processes(evidence, point)?;
     let (used, cpus) = (foreign_cpus(evidence, point)?, cpus(evidence)?);
     let share = used / cpus;
@@ -103,7 +102,7 @@ mod tests {
             scene.metric("host.process.server.cpu.user", 0.1).metric("host.cpu.total.busy", 0.7)
         };
         assert_eq!(severities(&find(&proxy(0.1).evidence())), [Severity::Amber]);
-        // Nobody waited: 0.7 %, less than the run knows itself to.
+        // No task waited: 0.7 %, less than the precision of the run itself.
         let found = crate::findings_for(&proxy(0.01).evidence());
         let small = found.iter().find(|finding| finding.id == ABOUT.id).unwrap();
         assert!(small.below_precision && small.effect.high().unwrap() < 0.01, "{small:?}");

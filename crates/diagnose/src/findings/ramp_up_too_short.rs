@@ -15,10 +15,10 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     find,
 };
 
-/// What the slow beginning takes from the window's mean.
+/// The reduction of the window's mean by the slow beginning.
 const AMBER: f64 = 0.005;
 const RED: f64 = 0.01;
-/// A rise over the whole window that never comes to rest: twice SNIA's bound.
+/// A rise over the whole window without a steady state: twice SNIA's bound.
 const RISE: f64 = 0.20;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -27,7 +27,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let values = point.headline();
-    // Scheduled arrivals do not show what the database could do.
+    // Scheduled arrivals do not show the capacity of the database.
     if values.len() < 10 || !point.arrivals.is_empty() {
         return None;
     }
@@ -60,7 +60,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }
     let found = change(&values, cut.values).filter(|_| cut.settled && cut.values > 0)?;
     let loss = (1.0 - found.ratio) * cut.values as f64 / values.len() as f64;
-    // MSER looked at every place for a cut: the test is one of that many.
+    // MSER tested every position for a cut, so the significance is corrected for that many tests.
     let sure = found.p * (values.len() / 2) as f64;
     // A ramp-up that had reached the level of the rest was long enough: something else held the beginning up.
     let risen = before.is_some_and(|before| before > f64::midpoint(found.first, found.rest));
@@ -86,8 +86,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     Some(finding(point.point, severity, title, Effect::between(loss, loss, EffectBasis::Throughput), facts))
 }
 
-/// The first transaction of the headline's type came so late that the others' rate makes it no chance: users who key and
-/// think, or transactions that last, need a ramp-up of their own length.
+/// The first transaction of the headline's type came later than the others' rate explains by chance: users with keying
+/// and thinking times, or long transactions, need a correspondingly long ramp-up.
 fn nothing_yet(evidence: &Evidence, point: &PointEvidence, ramp: &[f64], values: &[f64]) -> Option<Finding> {
     let empty = values.iter().take_while(|count| **count == 0.0).count();
     let all: f64 = values.iter().sum();

@@ -1,4 +1,4 @@
-//! Does a commit wait for its own log record? Without `synchronous_commit` the last moments before a crash are lost.
+//! Does a commit wait for its WAL record? Without `synchronous_commit` the last commits before a crash are lost.
 
 use super::{FindingDefinition, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
@@ -13,7 +13,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     if setting::setting_value(evidence, "synchronous_commit") != Some("off") {
         return Vec::new();
     }
-    // Without fsync nothing waits for the disk anyway: that is the finding then.
+    // Without fsync no commit waits for the disk anyway, which has a separate finding.
     let severity = if setting::setting_value(evidence, "fsync") == Some("off") {
         Severity::Amber
     } else {

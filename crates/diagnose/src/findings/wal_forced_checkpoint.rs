@@ -1,10 +1,10 @@
-//! Did the log fill `max_wal_size`, so that PostgreSQL had to make a checkpoint in the middle of the load?
+//! Did the WAL reach `max_wal_size`, so that PostgreSQL had to make a checkpoint during the load?
 //!
-//! PostgreSQL asks for a checkpoint once the log since the last one reaches `max_wal_size` / (1 +
-//! `checkpoint_completion_target`), in whole segments less one (`CalculateCheckpointSegments`,
-//! `XLogCheckpointNeeded`): the rest is for what is written while that checkpoint goes on.
+//! PostgreSQL requests a checkpoint once the WAL since the last one reaches `max_wal_size` / (1 +
+//! `checkpoint_completion_target`), in whole segments less one (`CalculateCheckpointSegments`, `XLogCheckpointNeeded`):
+//! the rest is for WAL written during that checkpoint.
 //!
-//! This is *the* red finding of a checkpoint storm: `checkpoint-in-window` is never red with it.
+//! This is *the* red finding of a checkpoint storm: `checkpoint-in-window` is never red together with it.
 
 use kelvin_measure::observation::Occurrence;
 use kelvin_measure::text;
@@ -19,12 +19,13 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     find,
 };
 
-/// Checkpoints that the log forces closer together than this are too many: PostgreSQL's own bound, the default of
-/// `checkpoint_warning`, in seconds.
+/// The minimum interval of checkpoints forced by the WAL: PostgreSQL's own bound, the default of `checkpoint_warning`,
+/// in seconds.
 const WARNING: f64 = 30.0;
 /// The default of `wal_segment_size`.
 const SEGMENT: f64 = 16_777_216.0;
-/// What the log must have come to between two checkpoints, of what forces one: they are seen up to a second late.
+/// The minimum amount of WAL between two checkpoints, relative to the amount that forces one: they are seen up to a
+/// second late.
 const NEAR: f64 = 0.7;
 /// On top of the size computed, because the log's rate varies.
 const MARGIN: f64 = 1.2;
@@ -32,7 +33,7 @@ const MARGIN: f64 = 1.2;
 /// The checkpoints of a load that the log forced.
 struct Forced {
     load: Span,
-    /// How many in ramp-up and window.
+    /// Their number in ramp-up and window.
     number: f64,
     /// Mean WAL rate over the load, in bytes per second.
     rate: f64,
@@ -57,21 +58,22 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     let segment = evidence.setting_number("wal_segment_size").unwrap_or(SEGMENT);
     let rate = evidence.mean_over(metric::WAL_BYTES, load)?;
     let recorded = evidence.occurrences("checkpoint", load).any(is_recorded);
-    // What the log's word clears was asked for by somebody; one still under way has no word yet.
+    // A checkpoint with another cause in the server's log was requested explicitly; one still in progress has no log
+    // entry yet.
     let requested = || {
         evidence
             .occurrences("checkpoint", load)
             .filter(|o| o.subject == "requested" && o.from >= load.from && (is_forced(o) || !is_recorded(o)))
     };
     let seen: f64 = requested().map(effect::checkpoints).sum();
-    // Fast ones are missed by samples: the server's counter has them all. The log lists each one.
+    // Short ones are missed by samples: the server's counter has all of them. The server's log lists each one.
     let counted = || effect::total(evidence, metric::REQUESTED_CHECKPOINTS, load).unwrap_or(0.0).round();
     let number = if recorded { seen } else { counted().max(seen) };
     let trigger = ((limit / segment / (1.0 + target)).floor() - 1.0).max(1.0) * segment;
     let before =
         |to: u64| evidence.occurrences("checkpoint", Span { from: 0, to }).map(|o| o.from).max().unwrap_or(0);
     let written = match requested().next() {
-        // One alone: the log since the last one, or since anything is known.
+        // With a single one: the WAL since the last one, or since the start of the observation.
         Some(one) if number < 1.5 => {
             let since = Span { from: before(one.from), to: one.from };
             evidence.values_within(metric::WAL_BYTES, since).iter().map(|s| s.value * s.seconds()).sum()
@@ -93,12 +95,12 @@ fn forced(evidence: &Evidence, point: u32) -> Option<Forced> {
     })
 }
 
-/// Whether the server's log said that the log's size forced it …
+/// Whether the server's log states that the amount of WAL forced it …
 fn is_forced(checkpoint: &Occurrence) -> bool {
     checkpoint.figures.get("forced_by_log_size").is_some_and(|forced| *forced > 0.0)
 }
 
-/// … or said anything of why.
+/// … or states any cause.
 fn is_recorded(checkpoint: &Occurrence) -> bool {
     is_forced(checkpoint) || checkpoint.figures.contains_key("log_bytes")
 }
@@ -188,7 +190,7 @@ fn images(evidence: &Evidence, point: u32) -> Option<EvidenceLine> {
     })
 }
 
-/// Rounded up to what one would write in postgresql.conf.
+/// Rounded up to a usual value in postgresql.conf.
 fn setting(bytes: f64) -> String {
     const MB: f64 = 1_048_576.0;
     let mb = bytes / MB;
@@ -229,7 +231,7 @@ mod tests {
 
     #[test]
     fn one_that_cost_nothing_is_amber_and_one_that_cost_is_red() {
-        // 4 GB force one at 133 segments, 2231 MB: 150 MB/s for 15 s come to that.
+        // 4 GB force one at 133 segments, 2231 MB: 150 MB/s for 15 s amount to that.
         let staged = || server("4294967296", 150e6).occurrence("checkpoint", "requested", 16.0, 22.0);
         let found = find(&staged().done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
@@ -255,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_servers_log_decides_where_it_was_read() {
-        // So little log that the guess would see nothing, and so much that it would.
+        // So little WAL that the estimate would detect nothing, and so much that it would.
         let forced = [("log_bytes", 5e7), ("forced_by_log_size", 1.0)];
         let by_hand = &forced[..1];
         let one = |wal, figures| server("67108864", wal).told("checkpoint", "requested", 10.0, 12.0, figures);

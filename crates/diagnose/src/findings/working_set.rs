@@ -1,7 +1,7 @@
 //! Does the load's working set fit in memory?
 //!
-//! A database of twice the memory may have a working set of a tenth of it, and one that fits may not have been read in yet:
-//! so the sizes are compared, and then who answered the pages that the buffers lacked decides.
+//! A database of twice the memory may have a working set of a tenth of it, and a database that fits may not have been
+//! read in yet. So the sizes are compared first; then the source of the pages missing in the buffers decides.
 
 use kelvin_measure::text;
 use kelvin_observe::metric;
@@ -12,8 +12,8 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "working-set", question: "Does the load's working set fit in memory?", find };
 
-/// Share of the pages that come from the storage from which the figure is the storage's too: at 100 µs a read against
-/// some µs of work on a page, one in a hundred is a tenth of the time or more.
+/// Share of the pages from storage above which the result depends on the storage: at 100 µs per read against some µs of
+/// work on a page, one in a hundred is a tenth of the time or more.
 const MISSED: f64 = 0.01;
 /// Pages per second below which reads do not matter.
 const FEW: f64 = 100.0;
@@ -24,8 +24,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
-/// Bytes of memory that the database may use, and of what: the host's, or less where kelvin's own control group has less, which
-/// a server on the same host is taken to share.
+/// Bytes of memory that the database may use, and their source: the host's memory, or the limit of kelvin's own control
+/// group if that is lower, which a server on the same host is assumed to share.
 fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
     let host = buffers_too_small::memory(evidence)?;
     let limits = evidence.names("host.cgroup.", ".memory.limit");
@@ -60,7 +60,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     })
 }
 
-/// The pages that were not found in the buffers, and what served them.
+/// The pages that were not found in the buffers, and their source.
 struct Misses {
     /// Bytes of the database, and of the memory with its name.
     database: f64,
@@ -116,7 +116,7 @@ impl Misses {
         facts
     }
 
-    /// How severe it is, what it is, and what to do; none where the database fits and was in memory.
+    /// Severity, title and remedy; `None` if the database fits and was in memory.
     fn judge(&self) -> Option<(Severity, String, &'static str)> {
         let (missed, stored) = (self.missed, self.stored());
         let (database, memory) = (text::memory(self.database), text::memory(self.memory.0));
@@ -143,7 +143,7 @@ impl Misses {
                 "Use a longer ramp-up, or load the tables into memory before the window (pg_prewarm), unless \
                 a cold start is intended.",
             ),
-            // Enough pages were missed to matter, and it is not known what served them, or the device served fewer than half.
+            // Enough pages were missed to matter, and their source is unknown, or the device served fewer than half.
             (false, false)
                 if self.reads >= FEW
                     && missed >= MISSED

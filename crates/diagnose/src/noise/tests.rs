@@ -47,7 +47,8 @@ fn trial_d5_who_waits_for_a_lock_waits_for_the_holders_cpu() {
 
 #[test]
 fn trial_d5_the_gate_is_on_the_price_and_not_on_a_share_of_cpus() {
-    // 27 % of the CPUs counted and 30 % did not: both cost too much here, and 30 % that nobody waited for cost nothing.
+    // 27 % of the CPUs counted and 30 % did not: both cost too much here, and 30 % for which no task waited cost
+    // nothing.
     let hog = |cpus: f64| {
         Scene::healthy()
             .metric("host.process.server.cpu.user", (1.0 - cpus / 2.0) as f32)
@@ -73,7 +74,7 @@ fn trial_d5_the_gate_is_on_the_price_and_not_on_a_share_of_cpus() {
 fn trial_d5_a_short_window_does_not_pass_because_it_knows_little() {
     let mut short = beside(0.6);
     short.window.truncate(3);
-    // Its own throughput is known to far less than the price.
+    // Its own throughput is known much less precisely than the price.
     short.window = vec![200, 1000, 1800];
     let found: Vec<_> =
         findings_for(&short.evidence()).into_iter().filter(|one| one.id == "noisy-neighbour").collect();
@@ -108,7 +109,7 @@ fn trial_d5_calm_seconds_give_the_price_an_interval() {
     scene.window = (0..20).map(|s| if noisy(s) { 700 } else { 1000 } + s * 37 % 11).collect();
     scene.spikes = Some(("host.cpu.total.busy", Box::new(move |s| noisy(s).then_some(0.5))));
     let found = price(&scene);
-    // Five of twenty seconds cost 30 % each: 7.5 % of what was lost against 92.5 % of what was done.
+    // Five of twenty seconds cost 30 % each: 7.5 % lost work against 92.5 % completed work.
     assert!(found.low > 0.04 && found.high < 0.12, "{found:?}");
     assert!((found.estimate - 0.08).abs() < 0.02, "{found:?}");
 }

@@ -1,5 +1,5 @@
-//! The time model of SQLite, which runs within the client: its users wait for the file's one writer in a queue of
-//! Kelvin's own, whose length is known.
+//! The time model of SQLite, which runs within the client: its users wait for the file's one writer in Kelvin's queue,
+//! whose length is known.
 
 use kelvin_stats::{ess, student};
 
@@ -11,10 +11,11 @@ use crate::{Class, Evidence, PointEvidence};
 /// Users that wait for their turn to write, on average.
 const QUEUE: &str = kelvin_observe::metric::WRITER_QUEUE;
 
-/// The model; none where the queue was not watched, or nothing ended.
+/// The model; `None` if the queue was not observed, or no transactions ended.
 ///
-/// Of the transactions under way by Little's law, so many wait for the writer; of the others, this process's CPU time and its
-/// waiting for a CPU are known, and the rest is what the process does beside them: its reads, writes and flushes.
+/// Of the transactions in flight by Little's law, the length of the queue is the number that wait for the writer; of
+/// the others, this process's CPU time and its waiting for a CPU are known, and the rest is the process's reads, writes
+/// and flushes.
 pub(super) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model> {
     let window = evidence.window(point.point)?;
     let all = transactions_in_flight(evidence, point).filter(|all| *all > 0.0)?;

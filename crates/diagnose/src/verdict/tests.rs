@@ -144,8 +144,8 @@ fn a_schedule_that_was_kept_leaves_nothing_to_limit() {
     assert_eq!(of(&scene).outcome, BottleneckOutcome::Bound { class: "CPU".into() });
 }
 
-/// The embedded default: four users, one of whom writes at a time, had the verdict "Undetermined" although the queue's
-/// length is known.
+/// The embedded default: four users, one of whom writes at a time, had the verdict "Undetermined" although the length
+/// of the queue is known.
 #[test]
 fn trial_d9_the_queue_for_sqlites_one_writer_is_the_verdict() {
     let mut scene = Scene::healthy().without("host.process.server.").metric("sqlite.busy", 2.8);
@@ -163,7 +163,7 @@ fn trial_d9_the_queue_for_sqlites_one_writer_is_the_verdict() {
     let sum: f64 = found.shares.iter().map(|share| share.share).sum();
     assert!((sum - 1.0).abs() < 1e-9, "{found:?}");
 
-    // One user waits for nobody.
+    // A single user never waits.
     let alone = of(&Scene { at_work: 0.98, users: 1, ..scene }.metric("sqlite.busy", 0.0));
     assert!(
         !matches!(&alone.outcome, BottleneckOutcome::Bound { class } if class.contains("writer")),

@@ -1,4 +1,4 @@
-//! The time model: what the transactions under way were doing, on average, and how sure that is.
+//! The time model: the average activity of the transactions in flight, and its confidence.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::independent_counters::BUSY;
 use crate::load::{client_cores, client_delay, process_cores, server_is_here, transactions_in_flight};
 use crate::{Class, Evidence, PointEvidence, is_client};
 
-/// What the transactions under way were doing.
+/// The activity of the transactions in flight.
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     /// Transactions under way, on average.
@@ -26,11 +26,11 @@ impl Model {
     }
 }
 
-/// The model of a point; none where no sessions were seen.
+/// The model of a point; `None` if no sessions were sampled.
 ///
-/// Average active sessions by class come from the looks at the database. What is missing from them to the transactions
-/// under way by Little's law (Σ of their times / window) is time outside the database: the load generator's own CPU time and
-/// waiting for one, the server's processes waking up, and the rest, which is the network's.
+/// Average active sessions by class come from the samples of the database. The difference to the transactions in flight
+/// by Little's law (Σ of their times / window) is time outside the database: the load generator's CPU time and its
+/// waiting for a CPU, the wake-up of the server's processes, and the rest, which is the network's.
 pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model> {
     let active = evidence.active(point.point, is_client);
     if active.looks == 0 {
@@ -51,19 +51,19 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
     let client = client.min(outside);
     let waking = if here { waking(evidence, point.point, on_cpu) } else { 0.0 }.min(outside - client);
     let rest = outside - client - waking;
-    // Where the CPUs of the one host are full, what is left was spent in waiting for them as well, as far as there is such
-    // waiting: a user whose answer has come waits for its event loop, and the loop for a CPU, which is counted once for all
-    // its users.
+    // Where client and server share a host with saturated CPUs, the remainder was waiting for them as well, as far as
+    // such waiting was measured: a user whose answer has arrived waits for its event loop, and the loop for a CPU,
+    // which is counted once for all its users.
     let full = evidence.mean(point.point, "host.cpu.total.busy").is_some_and(|busy| busy >= BUSY);
     let queued = client_delay(evidence, point).unwrap_or(0.0)
         + evidence.mean(point.point, "host.process.server.run_delay").unwrap_or(0.0);
     let more = if here && full { rest.min(queued) } else { 0.0 };
-    // A way between client and server is in every transaction: what the typical one has no room for was not spent there. Who
-    // was stopped for a while, client or server, leaves a few long transactions and no others.
+    // Every transaction includes the network time: the network accounts for no more time than fits into a typical
+    // transaction. A pause of client or server affects a few long transactions and no others.
     let network = (rest - more).min(typical(evidence, point).unwrap_or(f64::INFINITY));
     let (waking, held_up) = (waking + more, rest - more - network);
     let mut constant: BTreeMap<Class, f64> = BTreeMap::new();
-    // On one host client and server have the same CPUs, which are one resource.
+    // On the same host client and server share the CPUs, which are one resource.
     *constant.entry(if here { Class::Cpu } else { Class::Client }).or_default() += client;
     *constant.entry(Class::Cpu).or_default() += waking;
     *constant.entry(Class::Network).or_default() += network;
@@ -91,7 +91,7 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
     Some(Model { sessions, shares })
 }
 
-/// Transactions that would be under way if all of a type took its median; none where a type has too few for one.
+/// Transactions that would be in flight if all of a type took its median; `None` if a type has too few for a median.
 fn typical(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let seconds = evidence.window(point.point)?.seconds();
     let of_type = |kind: &KindCounts| Some(kind.good() as f64 * kind.latency.percentile(50.0)? as f64);
@@ -99,8 +99,8 @@ fn typical(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     (seconds > 0.0).then_some(sum / 1e9 / seconds)
 }
 
-/// Time that the server's processes waited for a CPU before the database saw them active: what they waited in all, less
-/// what of it is in the sessions seen without a wait.
+/// Time that the server's processes waited for a CPU before the database saw them active: their total wait, minus the
+/// part that is in the sessions sampled without a wait.
 fn waking(evidence: &Evidence, point: u32, on_cpu: f64) -> f64 {
     let Some(delay) = evidence.mean(point, "host.process.server.run_delay") else { return 0.0 };
     let Some(cores) = process_cores(evidence, point, "server") else { return 0.0 };
@@ -125,8 +125,8 @@ fn stretches(evidence: &Evidence, point: u32) -> Vec<BTreeMap<Class, f64>> {
         .collect()
 }
 
-/// Half the width of the 95 % interval of a share: the error of a ratio of two means (Cochran, Sampling Techniques, 1977,
-/// chapter 6), widened by the autocorrelation of what the stretches leave of it. None for fewer than five stretches.
+/// Half the width of the 95 % interval of a share: the error of a ratio of two means (Cochran, Sampling Techniques,
+/// 1977, chapter 6), widened by the autocorrelation of the stretches' residuals. `None` for fewer than five stretches.
 fn half_width(
     stretches: &[BTreeMap<Class, f64>],
     class: Class,
@@ -150,7 +150,7 @@ fn half_width(
     (mean > 0.0).then(|| quantile * precision.error / mean)
 }
 
-/// The same from the number of samples alone, as if each were worth one independent session.
+/// The same from the number of samples alone, as if each were one independent session.
 pub(super) fn by_count(share: f64, samples: f64) -> f64 {
     1.96 * (share * (1.0 - share) / samples).sqrt()
 }

@@ -1,4 +1,4 @@
-//! What statements came to between two readings of a server's counters.
+//! Differences of the statement counters between two readings of a server.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use super::less;
 /// How a statement's time relates to that of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
-    /// Sent by a client, or not told apart from those.
+    /// Sent by a client, or not distinguished from those.
     Top,
     /// A call of a routine by a client; the routine's statements are counted at the top as well.
     Call,
-    /// Within another one, whose time contains its.
+    /// Nested in another statement, whose time includes its own.
     Nested,
 }
 
-/// What a server counts apart: role (0 where it does not tell roles apart), level, statement.
+/// The key by which a server counts statements: role (0 where it does not distinguish roles), level, statement.
 pub type StatementKey = (i64, Level, i64);
 
 /// One entry's sums since the server's counters began, or of an interval.
@@ -25,15 +25,15 @@ pub struct StatementSums {
     pub calls: f64,
     /// Time in execution, in milliseconds.
     pub total_ms: f64,
-    /// CPU time in milliseconds; none where it is not counted.
+    /// CPU time in milliseconds; `None` where it is not counted.
     pub cpu_ms: Option<f64>,
     /// Rows returned or affected.
     pub rows: f64,
     /// Pages found in the server's buffers; none where they are not counted.
     pub hits: Option<f64>,
-    /// What was read, as [`super::StatementCounters::reads`] says.
+    /// Reads, in the unit of [`super::StatementCounters::reads`].
     pub reads: Option<f64>,
-    /// What was changed, as [`super::StatementCounters::writes`] says.
+    /// Writes, in the unit of [`super::StatementCounters::writes`].
     pub writes: Option<f64>,
     /// Bytes of log; none where they are not counted.
     pub log_bytes: Option<f64>,
@@ -57,7 +57,7 @@ impl StatementSums {
         }
     }
 
-    /// Adds those of another entry of the same statement.
+    /// Adds the counters of another entry of the same statement.
     pub fn add(&mut self, other: &Self) {
         let sum = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (None, None) => None,
@@ -86,7 +86,7 @@ pub fn grown(opened: &StatementReading, closed: &StatementReading) -> StatementR
     closed.iter().filter_map(one).collect()
 }
 
-/// Milliseconds in execution, each counted once: what is within others is not counted again.
+/// Milliseconds in execution, each counted once: nested statements are not counted again.
 pub fn total_ms(grown: &StatementReading) -> f64 {
     total(grown, |sums| sums.total_ms)
 }

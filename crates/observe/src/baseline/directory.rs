@@ -1,4 +1,4 @@
-//! A separate file in a directory that is somebody else's.
+//! A scratch file in an existing directory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -30,13 +30,13 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Somebody else may have removed it; nothing can be reported.
+        // It may have been removed already; a drop can report nothing.
         let _gone = std::fs::remove_file(&self.path);
     }
 }
 
-/// The directory beside a database's files in which to put ours: the one above, if it is on the same file system, so that
-/// nothing is ever put among the database's own files; else the directory itself.
+/// The directory for the scratch file near a database's files: the parent, if it is on the same filesystem, so that no
+/// file is ever created among the database's own files; else the directory itself.
 pub(super) fn beside(data: &Path) -> PathBuf {
     let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
     match data.parent() {
@@ -51,7 +51,7 @@ pub(super) fn aligned(bytes: &mut [u8], to: usize, length: usize) -> Option<&mut
     bytes.get_mut(from..from.checked_add(length)?)
 }
 
-/// Fills `bytes` with what no device can compress.
+/// Fills `bytes` with incompressible data.
 pub(super) fn fill(bytes: &mut [u8], seed: u64) {
     let mut state = seed | 1;
     for word in bytes.chunks_mut(8) {

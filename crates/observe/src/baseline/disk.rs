@@ -1,4 +1,4 @@
-//! A disk by itself: one request at a time past the page cache, in a file that nobody else uses.
+//! A disk on its own: one request at a time, bypassing the page cache, in a file that no other process uses.
 
 use std::fs::File;
 use std::io;
@@ -92,7 +92,7 @@ fn put(baseline: &mut Baseline, name: &str, label: &str, speed: f64, bytes: u64)
     baseline.put(name, label, speed, "MB/s", BaselineMetricKind::Bandwidth, bytes / BLOCK as u64);
 }
 
-/// At most 10 % of what is free, in whole blocks.
+/// At most 10 % of the free space, in whole blocks.
 fn size(free: u64, most: u64) -> u64 {
     most.min(free / 10) / BLOCK as u64 * BLOCK as u64
 }
@@ -101,7 +101,7 @@ fn size(free: u64, most: u64) -> u64 {
 fn open(directory: &Path) -> io::Result<(Scratch, bool)> {
     match Scratch::make(directory, OFlags::DIRECT.bits() as i32) {
         Ok(scratch) => Ok((scratch, true)),
-        // Memory and some network file systems know no other way.
+        // Memory and some network filesystems have no direct I/O.
         Err(_) => Scratch::make(directory, 0).map(|scratch| (scratch, false)),
     }
 }

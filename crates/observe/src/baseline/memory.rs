@@ -15,8 +15,9 @@ struct Cell([u64; 8]);
 
 const CELL: u64 = 64;
 
-/// The buffer against the last cache. The chase goes through all of it before it comes to a cell again, so that a cache
-/// which keeps what was used last has none of them; one that replaces at random has 2 % of a buffer of four times its size.
+/// The size of the buffer relative to the last-level cache. The chase visits the whole buffer before it returns to a
+/// cell, so that an LRU cache contains none of the cells; a cache with random replacement contains 2 % of a buffer of
+/// four times its size.
 const WANTED_CACHES: u64 = 8;
 const ENOUGH_CACHES: u64 = 4;
 const LEAST_CACHES: u64 = 2;
@@ -27,7 +28,7 @@ const STEPS: u64 = 400_000;
 const CHASES: usize = 15;
 const SWEEPS: usize = 9;
 
-/// A debug build, whose figures are marked as not those of the machine, tests behind a small cache: behind one of 260 MiB it
+/// A debug build, whose results are marked as unrepresentative, tests only with a small cache: with one of 260 MiB it
 /// takes half a minute.
 pub(super) fn measure(baseline: &mut Baseline) {
     let cache = if cfg!(debug_assertions) { Some(1 << 20) } else { last_cache() };
@@ -53,7 +54,7 @@ fn measure_behind(baseline: &mut Baseline, cache: Option<u64>, available: Option
         });
         seconds * 1e9 / STEPS as f64
     };
-    // What linking the cells left in the cache has gone when as many others were read.
+    // Cells left in the cache by the linking have been evicted after as many others were read.
     let first = cache.unwrap_or(LEAST / 2).div_ceil(CELL * STEPS) as usize;
     let times: Vec<f64> = (0..first + CHASES).map(&mut chase).skip(first).collect();
     let label = "memory latency, dependent reads";
@@ -117,7 +118,7 @@ fn link(cells: &mut [Cell]) {
 }
 
 fn sum(cells: &[Cell]) -> u64 {
-    // Eight sums that do not wait for one another, or the adder would be measured.
+    // Eight independent sums; otherwise the latency of the adder would be measured.
     let mut sums = [0_u64; 8];
     for cell in cells {
         for (sum, word) in sums.iter_mut().zip(cell.0) {
@@ -127,7 +128,7 @@ fn sum(cells: &[Cell]) -> u64 {
     sums.iter().fold(0, |all, sum| all ^ sum)
 }
 
-/// Bytes to test, or why there are too few. An unknown cache is taken for one of 64 MiB.
+/// Bytes to test, or the reason why there are too few. An unknown cache is assumed to have 64 MiB.
 fn size(cache: Option<u64>, available: Option<u64>) -> Result<u64, String> {
     let Some(available) = available else {
         return Err("available memory is unknown: /proc/meminfo has no MemAvailable".into());
@@ -203,7 +204,7 @@ mod tests {
         const MEBI: u64 = 1 << 20;
         const GIBI: u64 = 1 << 30;
         for (cache, available, bytes) in [
-            // A laptop; a small cloud CPU; one whose caches are not listed.
+            // A laptop; a small cloud CPU; a CPU whose caches are not listed.
             (Some(32 * MEBI), 64 * GIBI, 256 * MEBI),
             (Some(MEBI), 64 * GIBI, 64 * MEBI),
             (None, 64 * GIBI, 512 * MEBI),

@@ -1,8 +1,9 @@
 //! The capacity of the idle machine: the preflight of a run and the baseline tests of a study.
 //!
-//! [`measure`] takes a few seconds (more with a disk) and gives a [`Baseline`]: facts as words, figures as numbers. Two of
-//! them are compared with [`compare`], and [`judge`] says what a run on such a machine should know. Everything that needs
-//! only the processor or the memory is measured by CPU time, so that a neighbour takes time from it but no speed.
+//! [`measure`] takes a few seconds (more with a disk) and returns a [`Baseline`]: facts as text, results as numbers.
+//! Two of them are compared with [`compare`], and [`judge`] reports problems for a run on such a machine. Everything
+//! that needs only the processor or the memory is measured by CPU time, so that other processes take time from it but
+//! do not change its speed.
 
 mod clock;
 mod compare;
@@ -30,17 +31,17 @@ use serde::{Deserialize, Serialize};
 pub use compare::{Changed, Comparison, Line, compare};
 pub use judge::{Remark, judge};
 
-/// Changes whenever a measurement is done in another way: figures of different methods are not compared.
+/// Incremented whenever a measurement is changed: results of different methods are not compared.
 const METHOD: u32 = 2;
 
-/// What to measure besides the host's own figures.
+/// Optional measurements, in addition to those of the host.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Directory on whose file system a commit's `fdatasync` is timed; none leaves it out. The directory of a
-    /// database that is on this host comes before it.
+    /// Directory on whose filesystem a commit's `fdatasync` is timed; `None` skips it. The directory of a database on
+    /// this host takes precedence.
     pub directory: Option<PathBuf>,
-    /// Directory whose disk is measured: random and sequential access to a file of at most 1 GiB and a tenth of the free
-    /// space, which is removed.
+    /// Directory whose disk is measured: random and sequential access to a file of at most 1 GiB and a tenth of the
+    /// free space, which is removed afterwards.
     pub disk: Option<PathBuf>,
     /// Database whose settings are read and whose round trip is timed.
     pub engine: Option<Arc<dyn Engine>>,
@@ -51,13 +52,14 @@ pub struct Options {
 pub struct BaselineFact {
     /// Stable, dotted: "processor.governor", "database.fsync".
     pub name: String,
-    /// What it is, for people.
+    /// The label, for display.
     pub label: String,
     /// The fact.
     pub value: String,
 }
 
-/// What a figure is of: that decides which way is better, and by how much two may differ and still be the same.
+/// The kind of a metric: it decides which direction is better, and the difference up to which two values count as
+/// equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaselineMetricKind {
@@ -71,7 +73,7 @@ pub enum BaselineMetricKind {
     Tail,
     /// Bytes a second of a device.
     Bandwidth,
-    /// What others did meanwhile; not compared.
+    /// The activity of other processes meanwhile; not compared.
     Disturbance,
 }
 
@@ -81,14 +83,15 @@ impl BaselineMetricKind {
         matches!(self, Self::Speed | Self::Bandwidth)
     }
 
-    /// By what ratio above 1, either way, two figures may differ without being called different; none where they are not
+    /// The ratio above 1, in either direction, up to which two values count as equal; `None` for metrics that are not
     /// compared.
     ///
-    /// Speeds and costs are medians of passes by CPU time. Single-thread speed stayed within 4 % on a busy machine, while
-    /// memory latency ranged from 277 to 330 ns: 5 % hints at another clock rate, memory or placement, and memory passes
-    /// it by chance where others use the machine. The median of a latency depends on when a sleeping thread or device
-    /// wakes, which moves by 10 to 20 % from one minute to the next on a healthy host; 30 % is beyond that. A 99th
-    /// percentile rests on a hundredth of the samples and on whatever else ran: only its doubling says something.
+    /// Speeds and costs are medians of passes by CPU time. Single-thread speed stayed within 4 % on a busy machine,
+    /// while memory latency ranged from 277 to 330 ns: 5 % suggests another clock rate, memory or placement, and memory
+    /// exceeds it by chance where other processes use the machine. The median of a latency depends on when a sleeping
+    /// thread or device wakes, which varies by 10 to 20 % from one minute to the next on a healthy host; 30 % is beyond
+    /// that. A 99th percentile depends on a hundredth of the samples and on everything else that ran: only a factor of
+    /// two is significant.
     pub fn bound(self) -> Option<f64> {
         match self {
             Self::Speed | Self::Cost => Some(0.05),
@@ -99,29 +102,29 @@ impl BaselineMetricKind {
     }
 }
 
-/// A figure that was measured.
+/// A measured metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BaselineMetric {
     /// Stable, dotted: "processor.single-thread", "sync.p50".
     pub name: String,
-    /// What it is, for people.
+    /// The label, for display.
     pub label: String,
     /// The value, in `unit`.
     pub value: f64,
     /// "M/s", "GB/s", "MB/s", "ns", "µs", "%", "cores" or "1".
     pub unit: String,
-    /// What it is of.
+    /// The kind.
     pub kind: BaselineMetricKind,
     /// Passes or operations that it rests on.
     pub samples: u64,
 }
 
-/// A host, and a database if one was asked for, at one moment.
+/// The baseline of a host, and of a database if requested, at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// Way of measuring; see [`compare`].
     pub method: u32,
-    /// "release", or "debug" for a kelvin whose own code is slow.
+    /// "release", or "debug" for an unoptimised build of kelvin.
     pub build: String,
     /// Milliseconds that it took.
     pub took_ms: u64,
@@ -129,12 +132,12 @@ pub struct Baseline {
     pub facts: Vec<BaselineFact>,
     /// Figures, in the order in which they are shown.
     pub figures: Vec<BaselineMetric>,
-    /// What could not be measured, and why.
+    /// Metrics that could not be measured, and why.
     pub absent: Vec<UnavailableMetrics>,
 }
 
 impl Baseline {
-    /// A figure by its name.
+    /// The value of a metric by its name.
     pub fn figure(&self, name: &str) -> Option<f64> {
         self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.value)
     }
@@ -192,16 +195,16 @@ impl Baseline {
     }
 }
 
-/// Somebody asked to stop.
+/// A stop was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// Measures, under ten seconds without a disk. `progress` hears of each part as it begins, and ends all of it with
-/// [`ControlFlow::Break`]. What cannot be measured is in [`Baseline::absent`].
+/// Measures; takes less than ten seconds without a disk. `progress` is called at the beginning of each part, and stops
+/// the measurement with [`ControlFlow::Break`]. Metrics that cannot be measured are in [`Baseline::absent`].
 ///
 /// # Errors
-/// [`Interrupted`] when `progress` asked to stop; nothing is left behind.
+/// [`Interrupted`] when `progress` requested a stop; no files are left behind.
 pub fn measure(
     options: &Options,
     progress: &mut dyn FnMut(&str) -> ControlFlow<()>,
@@ -224,7 +227,7 @@ pub fn measure(
     clock::lateness(&mut baseline);
     begin("loopback network")?;
     loopback::measure(&mut baseline);
-    // The server and the disk are others: what they do is asked for.
+    // Before the server and the disk, whose activity is caused by the measurement.
     quiet.finish(&mut baseline);
     let mut directory = options.directory.clone();
     if let Some(engine) = &options.engine {
@@ -246,7 +249,7 @@ pub fn measure(
 mod tests {
     use super::*;
 
-    /// A figure that was measured, on whatever machine this is: how large it is says nothing about the code.
+    /// A measured value, on any machine: its size shows nothing about the code.
     pub(super) fn measured(baseline: &Baseline, name: &str) -> f64 {
         let value = baseline.figure(name).unwrap_or_else(|| panic!("no {name}: {baseline:?}"));
         assert!(value.is_finite() && value > 0.0, "{name}: {value}");

@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use super::line;
 
-/// Where a database's files lie.
+/// The filesystem of a database's files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Filesystem {
-    /// The path that was asked for.
+    /// The requested path.
     pub path: PathBuf,
-    /// Where its file system is mounted.
+    /// Its mount point.
     pub mount_point: String,
     /// Its type, such as "ext4"; "tmpfs" means that no disk is measured.
     pub kind: String,
     /// Mount options.
     pub options: String,
-    /// What is mounted, such as "/dev/vda1".
+    /// The mounted device, such as "/dev/vda1".
     pub source: String,
     /// Bytes that an unprivileged user could still write.
     pub free_bytes: u64,
-    /// The disk's model, where the kernel knows one.
+    /// The disk's model, where the kernel knows it.
     pub device_model: Option<String>,
     /// Whether the disk turns; absent where there is no disk.
     pub rotational: Option<bool>,
@@ -44,7 +44,7 @@ impl Filesystem {
         let free = rustix::fs::statvfs(&path).map_or(0, |s| s.f_bavail * s.f_frsize);
         let queue = |name: &str| {
             let base = format!("/sys/dev/block/{number}");
-            // A partition has no queue of its own: its disk, one level up, has.
+            // A partition has no queue directory; that of its disk is one level up.
             line(format!("{base}/queue/{name}")).or_else(|| line(format!("{base}/../queue/{name}")))
         };
         Some(Self {

@@ -1,4 +1,4 @@
-//! Where the server runs and keeps its files, when that is this host.
+//! The server's process and directories, if it runs on this host.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,13 @@ use super::link::Link;
 use super::sessions::text;
 use crate::server::ServerPlacement;
 
-/// Looks for the server's process and directories. An address of this host can be the near end of a tunnel or of a container, so a
-/// process counts only when it is a MySQL or MariaDB whose thread serves us: of the number that the server gives it, in our own
-/// space of process numbers, begun when the server says that it was, with the server's data directory as its own.
+/// Finds the server's process and directories. An address of this host can be the near end of a tunnel or of a
+/// container, so a process is accepted only if it is a MySQL or MariaDB with the thread that serves this connection:
+/// the thread has the number that the server reports, in this process's PID namespace; the process was started at the
+/// reported time; and it has the server's data directory as its working directory.
 ///
-/// Nothing is found where the server does not show thread numbers (MySQL without `performance_schema`, MariaDB before 10.0).
+/// Nothing is found if the server does not show thread numbers (MySQL without `performance_schema`, MariaDB before
+/// 10.0).
 pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> ServerPlacement {
     ask(session, None).map_or_else(|_| ServerPlacement::default(), |asked| search(engine, &asked))
 }
@@ -24,7 +26,7 @@ pub(super) fn find_by(engine: &dyn Engine, link: &mut Link) -> ServerPlacement {
         .map_or_else(|_| ServerPlacement::default(), |asked| search(engine, &asked))
 }
 
-/// What a server says of itself.
+/// The server's description of itself.
 struct Asked {
     /// The thread that serves the session, as its host or container numbers it.
     thread: Option<i64>,
@@ -59,7 +61,7 @@ fn search(engine: &dyn Engine, asked: &Asked) -> ServerPlacement {
     let Some(server) = asked.thread.and_then(|thread| process_of(thread, &asked.data, asked.uptime)) else {
         return ServerPlacement::default();
     };
-    // A relative directory of the log is one within the data directory.
+    // A relative directory of the log is relative to the data directory.
     let log = asked.data.join(&asked.log);
     // Since 8.0.30 the log has a separate directory in it.
     let inner = log.join("#innodb_redo");
@@ -73,12 +75,12 @@ fn is_here(address: &str) -> bool {
     address.contains("=/") || address.contains("=%2F") || loopback.iter().any(|here| address.contains(here))
 }
 
-/// The process of a thread, when it is the server.
+/// The process of a thread, if it is the server.
 fn process_of(thread: i64, data: &Path, uptime: f64) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let process: u32 = field("Tgid:")?.parse().ok()?;
-    // In a separate space a thread has a number for each: the one that the server knows is not ours.
+    // In another PID namespace a thread has several numbers: the one that the server knows is not valid here.
     if field("NSpid:").is_some_and(|numbers| numbers.split_ascii_whitespace().count() != 1) {
         return None;
     }
@@ -87,7 +89,8 @@ fn process_of(thread: i64, data: &Path, uptime: f64) -> Option<u32> {
         return None;
     }
     let own = |path: &Path| fs::canonicalize(path).ok();
-    // The server makes its data directory its own at its start. Whoever may not see that has the time of its start alone.
+    // The server changes to its data directory at its start. Without permission to read that, only the start time is
+    // checked.
     let directory = fs::read_link(format!("/proc/{process}/cwd")).ok();
     if directory.is_some_and(|directory| own(data) != Some(directory)) {
         return None;

@@ -1,10 +1,10 @@
-//! What a session is doing, from the state texts of the server and of the kernel.
+//! The activity of a session, from the state texts of the server and of the kernel.
 
 use kelvin_measure::observation::WaitKind;
 
 use super::thread::{Doing, File};
 
-/// What a session was seen doing: the class and the event as a reader finds them, and what they are.
+/// The observed activity of a session: class and event as displayed, and their meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State<'a> {
     pub(super) class: &'a str,
@@ -19,13 +19,13 @@ pub(super) struct Seen<'a> {
     pub(super) state: &'a str,
     /// "RUNNING", "LOCK WAIT", "ROLLING BACK", "COMMITTING"; empty without a transaction.
     pub(super) transaction: &'a str,
-    /// The wait that `performance_schema` says it is in.
+    /// Its wait according to `performance_schema`.
     pub(super) wait: Option<&'a str>,
-    /// What its thread was found doing, where it may be read.
+    /// The activity of its thread, where it may be read.
     pub(super) thread: Option<Doing>,
 }
 
-/// States in which a session works, in small letters: what it may wait for besides has no name of its own.
+/// States in which a session works, in lower case: its waits have no names of their own.
 const WORKING: &[&str] = &[
     "",
     "after create",
@@ -79,9 +79,9 @@ const WORKING: &[&str] = &[
     "updating reference tables",
 ];
 
-/// States in which a session brings its transaction to an end. What it waits for is the log, whoever writes it. "Updating status"
-/// is where MariaDB since 10.6 waits until another session has brought the log to disk for it: seen of 10.11.19, where no session
-/// is found in it with `innodb_flush_log_at_trx_commit` 0.
+/// States in which a session ends its transaction. It waits for the redo log or the binary log, whichever session
+/// writes it. "Updating status" is where MariaDB since 10.6 waits until another session has flushed the log for it:
+/// observed on 10.11.19, where no session is in it with `innodb_flush_log_at_trx_commit` 0.
 const COMMITTING: &[&str] = &[
     "commit",
     "commit implicit",
@@ -97,9 +97,9 @@ const COMMITTING: &[&str] = &[
 
 /// The state of a session that runs a statement or holds a transaction open.
 ///
-/// Row locks come first: InnoDB reports them. Then what `performance_schema` or the kernel says a session is in; a thread that
-/// has gone on to its client meanwhile (the list is a millisecond older) says nothing of what it was seen in. Then the
-/// session's state in words; one that is not known here is [`WaitKind::Other`] and never the CPU.
+/// Row locks come first: InnoDB reports them. Next comes the wait from `performance_schema` or the kernel; the thread's
+/// state is ignored if it has returned to its client meanwhile (the list is a millisecond older). Then the state text
+/// of the session; an unknown one is [`WaitKind::Other`] and never the CPU.
 pub(super) fn state<'a>(seen: &Seen<'a>) -> State<'a> {
     let of = |class, event, kind| State { class, event, kind };
     if seen.command == "Sleep" {
@@ -132,7 +132,7 @@ pub(super) fn state<'a>(seen: &Seen<'a>) -> State<'a> {
         Some(Doing::Sync(File::Data)) => of("IO", "data sync", WaitKind::DataWrite),
         Some(Doing::Read(_)) => of("IO", "other read", WaitKind::Other),
         Some(Doing::Write(_) | Doing::Sync(_)) => of("IO", "other write", WaitKind::Other),
-        // A futex within a commit is the group's: whoever leads it writes the log for all.
+        // A futex within a commit is that of the group commit, whose leader writes the log for all.
         Some(Doing::Futex) if !commits && named.kind == WaitKind::Cpu => {
             of("Latch", "futex", WaitKind::Latch)
         }
@@ -161,7 +161,7 @@ fn by_words<'a>(state: &'a str, words: &str) -> State<'a> {
     of("Other", WaitKind::Other)
 }
 
-/// What a wait of `performance_schema` is for.
+/// The kind of a `performance_schema` wait.
 fn wait_kind(event: &str) -> WaitKind {
     let parts: Vec<&str> = event.split('/').collect();
     match parts.as_slice() {
@@ -186,8 +186,8 @@ fn wait_kind(event: &str) -> WaitKind {
     }
 }
 
-/// What a wait is for that `performance_schema` counted, of all threads together; none for those that idle sessions and idle
-/// background threads are in: sockets, and conditions other than those of commits.
+/// The kind of a wait counted by `performance_schema`, over all threads; `None` for the waits of idle sessions and idle
+/// background threads: sockets, and conditions other than those of commits.
 pub(super) fn counted_kind(event: &str) -> Option<WaitKind> {
     match wait_kind(event) {
         WaitKind::Client => None,

@@ -1,16 +1,16 @@
-//! What a thread of the server is doing by the kernel's word: whether it runs, and if not, in which system call and on which
-//! file it waits.
+//! The activity of a server thread according to the kernel: whether it runs, and if not, in which system call and on
+//! which file it waits.
 //!
-//! `/proc/PID/task/TID/syscall` holds "running", or the number and the arguments of the call that a thread sleeps in. It may be
-//! read by root, and by the server's own user where the kernel lets one process look at another of its user (Yama's
-//! `ptrace_scope` 0). Reading it takes some microseconds and does not stop the thread.
+//! `/proc/PID/task/TID/syscall` contains "running", or the number and the arguments of the call that a thread sleeps
+//! in. It can be read by root, and by the server's own user where the kernel lets a process inspect another of its user
+//! (Yama's `ptrace_scope` 0). Reading it takes some microseconds and does not stop the thread.
 //!
 //! Source: `Documentation/filesystems/proc.rst` of the kernel; `fs/proc/base.c`, `proc_pid_syscall`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a file of the server's is.
+/// The kind of a server's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum File {
     /// InnoDB's redo log, or that of Aria.
@@ -23,7 +23,7 @@ pub(super) enum File {
     Unknown,
 }
 
-/// What a thread does.
+/// The activity of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     /// On a CPU, or waiting for one.
@@ -54,11 +54,11 @@ impl Threads {
         let process = PathBuf::from(format!("/proc/{process}"));
         let known = call(Call::Futex).is_some();
         let readable = known && fs::read_to_string(process.join("syscall")).is_ok();
-        // Which file a call is about is in the process's descriptors.
+        // The process's descriptors show the file of a call.
         (readable && fs::read_dir(process.join("fd")).is_ok()).then_some(Self { process })
     }
 
-    /// What a thread does; none for one that has ended.
+    /// The activity of a thread; `None` for one that has ended.
     pub(super) fn doing(&self, thread: i64) -> Option<Doing> {
         let text = fs::read_to_string(self.process.join(format!("task/{thread}/syscall"))).ok()?;
         Some(self.parse(&text))
@@ -154,7 +154,7 @@ const CALLS: &[(Call, i64)] = &[
     (Call::Client, 281),
 ];
 
-/// The same but for poll and epoll_wait, which are not there (`include/uapi/asm-generic/unistd.h`).
+/// The same except for poll and epoll_wait, which do not exist there (`include/uapi/asm-generic/unistd.h`).
 #[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
 const CALLS: &[(Call, i64)] = &[
     (Call::Read, 63),

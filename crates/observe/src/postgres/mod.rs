@@ -1,12 +1,12 @@
-//! What a PostgreSQL server does while a run is running, seen through its own views.
+//! Observation of a PostgreSQL server during a run, through the server's views.
 //!
 //! Two watchers, each with a separate connection that is opened before the users': one samples the sessions ten times a
-//! second (waits, row locks, checkpoints, autovacuum), the other reads the server's counters once a second and takes stock
-//! of statements, relations and settings at the edges. What a version or a role cannot show is reported as
-//! [`kelvin_measure::observation::Absent`] with what would show it.
+//! second (waits, row locks, checkpoints, autovacuum), the other reads the server's counters once a second and captures
+//! statements, relations and settings at the edges. Information that a version or a role cannot show is reported as
+//! [`kelvin_measure::observation::Absent`] with the remedy.
 //!
-//! Backends publish their counters only between transactions and at most once a second, so a second's rates are those of a
-//! second that ended up to one second ago; over a window of minutes this is nothing.
+//! Backends publish their counters only between transactions and at most once a second, so the rates of a second are
+//! those of a second that ended up to one second ago; over a window of minutes this is negligible.
 
 mod activity;
 mod baseline;
@@ -40,7 +40,7 @@ pub(crate) use baseline::settings as baseline_settings;
 pub use placement::locate_server;
 pub use wait_kind::wait_group;
 
-/// What the observers' sessions are called in `pg_stat_activity`, by which they are left out.
+/// The `application_name` of the observers' sessions in `pg_stat_activity`, by which they are excluded.
 pub const APPLICATION_NAME: &str = "kelvin observer";
 
 /// Connects to the server twice and makes the watchers.

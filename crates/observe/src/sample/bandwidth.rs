@@ -1,7 +1,7 @@
-//! How much memory is read and written: by the memory controllers' own counters, or by what the kernel's resctrl shows.
+//! Memory bandwidth: by the memory controllers' counters, or by the kernel's resctrl.
 //!
-//! The controllers' units (`uncore_imc…`) count every transfer of 64 bytes, of whomever; resctrl counts by cache, and
-//! only the tasks of its root group, which are all tasks unless somebody made groups.
+//! The controllers' units (`uncore_imc…`) count every transfer of 64 bytes, from any source; resctrl counts by cache,
+//! and only the tasks of its root group, which are all tasks unless other groups were created.
 //!
 //! SystemTree: `Documentation/filesystems/resctrl.rst`, "mbm_total_bytes";
 //! `Documentation/ABI/testing/sysfs-bus-event_source-devices-events`, scale and unit.
@@ -20,7 +20,7 @@ const MONITORS: &str = "/sys/fs/resctrl/mon_data";
 const UNITS: &str = "/sys/bus/event_source/devices";
 const TOTAL: &str = "host.memory_bandwidth.total";
 
-/// Reads and writes, by the names that servers' units and those of smaller machines have for them.
+/// Reads and writes, by their event names on servers and on smaller machines.
 const EVENTS: [[&str; 2]; 2] = [["cas_count_read", "cas_count_write"], ["data_reads", "data_writes"]];
 
 pub(super) fn register(source: &SystemTree, registry: &mut Registry) {
@@ -80,7 +80,7 @@ impl Collector for Monitors {
     }
 }
 
-/// What counts at each controller, and the bytes of one count.
+/// The counters of each controller, and the bytes per count.
 struct Controllers {
     parts: Vec<(Counting, f64)>,
 }
@@ -102,7 +102,7 @@ fn controllers(source: &SystemTree) -> Result<Vec<(Counting, f64)>, String> {
     let units: Vec<String> =
         source.names(UNITS).into_iter().filter(|unit| unit.starts_with("uncore_imc")).collect();
     let has = |unit: &str, event: &str| source.path(format!("{UNITS}/{unit}/events/{event}")).exists();
-    // One kind for all: some processors show the same transfers by both.
+    // One kind for all: some processors count the same transfers in both.
     let kind =
         EVENTS.into_iter().find(|kind| units.iter().any(|unit| kind.iter().all(|event| has(unit, event))));
     let Some(kind) = kind else {
@@ -119,7 +119,7 @@ fn controllers(source: &SystemTree) -> Result<Vec<(Counting, f64)>, String> {
         let places: Vec<Whom> =
             kelvin_host::numbers(&mask).unwrap_or_default().into_iter().map(Whom::Cpu).collect();
         for event in kind {
-            // All or nothing: a part of the controllers would be a part of the bandwidth.
+            // All or nothing: some of the controllers would show only a part of the bandwidth.
             let fail = |why: String| format!("{unit}/{event}: {why}");
             let (event, bytes) = dynamic(unit, event).map_err(|error| fail(error.to_string()))?;
             let counting = Counting::begin(&Event::Dynamic(event), &places)
@@ -130,12 +130,12 @@ fn controllers(source: &SystemTree) -> Result<Vec<(Counting, f64)>, String> {
     Ok(parts)
 }
 
-/// An event of a unit, and the bytes that one count of it stands for.
+/// An event of a unit, and the bytes per count.
 fn dynamic(unit: &str, event: &str) -> io::Result<(Dynamic, f64)> {
     let mut builder = Dynamic::builder(unit)?;
     let fields: Vec<String> = builder.params().map(str::to_owned).collect();
     for field in fields {
-        // What an event does not name is zero.
+        // Fields that an event does not set are zero.
         builder.field(&field, 0).map_err(io::Error::other)?;
     }
     builder.event(event)?;

@@ -1,5 +1,5 @@
-//! Control groups: what limits this process, and what the limits cost. Version 2 here; what an old hierarchy holds is
-//! read there, under the same names.
+//! Control groups: the limits of this process, and their effects. Version 2 here; `cgroup_v1` reads an old hierarchy,
+//! under the same names.
 //!
 //! SystemTree: `Documentation/admin-guide/cgroup-v2.rst`.
 
@@ -17,7 +17,7 @@ use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const THROTTLING: [Field; 3] = throttling("throttled_usec", 1e-6);
 
-/// What a limit of CPU time cost, which both versions count: the time under its own key and in its own unit.
+/// The effect of a limit of CPU time, which both versions count: the time under its own key and in its own unit.
 pub(super) const fn throttling(time: &'static str, unit: f64) -> [Field; 3] {
     [
         Field {
@@ -117,7 +117,7 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, given: &[(S
     let held = old.register(source, registry, "host.cgroup.own", None);
     if let Some(mount) = mount {
         let own = group_of(&groups, None).unwrap_or("/");
-        // In a container the root of what is mounted is the process's own group.
+        // In a container the root of the mount is the process's own group.
         let own = below(mount, Path::new(own)).unwrap_or_else(|| mount.point.clone());
         group(source, registry, "host.cgroup.own", &own, held);
     } else {
@@ -202,7 +202,7 @@ impl Collector for Value {
     }
 }
 
-/// "150000 100000" is one CPU and a half; "max 100000" is no limit.
+/// "150000 100000" is 1.5 CPUs; "max 100000" is no limit.
 fn quota(text: &[u8]) -> Option<f64> {
     let mut words = words(text);
     let (quota, period) = (number(words.next()?)?, number(words.next()?)?);

@@ -1,8 +1,8 @@
-//! Control groups, version 1: each controller in a separate hierarchy, under the names that version 2 gives to what
-//! means the same.
+//! Control groups, version 1: each controller in a separate hierarchy, under the names of the equivalent version 2
+//! metrics.
 //!
-//! Not the same, and said in the helps: what the kernel writes back later is charged to nobody in version 1, so that
-//! writes are those that a process waited for. Pressures there are none.
+//! One difference is stated in the help texts: version 1 does not charge later writeback to any group, so that writes
+//! are only those that a process waited for. There is no pressure information.
 //!
 //! SystemTree: `Documentation/admin-guide/cgroup-v1/{cpuacct,memory,blkio-controller}.rst`;
 //! `Documentation/scheduler/sched-bwc.rst`, "Statistics".
@@ -39,20 +39,20 @@ const IO_FILES: [&str; 2] =
 /// A limit that is no smaller is none: the kernel shows the largest multiple of a page.
 const UNLIMITED: u64 = 1 << 62;
 
-/// Where the controllers of version 1 are mounted, and this process's group in each.
+/// Mount points of the version 1 controllers, and this process's group in each.
 pub(super) struct Hierarchies {
     found: Vec<Hierarchy>,
 }
 
 struct Hierarchy {
     controller: &'static str,
-    /// Where it is mounted, and what of it.
+    /// The mount point, and the mounted part.
     point: PathBuf,
     root: String,
     own: PathBuf,
 }
 
-/// Which figures of a group come from version 1.
+/// The metrics of a group that come from version 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Held {
     pub(super) cpu: bool,
@@ -79,7 +79,7 @@ impl Hierarchies {
         self.found.is_empty()
     }
 
-    /// Registers this process's own group (`path` none) or another, and returns what of it there is.
+    /// Registers this process's own group (`path` is `None`) or another, and returns its available metrics.
     pub(super) fn register(
         &self,
         source: &SystemTree,
@@ -168,7 +168,7 @@ impl Hierarchies {
         held
     }
 
-    /// The group's directory in a hierarchy, as far as it has one there.
+    /// The group's directory in a hierarchy, if it exists there.
     fn directory(&self, source: &SystemTree, hierarchy: &Hierarchy, path: Option<&Path>) -> Option<PathBuf> {
         let Hierarchy { point, root, own, .. } = hierarchy;
         let is_group = |directory: &PathBuf| source.path(directory).join("cgroup.procs").exists();
@@ -177,9 +177,9 @@ impl Hierarchies {
             Some(point.join(path.strip_prefix("/").unwrap_or(path))).filter(is_group)
         };
         match path {
-            // In a container the root of what is mounted is the process's own group.
+            // In a container the root of the mount is the process's own group.
             None => below(own).or_else(|| Some(point.clone()).filter(is_group)),
-            // Given as a directory of one hierarchy, it is the group of that name in the others.
+            // If given as a directory of one hierarchy, it is the group of that name in the others.
             Some(path) => {
                 let name = self.found.iter().find_map(|one| path.strip_prefix(&one.point).ok());
                 below(name.unwrap_or(path))
@@ -270,8 +270,8 @@ impl Collector for Io {
     }
 }
 
-/// The sum over the devices' lines, "254:0 Read 4096". None without one: a kernel that has no limit to keep here may
-/// not count at all.
+/// The sum over the devices' lines, "254:0 Read 4096". `None` without a line: a kernel without a limit here may not
+/// count at all.
 fn sum(text: &[u8], operation: &[u8]) -> Option<u64> {
     let of = |line| {
         let mut words = words(line);

@@ -1,7 +1,7 @@
-//! What the processor counts itself: instructions, cycles and misses of its caches, by `perf_event_open`.
+//! Hardware counters: instructions, cycles and cache misses, by `perf_event_open`.
 //!
-//! Of all CPUs where that is allowed, which costs a context switch nothing; of the given processes otherwise, with all
-//! that they start from now on.
+//! Of all CPUs where that is allowed, which adds nothing to a context switch; otherwise of the given processes, and of
+//! all processes that they start from now on.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use kelvin_host::{Buffer, SystemTree};
 
 const UNITS: &str = "/sys/bus/event_source/devices";
 
-/// How many files may be open for this: the users' connections need some too.
+/// The maximum number of open files for this: the users' connections need some, too.
 fn most_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX))
@@ -95,7 +95,7 @@ fn tasks(source: &SystemTree, process: &Process) -> Vec<u32> {
     processes.iter().flat_map(|pid| source.numbered(&format!("/proc/{pid}/task"), "")).collect()
 }
 
-/// Counts at the places what can be counted there, and names the rest. Whether there is anything.
+/// Opens the available counters of the targets, and names the others. Returns whether there are any.
 fn add(source: &SystemTree, registry: &mut Registry, prefix: &str, places: &[Whom]) -> bool {
     let paranoid = source.text("/proc/sys/kernel/perf_event_paranoid");
     let paranoid = paranoid.as_deref().map_or("unknown", str::trim);
@@ -144,7 +144,7 @@ fn add(source: &SystemTree, registry: &mut Registry, prefix: &str, places: &[Who
 struct Processor {
     counting: [Option<Counting>; SERIES.len()],
     per_cycle: bool,
-    /// Each counter is read on its own CPU, which is a call to another CPU.
+    /// Each counter is read on the CPU that it counts, which is a call to another CPU.
     pace: Pace,
 }
 

@@ -1,11 +1,12 @@
-//! What the host does, sampled once an interval.
+//! Host metrics, sampled once per interval.
 //!
-//! A [`HostSampler`] determines at creation what this host provides, names every source that it cannot read, and then
-//! fills one slot a series at each [`HostSampler::sample`]. In steady state it allocates nothing: files are kept open
-//! and read again into one buffer, and numbers are parsed from bytes. Give it a separate thread; it never waits.
+//! A [`HostSampler`] determines at creation which sources this host provides, names every one that it cannot read, and
+//! then fills one slot per series at each [`HostSampler::sample`]. In steady state it allocates nothing: files are kept
+//! open and read again into one buffer, and numbers are parsed from bytes. It needs a separate thread; it never waits.
 //!
-//! Formulas of the devices are those of `iostat -x` (sysstat), of the pressures `Documentation/accounting/psi.rst`, of
-//! the rest the `Documentation/` of the kernel that the file of each collector names.
+//! The formulas for devices are those of `iostat -x` (sysstat), for pressure those of
+//! `Documentation/accounting/psi.rst`, for the rest those of the kernel's `Documentation/` that each collector's file
+//! names.
 
 mod backing_device;
 mod bandwidth;
@@ -39,22 +40,23 @@ pub(crate) use cpu::SHARES;
 use kelvin_host::Buffer;
 pub use kelvin_host::SystemTree;
 
-/// What to sample besides the host's own figures, which are always sampled.
+/// Optional metrics, in addition to the host's, which are always sampled.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// Block devices by their kernel names, such as "nvme0n1" or "dm-0"; none means every device that has a size.
+    /// Block devices by their kernel names, such as "nvme0n1" or "dm-0"; an empty list means every device that has a
+    /// size.
     pub disks: Vec<String>,
-    /// Paths whose device matters, each with its role: `("data", …)`, `("wal", …)`. Their devices and the disks below
-    /// are sampled even when `disks` does not name them.
+    /// Paths whose devices are relevant, each with its role: `("data", …)`, `("wal", …)`. Their devices and the disks
+    /// below are sampled even if `disks` does not name them.
     pub paths: Vec<(String, PathBuf)>,
     /// Processes to sample. One with many threads or children is read less often than once a sample, so that it costs
     /// half a per cent of a CPU at most: the intervals between are unknown.
     pub processes: Vec<Process>,
-    /// Control groups to sample besides this process's own, each with its name in the series: a directory, absolute, or
-    /// a path below the hierarchy's root as `/proc/PID/cgroup` shows it. In version 1 it is the group of that name in
-    /// each controller's hierarchy.
+    /// Control groups to sample in addition to this process's own, each with its name in the series: an absolute
+    /// directory, or a path below the hierarchy's root as `/proc/PID/cgroup` shows it. In version 1 it is the group of
+    /// that name in each controller's hierarchy.
     pub cgroups: Vec<(String, PathBuf)>,
-    /// Leave out the series of single CPUs; those of their total stay.
+    /// Leave out the series of single CPUs; those of their total are kept.
     pub totals_only: bool,
 }
 
@@ -76,7 +78,7 @@ pub struct SeriesInfo {
     pub name: String,
     /// "ratio" (of 1), "1/s", "B/s", "kB/s", "B", "ms", "kB", "s/s", "MHz", "%" or "1".
     pub unit: &'static str,
-    /// One line that says what it is.
+    /// A description in one line.
     pub help: &'static str,
 }
 
@@ -89,13 +91,13 @@ pub struct Absent {
     pub why: String,
 }
 
-/// A part that fills some slots. Slots are unknown (NaN) before it is asked.
+/// A collector that fills some of the slots. Slots are unknown (NaN) before it is called.
 trait Collector: Send {
     /// `seconds` since the sample before; not a number where that is unknown.
     fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]);
 }
 
-/// What the collectors found at their making.
+/// The series that the collectors registered at creation.
 #[derive(Default)]
 struct Registry {
     series: Vec<SeriesInfo>,
@@ -133,7 +135,7 @@ pub struct HostSampler {
 }
 
 impl HostSampler {
-    /// Determines what this host provides; takes some milliseconds.
+    /// Determines which sources this host provides; takes some milliseconds.
     pub fn new(config: &Config) -> Self {
         Self::of(&SystemTree::default(), config)
     }
@@ -175,19 +177,19 @@ impl HostSampler {
         &self.absent
     }
 
-    /// Where the configured paths lie, by role.
+    /// The devices of the configured paths, by role.
     pub fn places(&self) -> &[(String, BackingDevice)] {
         &self.places
     }
 
-    /// The sampled block devices with what is mounted from them.
+    /// The sampled block devices and the filesystems mounted from them.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// Takes a sample `elapsed` after the one before. The first one primes the counters: its rates are unknown. What is
-    /// unknown in an interval is NaN. `values` has a slot for each of [`HostSampler::series`]; a shorter one leaves out
-    /// the last collectors.
+    /// Takes a sample `elapsed` after the previous one. The first one initialises the counters: its rates are unknown.
+    /// Values that are unknown in an interval are NaN. `values` has a slot for each of [`HostSampler::series`]; a
+    /// shorter one leaves out the last collectors.
     pub fn sample(&mut self, elapsed: Duration, values: &mut [f64]) {
         values.fill(f64::NAN);
         let seconds = if elapsed.is_zero() { f64::NAN } else { elapsed.as_secs_f64() };

@@ -10,20 +10,20 @@ use std::io::{self, ErrorKind};
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Dynamic, Hardware, Software};
 use perf_event::{Builder, Counter};
 
-/// What to count.
+/// The event to count.
 #[derive(Debug, Clone)]
 pub(super) enum Event {
     Hardware(Hardware),
     /// Reads that missed a cache.
     Misses(CacheId),
-    /// What the kernel counts itself: the same way to a figure on machines without a counting processor.
+    /// A software event: the same code path on machines without hardware counters.
     #[cfg_attr(not(test), allow(dead_code, reason = "the tests count events that every machine can count"))]
     Software(Software),
-    /// What a unit outside the cores counts.
+    /// An event of a unit outside the cores.
     Dynamic(Dynamic),
 }
 
-/// Whose to count.
+/// The tasks or CPUs to count.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Whom {
     /// All that runs on a CPU, the kernel included.
@@ -56,7 +56,7 @@ impl Counting {
         let mut counting = Self { each: Vec::with_capacity(places.len()), user_only: false };
         let mut why = None;
         for &place in places {
-            // Where the kernel may not be counted, user code may be, of one's own tasks.
+            // Where the kernel may not be counted, user code of the user's own tasks may be.
             let made = open(event, place, true).or_else(|error| match place {
                 Whom::Task(_) if error.kind() == ErrorKind::PermissionDenied => {
                     counting.user_only = true;
@@ -75,7 +75,7 @@ impl Counting {
         Ok(counting)
     }
 
-    /// How much was counted since the last time, all places together; none at the first, and when no counter counted.
+    /// The increase since the last call, over all targets; `None` at the first call, and when no counter counted.
     pub(super) fn rise(&mut self) -> Option<f64> {
         let mut sum = None;
         for (counter, last) in &mut self.each {
@@ -97,8 +97,7 @@ impl Counting {
     }
 }
 
-/// What would have been counted in all of the time. None where nothing was counted though it was wanted, which is
-/// unknown and not zero.
+/// The count scaled to the whole time. `None` if the counter was never scheduled, since that is unknown and not zero.
 fn scaled(last: Reading, now: Reading) -> Option<f64> {
     let count = now.count.checked_sub(last.count)? as f64;
     let wanted = now.wanted.checked_sub(last.wanted)?;
@@ -125,7 +124,7 @@ fn open(event: &Event, place: Whom, kernel: bool) -> io::Result<Counter> {
         Whom::Task(task) => builder.observe_pid(task.cast_signed()).any_cpu().inherit(true),
     };
     if matches!(event, Event::Dynamic(_)) {
-        // Units outside the cores do not know whose work it is, and refuse to be asked.
+        // Units outside the cores cannot attribute the work, and reject such filters.
         builder.exclude_hv(false);
     }
     builder.exclude_kernel(!kernel).enabled(true).build()
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!(scaled(at(10, 100, 100), at(5, 200, 200)), None);
     }
 
-    /// The software events go through the same calls as the processor's.
+    /// Software events use the same calls as hardware events.
     #[test]
     fn a_task_is_counted_with_what_it_makes() {
         let me = Whom::Task(u32::try_from(crate::thread_id()).unwrap());
@@ -178,7 +177,7 @@ mod tests {
         assert_eq!((faults.rise(), clock.rise()), (None, None));
         let pages = 2_000;
         let touch = move || {
-            // Fresh from the kernel, too large for what the allocator keeps.
+            // New pages from the kernel: too large to be reused by the allocator.
             let mut memory = vec![0_u8; pages * 4096];
             memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
             std::hint::black_box(memory).len()
@@ -195,7 +194,7 @@ mod tests {
         assert!(ran > 1e6, "{ran} ns");
     }
 
-    /// None where the kernel says that it is not allowed, which some distributions and containers have for all but root.
+    /// `None` if the kernel refuses permission, which some distributions and containers grant only to root.
     fn allowed(begun: io::Result<Counting>) -> Option<Counting> {
         begun
             .inspect_err(|error| {

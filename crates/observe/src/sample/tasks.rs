@@ -1,12 +1,12 @@
-//! Processes and threads that come and go: which there are, and what those that stayed did.
+//! Short-lived processes and threads: the list of them, and the work of those that still exist.
 
 use std::fs::File;
 use std::mem::MaybeUninit;
 
 use kelvin_host::bytes::{lines, number, words};
 
-/// How many rounds someone may be missing before being forgotten. The kernel's lists are not atomic: one that ends
-/// while they are read can hide another, which must not come back as new with all of its life.
+/// Number of rounds that a task may be missing before it is forgotten. The kernel's lists are not atomic: a task that
+/// ends while they are read can hide another, which must not reappear as new with all of its lifetime.
 const PATIENCE: u64 = 16;
 
 /// The last counters of processes or threads by number.
@@ -32,9 +32,9 @@ impl<const N: usize> Table<N> {
         Self { entries: Vec::with_capacity(256), round: 0, youngest: 0, youngest_before: 0 }
     }
 
-    /// Adds what `id` did since it was seen last to `sum`. One that is new has done everything since then, unless it
-    /// began (`born`, in any unit) before another that was seen: then it was hidden, and its past is of no interval. One
-    /// that counts less than before is another of the same number.
+    /// Adds the work of `id` since it was seen last to `sum`. A new task has done all of its work since then, unless it
+    /// began (`born`, in any unit) before another that was seen: then it was hidden, and its past belongs to no
+    /// interval. A task whose counts have decreased is another one with the same number.
     pub(super) fn account(&mut self, id: u32, born: Option<u64>, now: [u64; N], sum: &mut [u64; N]) {
         self.youngest = self.youngest.max(born.unwrap_or(0));
         let hidden = born.is_some_and(|born| born < self.youngest_before);
@@ -57,8 +57,8 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// Ends the round. What those who are gone did since their last reading is lost with them. Whether there was a round
-    /// before this one: the sums of the first are of whole lives.
+    /// Ends the round. The work of ended tasks since their last reading is lost. Returns whether there was a round
+    /// before this one: the sums of the first are of whole lifetimes.
     pub(super) fn close(&mut self) -> bool {
         self.entries.retain(|entry| entry.round + PATIENCE > self.round);
         self.youngest_before = self.youngest;
@@ -66,15 +66,15 @@ impl<const N: usize> Table<N> {
         self.round > 1
     }
 
-    /// Forgets everything, so that the next round is a first one.
+    /// Resets everything, so that the next round is a first one.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         (self.round, self.youngest, self.youngest_before) = (0, 0, 0);
     }
 }
 
-/// The numbered entries of an open directory, such as `/proc/PID/task`, into `found`. None when it cannot be read: the
-/// process is gone.
+/// Reads the numbered entries of an open directory, such as `/proc/PID/task`, into `found`. `None` when it cannot be
+/// read: the process has ended.
 pub(super) fn numbered(directory: &File, space: &mut [MaybeUninit<u8>], found: &mut Vec<u32>) -> Option<()> {
     found.clear();
     rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(0)).ok()?;
@@ -100,11 +100,11 @@ pub(super) struct Stat {
     pub(super) born: u64,
 }
 
-/// Reads it. The name stands in parentheses and may hold anything, parentheses and blanks too.
+/// Parses it. The name is in parentheses and may contain anything, including parentheses and blanks.
 pub(super) fn stat(text: &[u8]) -> Option<Stat> {
     let end = text.iter().rposition(|&b| b == b')')?;
     let mut values = [0; 22];
-    // The first is a letter; some of the others can be below zero, none of those that are wanted.
+    // The first is a letter; some of the others can be negative, but none of those used here.
     let mut words = words(&text[end + 1..]);
     for value in &mut values {
         *value = number(words.next()?).unwrap_or(0);
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(round(&[(1, 100), (2, 50)]), (false, 150));
         assert_eq!(round(&[(1, 110), (2, 55), (3, 7)]), (true, 10 + 5 + 7));
         assert_eq!(round(&[(1, 110), (3, 8)]), (true, 1));
-        // 2 was hidden for a round; 3 is another one of the same number.
+        // 2 was hidden for a round; 3 is another task with the same number.
         assert_eq!(round(&[(1, 111), (2, 56), (3, 2)]), (true, 1 + 1 + 2));
     }
 

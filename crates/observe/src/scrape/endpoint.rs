@@ -1,4 +1,4 @@
-//! Where to scrape, and the request.
+//! Endpoints to scrape, and the request.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ureq::http::HeaderValue;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// The most that an exporter may answer: a node_exporter of a large machine answers with less than one megabyte.
+/// The maximum size of an answer: a node_exporter of a large machine answers with less than one megabyte.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// How long an answer may take. Exporters gather when they are asked, on hosts that may have no CPU to spare.
+/// The time-out of an answer. Exporters collect their metrics on request, on hosts that may have no CPU to spare.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A URL that cannot be scraped. It does not show the URL, which may have a password in it.
@@ -18,15 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[error("--scrape: {0}")]
 pub struct UrlError(String);
 
-/// What a query may ask for: an exporter's own choice of collectors. The store keeps the URL as it was given, and any
-/// other key may be that of a token.
+/// Permitted query keys: those that select an exporter's collectors. The store keeps the URL as given, and the value of
+/// any other key may be a token.
 const QUERIES: [&str; 3] = ["collect[]", "exclude[]", "name[]"];
 
-/// An endpoint with its connection, which is kept from one scrape to the next.
+/// An endpoint with its connection, which is reused for all scrapes.
 pub(super) struct Endpoint {
     /// Without the user's name and password.
     url: String,
-    /// Host and port as they were given.
+    /// Host and port as given.
     label: String,
     /// "Basic …".
     authorization: Option<HeaderValue>,
@@ -41,9 +41,9 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Understands `host[:port][/path][?query]` and `http[s]://[user@]host[:port][/path][?query]`; the path is `/metrics`
-    /// by default. The password is that of the user in the URL. A URL is stored and stands on a command line that
-    /// everybody can read: one that could have a secret in it is refused (a password, a query that chooses no collectors).
+    /// Parses `host[:port][/path][?query]` and `http[s]://[user@]host[:port][/path][?query]`; the path is `/metrics` by
+    /// default. The password is that of the user in the URL. A URL is stored, and command lines are visible to all
+    /// users: a URL that could contain a secret is refused (a password, a query that does not select collectors).
     pub(super) fn parse(url: &str, password: Option<&str>) -> Result<Self, UrlError> {
         let fail = |why: &str| Err(UrlError(why.to_owned()));
         let url = url.trim();
@@ -82,7 +82,7 @@ impl Endpoint {
             query if query.starts_with('?') => format!("/metrics{query}"),
             path => path.to_owned(),
         };
-        // A password may hold an "@" that nobody escaped; a host holds none.
+        // A password may contain an unescaped "@"; a host contains none.
         let (user, label) =
             authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
         let host = label.rsplit_once(':').map_or(label, |(host, port)| {
@@ -124,7 +124,7 @@ impl Endpoint {
         Ok(Self { url, label: label.to_owned(), authorization, agent: agent(scheme == "https") })
     }
 
-    /// Host and port, which stand before the names of its metrics.
+    /// Host and port, the prefix of its metrics' names.
     pub(super) fn label(&self) -> &str {
         &self.label
     }
@@ -169,7 +169,7 @@ impl Endpoint {
 fn agent(tls: bool) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()
         .timeout_global(Some(PATIENCE))
-        // An exporter stands beside the database: a proxy on the way would be another thing measured, and would see the
+        // An exporter runs near the database: a proxy in between would change the measurement, and would see the
         // password.
         .proxy(None)
         .max_redirects(3)
@@ -177,7 +177,7 @@ fn agent(tls: bool) -> ureq::Agent {
         .max_idle_age(Duration::from_mins(5))
         .user_agent("kelvin");
     if tls {
-        // The system's authorities: exporters inside a company have certificates of its own.
+        // The system's certificate authorities: exporters inside a company may have internal certificates.
         let system = rustls_native_certs::load_native_certs().certs;
         let roots: Vec<_> = system.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
         config =

@@ -1,7 +1,8 @@
-//! The figures of Intel's pcm-sensor-server, which is what pcm-exporter runs, under the names of the host sampler.
+//! The metrics of Intel's pcm-sensor-server, which pcm-exporter runs, under the names of the host sampler.
 //!
-//! At `/metrics` its counters are absolute and come with the moment at which they were read, on its host's clock; at
-//! `/persecond` they are differences, from which nothing is taken here. Bytes of the memory controllers are counted on the chip, outside the cores; they are all of the host's traffic.
+//! At `/metrics` its counters are absolute and have the time at which they were read, on its host's clock; at
+//! `/persecond` they are differences, which are not used here. Bytes of the memory controllers are counted in the
+//! uncore; they are all of the host's traffic.
 //!
 //! Source: `src/pcm-sensor-server.cpp` of github.com/intel/pcm, its Prometheus output; blanks in its names become "_".
 
@@ -16,7 +17,7 @@ const INTERVAL: &str = "Measurement_Interval_in_us";
 pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     let Some(microseconds) = page.one(INTERVAL) else { return };
     let seconds = figures.rise(INTERVAL.to_owned(), microseconds) / 1e6;
-    // That which does not go with our own clock is no moment, and the counters beside it are no counters.
+    // A timestamp inconsistent with the local clock is invalid, and so are the counters with it.
     let likely = (0.5 * figures.seconds()..=2.0 * figures.seconds()).contains(&seconds);
     let seconds = if likely { seconds } else { f64::NAN };
     let mut bytes: BTreeMap<String, f64> = BTreeMap::new();

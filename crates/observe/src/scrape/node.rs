@@ -1,8 +1,8 @@
-//! node_exporter's figures under the names of the host sampler.
+//! node_exporter's metrics under the names of the host sampler.
 //!
-//! node_exporter reads the files that the sampler reads, and gives most of their counters as they are: seconds where
-//! the kernel has ticks, milliseconds or microseconds, bytes where it has sectors and kilobytes. So the sampler's own
-//! formulas apply, iostat's to the devices among them.
+//! node_exporter reads the files that the sampler reads, and exports most of their counters unchanged: in seconds where
+//! the kernel has ticks, milliseconds or microseconds, in bytes where it has sectors and kilobytes. So the sampler's
+//! formulas apply, including those of iostat for devices.
 //!
 //! Source: node_exporter's README and its `collector/` (1.5); names ending in `_total` are counters.
 
@@ -36,7 +36,8 @@ pub(super) fn map(page: &Page<'_>, figures: &mut ScrapedMetrics, disks: &mut Dis
 const IDLE: usize = 3;
 const WAITING: usize = 4;
 
-/// The kernel's times of a CPU may fall a little, that of waiting for devices above all; node_exporter hides such falls.
+/// The kernel's times of a CPU may decrease a little, in particular that of I/O wait; node_exporter hides such
+/// decreases.
 fn cpus(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     let mut rises: BTreeMap<u32, [f64; SHARES.len()]> = BTreeMap::new();
     for sample in page.all("node_cpu_seconds_total") {
@@ -71,7 +72,7 @@ fn cpus(page: &Page<'_>, figures: &mut ScrapedMetrics) {
             busy,
         );
     }
-    // Part of user and nice, in which it is contained already.
+    // Guest time is a part of user and nice, which already include it.
     let mut guests: BTreeMap<u32, f64> = BTreeMap::new();
     for sample in page.all("node_cpu_guest_seconds_total") {
         let Ok(cpu) = sample.label("cpu").parse() else { continue };
@@ -293,7 +294,7 @@ fn nodes(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     }
 }
 
-/// The kernel's counters of a device in their order there, and what one of the kernel's is there.
+/// The kernel's counters of a device in their order, with node_exporter's names, and the factor to the kernel's unit.
 const DISK: [(&str, f64); 17] = [
     ("node_disk_reads_completed_total", 1.0),
     ("node_disk_reads_merged_total", 1.0),
@@ -325,13 +326,13 @@ fn disks(page: &Page<'_>, figures: &mut ScrapedMetrics, before: &mut Disks) {
     }
     before.retain(|device, _| now.contains_key(device));
     for (device, (counters, count)) in now {
-        // Without the eleven that all kernels have it is no device that the formulas know.
+        // A device without the eleven counters that all kernels have cannot be used in the formulas.
         if counters[..11].iter().any(Option::is_none) {
             continue;
         }
         let now = DiskCounters(counters.map(Option::unwrap_or_default));
         let last = before.insert(device.clone(), now).filter(|last| !last.is_replaced_by(&now));
-        // A gap has no interval, and the counters before it are no beginning of one.
+        // A gap has no interval, and the counters before it cannot begin one.
         let values =
             last.filter(|_| figures.seconds() > 0.0).map(|last| columns(&last, &now, figures.seconds()));
         for (i, (column, unit, help)) in COLUMNS.into_iter().enumerate() {
@@ -343,7 +344,7 @@ fn disks(page: &Page<'_>, figures: &mut ScrapedMetrics, before: &mut Disks) {
     }
 }
 
-/// Names there and here, units and helps of what each network device counts.
+/// node_exporter's names, the sampler's names, units and help texts of the counters of each network device.
 const NETWORK: [Plain; 8] = [
     ("node_network_receive_bytes_total", "rx_bytes", "B/s", "received"),
     ("node_network_receive_packets_total", "rx_packets", "1/s", "packets received"),
@@ -383,7 +384,7 @@ fn network(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     }
 }
 
-/// What its `perf` collector counts, which is off by default.
+/// The counters of its `perf` collector, which is off by default.
 fn perf(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     let mut all = [f64::NAN; 2];
     for (i, (there, here, help)) in [
@@ -409,7 +410,7 @@ fn perf(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     }
 }
 
-/// A counter of each CPU, as one; returns its rise, if there is such a counter.
+/// Adds up the counters of all CPUs; returns the increase, if there are such counters.
 fn sum(
     page: &Page<'_>,
     figures: &mut ScrapedMetrics,

@@ -1,11 +1,11 @@
-//! What one scrape found, by name, and how much of it is used.
+//! The samples of one scrape, by name, and the number of those used.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::text::{Malformed, Sample, parse};
 
-/// The figures of one answer.
+/// The samples of one answer.
 pub(super) struct Page<'a> {
     by_name: HashMap<String, Vec<Entry<'a>>>,
     count: usize,
@@ -23,7 +23,7 @@ impl<'a> Page<'a> {
         let mut by_name: HashMap<String, Vec<Entry<'a>>> = HashMap::with_capacity(count);
         for sample in samples {
             let entry = Entry { used: Cell::new(false), sample };
-            // Lines of one name follow each other, so that a name is looked up far more often than it is new.
+            // Lines with the same name follow each other, so look-ups are far more frequent than new names.
             match by_name.get_mut(&*entry.sample.name) {
                 Some(entries) => entries.push(entry),
                 None => drop(by_name.insert(entry.sample.name.to_string(), vec![entry])),
@@ -32,7 +32,7 @@ impl<'a> Page<'a> {
         Ok(Self { by_name, count })
     }
 
-    /// The figures of a name, which count as used.
+    /// The samples of a name, which are then counted as used.
     pub(super) fn all<'b>(&'b self, name: &str) -> impl Iterator<Item = &'b Sample<'a>> + use<'a, 'b> {
         let entries = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
         entries.iter().map(|entry| {
@@ -41,7 +41,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The figure of a name that has one, without labels that distinguish values.
+    /// The value of a name that has only one, without labels that distinguish values.
     pub(super) fn one(&self, name: &str) -> Option<f64> {
         let mut all = self.all(name);
         let first = all.next()?.value;
@@ -53,7 +53,7 @@ impl<'a> Page<'a> {
         self.by_name.keys().map(String::as_str).filter(move |name| name.starts_with(beginning))
     }
 
-    /// How many figures there are, and how many of them nobody used.
+    /// The number of samples, and the number of unused ones.
     pub(super) fn count(&self) -> (usize, usize) {
         let used: usize = self.by_name.values().flatten().filter(|entry| entry.used.get()).count();
         (self.count, self.count - used)

@@ -1,10 +1,10 @@
-//! Exporters' texts, recorded or written by their documentation, and the figures that they come to.
+//! Exporters' answers, recorded or written from their documentation, and the resulting metrics.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The figures of two scrapes two seconds apart; those of the second.
+/// The metrics of two scrapes two seconds apart; returns those of the second.
 fn second(first: &str, second: &str) -> (HashMap<String, f64>, (usize, usize)) {
     let mut mapping = Mapping::default();
     let (begun, _) = mapping.take(first, f64::NAN).unwrap();
@@ -34,7 +34,7 @@ fn node(second: bool) -> String {
     ] {
         text += &format!("node_cpu_seconds_total{{cpu=\"{cpu}\",mode=\"{mode}\"}} {}\n", pick(first, then));
     }
-    // The disk of iostat.rs's own test, as node_exporter gives it.
+    // The disk of the test in iostat.rs, as node_exporter reports it.
     for (name, first, then) in [
         ("reads_completed_total", "1000", "1400"),
         ("reads_merged_total", "10", "110"),
@@ -203,7 +203,7 @@ fn the_counters_of_pcm_come_with_their_own_time() {
     check(
         &found,
         &[
-            // 440 of each in its own 2.2 seconds.
+            // 440 of each in 2.2 seconds.
             ("host.memory_bandwidth.total", 600.0),
             ("host.memory_bandwidth.0", 600.0),
             ("host.hardware.instructions", 600.0),
@@ -233,7 +233,7 @@ fn what_comes_later_gets_a_block_of_its_own() {
 }
 
 proptest! {
-    /// Whatever an endpoint answers: figures are finite or unknown.
+    /// For any answer of an endpoint, values are finite or unknown.
     #[test]
     fn no_answer_makes_it_panic(
         lines in proptest::collection::vec(

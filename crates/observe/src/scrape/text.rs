@@ -1,46 +1,46 @@
-//! The text that exporters answer with: Prometheus' format 0.0.4 and OpenMetrics 1.0, which for figures are the same
-//! lines, `name{label="value",…} figure [time] [# exemplar]`.
+//! The text format of exporters: Prometheus' format 0.0.4 and OpenMetrics 1.0, whose sample lines are the same,
+//! `name{label="value",…} value [time] [# exemplar]`.
 //!
-//! Comments are passed over, types and helps among them: what a figure means is known from its name. Times are passed
-//! over as well: the moment of the scrape counts, on the run's clock.
+//! Comments are ignored, including types and help texts: the meaning of a sample is known from its name. Times are
+//! ignored as well: the time of the scrape counts, on the run's clock.
 //!
 //! Source: `prometheus.io/docs/instrumenting/exposition_formats`; the OpenMetrics specification, "Text Format". Names
 //! in quotes, `{"a name",label="value"} 1`, are of Prometheus 3.
 
 use std::borrow::Cow;
 
-/// One figure.
+/// One sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample<'a> {
     /// The metric's name.
     pub name: Cow<'a, str>,
     /// Names and values of its labels, in their order.
     pub labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// The figure; counters too are given as floating-point numbers.
+    /// The value; counters, too, are floating-point numbers.
     pub value: f64,
 }
 
 impl Sample<'_> {
-    /// The value of a label; empty where it has none, which is the same in this format.
+    /// The value of a label; empty if it is missing, which is equivalent in this format.
     pub fn label(&self, name: &str) -> &str {
         self.labels.iter().find(|(label, _)| label == name).map_or("", |(_, value)| value)
     }
 }
 
-/// What is wrong with a text, and where.
+/// The error in a text, and its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct Malformed {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error.
     pub what: &'static str,
 }
 
-/// The figures of a text, in its order.
+/// The samples of a text, in its order.
 ///
 /// # Errors
-/// The first line that is neither empty, a comment nor a figure: a text that is half understood would be half measured.
+/// The first line that is neither empty, a comment nor a sample: a partly parsed text would be partly measured.
 pub fn parse(text: &str) -> Result<Vec<Sample<'_>>, Malformed> {
     let mut samples = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -73,7 +73,7 @@ fn sample(line: &str) -> Result<Sample<'_>, &'static str> {
     match words.next() {
         None | Some("#") => Ok(sample),
         Some(time) if time.parse::<f64>().is_err() => Err("the timestamp is not a number"),
-        // Behind the time only an exemplar may stand, which begins with "#".
+        // Only an exemplar may follow the time; it begins with "#".
         Some(_) => match words.next() {
             None | Some("#") => Ok(sample),
             Some(_) => Err("text after the value and the timestamp"),
@@ -81,7 +81,7 @@ fn sample(line: &str) -> Result<Sample<'_>, &'static str> {
     }
 }
 
-/// The inside of braces, up to what follows them.
+/// Parses the content of braces; returns the rest after them.
 fn labels<'a>(mut rest: &'a str, sample: &mut Sample<'a>) -> Result<&'a str, &'static str> {
     loop {
         rest = rest.trim_start_matches(BLANKS);
@@ -107,7 +107,7 @@ fn labels<'a>(mut rest: &'a str, sample: &mut Sample<'a>) -> Result<&'a str, &'s
     }
 }
 
-/// A name without quotes. Colons are in the names of recorded rules; labels have none, which is not worth an error.
+/// A name without quotes. Names of recording rules contain colons; labels have none, which is not checked.
 fn bare(text: &str) -> Found<'_, Cow<'_, str>> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let end = text.find(|c| !part(c)).unwrap_or(text.len());
@@ -123,7 +123,7 @@ fn quoted(text: &str) -> Found<'_, Cow<'_, str>> {
     let mut owned: Option<String> = None;
     let mut from = 0;
     let mut bytes = inside.bytes().enumerate();
-    // Quotes and backslashes are bytes of their own in UTF-8, so that every place found is one between characters.
+    // Quotes and backslashes are single bytes in UTF-8, so every position found is a character boundary.
     while let Some((at, byte)) = bytes.next() {
         match byte {
             b'"' => {

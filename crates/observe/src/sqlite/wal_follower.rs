@@ -4,10 +4,10 @@ use kelvin_measure::Nanos;
 
 use super::wal_index::WalState;
 
-/// Restarts of the log between two samples beyond which the salts belong to different logs.
+/// Restarts of the WAL between two samples beyond which the salts belong to different WALs.
 const MOST_RESTARTS: u32 = 16;
 
-/// What a sample shows about checkpoints.
+/// An event of checkpoints that a sample shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// One is under way.
@@ -17,7 +17,7 @@ pub(super) enum Step {
     },
     /// One has ended.
     Ended {
-        /// When it was seen first, or the last look before it.
+        /// When it was seen first, or the last sample before it.
         from: Nanos,
         /// When it was seen to have ended.
         to: Nanos,
@@ -27,20 +27,20 @@ pub(super) enum Step {
     },
 }
 
-/// Follows one log.
+/// Follows one WAL.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     last: Option<(Nanos, WalState)>,
     /// When the checkpoint under way was seen first.
     running: Option<Nanos>,
-    /// Frames written since the first look.
+    /// Frames written since the first sample.
     pub(super) written: u64,
-    /// Checkpoints ended since the first look.
+    /// Checkpoints completed since the first sample.
     pub(super) checkpoints: u64,
 }
 
 impl Follower {
-    /// Takes the log as it stands at `at`.
+    /// Takes the state of the WAL at `at`.
     pub(super) fn look(&mut self, at: Nanos, log: WalState, mut each: impl FnMut(Step)) {
         let Some((before, mut old)) = self.last.replace((at, log)) else { return };
         if log.salt != old.salt {
@@ -59,7 +59,7 @@ impl Follower {
         if log.moved > old.moved {
             self.ended(before, at, log.moved - old.moved, &mut each);
         }
-        // A recovered log names an attempt that nobody makes: only a new one counts.
+        // After recovery the WAL names an attempt that no connection makes: only a new one counts.
         if log.attempted > old.attempted && log.attempted > log.moved {
             self.running = Some(at);
             each(Step::Began { from: at });
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn one_that_came_and_went_between_two_looks_counts() {
-        // Seen by what it moved, then by the log's restart, then by two restarts at once.
+        // Detected by the frames moved, then by a restart of the WAL, then by two restarts together.
         let (follower, steps) = follow(&[
             log(1, 4000, 0, 0),
             log(1, 4000, 4000, 4000),

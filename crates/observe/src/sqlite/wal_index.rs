@@ -1,7 +1,8 @@
-//! The wal-index: the memory in which the connections to a file in WAL mode agree on what is in the log.
+//! The wal-index: the shared memory through which the connections to a file in WAL mode agree on the content of the
+//! WAL.
 //!
-//! Layout: <https://www.sqlite.org/walformat.html#the_wal_index_file_format>, in the machine's own byte order. A header
-//! of 48 bytes, the same again, then how much of the log has been moved into the database.
+//! Layout: <https://www.sqlite.org/walformat.html#the_wal_index_file_format>, in native byte order. A header of 48
+//! bytes, a copy of it, then the part of the WAL that has been moved into the database.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -13,20 +14,20 @@ const VERSION: u32 = 3_007_000;
 /// Bytes of one header.
 const HEADER: usize = 48;
 
-/// Bytes that are read: both headers, and what follows up to `nBackfillAttempted`.
+/// Bytes that are read: both headers, and the fields up to `nBackfillAttempted`.
 const READ: usize = 132;
 
-/// Readings before a header that is being written is given up until the next look.
+/// Attempts to read a header that is being written, before it is skipped until the next sample.
 const ATTEMPTS: usize = 5;
 
-/// The log as it stood at one moment.
+/// The state of the WAL at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct WalState {
     /// Bytes of a page.
     pub(super) page: u32,
     /// Valid frames in the log.
     pub(super) frames: u32,
-    /// Goes up by one whenever writing starts over at the log's beginning.
+    /// Incremented whenever writing restarts at the WAL's beginning.
     pub(super) salt: u32,
     /// Frames that are in the database, too.
     pub(super) moved: u32,
@@ -34,7 +35,7 @@ pub(super) struct WalState {
     pub(super) attempted: u32,
 }
 
-/// The wal-index of one file, where this process has it mapped.
+/// The wal-index of one file, where this process has mapped it.
 #[derive(Debug)]
 pub(super) struct WalIndex {
     memory: File,
@@ -49,7 +50,7 @@ impl WalIndex {
         // Asks for its number and does not open it.
         let metadata = std::fs::metadata(&name).map_err(|error| format!("{}: {error}", name.display()))?;
         let maps = std::fs::read_to_string("/proc/self/maps").map_err(|e| format!("/proc/self/maps: {e}"))?;
-        // The name decides. Where the kernel shows another one (an overlay's lower file), the number may.
+        // The name decides. Where the kernel shows another one (an overlay's lower file), the inode number may.
         let named = |line: &str| line.ends_with(&format!(" {}", name.display()));
         let numbered = |line: &str| line.split_ascii_whitespace().nth(4) == Some(&metadata.ino().to_string());
         let address = maps
@@ -61,7 +62,7 @@ impl WalIndex {
         Ok(Self { memory, address })
     }
 
-    /// The log now; none while it is being changed, or was never written.
+    /// The present state of the WAL; `None` while it is being changed, or if it was never written.
     pub(super) fn read(&self) -> Result<Option<WalState>, String> {
         let mut bytes = [0; READ];
         for _ in 0..ATTEMPTS {
@@ -76,7 +77,7 @@ impl WalIndex {
     }
 }
 
-/// Where the beginning of some `-shm` is mapped, if a line of `/proc/self/maps` says that.
+/// The address at which the beginning of a `-shm` is mapped, if a line of `/proc/self/maps` shows that.
 fn mapped_at(line: &str) -> Option<u64> {
     let mut words = line.split_ascii_whitespace();
     let (range, offset) = (words.next()?, words.nth(1)?);
@@ -85,7 +86,7 @@ fn mapped_at(line: &str) -> Option<u64> {
     u64::from_str_radix(from, 16).ok()
 }
 
-/// Reads both headers, which must be the same, and bear their own checksum.
+/// Parses both headers, which must be equal and have a valid checksum.
 fn parse(bytes: &[u8; READ]) -> Option<WalState> {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (header, again) = (bytes.get(..HEADER)?, bytes.get(HEADER..2 * HEADER)?);
@@ -97,7 +98,7 @@ fn parse(bytes: &[u8; READ]) -> Option<WalState> {
         // As SQLite unfolds it: 65536 does not fit, and is written as 1.
         page: u32::from(page & 0xfe00) + (u32::from(page & 1) << 16),
         frames: word(16)?,
-        // The salts are bytes of the log's own header, whose numbers are big-endian.
+        // The salts are bytes of the WAL's header, whose numbers are big-endian.
         salt: word(32)?.to_ne_bytes().iter().fold(0, |salt, &byte| salt << 8 | u32::from(byte)),
         moved: word(96)?,
         attempted: word(128)?,

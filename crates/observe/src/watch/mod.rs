@@ -1,9 +1,9 @@
-//! Watching while a run is running: each [`Watcher`] in a separate thread, all of their observations in one stream on
-//! the run's clock.
+//! Observation during a run: each [`Watcher`] in a separate thread, all of their observations in one stream on the
+//! run's clock.
 //!
-//! [`Watch::start`] makes the watchers' connections before the users', so that a server that places connections by
-//! their order places the users as it would without us. What they see waits in a channel until whoever holds the
-//! event sink takes it ([`Watch::take`]); [`Watch::finish`] lets each look once more and ends them.
+//! [`Watch::start`] opens the watchers' connections before the users', so that a server that places connections by
+//! their order places the users as it would without Kelvin's observers. Observations wait in a channel until the owner
+//! of the event sink takes them ([`Watch::take`]); [`Watch::finish`] lets each watcher sample once more and ends them.
 
 mod feed;
 mod host;
@@ -21,8 +21,8 @@ use kelvin_measure::{Clock, Nanos};
 pub use feed::Feed;
 pub use host::HostWatcher;
 
-/// Observations that may wait to be taken; a reader that is so far behind has stopped, and the oldest thing to do is
-/// to keep the load's own memory.
+/// Observations that may wait to be taken. A reader that far behind has stopped, and older observations would only use
+/// up the load's memory.
 const MOST_WAITING: usize = 100_000;
 
 /// How long a watcher may take for its last sample before it is abandoned.
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// The progress of a run, for watchers that read counters at the window's edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stage {
-    /// Which point of the run.
+    /// The point of the run.
     pub point: u32,
     /// The phase that began.
     pub phase: Phase,
@@ -39,19 +39,19 @@ pub struct Stage {
 
 /// A thread that observes one thing.
 pub trait Watcher: Send {
-    /// What it is, for messages: "host", "postgres sessions".
+    /// Its name, for messages: "host", "postgres sessions".
     fn name(&self) -> String;
 
     /// Interval between two samples.
     fn interval(&self) -> Duration;
 
-    /// Names its metrics, before the first look.
+    /// Names its metrics, before the first sample.
     fn begin(&mut self, feed: &mut Feed);
 
     /// Takes a sample. An error is reported once ([`Observation::Lost`]), and the watcher is called again at its next turn.
     fn sample(&mut self, feed: &mut Feed) -> Result<(), String>;
 
-    /// A phase of the run began. Called between looks, within milliseconds of it.
+    /// A phase of the run began. Called between samples, within milliseconds of it.
     fn stage(&mut self, _stage: Stage, _feed: &mut Feed) -> Result<(), String> {
         Ok(())
     }
@@ -102,25 +102,25 @@ impl Watch {
         Ok(Self { hands, seen, counts })
     }
 
-    /// Tells every watcher that a phase began.
+    /// Informs every watcher that a phase began.
     pub fn stage(&self, stage: Stage) {
         for hand in &self.hands {
-            // One that has ended hears nothing more.
+            // A watcher that has ended receives nothing more.
             let _ended = hand.orders.send(Order::Stage(stage));
         }
     }
 
-    /// What was seen and not taken yet, in the order in which it was seen by each watcher.
+    /// Observations that have not been taken yet, in the order of each watcher.
     pub fn take(&self) -> impl Iterator<Item = Observation> + '_ {
         // A bound, so that watchers cannot hold their reader.
         self.seen.try_iter().take(MOST_WAITING)
     }
 
-    /// Ends the watchers, waits for their final observations (up to 15 seconds, passed to `each`), and
-    /// names those that did not end.
+    /// Ends the watchers, waits for their final observations (up to 15 seconds, passed to `each`), and names those that
+    /// did not end.
     ///
     /// # Errors
-    /// That of `each`; the watchers end all the same.
+    /// That of `each`; the watchers end nevertheless.
     pub fn finish<E>(self, mut each: impl FnMut(Observation) -> Result<(), E>) -> Result<(), E> {
         for hand in &self.hands {
             let _ended = hand.orders.send(Order::End);
@@ -160,7 +160,7 @@ impl Watch {
     }
 }
 
-/// What a watcher's thread is called, so that what each costs can be seen from outside; the system keeps 15 characters.
+/// The name of a watcher's thread, so that its cost is visible from outside; the system keeps 15 characters.
 fn thread_name(watcher: &str) -> String {
     format!("see {}", watcher.strip_prefix("postgres ").unwrap_or(watcher))
 }
@@ -172,7 +172,7 @@ fn work(mut watcher: Box<dyn Watcher>, mut feed: Feed, orders: &Receiver<Order>)
     let mut silent = false;
     let mut judge = |result: Result<(), String>, feed: &mut Feed| match result {
         Ok(()) => silent = false,
-        // A server that is down would say so ten times a second.
+        // Otherwise a server that is down would report that ten times a second.
         Err(_) if silent => {}
         Err(why) => {
             silent = true;

@@ -1,4 +1,4 @@
-//! The figures of one load on both sides, and what may be concluded from them.
+//! The metrics of one load on both sides, and the conclusions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,56 +14,56 @@ use super::{ComparisonVerdict, share};
 use crate::{LatencyRow, PointReport, RunReport};
 use kelvin_measure::text::ends;
 
-/// What a comparison of several loads may be wrong in, all together.
+/// The family-wise error of a comparison of several loads.
 pub(super) const ERROR: f64 = 0.05;
 
 /// Runs a side that are advised.
 pub(crate) const ADVISED: usize = 6;
 
-/// Key figures that the table has beside throughput and times, where they are known.
+/// Key metrics in the table in addition to throughput and times, where they are known.
 pub(super) const RESOURCES: [&str; 6] =
     ["bandwidth", "client-cpu", "server-cpu", "cpu", "server-instructions", "wal"];
 
-/// One figure of both sides.
+/// One metric of both sides.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComparedFigure {
-    /// By which it is asked for, such as "nopm" or "p99"; of a transaction type its name before it.
+    /// The id by which it is selected, such as "nopm" or "p99"; for a transaction type, preceded by its name.
     pub id: String,
     /// Such as "NOPM" or "New-Order p95".
     pub name: String,
     /// "per minute", "per second", "us", "ms", "bytes" …
     pub unit: String,
-    /// Which way it is better, where that is known.
+    /// The direction in which it is better, where known.
     pub better: Option<Better>,
     /// Of A, geometric mean of its runs.
     pub a: Option<f64>,
     /// Of B.
     pub b: Option<f64>,
-    /// B/A; none where one of them is not known.
+    /// B/A; `None` if one of them is unknown.
     pub ratio: Option<f64>,
     /// The interval of the ratio, at the comparison's confidence; none with fewer than four runs on a side.
     pub interval: Option<(f64, f64)>,
-    /// How likely a difference as large is by chance; of a secondary figure adjusted by Holm for how many there are.
-    /// None with fewer than four runs on a side.
+    /// The probability of a difference as large by chance; for a secondary metric, adjusted by Holm for their number.
+    /// `None` with fewer than four runs on a side.
     pub p: Option<f64>,
-    /// Whether it is one of many figures besides the judged one: its result is only a hint.
+    /// Whether it is one of many metrics besides the judged one: its result is only a hint.
     pub exploratory: bool,
     /// The values of the runs of A, in the order of the runs that have this load.
     pub a_values: Vec<f64>,
     /// Of B.
     pub b_values: Vec<f64>,
-    /// Which values of A are known from below only: percentiles that lie among arrivals without an answer.
+    /// The values of A that are lower bounds: percentiles that fall among unanswered arrivals.
     pub a_at_least: Vec<bool>,
     /// Of B.
     pub b_at_least: Vec<bool>,
-    /// Whether the values of A and B at one place are of one block.
+    /// Whether the values of A and B at the same index are from the same block.
     pub paired: bool,
     /// Whether the runs of a side follow each other, so that the interval allows for their dependence.
     pub consecutive: bool,
 }
 
 impl ComparedFigure {
-    /// The statistical result; none with a single run on a side, or where a run lacks the figure.
+    /// The statistical result; `None` with a single run on a side, or if a run lacks the metric.
     pub fn change(&self, noise: f64, confidence: f64) -> Option<MeasuredChange> {
         compare_bounds(self.sides(), (&self.a_at_least, &self.b_at_least), noise, confidence)
     }
@@ -93,8 +93,8 @@ impl ComparedFigure {
         self.ratio.filter(|_| !self.has_bounds())
     }
 
-    /// The smallest relative change of which both directions are ruled out (two one-sided tests); none where a value is a
-    /// bound.
+    /// The smallest relative change of which both directions are ruled out (two one-sided tests); `None` if a value is
+    /// a bound.
     pub fn ruled_out(&self, confidence: f64) -> Option<f64> {
         if self.has_bounds() { None } else { ruled_out(self.sides(), confidence) }
     }
@@ -116,18 +116,18 @@ impl ComparedFigure {
     }
 }
 
-/// The points of both sides that are set against each other, A's and B's of one block at the same place when paired.
+/// The points of both sides that are compared; if paired, A's and B's of the same block are at the same index.
 pub(super) struct Matched<'a> {
     pub(super) a: Vec<Point<'a>>,
     pub(super) b: Vec<Point<'a>>,
     pub(super) paired: bool,
     /// Whether the runs of a side follow each other.
     pub(super) consecutive: bool,
-    /// What was left out for it.
+    /// A note on the points that were left out for it.
     pub(super) note: Option<String>,
 }
 
-/// A point with its run's key figures and block.
+/// A point with its run's key metrics and block.
 #[derive(Clone, Copy)]
 pub(super) struct Point<'a> {
     pub(super) run: i64,
@@ -136,12 +136,12 @@ pub(super) struct Point<'a> {
     pub(super) block: Option<(i64, u32)>,
 }
 
-/// Sets points of one block against each other where both sides come from one group that has blocks: what changed from
-/// one block to the next then cancels out.
+/// Pairs points of the same block if both sides come from one group with blocks: changes between blocks then cancel
+/// out.
 pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
     let blocks = |side: &[Point<'a>]| -> Option<BTreeMap<(i64, u32), Point<'a>>> {
         let all: BTreeMap<_, _> = side.iter().filter_map(|p| Some((p.block?, *p))).collect();
-        // A block that has several runs of a side pairs none of them with one of the other.
+        // With several runs of a side, a block pairs none of them.
         (all.len() == side.len()).then_some(all)
     };
     let independent = |mut a: Vec<Point<'a>>, mut b: Vec<Point<'a>>| {
@@ -176,8 +176,8 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
     Matched { a: pick(&of_a), b: pick(&of_b), paired: true, consecutive: false, note }
 }
 
-/// Whether sides were measured in one go each, or nearly: in time, there are fewer changes from one to the other than a
-/// drawn order has on average. Then what lasts from one run to the next is a side's own.
+/// Whether each side was measured consecutively, or nearly so: in time, there are fewer changes between the sides than
+/// a random order has on average. Effects that last from one run to the next then affect one side only.
 fn consecutive(a: &[Point<'_>], b: &[Point<'_>]) -> bool {
     let mut runs: Vec<(i64, bool)> = a.iter().map(|point| (point.run, false)).collect();
     runs.extend(b.iter().map(|point| (point.run, true)));
@@ -186,7 +186,7 @@ fn consecutive(a: &[Point<'_>], b: &[Point<'_>]) -> bool {
     changes < 2 * a.len() * b.len() / runs.len().max(1)
 }
 
-/// The figure that is judged where the throughput was asked for.
+/// The metric that is judged if the throughput was fixed.
 pub(super) const RESPONSE: &str = "response p99";
 
 type Rows = fn(&PointReport) -> &Vec<LatencyRow>;
@@ -194,7 +194,7 @@ type Pick = fn(&LatencyRow) -> Option<Bounded>;
 const PICKS: [(&str, Pick); 4] =
     [("mean", |r| r.mean_us), ("p50", |r| r.p50_us), ("p95", |r| r.p95_us), ("p99", |r| r.p99_us)];
 
-/// The figures of the table, the judged one first, and every key figure.
+/// The metrics of the table, the judged one first, and every key metric.
 pub(super) fn figures(
     report: &RunReport,
     open_loop: bool,
@@ -232,7 +232,7 @@ pub(super) fn figures(
             } else {
                 (format!("{} {percentile}", row.kind), |p| &p.latency)
             };
-            // By name: a phase of I/O jobs has the rows of its own directions and devices.
+            // By name: a phase of I/O jobs has rows for its own directions and devices.
             add(&name, time, lower, &move |p| pick(rows(p).iter().find(|r| r.kind == row.kind)?));
         }
     }
@@ -254,7 +254,7 @@ fn figure(
     confidence: f64,
     value: impl Fn(&Point<'_>) -> Option<Bounded>,
 ) -> ComparedFigure {
-    // A side counts only when every run of it has the figure.
+    // A side counts only if every run of it has the metric.
     let all = |side: &[Point<'_>]| -> (Vec<f64>, Vec<bool>) {
         let values: Vec<Bounded> = side.iter().map(&value).collect::<Option<_>>().unwrap_or_default();
         values.iter().map(|value| (value.value, value.at_least)).unzip()
@@ -292,7 +292,7 @@ fn figure(
     figure
 }
 
-/// Of many loads one differs by chance: the p of each one's judged figure is Holm's for how many they are.
+/// Of many loads one differs by chance: the p of each one's judged metric is adjusted by Holm for their number.
 pub(super) fn over_loads<'a>(judged: impl Iterator<Item = &'a mut ComparedFigure>) {
     let mut judged: Vec<&mut ComparedFigure> = judged.filter(|figure| figure.p.is_some()).collect();
     let p: Vec<f64> = judged.iter().filter_map(|figure| figure.p).collect();
@@ -301,7 +301,7 @@ pub(super) fn over_loads<'a>(judged: impl Iterator<Item = &'a mut ComparedFigure
     }
 }
 
-/// Of many figures some differ by chance: those beside the judged one get the p that allows for how many there are.
+/// Of many metrics some differ by chance: the p of the secondary ones is adjusted for their number.
 fn adjust(figures: &mut [ComparedFigure]) {
     let Some((_, rest)) = figures.split_first_mut() else { return };
     let p: Vec<f64> = rest.iter().filter_map(|figure| figure.p).collect();
@@ -314,7 +314,7 @@ fn adjust(figures: &mut [ComparedFigure]) {
     }
 }
 
-/// What may be said of the judged figure, in a word and as text. Its p allows for how many loads there are.
+/// The verdict on the judged metric, as an enum and as text. Its p allows for the number of loads.
 pub(super) fn judge(
     figure: &ComparedFigure,
     noise: f64,
@@ -381,7 +381,7 @@ fn bound_words(change: &MeasuredChange, by: &str) -> String {
     }
 }
 
-/// What runs that show no change say all the same: which change there is not, and which would have been seen.
+/// The conclusion from runs that show no change: which change is ruled out, and which would have been detected.
 fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
     let ruled_out = figure
         .ruled_out(confidence)

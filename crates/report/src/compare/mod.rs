@@ -1,11 +1,11 @@
-//! Runs against each other: the ratio B/A, what differs beside the figures, and what may be concluded.
+//! Comparison of runs: the ratio B/A, the differences besides the results, and the conclusions.
 //!
-//! One run on each side gives a ratio and no conclusion: how much runs of the same thing differ from each other
-//! is then unknown, and the precision within a run does not show it. From four runs a side the ratio gets its
-//! 95 % interval (t on logarithms: of pairs where both sides are in the blocks of one group, Welch's otherwise; of groups
-//! that were each measured in one go, allowing for runs that resemble the ones before them) and a p beside it; what may be
-//! said is a [`ComparisonVerdict`]. One figure is judged; the others are exploratory, and their p allows for how many they are
-//! (Holm). Of several loads all intervals hold together at 95 % (Bonferroni), and the judged figures' p are Holm's.
+//! One run on each side gives a ratio and no conclusion: the variation between runs of the same specification is then
+//! unknown, and the precision within a run does not show it. From four runs per side the ratio gets its 95 % interval
+//! (t on logarithms: of pairs if both sides are in the blocks of one group, Welch's otherwise; for groups that were
+//! each measured consecutively, allowing for runs that resemble the preceding ones) and a p; the conclusion is a
+//! [`ComparisonVerdict`]. One metric is judged; the others are exploratory, and their p allows for their number (Holm).
+//! With several loads all intervals hold together at 95 % (Bonferroni), and the judged metrics' p are Holm's.
 
 mod caveats;
 mod dependence;
@@ -39,21 +39,21 @@ pub use side::{Run, Side};
 pub use table::table;
 pub use text::{render, text};
 
-/// The smallest change that matters when nobody says otherwise.
+/// The default smallest change that matters.
 pub const NOISE: f64 = 0.01;
 
 /// A against B.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
-    /// What the user called A.
+    /// The user's name for A.
     pub name_a: String,
-    /// What the user called B.
+    /// The user's name for B.
     pub name_b: String,
     /// Numbers of the runs of A.
     pub a: Vec<i64>,
     /// Numbers of the runs of B.
     pub b: Vec<i64>,
-    /// Name of the headline figure.
+    /// Name of the headline metric.
     pub headline: String,
     /// The smallest relative change that matters.
     pub noise: f64,
@@ -61,14 +61,14 @@ pub struct Comparison {
     pub confidence: f64,
     /// One entry per number of users and rate that both sides have.
     pub points: Vec<ComparedPoint>,
-    /// What differs between the sides, over all their runs: what matters first.
+    /// Differences between the sides, over all their runs: the most important first.
     pub differences: Vec<Difference>,
-    /// What of these differences, and of the tables and indexes, keeps A and B from being compared as if they differed in
-    /// nothing but the factor under study, the most severe first; empty where one of them was not observed.
+    /// Those of these differences, and of the tables and indexes, that prevent a comparison of A and B as if they
+    /// differed in nothing but the factor under study, the most severe first; empty if one of them was not observed.
     pub findings: Vec<Finding>,
     /// The red findings of each side's own runs.
     pub own: Vec<SideFinding>,
-    /// Runs that must not be believed, and those that were left out, with the reason.
+    /// Runs that must not be relied on, and those that were left out, with the reason.
     pub warnings: Vec<String>,
 }
 
@@ -77,55 +77,56 @@ pub struct Comparison {
 pub struct ComparedPoint {
     /// Virtual users of A and of B.
     pub users: (u32, u32),
-    /// Which phase of the I/O jobs it is, from 1; none where the runs have only one.
+    /// The phase of the I/O jobs, from 1; `None` if the runs have only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<u32>,
-    /// What users and their work are called.
+    /// Labels for users and their work.
     #[serde(skip)]
     pub(crate) called: &'static WorkloadLabels,
-    /// Transactions per second that an open loop asked for, of A and of B.
+    /// Requested transactions per second of an open loop, of A and of B.
     pub asked_per_second: (Option<f64>, Option<f64>),
-    /// Which of the points of a run with these users and this rate it is, from 1; none where there is only one.
+    /// The number of the point among those of a run with these users and this rate, from 1; `None` if there is only
+    /// one.
     pub occurrence: Option<u32>,
     /// Runs of A and of B that have it and are compared.
     pub runs: (usize, usize),
-    /// Whether runs of one block are set against each other.
+    /// Whether runs of the same block are paired.
     pub paired: bool,
     /// Whether the runs of a side follow each other, so that intervals allow for their dependence; they are narrower where
     /// the sides were measured in turn.
     pub consecutive: bool,
-    /// Whether the judged figure depends on the run before, and what the runs are worth then; none where sides were measured
-    /// in turn, and with fewer than four runs on a side.
+    /// Whether the judged metric depends on the preceding run, and the effective number of runs then; `None` if the
+    /// sides were measured alternately, and with fewer than four runs on a side.
     pub dependence: Option<Dependence>,
-    /// The smallest relative change of the judged figure of which both directions are ruled out; none with fewer than four
-    /// runs on a side.
+    /// The smallest relative change of the judged metric of which both directions are ruled out; `None` with fewer than
+    /// four runs on a side.
     pub ruled_out: Option<f64>,
-    /// The smallest relative change of the judged figure that such a comparison detects with a probability of 90 %.
+    /// The smallest relative change of the judged metric that such a comparison detects with a probability of 90 %.
     pub detectable: Option<f64>,
-    /// The figures; the first is the one that is judged: the headline, or, where both sides are open loops whose
-    /// throughput was asked for, p99 of the response time. The others are exploratory.
+    /// The metrics; the first is the one that is judged: the headline, or, if both sides are open loops with a fixed
+    /// throughput, p99 of the response time. The others are exploratory.
     pub figures: Vec<ComparedFigure>,
-    /// Every key figure, by its id; p of each is its own.
+    /// Every key metric, by its id; p is not adjusted.
     pub key: Vec<ComparedFigure>,
     /// Half the 95 % interval within one run in per cent, of A and of B; only when each side has one run.
     pub within_run_percent: Option<(f64, f64)>,
-    /// What may be said about the first figure.
+    /// The verdict on the first metric.
     pub verdict: ComparisonVerdict,
     /// The verdict as text.
     pub words: String,
 }
 
-/// What may be said.
+/// The possible verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonVerdict {
-    /// Too few runs to say anything.
+    /// Too few runs for a conclusion.
     NotTestable,
     /// The interval holds 1.
     NoChange,
     /// The interval holds 1, and would not if runs that follow each other were independent.
     Undetermined,
-    /// There is a change, smaller than what matters.
+    /// There is a change, but below the smallest one that matters.
     WithinNoise,
     /// There is a change that matters.
     Changed,
@@ -143,7 +144,7 @@ impl From<Answer> for ComparisonVerdict {
     }
 }
 
-/// Sets the runs of `a` against those of `b` by their reports alone: without blocks and key figures, with the usual
+/// Compares the runs of `a` with those of `b` by their reports alone: without blocks and key metrics, with the default
 /// noise.
 ///
 /// # Errors
@@ -236,7 +237,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     })
 }
 
-/// What differs between the runs of two sides beside their figures; nothing where a side has no run.
+/// The differences between the runs of two sides besides their results; empty if a side has no run.
 pub fn differing(a: &[&RunReport], b: &[&RunReport]) -> Vec<Difference> {
     if a.is_empty() || b.is_empty() {
         return Vec::new();
@@ -249,9 +250,9 @@ fn seen<'a>(side: &[&'a RunReport]) -> Vec<&'a Evidence> {
     side.iter().filter_map(|report| report.evidence.as_deref()).collect()
 }
 
-/// Refuses what has no common figure; gives the first run of A.
+/// Refuses runs without a common metric; returns the first run of A.
 fn comparable<'a>(a: &[&'a RunReport], b: &[&RunReport]) -> Result<&'a RunReport> {
-    // Runs of two stores may have one number; none of them began at the same moment.
+    // Runs of two stores may have the same number, but not the same start time.
     if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run && x.started == y.started)) {
         return Err(Error::Compare(format!("run {} is on both sides; give it on one side only", both.run)));
     }
@@ -347,7 +348,7 @@ fn of<'a>(side: &Side<'a>, by_users: bool, wanted: Load) -> Vec<Point<'a>> {
 }
 
 impl ComparedPoint {
-    /// Says what may be said of the first figure.
+    /// Makes the verdict on the first metric.
     fn judge(&mut self, noise: f64, confidence: f64) {
         let Some(judged) = self.figures.first() else { return };
         (self.verdict, self.words) = figures::judge(judged, noise, confidence, self.runs);
@@ -356,7 +357,7 @@ impl ComparedPoint {
         self.detectable = judged.detectable(noise, confidence);
     }
 
-    /// The judged figure as a key figure. A rate that was asked for and kept is the same whatever became of the response times.
+    /// The judged metric as a key metric. A fixed rate that was kept is the same whatever the response times.
     pub(crate) fn judged_key(&self) -> Option<&ComparedFigure> {
         match self.figures.first() {
             Some(judged) if judged.name == figures::RESPONSE => {

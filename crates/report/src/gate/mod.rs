@@ -1,20 +1,20 @@
 //! A comparison judged for continuous integration: may the candidate pass?
 //!
-//! Each measure has a largest regression that is allowed: at `m`, a figure of which more is better may fall to (1 − m)
-//! of the base, one of which less is better may rise to (1 + m). Against that bound stands the interval of the ratio:
+//! Each measure has a largest regression that is allowed: at `m`, a measure of which more is better may fall to (1 − m)
+//! of the base, one of which less is better may rise to (1 + m). The interval of the ratio is compared with that bound:
 //!
 //! | interval | outcome |
 //! |---|---|
 //! | wholly beyond the bound | regressed: it is shown to be larger than allowed |
 //! | wholly within | passed: a larger one is ruled out |
-//! | around it | undecided: neither is shown; a failure only when asked to be strict |
-//! | around it, and too wide for a regression as large as allowed to be told from none | blind: no pass; a failure when strict |
-//! | none: fewer than four runs a side, or no such figure | not testable |
+//! | around it | undecided: neither is shown; a failure only when strict |
+//! | around it, and too wide for a regression as large as allowed to be distinguished from none | blind: no pass; a failure when strict |
+//! | none: fewer than four runs per side, or no such measure | not testable |
 //! | none: no run of a side counts | void |
 //!
 //! With one measure the interval is the 95 % one, so that a candidate that is exactly at the bound fails by chance in
-//! 2.5 % of the gates, and one that is as good as the base in far less. Of `k` measures each has an interval at
-//! 1 − 0.05/k, so that this holds for all of them together (Bonferroni).
+//! 2.5 % of the gates, and one that is as good as the base in far less. With `k` measures each has an interval at 1 −
+//! 0.05/k, so that this holds for all of them together (Bonferroni).
 
 mod junit;
 mod markdown;
@@ -36,23 +36,23 @@ use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, Depende
 use crate::{Error, Result};
 use kelvin_measure::text::ends;
 
-/// How often, at most, a gate fails by chance a candidate that is exactly at the bound, times two.
+/// Twice the maximum probability that a gate fails by chance a candidate that is exactly at the bound.
 const ERROR: f64 = 0.05;
 
-/// Runs a side beyond which it is not foretold how many are needed: the spread must come down first.
+/// Runs per side beyond which the required number is not predicted: the spread must be reduced first.
 const MOST: usize = 200;
 
 /// A measure with its limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Limit {
-    /// Id of a key figure, such as "nopm", "p99" or "server-cpu"; none for the one that a comparison judges: the headline, or,
-    /// where the throughput was asked for, p99 of the response time.
+    /// Id of a key metric, such as "nopm", "p99" or "server-cpu"; `None` for the one that a comparison judges: the
+    /// headline, or, for a fixed throughput, p99 of the response time.
     pub measure: Option<String>,
     /// The largest regression that is allowed, as a share: 0.03.
     pub most: f64,
 }
 
-/// What came of one measure.
+/// The result of one measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateResult {
@@ -60,10 +60,10 @@ pub enum GateResult {
     Passed,
     /// Neither shown nor ruled out.
     Undecided,
-    /// Neither shown nor ruled out, and so few runs that scatter so much could not have shown a regression as large as is
-    /// allowed to differ from nothing.
+    /// Neither shown nor ruled out, with so few runs and so much scatter that even a regression of the allowed size
+    /// could not have been distinguished from none.
     Blind,
-    /// Too few runs, or no such figure.
+    /// Too few runs, or no such measure.
     NotTestable,
     /// No run of a side counts.
     Void,
@@ -72,7 +72,7 @@ pub enum GateResult {
 }
 
 impl GateResult {
-    /// As a word.
+    /// Its label.
     pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -88,7 +88,7 @@ impl GateResult {
 /// One measure at one load.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Id of the key figure.
+    /// Id of the key metric.
     pub measure: String,
     /// Its name.
     pub name: String,
@@ -106,11 +106,11 @@ pub struct Row {
     pub ratio: Option<(f64, f64, f64)>,
     /// Confidence of the interval.
     pub confidence: f64,
-    /// The smallest change for the worse, as a fraction, that such a gate detects with a probability of 90 %; none if
+    /// The smallest change for the worse, as a fraction, that such a gate detects with a probability of 90 %; `None` if
     /// it cannot be tested.
     pub detectable: Option<f64>,
-    /// Whether runs depend on the ones before them, A being the base, and what they are worth then; none where the sides
-    /// were measured in turn, and where it cannot be tested.
+    /// Whether runs depend on the preceding ones, A being the base, and the effective number of runs then; `None` if
+    /// the sides were measured alternately, or if it cannot be tested.
     pub dependence: Option<Dependence>,
     /// The result.
     pub outcome: GateResult,
@@ -121,19 +121,19 @@ pub struct Row {
 /// The whole gate.
 #[derive(Debug, Clone, Serialize)]
 pub struct Gate {
-    /// What the base was called.
+    /// The name of the base.
     pub base: String,
-    /// What the candidate was called.
+    /// The name of the candidate.
     pub candidate: String,
     /// Runs of the base.
     pub base_runs: Vec<i64>,
     /// Runs of the candidate.
     pub candidate_runs: Vec<i64>,
-    /// Whether what is undecided fails.
+    /// Whether an undecided measure fails.
     pub strict: bool,
     /// One for each measure and load.
     pub rows: Vec<Row>,
-    /// What of the environment differs and can be the cause, as text.
+    /// Differences of the environment that can be the cause, as text.
     pub differences: Vec<String>,
     /// Runs that were left out or must not be believed.
     pub warnings: Vec<String>,
@@ -177,7 +177,7 @@ pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<
     })
 }
 
-/// The gate of two sides of which one has no run that counts: nothing can be judged, and that is the result.
+/// The gate of two sides of which one has no run that counts: nothing can be judged, and the result is void.
 pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: bool) -> Gate {
     let empty =
         [("base", base), ("candidate", candidate)].into_iter().filter(|(_, side)| side.runs.is_empty());
@@ -229,7 +229,7 @@ impl Gate {
         row.outcome == GateResult::Regressed || (self.strict && open)
     }
 
-    /// Whether it could not have seen what it is to catch.
+    /// Whether it could not have detected the regression.
     pub fn is_blind(&self) -> bool {
         self.rows.iter().any(|row| row.outcome == GateResult::Blind)
     }
@@ -350,7 +350,7 @@ fn judged(
         Better::Higher => (1.0 - most, high < 1.0 - most, low >= 1.0 - most),
         Better::Lower => (1.0 + most, low > 1.0 + most, high <= 1.0 + most),
     };
-    // An effect up by e and one down by 1 − 1/(1 + e) are the same logarithm.
+    // An increase by e and a decrease by 1 − 1/(1 + e) have the same absolute logarithm.
     let detectable = figure.detectable(0.0, confidence).map(|effect| match better {
         Better::Higher => 1.0 - 1.0 / (1.0 + effect),
         Better::Lower => effect,
@@ -382,7 +382,7 @@ fn judged(
     Judged { outcome, ratio: Some((ratio, low, high)), detectable, words }
 }
 
-/// "-3 %" of what is to be high, "+3 %" of what is to be low.
+/// "-3 %" for higher is better, "+3 %" for lower is better.
 pub(crate) fn signed(better: Better, most: f64) -> String {
     match better {
         Better::Higher => format!("-{}", share(most)),
@@ -390,9 +390,9 @@ pub(crate) fn signed(better: Better, most: f64) -> String {
     }
 }
 
-/// Runs a side with which the interval ends before the bound with a probability of [`POWER`], if estimate and spread are
-/// what they seem to be: with those that just do, it does in half of the cases. None where the estimate lies at the bound,
-/// or too many are needed.
+/// Runs per side with which the interval excludes the bound with a probability of [`POWER`], if estimate and spread are
+/// correct: with the minimum number, it does in half of the cases. `None` if the estimate is at the bound, or too many
+/// are needed.
 fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize> {
     let ln = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<f64>>();
     let (a, b) = (ln(&figure.a_values), ln(&figure.b_values));
@@ -404,7 +404,7 @@ fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize>
         let (a, b) = (student::describe(&a)?, student::describe(&b)?);
         (b.mean - a.mean, a.sd?.powi(2) + b.sd?.powi(2))
     };
-    // What dependence widens the interval by, more runs have to make up for.
+    // Dependence widens the interval, which more runs have to compensate.
     let wider = if figure.consecutive {
         let found = figure.change(0.0, confidence)?.ratio;
         let independent = student::welch_ratio(&figure.a_values, &figure.b_values, confidence)?;

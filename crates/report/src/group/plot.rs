@@ -1,4 +1,4 @@
-//! The charts of a group as inline SVG: the ratio of each block, and the figure of each run.
+//! The charts of a group as inline SVG: the ratio of each block, and the value of each run.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ const FRAME: Frame = Frame { width: 960.0, height: 300.0, left: 86.0, right: 24.
 /// Names under the chart, at most.
 const NAMES: usize = 16;
 
-/// The axes of a chart with a column for each block or run: round values, the columns' names, and what they are.
+/// The axes of a chart with a column for each block or run: round values, the columns' names, and the label.
 fn axes(title: &str, scale: &Scale, columns: usize, name: impl Fn(usize) -> String, below: &str) -> String {
     let mut out = FRAME.begin(title);
     out.push_str("<g class=\"axes\">");
@@ -23,7 +23,7 @@ fn axes(title: &str, scale: &Scale, columns: usize, name: impl Fn(usize) -> Stri
     out
 }
 
-/// The treatments in their order; a side's second run is of the same.
+/// The treatments in their order; both runs of a side have the same one.
 pub(super) fn treatments(group: &GroupPage) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in &group.runs {
@@ -43,7 +43,7 @@ fn side(run: &GroupPageRun) -> &str {
 pub(super) fn ratios(group: &GroupPage) -> Option<String> {
     let first = group.ratios.first()?;
     let of_blocks = group.ratios.iter().flat_map(|one| one.blocks.iter().filter_map(|(_, ratio)| *ratio));
-    // The ends of an interval may lie far beside what was measured: the chart goes as far as half of the values' range.
+    // The ends of an interval may be far from the measured values: the chart extends to half of the values' range.
     let values: Vec<f64> = of_blocks.chain([1.0]).collect();
     let (low, high) =
         values.iter().fold((1.0_f64, 1.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
@@ -92,7 +92,7 @@ pub(super) fn ratios(group: &GroupPage) -> Option<String> {
     Some(out)
 }
 
-/// The figure of each run in their order; those that do not count are hollow. None where no run has the figure.
+/// The value of each run in their order; those that do not count are hollow. `None` if no run has a value.
 pub(super) fn values(group: &GroupPage) -> Option<String> {
     let columns = group.runs.len();
     let scale = Scale::around(group.runs.iter().filter_map(|run| run.value), significant)?;

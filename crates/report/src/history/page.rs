@@ -1,4 +1,4 @@
-//! The trend as one HTML file that needs nothing else.
+//! The trend as one self-contained HTML file.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
@@ -11,11 +11,10 @@ use kelvin_measure::text::significant;
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// The page. `link` gives the address of a run's own page, relative to where this one will stand; none where there is
-/// no page of it.
+/// The page. `link` returns the address of a run's page, relative to this one; `None` if it has no page.
 ///
 /// # Errors
-/// When the template fails, which is a mistake in it.
+/// When the template fails, which is a bug in it.
 pub fn render(history: &History, link: &dyn Fn(i64) -> Option<String>) -> Result<String> {
     page(history, link, None)
 }

@@ -61,11 +61,11 @@ pub fn render(history: &History, options: Options) -> String {
     out
 }
 
-/// φ from which on nobody knows a level from a walk; up to 0.8 false alarms are simulated, and the estimate is on the safe
-/// side.
+/// φ above which a level cannot be distinguished from a random walk; up to 0.8 false alarms are simulated, and the
+/// estimate is conservative.
 const WALK: f64 = 0.9;
 
-/// What the change points take for noise, in one sentence.
+/// The noise that the change points assume, in one sentence.
 pub(super) fn assumption(history: &History) -> Option<String> {
     let (phi, entries) = (history.noise_phi?, history.entries.len());
     let tested = history.noise_lag1.map_or_else(String::new, |(lag1, p)| {
@@ -86,7 +86,7 @@ pub(super) fn assumption(history: &History) -> Option<String> {
     })
 }
 
-/// What the change points say, in one sentence.
+/// The result of the change points, in one sentence.
 pub(super) fn verdict(history: &History) -> String {
     let entries = history.entries.len();
     match history.changes.len() {

@@ -1,4 +1,4 @@
-//! What surrounds a page: nothing in an exported file; navigation and links where `kelvin serve` shows it.
+//! The frame of a page: none in an exported file; navigation and links in `kelvin serve`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,18 +14,18 @@ const HEAD: &str = include_str!("head.html");
 /// Navigation above a page.
 const NAVIGATION: &str = include_str!("navigation.html");
 
-/// What `kelvin serve` puts around a page. An exported file has none of it.
+/// The parts that `kelvin serve` adds around a page. An exported file has none of them.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Frame {
     /// The links above the page.
     pub links: Vec<Link>,
     /// Where the run of the page was imported from, as text.
     pub origin: Option<String>,
-    /// Where a finding's documentation is, without the finding's id, such as `/findings/`.
+    /// The base address of the findings' documentation, such as `/findings/`.
     pub findings: String,
-    /// Scripts of the server's own, by their addresses.
+    /// The addresses of the server's scripts.
     pub scripts: Vec<String>,
-    /// What those scripts ask of the page, as attributes of its body: names without `data-`, and values.
+    /// Parameters of those scripts, as attributes of the page's body: names without `data-`, and values.
     pub attributes: Vec<(String, String)>,
 }
 
@@ -36,27 +36,27 @@ pub struct Link {
     pub address: String,
     /// Its text.
     pub text: String,
-    /// Whether it is the page that is shown, or the one that it belongs to.
+    /// Whether it is the present page, or its parent.
     pub current: bool,
 }
 
-/// Adds what every page includes.
+/// Adds the parts that every page includes.
 ///
 /// # Errors
-/// When the template cannot be read, which is a mistake in it.
+/// When the template cannot be parsed, which is a bug in it.
 pub fn add_to(environment: &mut Environment<'_>) -> Result<()> {
     environment.add_template("head.html", HEAD)?;
     environment.add_template("navigation.html", NAVIGATION)?;
     Ok(())
 }
 
-/// A frame as templates know it; "none" without one.
+/// A frame as a template value; "none" without one.
 pub fn value(frame: Option<&Frame>) -> Value {
     frame.map_or_else(|| Value::from(()), |frame| Value::from(Serde(frame)))
 }
 
-/// The content security policy of a page with these scripts inside of it: they run, and nothing else does. A page of the
-/// server may load the server's own scripts and ask it for data.
+/// The content security policy of a page with these inline scripts: they run, and no others do. A page of the server
+/// may load the server's scripts and fetch data from it.
 pub fn policy(scripts: &[&str], frame: Option<&Frame>) -> String {
     let own = if frame.is_some() { " 'self'" } else { "" };
     let mut script = own.to_owned();

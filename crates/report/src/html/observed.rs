@@ -1,4 +1,4 @@
-//! What the page shows of host and database: the charts under the load's own, on the same seconds.
+//! Charts of host and database on the page: below those of the load, on the same seconds.
 
 use kelvin_diagnose::Evidence;
 use kelvin_measure::event::LoadPart;
@@ -8,10 +8,10 @@ use crate::model::{Chart, Grid, colour, timeline};
 use crate::text::when;
 use crate::{PointReport, RunReport};
 
-/// What the page's script draws of one point beside the load.
+/// Data of one point that the page's script draws in addition to the load.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct SeenCharts {
-    /// From, to, kind and text of what happened, in seconds since the window opened.
+    /// Begin, end, kind and text of occurrences, in seconds since the window opened.
     bands: Vec<(f64, f64, &'static str, String)>,
     charts: Vec<SeenChart>,
 }
@@ -28,13 +28,13 @@ struct SeenChart {
 }
 
 impl SeenCharts {
-    /// Of a point that is drawn from its second `first` on; none where nothing was observed.
+    /// For a point that is drawn from its second `first` on; `None` if nothing was observed.
     pub(super) fn of(report: &RunReport, point: &PointReport, seconds: &[i64]) -> Option<Self> {
         let (evidence, observed) = (report.evidence.as_deref()?, point.observed.as_ref()?);
         let (first, last) = (*seconds.first()?, *seconds.last()?);
         let count = usize::try_from(last - first + 1).ok()?;
         let grid = Grid::of(evidence, point.point, first, count)?;
-        // A second of the load in which nothing ended may be missing from its columns.
+        // A second of the load in which no transaction ended may be missing from its columns.
         let places: Vec<usize> = seconds.iter().filter_map(|s| usize::try_from(s - first).ok()).collect();
         let end = last as f64 + 1.0;
         let bands = observed.occurrences.iter().map(|row| {
@@ -51,7 +51,7 @@ impl SeenCharts {
         })
     }
 
-    /// The charts alone of the newest seconds of a run that goes on.
+    /// Only the charts, for the newest seconds of a run in progress.
     pub(crate) fn newest(evidence: &Evidence, point: u32, seconds: &[i64]) -> Option<Self> {
         let (first, last) = (*seconds.first()?, *seconds.last()?);
         let grid = Grid::of(evidence, point, first, usize::try_from(last - first + 1).ok()?)?;
@@ -81,7 +81,7 @@ fn drawn(chart: Chart, places: &[usize]) -> SeenChart {
     SeenChart { title, unit, stacked, top, names, colours, columns: values }
 }
 
-/// Four figures: more cannot be seen, and would be most of the page.
+/// Four digits: more are not visible, and would be most of the page.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;

@@ -1,4 +1,4 @@
-//! What the page shows of one point: its figures, with the template's texts.
+//! The content of one point on the page: its values, and the texts of the template.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::text::{TOO_SHORT, client_waits, footnotes, generator, loop_words, of_
 use crate::{PointReport, RunReport};
 use kelvin_measure::text::{bounds, rate};
 
-/// One point. The figures of the report are its fields, too.
+/// One point. The values of the report are its fields, too.
 #[derive(Serialize)]
 pub(super) struct PointView<'a> {
     #[serde(flatten)]
@@ -24,9 +24,9 @@ pub(super) struct PointView<'a> {
     name: String,
     /// "8 virtual users".
     users_words: String,
-    /// Whether it is the one by which the run is known.
+    /// Whether it is the best point of the run.
     best: bool,
-    /// The headline figure.
+    /// The headline value.
     pace: String,
     /// All transactions in the headline's unit.
     total: String,
@@ -40,24 +40,24 @@ pub(super) struct PointView<'a> {
     directions: Vec<String>,
     /// Kinds of events that are marked in the charts.
     marked: Marked,
-    /// What host and database did beside the load: words, when, and figures.
+    /// Occurrences on host and database during the load: text, time, and values.
     occurrences: Vec<OccurrenceView<'a>>,
-    /// The self-audit: whether it holds, what, with its bounds, and samples.
+    /// The self-audit: whether each rule holds, its text with the bounds, and samples.
     audits: Vec<(bool, &'a str, String, u64)>,
-    /// How many rules of the self-audit hold.
+    /// The number of rules of the self-audit that hold.
     audits_holding: usize,
-    /// How many of what must hold was judged, and how many of those hold.
+    /// The number of judged invariants, and of those that hold.
     invariants_judged: (usize, usize),
-    /// What the load generator cost, as text.
+    /// The cost of the load generator, as text.
     generator_words: String,
     /// Below the tables of response times and service times.
     response_notes: Vec<String>,
     service_notes: Vec<String>,
-    /// What keeps the precision from being known.
+    /// The reason why the precision is unknown.
     too_short: Option<&'static str>,
     /// The interval of the p99.
     p99_words: Option<String>,
-    /// What the sessions' wait for their client is made of.
+    /// The parts of the sessions' wait for their client.
     client_waits: Option<&'static str>,
     /// Of I/O jobs.
     io: Option<IoView>,
@@ -70,7 +70,7 @@ struct Marked {
     other: bool,
 }
 
-/// What happened beside the load.
+/// An occurrence during the load.
 #[derive(Serialize)]
 struct OccurrenceView<'a> {
     words: String,
@@ -78,7 +78,7 @@ struct OccurrenceView<'a> {
     figures: &'a BTreeMap<String, f64>,
 }
 
-/// What a point of I/O jobs has.
+/// The part of a point that only I/O jobs have.
 #[derive(Serialize)]
 struct IoView {
     names: Vec<String>,

@@ -1,4 +1,4 @@
-//! The load generator's own figures: what it cost, and how late it was.
+//! Metrics of the load generator: its cost, and its lateness.
 
 use kelvin_measure::Histogram;
 use kelvin_measure::event::Window;
@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::latency::us;
 
-/// What the client's process used and how long its threads waited for a CPU, over the measured window. With an
-/// engine that runs inside the process, such as SQLite, the CPU time contains the database's own.
+/// Resource use of the client's process and its threads' waiting for a CPU, over the measured window. With an engine
+/// that runs inside the process, such as SQLite, the CPU time includes the database's.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct GeneratorReport {
-    /// CPU time per second of the window: how many cores it kept busy.
+    /// CPU time per second of the window: the number of busy cores.
     pub cpu_cores: Option<f64>,
     /// The same in per cent of the host's hardware threads.
     pub cpu_host_percent: Option<f64>,
@@ -20,7 +20,7 @@ pub struct GeneratorReport {
     pub run_delay_ms_per_s: Option<f64>,
     /// The same per good transaction.
     pub run_delay_us_per_transaction: Option<f64>,
-    /// How late transactions started though a user stood ready; none in a closed loop.
+    /// The delay of transactions although a user was idle; `None` in a closed loop.
     pub lag: Option<Lag>,
 }
 
@@ -57,7 +57,7 @@ impl GeneratorReport {
         let Some(window) = window else { return Self { lag, ..Self::default() } };
         let each = |ns: u64| (good > 0).then(|| ns as f64 / 1e3 / good as f64);
         let share = |ns: u64| (window.elapsed > 0).then(|| ns as f64 / window.elapsed as f64);
-        // 0 means that the kernel did not say.
+        // 0 means that the kernel did not report it.
         let cpu = Some(window.client_cpu).filter(|ns| *ns > 0);
         let cores = cpu.and_then(share);
         Self {

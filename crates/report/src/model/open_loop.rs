@@ -1,4 +1,4 @@
-//! What became of the arrivals of an open loop.
+//! The arrivals of an open loop, and their service.
 
 use kelvin_measure::event::{ArrivalSchedule, RatePeriod};
 use kelvin_measure::labels::{self, WorkloadLabels};
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use kelvin_measure::text::{rate, whole};
 
-/// The schedule of an open loop and how it was kept, over the measured window.
+/// The schedule of an open loop and how well it was kept, over the measured window.
 #[derive(Debug, Clone, Serialize)]
 pub struct ScheduleReport {
-    /// Transactions per second asked for; none when the window did not close.
+    /// Requested transactions per second; `None` if the window did not close.
     pub asked_per_second: Option<f64>,
     /// Transactions that were to start within the window.
     pub due: u64,
@@ -18,19 +18,19 @@ pub struct ScheduleReport {
     pub refused: u64,
     /// Transactions of the window that still waited for an idle user when the load ended.
     pub waiting: u64,
-    /// Transactions that waited for an idle user when the window closed: what could begin soon after it did.
+    /// Transactions that waited for an idle user when the window closed, and began soon afterwards where possible.
     pub waiting_at_close: u64,
-    /// Transactions that were to start at the very moment of the load's end, and were not; at most one a user.
+    /// Transactions that were due at the very moment of the load's end, and did not start; at most one per user.
     pub cut_off: u64,
     /// The longest queue that a user found; none when the window did not close.
     pub longest_queue: Option<u64>,
     /// Committed and rolled back per second.
     pub achieved_per_second: Option<f64>,
-    /// Achieved over asked.
+    /// Achieved rate divided by the requested one.
     pub achieved_ratio: Option<f64>,
     /// Whether transactions were refused, or the queue was growing.
     pub overloaded: bool,
-    /// What had no answer, as text; none when everything that was due was served.
+    /// Unanswered arrivals, as text; `None` if everything that was due was served.
     pub shortfall: Option<String>,
 }
 
@@ -86,7 +86,7 @@ fn shortfall(schedule: &ArrivalSchedule, count: u32, words: &WorkloadLabels) -> 
         return None;
     }
     let units = |n: u64| words.unit.form_for(n);
-    // A worker of I/O jobs has its own schedule: what is late waits for no other.
+    // A worker of I/O jobs has its own schedule: a late I/O does not wait for another worker.
     let waited = if words.unit == WorkloadLabels::for_workload(labels::IO).unit {
         "had not started when the window closed".to_owned()
     } else {

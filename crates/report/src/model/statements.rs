@@ -16,8 +16,8 @@ pub struct TransactionStatements {
     pub transaction_mean_us: Option<f64>,
     /// Its statements, in their order.
     pub statements: Vec<StatementRow>,
-    /// Time in its statements per transaction; the rest of the mean lies between them: the client's own work,
-    /// sleeps of a script, and attempts that were repeated.
+    /// Time in its statements per transaction; the rest of the mean is between them: the client's own work, sleeps of a
+    /// script, and retried attempts.
     pub sum_us: Option<f64>,
     /// The sum in per cent of the transaction's mean.
     pub sum_percent: Option<f64>,

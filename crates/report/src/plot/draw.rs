@@ -1,5 +1,5 @@
-//! Charts as SVG that stands alone: every colour and font is an attribute, so that a file looks the same in a browser, in an
-//! editor and in a page.
+//! Charts as self-contained SVG: every colour and font is an attribute, so that a file looks the same in a browser, in
+//! an editor and in a page.
 
 use kelvin_measure::text::{cut, wrap};
 use std::fmt::Write as _;
@@ -25,12 +25,12 @@ const RULE: &str = "#dcdfe3";
 pub(super) const COLOURS: [&str; 8] =
     ["#0b5fa5", "#c2570c", "#2b7a3d", "#8b3fa8", "#9a6b00", "#a8324a", "#007a87", "#7a5c3e"];
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stroke {
-    /// What was measured, behind what was made of it.
+    /// Measured values, behind the derived ones.
     Pale,
-    /// The line to look at.
+    /// The main line.
     Full,
     /// A fitted line or a mean.
     Dashed,
@@ -122,7 +122,7 @@ impl Lines {
     }
 }
 
-/// Where the drawing begins below title and lines of explanation.
+/// The top of the drawing below title and lines of explanation.
 pub(super) fn header_height(about: &[String]) -> f64 {
     44.0 + wrapped(about).len() as f64 * 16.0
 }
@@ -213,7 +213,8 @@ fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line]
     let at_x = |value: f64| x.share(value).map(|share| area.left + share * area.width);
     let at_y = |value: f64| y.share(value).map(|share| area.top + (1.0 - share) * area.height);
     let (right, bottom) = (area.left + area.width, area.top + area.height);
-    // Behind a small panel the next one's 0 begins, behind a large one and the last of a row the picture ends.
+    // The label "0" of the next panel limits a small panel; the edge of the picture limits a large one and the last of
+    // a row.
     let until = if right + RIGHT + BETWEEN + 1.0 < WIDTH { right + BETWEEN - half("0") } else { WIDTH };
     for (tick, words) in shown(y, area.height, 20.0) {
         let Some(place) = at_y(*tick) else { continue };
@@ -245,7 +246,8 @@ fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line]
             Stroke::Dashed => "stroke-width=\"1.5\" stroke-dasharray=\"7 5\"",
         };
         let mut points: Vec<(f64, f64)> = line.points.iter().filter_map(place).collect();
-        // Thousands of bins lie within a pixel of each other: nobody sees them, and every one makes the file longer.
+        // Thousands of bins are within a pixel of each other: they are indistinguishable, and would make the file
+        // longer.
         points.dedup_by(|next, last| (next.0 - last.0).abs() < 0.4 && (next.1 - last.1).abs() < 0.4);
         if let [(x, y)] = points[..] {
             let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{}\"/>", line.colour);

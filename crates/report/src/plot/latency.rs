@@ -8,14 +8,14 @@ use kelvin_storage::Direction;
 use super::Chart;
 use super::draw::{COLOURS, Line, Lines, Stroke};
 
-/// More than these on one chart cannot be distinguished.
+/// Maximum number on one chart: more cannot be distinguished.
 const TOGETHER: usize = 8;
-/// Bars a decade of the histogram: each is wider than the bins that it is made of.
+/// Bars per decade of the histogram: each is wider than the bins that it combines.
 const A_DECADE: f64 = 12.0;
-/// Samples beyond a percentile without which it is not drawn.
+/// Minimum number of samples beyond a percentile for it to be drawn.
 const BEYOND: f64 = 10.0;
 
-/// What is drawn of one of several: its place among them, which says its colour, itself, and its points.
+/// One of several results: its index, which determines its colour, its times, and its points.
 type Drawn<'a> = (usize, &'a CompletionTimes, Vec<(f64, f64)>);
 
 /// Completion times of one direction of one result.
@@ -23,7 +23,7 @@ type Drawn<'a> = (usize, &'a CompletionTimes, Vec<(f64, f64)>);
 pub struct CompletionTimes {
     /// Its label, which distinguishes it from the others.
     pub name: String,
-    /// How many there are.
+    /// Their number.
     pub count: u64,
     /// Nanoseconds and how many took about so long, ascending; empty where only percentiles are known.
     pub bins: Vec<(u64, u64)>,
@@ -31,7 +31,7 @@ pub struct CompletionTimes {
     pub percentiles: Vec<(f64, f64)>,
 }
 
-/// The sum of counts; those of a file that somebody wrote by hand may be any.
+/// The sum of counts; those of a hand-written file may have any value.
 pub(super) fn count<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
     counts.fold(0, |sum, count| sum.saturating_add(*count))
 }
@@ -57,7 +57,7 @@ impl CompletionTimes {
         let count = count(self.bins.iter().map(|bin| &bin.1));
         let mut seen = 0_u64;
         let curve = self.bins.iter().map(|(nanos, here)| {
-            // A bin's time is what the share up to its middle does not exceed.
+            // A bin's time is the percentile at the middle of the bin.
             let percent = (seen as f64 + *here as f64 / 2.0) / count as f64 * 100.0;
             seen = seen.saturating_add(*here);
             (percent, *nanos as f64)
@@ -106,7 +106,7 @@ pub(super) fn histograms(direction: Direction, all: &[CompletionTimes]) -> Vec<C
     all.chunks(TOGETHER).filter_map(|some| histogram(direction, some, "")).collect()
 }
 
-/// Those that have points; none where nobody has.
+/// Those that have points; `None` if there are none.
 fn drawn(
     all: &[CompletionTimes],
     points: impl Fn(&CompletionTimes) -> Vec<(f64, f64)>,
@@ -140,7 +140,7 @@ fn named(times: &CompletionTimes) -> String {
 
 fn percentiles(direction: Direction, all: &[CompletionTimes], suffix: &str) -> Option<Chart> {
     let curves = drawn(all, CompletionTimes::curve)?;
-    // Each step to the right is a tenth of what lies beyond.
+    // Each step to the right is a tenth of the remaining share.
     let place = |percent: f64| -(1.0 - percent / 100.0).log10();
     let line = |(at, times, curve): &Drawn<'_>| {
         let points = curve.iter().map(|(percent, nanos)| (place(*percent), *nanos)).collect();

@@ -1,6 +1,6 @@
 //! Charts of I/O: from fio's log files and results, Kelvin's as well as fio's, and from stored runs.
 //!
-//! Read and write are never in one line: each is a chart or a separate colour, named.
+//! Read and write are never combined in one line: each is a chart or a separate colour, labelled.
 
 mod draw;
 mod latency;
@@ -35,7 +35,7 @@ use crate::{PointReport, RunReport};
 pub struct Chart {
     /// Its file's name without an ending: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// The picture, an SVG document.
     pub svg: String,
@@ -52,7 +52,7 @@ impl Chart {
     }
 }
 
-/// What charts are made of.
+/// The sources of charts.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     series: Vec<LogSeries>,
@@ -99,8 +99,8 @@ impl Inputs {
         self.measured.extend(measured);
     }
 
-    /// Adds a stored run of I/O jobs; `jobs` are those of its specification, `over_time` says whether its seconds are drawn,
-    /// too.
+    /// Adds a stored run of I/O jobs; `jobs` are those of its specification, `over_time` selects whether its seconds
+    /// are drawn, too.
     pub fn run(&mut self, report: &RunReport, jobs: &Jobs, over_time: bool) {
         if over_time {
             self.series.extend(seconds(report));
@@ -112,7 +112,7 @@ impl Inputs {
                 times.name.push_str(&options);
                 self.times.entry(direction).or_default().push(times);
             }
-            // The report has left out what its samples do not support.
+            // The report has already left out values that its samples do not support.
             for curve in point.distributions.iter().filter(|_| point.open_loop) {
                 let Some(direction) = direction(&curve.kind) else { continue };
                 let name = format!("{}, response times", named(report, point, &curve.kind));
@@ -151,7 +151,7 @@ impl Inputs {
     }
 }
 
-/// What distinguishes the runs of a sweep, where a run has one job.
+/// The options that distinguish the runs of a sweep, if a run has one job.
 fn options(measured: &[JobMeasurement]) -> String {
     let [one] = measured else { return String::new() };
     let words = [
@@ -189,7 +189,7 @@ fn times_of(report: &RunReport, point: &PointReport) -> Vec<(Direction, Completi
     each.collect()
 }
 
-/// What the report of a run draws of a point of I/O jobs; nothing of other workloads.
+/// The charts of a point of I/O jobs in the report; none for other workloads.
 #[derive(Debug, Default)]
 pub(crate) struct PointCharts {
     /// I/Os a second with moving mean and trend, a colour for each direction.
@@ -232,7 +232,7 @@ fn mean_size(report: &RunReport, point: &PointReport, direction: Direction) -> O
     (ios > 0 && bytes > 0).then(|| bytes as f64 / ios as f64)
 }
 
-/// A part of a second, at the end of a window, that has no pace of its own.
+/// A fraction of a second, at the end of a window, too short for a rate.
 const SLIVER: f64 = 0.2;
 
 /// I/Os and bytes a second of each direction of a point, all its devices together.
@@ -251,8 +251,8 @@ fn seconds_of(report: &RunReport, point: &PointReport) -> Vec<LogSeries> {
                 let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
                 let (amount, end) = (ended as f64 * each, second.second as f64 + second.width);
                 let alone = Point { time: end, width: second.width, value: 0.0, low: 0.0, high: 0.0 };
-                // The pace of a sliver of a second is noise: it belongs to the second before it, so that the points' mean
-                // is that of the whole window, as the tables have it.
+                // The rate of a fraction of a second is noise: it is added to the previous second, so that the points'
+                // mean is that of the whole window, as in the tables.
                 let (before, amount) = match points.pop_if(|_| second.width <= SLIVER) {
                     Some(last) => (last.width, last.value * last.width + amount),
                     None => (0.0, amount),

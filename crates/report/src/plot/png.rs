@@ -1,5 +1,5 @@
-//! Charts as PNG, for where SVG cannot go, painted by librsvg's `rsvg-convert`: an SVG renderer of our own would be a tenth
-//! of what the command takes to build.
+//! Charts as PNG, where SVG is not supported, rendered by librsvg's `rsvg-convert`: linking an SVG renderer would add a
+//! tenth to the build time of the command.
 
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
@@ -42,8 +42,8 @@ impl Painter {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| failed(not_run(&error)))?;
-        // It reads the whole picture before it writes, so that writing first cannot block. If it ends without having
-        // read everything, its own message says why.
+        // It reads the whole picture before it writes, so that writing first cannot block. If it exits without having
+        // read everything, its own message has the reason.
         let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(chart.svg.as_bytes()));
         let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
         if !output.status.success() {

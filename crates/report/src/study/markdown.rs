@@ -48,7 +48,7 @@ pub fn render(of: &StudyPageContent) -> String {
     page.0
 }
 
-/// What was found: for the page and for the notebook.
+/// The results: for the page and for the notebook.
 pub fn analysis(of: &Analysis) -> String {
     let mut page = Page(String::new());
     page.paragraph(&format!("{}.", sentences::precision(of)));
@@ -120,7 +120,7 @@ pub fn analysis(of: &Analysis) -> String {
     page.0
 }
 
-/// What is left open: for the page and for the notebook.
+/// Open questions: for the page and for the notebook.
 pub fn next(of: &Analysis) -> String {
     let mut page = Page(String::new());
     if of.next.is_empty() {
@@ -133,7 +133,7 @@ pub fn next(of: &Analysis) -> String {
     page.0
 }
 
-/// What decides, in a sentence.
+/// The criterion, in a sentence.
 pub(super) fn goal(of: &Analysis) -> String {
     let way = match of.goal.better {
         kelvin_diagnose::Better::Higher => "higher",
@@ -254,7 +254,7 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// A person's words: their Markdown is theirs, within a quotation, and makes no HTML.
+    /// User text: its Markdown is kept, within a quotation, and HTML is escaped.
     fn quoted(&mut self, paragraph: &str) {
         for line in paragraph.lines() {
             let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -303,7 +303,7 @@ impl Page {
         self.grid_with(grid, usize::MAX);
     }
 
-    /// A table; the column `raw` holds links of our own.
+    /// A table; the column `raw` contains generated links.
     fn grid_with(&mut self, grid: &Grid, raw: usize) {
         if grid.rows.is_empty() {
             self.paragraph("None.");

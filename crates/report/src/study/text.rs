@@ -84,7 +84,7 @@ impl Page {
         }
     }
 
-    /// The figure over the levels of a sweep, and its law.
+    /// The values over the levels of a sweep, and the fitted model.
     fn curve(&mut self, of: &Analysis) {
         let Some(sweep) = &of.sweep else { return };
         self.heading("curve");
@@ -105,7 +105,7 @@ impl Page {
         self.heading(&format!("effects on {}", of.primary.name));
         match grid::effects(of, &of.primary) {
             Some(mut table) => {
-                // What a column has no room for stands in lines of its own.
+                // Values that do not fit into a column are printed on separate lines.
                 let aliases = grid::aliases(&of.primary);
                 if !aliases.is_empty() {
                     table.head.pop();
@@ -149,7 +149,7 @@ impl Page {
         }
     }
 
-    /// A table; where it is wider than the page, its longest words are cut.
+    /// A table; if it is wider than the page, its longest words are cut.
     fn grid(&mut self, grid: &Grid) {
         if grid.rows.is_empty() {
             return;

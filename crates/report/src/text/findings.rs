@@ -1,22 +1,23 @@
-//! What limits the throughput, and what the reader of the figures has to know.
+//! The bottleneck, and the findings that affect the results.
 
 use super::{AMBER, BOLD, Page, RED, wrap_lines};
 use crate::{BottleneckOutcome, BottleneckVerdict, Finding, PointReport, RunReport, Severity};
 
-/// Lines of evidence that a red finding and an amber one have in the terminal: the page has all.
+/// Lines of evidence of a red and of an amber finding in the terminal: the page has all.
 const SHOWN: [usize; 2] = [5, 2];
-/// Other points with the same finding that are named; more are counted.
+/// Maximum number of other points with the same finding that are named; beyond it they are counted.
 const NAMED: usize = 3;
 
-/// One finding, and the points that it is about.
+/// One finding, and its points.
 pub(crate) struct FindingGroup<'a> {
     /// The one of the best point, or else of the last.
     pub(crate) finding: &'a Finding,
-    /// Which of several points, to stand behind the title; empty where there is one, or it is about the whole run.
+    /// The points, to be printed after the title; empty if there is one point, or if it is about the whole run.
     pub(crate) about: String,
 }
 
-/// The findings, those that several points have in common once: a sweep would say the same of each of its points.
+/// The findings; those that several points have in common are listed once, since a sweep would repeat them for each of
+/// its points.
 pub(crate) fn grouped(report: &RunReport) -> Vec<FindingGroup<'_>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in &report.findings {
@@ -64,8 +65,8 @@ impl Page {
         }
     }
 
-    /// The verdict on the points that are `shown`, and the findings: they stand before the figures, since they say
-    /// whether those can be believed.
+    /// The verdict on the points that are `shown`, and the findings: they precede the results, since they show whether
+    /// those are reliable.
     pub(super) fn findings(&mut self, report: &RunReport, shown: &[&PointReport]) {
         if report.evidence.is_none() && report.findings.is_empty() {
             return;
@@ -76,7 +77,7 @@ impl Page {
             self.line("");
             let lead = match verdict.outcome {
                 _ if several => format!("{}: ", point.name()),
-                // Its sentence says that there is none.
+                // Its sentence states that there is none.
                 BottleneckOutcome::Void { .. } => String::new(),
                 _ => "verdict: ".into(),
             };
@@ -127,12 +128,12 @@ impl Page {
     }
 }
 
-/// Whether a finding is shown only where everything is: a note, or one with less effect than the run knows its figure to.
+/// Whether a finding is shown only with all findings: a note, or one with an effect below the run's precision.
 pub(crate) fn is_minor(finding: &Finding) -> bool {
     finding.severity == Severity::Note || !finding.is_shown()
 }
 
-/// "2 notes, 1 finding below the run's precision"; none of nothing.
+/// "2 notes, 1 finding below the run's precision"; `None` if there are none.
 pub(crate) fn counted<'a>(minor: impl Iterator<Item = &'a Finding>) -> Option<String> {
     let (small, notes): (Vec<_>, Vec<_>) = minor.partition(|finding| !finding.is_shown());
     let several = |number: usize, what: &str, rest: &str| match number {
@@ -145,14 +146,14 @@ pub(crate) fn counted<'a>(minor: impl Iterator<Item = &'a Finding>) -> Option<St
     each.into_iter().flatten().reduce(|first, second| format!("{first}, {second}"))
 }
 
-/// What a finding explains of the figure.
+/// The effect of a finding on the result.
 pub(crate) fn effect(finding: &Finding) -> String {
     let below = if finding.is_shown() { "" } else { ", below the precision of the run" };
     format!("{}{below}", finding.effect.describe())
 }
 
-/// Findings one after another, the most severe first, each with what shows it and what to do; not those whose effect is less
-/// than the run knows its own figure to.
+/// Findings one after another, the most severe first, each with its evidence and remedy; those whose effect is below
+/// the run's own precision are left out.
 pub fn findings(findings: &[Finding]) -> String {
     let mut sorted: Vec<&Finding> = findings.iter().filter(|finding| finding.is_shown()).collect();
     sorted.sort_by_key(|finding| finding.severity);
@@ -164,8 +165,8 @@ fn lead(finding: &Finding) -> String {
     format!("{:<7}", finding.severity.word())
 }
 
-/// A finding in lines: its title, with which of several points it is `about`, at `most` so many lines of what shows it,
-/// and what to do.
+/// A finding in lines: its title, with the points that it is `about`, at `most` so many lines of evidence, and the
+/// remedy.
 pub(crate) fn finding_lines(finding: &Finding, about: &str, most: usize) -> Vec<String> {
     let mut lines = wrap_lines(&lead(finding), &format!("{}{about}", finding.title));
     lines.extend(wrap_lines("         ", &format!("effect: {}", effect(finding))));
@@ -178,7 +179,7 @@ pub(crate) fn finding_lines(finding: &Finding, about: &str, most: usize) -> Vec<
     lines
 }
 
-/// A run that must not be judged is as bad as a red finding; what is known is good to know.
+/// A run that must not be judged is as bad as a red finding; a known bottleneck is useful.
 fn colour(verdict: &BottleneckVerdict) -> &'static str {
     match verdict.outcome {
         BottleneckOutcome::Void { .. } => RED,

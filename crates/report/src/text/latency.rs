@@ -60,7 +60,7 @@ impl Page {
         }
     }
 
-    /// A statement's own text stands over its figures: it is what people look for.
+    /// A statement's text is printed above its times, because readers look for it.
     pub(super) fn statements(&mut self, p: &PointReport) {
         for group in &p.statements {
             self.line("");
@@ -94,12 +94,12 @@ impl Page {
     }
 }
 
-/// What "≥" stands for.
+/// The meaning of "≥".
 pub(crate) fn unanswered(words: &WorkloadLabels) -> String {
     format!("≥: so many {} that only a lower bound is known", words.unanswered)
 }
 
-/// What the figures that are not given stand for, in sentences.
+/// The reasons for missing values, in sentences.
 pub(crate) fn footnotes<'a>(
     rows: impl Iterator<Item = &'a LatencyRow>,
     words: &WorkloadLabels,

@@ -1,19 +1,19 @@
-//! Values of which some are known from below only: a percentile that lies among arrivals without an answer.
+//! Values of which some are lower bounds: a percentile that falls among unanswered arrivals.
 
 use super::{ChangeVerdict, ComparedSamples, FEWEST, MeasuredChange, compare};
 use crate::permutation::{sign_flip, two_samples};
 
-/// As [`compare`], where some values are bounds from below: `at_least` says of each value of A and of B whether it is.
+/// As [`compare`], where some values are lower bounds: `at_least` marks those of A and of B.
 ///
-/// The interval is that of the bounds taken as values, and each end that such values could move has none: where only B
-/// has some, its true mean is not below that of its bounds, so that the lower end holds and there is no upper one (∞);
-/// where only A has some, there is no lower end (0); where both have, there is neither. The p is of ranks, which need no
-/// more than which value is the longer: of pairs Wilcoxon's signed ranks (Biometrics Bulletin 1, 1945), of independent
-/// runs Gehan's scores (Biometrika 52, 1965), ties counting as equal; both with their exact
-/// distributions. A change is called so where an end of the interval shows it and the estimate lies beyond the noise, or,
-/// with neither end, where p does at the level of the interval. Never "within noise": how large it is, nobody knows.
+/// The interval is that of the bounds taken as values, and each end that such values could move is open: if only B has
+/// some, its true mean is not below that of its bounds, so that the lower end holds and there is no upper one (∞); if
+/// only A has some, there is no lower end (0); if both have, there is neither. The p is rank-based, which needs only
+/// the order of the values: for pairs Wilcoxon's signed ranks (Biometrics Bulletin 1, 1945), for independent runs
+/// Gehan's scores (Biometrika 52, 1965), ties counting as equal; both with their exact distributions. The verdict is a
+/// change if an end of the interval shows it and the estimate is beyond the noise, or, with neither end, if p does at
+/// the level of the interval. It is never "within noise", since the size of the difference is unknown.
 ///
-/// None as [`compare`], and when there is not one mark for each value.
+/// `None` as for [`compare`], and when there is not one mark for each value.
 pub fn compare_bounds(
     sides: ComparedSamples<'_>,
     at_least: (&[bool], &[bool]),
@@ -55,7 +55,7 @@ pub fn compare_bounds(
         ratio.high = f64::INFINITY;
     }
     let beyond = ratio.ratio.ln().abs() > noise.ln_1p();
-    // Ranks of runs that may resemble their neighbours are not exchangeable: their p decides nothing.
+    // Ranks of runs that may resemble their neighbours are not exchangeable: their p is not used.
     let exchangeable = !matches!(sides, ComparedSamples::Consecutive { .. });
     let shown = if open_a && open_b {
         exchangeable && p <= 1.0 - confidence && higher == (ratio.ratio > 1.0)
@@ -80,7 +80,7 @@ struct Value {
 }
 
 impl Value {
-    /// Whether it is longer than another for certain; a bound is longer than a value that it equals.
+    /// Whether it is certainly longer than another; a bound is longer than a value that it equals.
     fn exceeds(self, other: Self) -> bool {
         !other.at_least && (self.log > other.log || self.at_least && self.log >= other.log)
     }
@@ -104,7 +104,7 @@ fn signed_ranks(a: &[Value], b: &[Value]) -> Vec<f64> {
     pairs.iter().map(|(sign, distance)| if *sign == 0.0 { 0.0 } else { sign * rank(*distance) }).collect()
 }
 
-/// Of each value how many of all it is longer than, less how many are longer than it.
+/// For each value, the number of values that it exceeds, minus the number that exceed it.
 fn gehan(a: &[Value], b: &[Value]) -> (Vec<f64>, Vec<f64>) {
     let all = || a.iter().chain(b);
     let score = |one: &Value| {
@@ -158,7 +158,7 @@ mod tests {
             let mut alarms = 0;
             for _ in 0..1000 {
                 let mut draw = || -> (Vec<f64>, Vec<bool>) {
-                    // What is longer than a limit that differs from run to run is known from below only.
+                    // A value above a limit that varies from run to run is only known as a lower bound.
                     let one = |_| {
                         let (value, limit) = (random.normal() * 0.1, 0.05 + random.normal() * 0.1);
                         (f64::exp(value.min(limit)), value > limit)

@@ -3,11 +3,11 @@
 use super::matrix::Symmetric;
 use super::{FactorialError, Variation};
 
-/// The means of the cells, fitted, with what their errors have in common.
+/// The means of the cells, fitted, with the covariance of their errors.
 pub(super) struct Fit {
     pub(super) means: Vec<f64>,
-    /// Variance and covariance of the means over the error's variance; none for a balanced study, where those of
-    /// contrasts are as if each mean were of `runs` independent ones.
+    /// Variance and covariance of the means divided by the error's variance; `None` for a balanced study, in which
+    /// contrasts have the variance of means of `runs` independent runs each.
     pub(super) covariance: Option<Symmetric>,
     /// Runs a cell; of no meaning in an unbalanced study.
     pub(super) runs: f64,
@@ -55,8 +55,8 @@ impl Fit {
         }
     }
 
-    /// Least squares of cells and blocks, the blocks' levels adding up to 0. The blocks' part is what they explain beyond
-    /// the cells.
+    /// Least squares of cells and blocks, with block effects that add up to 0. The blocks' part is the variation
+    /// explained in addition to the cells.
     pub(super) fn unbalanced(
         values: &[f64],
         places: &[usize],
@@ -111,7 +111,7 @@ impl Fit {
         })
     }
 
-    /// The squares the cells' own means leave.
+    /// The residual sum of squares within the cells.
     fn residuals_of_cells(&self, values: &[f64], places: &[usize]) -> f64 {
         values.iter().zip(places).map(|(value, place)| (value - self.means[*place]).powi(2)).sum()
     }

@@ -1,4 +1,4 @@
-//! How sure a fitted law is of its parameters.
+//! Confidence of a fitted model's parameters.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
@@ -11,16 +11,16 @@ const FEWEST_REPEATS: usize = 3;
 /// Degrees of freedom that the scatter of all numbers of users adds to that of each.
 const SHARED: usize = 3;
 
-/// What the replicates were made from.
+/// How the replicates were generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// The mean of each number of users, drawn from where its repeats leave it.
     Repeats,
-    /// Normal errors around the fitted law, in proportion to it, of the size that the residuals show.
+    /// Normal errors around the fitted model, in proportion to it, with the deviation of the residuals.
     Parametric,
 }
 
-/// Intervals of the law's parameters, by the bootstrap's percentiles.
+/// Intervals of the model's parameters, by the bootstrap's percentiles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Intervals {
     /// Of λ.
@@ -31,7 +31,7 @@ pub struct Intervals {
     pub kappa: BootstrapInterval,
     /// Of N*.
     pub peak: PeakInterval,
-    /// How the replicates were made.
+    /// How the replicates were generated.
     pub method: Method,
 }
 
@@ -45,21 +45,21 @@ pub struct PeakInterval {
 }
 
 impl Usl {
-    /// Intervals at `confidence` from `replicates` fits (1000 are enough for two digits); the same seed gives
-    /// the same intervals.
+    /// Intervals at `confidence` from `replicates` fits (1000 are sufficient for two digits); the same seed gives the
+    /// same intervals.
     ///
-    /// With three repeats or more of every number of users the law is fitted to means drawn from where those leave them,
-    /// x̄ + t·s/√r, s and its degrees of freedom being shared in part (a fiducial quantity: Hannig, Iyer and Patterson, Journal of the American
-    /// Statistical Association 101, 2006); resampling r values would take their scatter for known, and cover too seldom. With
-    /// fewer repeats, normal errors in proportion to the throughput are drawn, as throughputs of whole runs have them. Their
-    /// size is drawn too, from what the degrees of freedom leave open, so that few points give wide intervals (as Student's
-    /// t does for a mean).
+    /// With three repeats or more of every number of users the model is fitted to means drawn from their distribution
+    /// given the repeats, x̄ + t·s/√r, s and its degrees of freedom being shared in part (a fiducial quantity: Hannig,
+    /// Iyer and Patterson, Journal of the American Statistical Association 101, 2006); resampling r values would take
+    /// their scatter as known, and cover too rarely. With fewer repeats, normal errors in proportion to the throughput
+    /// are drawn, as throughputs of whole runs have them. Their deviation is drawn, too, given its degrees of freedom,
+    /// so that few points give wide intervals (as Student's t does for a mean).
     ///
-    /// The replicates' σ and κ may fall below 0, and the intervals end there: where a true value is 0, estimates that are
-    /// cut off do not scatter around it, and push the other parameters to one side. The estimate always lies within.
+    /// The replicates' σ and κ may fall below 0, and the intervals end there: if a true value is 0, truncated estimates
+    /// do not scatter around it, and bias the other parameters. The estimate is always inside.
     ///
-    /// None when `confidence` is not within (0, 1), there are fewer than 100 replicates, or one in twenty of
-    /// them has no fit.
+    /// `None` when `confidence` is not within (0, 1), there are fewer than 100 replicates, or one in twenty of them has
+    /// no fit.
     pub fn intervals(&self, confidence: f64, replicates: usize, seed: u64) -> Option<Intervals> {
         let mut random = Resampler::new(seed);
         let levels = self.levels();
@@ -104,7 +104,7 @@ impl Usl {
         sorted.chunk_by(|a, b| a.users == b.users).map(<[Point]>::to_vec).collect()
     }
 
-    /// Points as the law and its errors might have given them.
+    /// Points drawn from the model and its errors.
     fn simulated(&self, law: fit::Parameters, errors: Errors, random: &mut Resampler) -> Vec<Point> {
         let u = random.unit();
         // The degrees of freedom are seldom whole.
@@ -115,10 +115,10 @@ impl Usl {
         self.points.iter().map(&mut draw).collect()
     }
 
-    /// The size of errors in proportion to the throughput. To first order the residuals are (I − H)e, where H
-    /// projects onto the law's derivatives, so that their sum of squares is expected to be part²·tr M with
-    /// M = (I − H)D(I − H) and D the squared throughputs; it has (tr M)²/tr M² degrees of freedom (Satterthwaite
-    /// 1946). The n − 3 of equal errors would count points that hardly weigh, and give intervals too narrow.
+    /// The deviation of errors in proportion to the throughput. To first order the residuals are (I − H)e, where H
+    /// projects onto the model's derivatives, so that their sum of squares is expected to be part²·tr M with M = (I −
+    /// H)D(I − H) and D the squared throughputs; it has (tr M)²/tr M² degrees of freedom (Satterthwaite 1946). The n −
+    /// 3 of equal errors would count points with hardly any weight, and give intervals that are too narrow.
     fn errors(&self, law: fit::Parameters) -> Errors {
         let none = Errors { part: 0.0, freedom: 1.0 };
         let Some(left) = fit::residual_projection(&self.points, law) else {
@@ -152,9 +152,9 @@ struct Errors {
     freedom: f64,
 }
 
-/// The repeats of one number of users, each at a mean that they leave possible: what a fit weighs by their number. Their
-/// own scatter is taken together with `part`, that of all numbers of users as a part of the throughput, as if that came
-/// from [`SHARED`] values more: two degrees of freedom alone would make intervals twice as wide.
+/// The repeats of one number of users, all set to a mean drawn from its distribution: a fit weights them by their
+/// number. Their own scatter is pooled with `part`, that of all numbers of users as a part of the throughput, as if the
+/// latter came from [`SHARED`] additional values: two degrees of freedom alone would make intervals twice as wide.
 fn drawn_mean(level: &[Point], part: f64, random: &mut Resampler) -> Vec<Point> {
     let n = level.len() as f64;
     let (mean, squares) = mean_and_squares(level);
@@ -179,7 +179,7 @@ fn mean_and_squares(level: &[Point]) -> (f64, f64) {
     (mean, level.iter().map(|p| (p.throughput - mean).powi(2)).sum())
 }
 
-/// A throughput cannot be negative, and the linearised law divides by it.
+/// A throughput cannot be negative, and the linearised model divides by it.
 fn positive(users: f64, throughput: f64, usual: f64) -> Point {
     Point { users, throughput: throughput.max(usual * 1e-3) }
 }

@@ -1,8 +1,8 @@
 //! The Universal Scalability Law: throughput as a function of the number of users.
 //!
-//! X(N) = λN / (1 + σ(N − 1) + κN(N − 1)), where λ is the throughput of one user, σ ≥ 0 the part that is serial
-//! (contention) and κ ≥ 0 the cost of users keeping each other's data consistent (coherency), which alone
-//! makes throughput fall again (Gunther, Guerrilla Capacity Planning, Springer 2007, chapters 4 to 6).
+//! X(N) = λN / (1 + σ(N − 1) + κN(N − 1)), where λ is the throughput of one user, σ ≥ 0 the serial part (contention)
+//! and κ ≥ 0 the cost of users keeping each other's data consistent (coherency), which alone makes throughput decrease
+//! again (Gunther, Guerrilla Capacity Planning, Springer 2007, chapters 4 to 6).
 
 mod fit;
 mod interval;
@@ -11,10 +11,10 @@ use std::fmt;
 
 pub use interval::{Intervals, Method, PeakInterval};
 
-/// Numbers of users that must differ: three parameters and one degree of freedom.
+/// Minimum number of different numbers of users: three parameters and one degree of freedom.
 const FEWEST_LEVELS: usize = 4;
 
-/// Nothing is said beyond so many times the largest number of users measured.
+/// Nothing is predicted beyond this multiple of the largest number of users measured.
 const REACH: f64 = 2.0;
 
 /// A measured throughput.
@@ -22,7 +22,7 @@ const REACH: f64 = 2.0;
 pub struct Point {
     /// Number of users, at least 1.
     pub users: f64,
-    /// What they did, in any unit per time; above 0.
+    /// Their throughput, in any unit per time; above 0.
     pub throughput: f64,
 }
 
@@ -49,16 +49,16 @@ pub enum UslError {
     NoFit,
 }
 
-/// A fitted law.
+/// A fitted model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Usl {
-    /// λ: the throughput of one user by the law.
+    /// λ: the throughput of one user according to the model.
     pub lambda: f64,
     /// σ: contention, 0 for none.
     pub sigma: f64,
     /// κ: coherency, 0 for none.
     pub kappa: f64,
-    /// The part of the throughputs' variance that the law explains; below 0 when their mean would say more.
+    /// The part of the throughputs' variance that the model explains; below 0 when their mean would explain more.
     pub r_squared: f64,
     /// Measured less fitted throughput, in the order of the points.
     pub residuals: Vec<f64>,
@@ -98,7 +98,7 @@ pub struct Peak {
 }
 
 impl Usl {
-    /// Fits the law by least squares of the throughput (Levenberg and Marquardt, with σ and κ kept at 0 or
+    /// Fits the model by least squares of the throughput (Levenberg and Marquardt, with σ and κ constrained to 0 or
     /// above). Points may repeat a number of users.
     pub fn fit(points: &[Point]) -> Result<Self, UslError> {
         let usable = |v: f64| v.is_finite() && v > 0.0;
@@ -129,13 +129,13 @@ impl Usl {
         })
     }
 
-    /// The throughput of `users` by the law; none beyond twice the largest number measured, where a law that
-    /// fits can still be wrong by any factor, and for numbers that are none.
+    /// The throughput of `users` according to the model; `None` beyond twice the largest number measured, where a model
+    /// that fits can still be wrong by any factor, and for numbers that are not positive.
     pub fn predict(&self, users: f64) -> Option<f64> {
         (users > 0.0 && users <= self.reach()).then(|| fit::law([self.lambda, self.sigma, self.kappa], users))
     }
 
-    /// Where throughput is highest. Without coherency (κ = 0) it never falls, and the peak is beyond reach.
+    /// Where throughput is highest. Without coherency (κ = 0) it never decreases, and the peak is out of reach.
     pub fn peak(&self) -> Peak {
         let users = self.place(fit::peak([self.lambda, self.sigma, self.kappa]));
         let throughput = match users {
@@ -161,7 +161,7 @@ impl Usl {
         }
     }
 
-    /// The largest number of users of which anything is said.
+    /// The largest number of users for which predictions are made.
     fn reach(&self) -> f64 {
         REACH * self.points.iter().map(|p| p.users).fold(0.0, f64::max)
     }

@@ -1,4 +1,4 @@
-//! Runs of another file. Everything that could stand against it is decided before the first row is written.
+//! Import of runs from another file. Every possible conflict is checked before the first row is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct ImportSource {
     groups: Vec<(StoredGroup, Vec<GroupMember>)>,
 }
 
-/// What will be written.
+/// The rows to be written.
 #[derive(Default)]
 struct ImportPlan {
     /// Runs that the store has, by their numbers in the file.
@@ -36,18 +36,18 @@ struct ImportPlan {
 }
 
 impl Store {
-    /// Adds the runs and groups of an export, or of another store, under new numbers, in one transaction. A run that is there
-    /// already stays as it is, and is not added again.
+    /// Adds the runs and groups of an export, or of another store, under new numbers, in one transaction. An existing
+    /// run is not changed, and not added again.
     ///
     /// # Errors
-    /// When the file says of a run or a group something else than this store does. The store is then as it was.
+    /// When the file and this store differ about a run or a group. The store is not changed then.
     pub fn import(&mut self, source: &ImportSource) -> Result<ImportSummary> {
         if source.store.identity.is_same_file(self.identity) {
             let why = "it is the store itself; name the destination store with --store".into();
             return Err(Error::Import { path: source.store.path().to_path_buf(), why });
         }
         let path = self.path().to_path_buf();
-        // From here on nobody else writes: what is decided stays so.
+        // From here on no other process writes, so that the decisions stay valid.
         let transaction = Transaction::new_unchecked(self.connection(), TransactionBehavior::Immediate)
             .map_err(|e| Error::sqlite(&path, e))?;
         let plan = self.plan(source)?;
@@ -169,7 +169,7 @@ impl ImportPlan {
                     })
                 })?;
             }
-            // What is said of a run that was there already is this store's to say.
+            // For an existing run, this store's entries take precedence.
             for table in content::BESIDE.iter().filter(|_| there.is_none()) {
                 content::copy(from, to, table, run.0, |column, value| {
                     Ok(if column == "run" { Value::Integer(new.0) } else { value })
@@ -181,7 +181,7 @@ impl ImportPlan {
     }
 }
 
-/// Adds a run with what was measured, and where it comes from.
+/// Adds a run with its measurements, and its origin.
 fn add(
     source: &ImportSource,
     from: (&Connection, &Path),
@@ -197,7 +197,7 @@ fn add(
             Ok(if column == "run" { Value::Integer(new) } else { value })
         })?;
     }
-    // A run that was imported there, too, is still the one that it was first.
+    // A run that was imported there, too, keeps its first origin.
     let origin = source.store.origin(run)?;
     let (host, store, number) = match origin {
         Some(origin) => (origin.host, origin.store, origin.number),
@@ -211,7 +211,7 @@ fn add(
     Ok(RunId(new))
 }
 
-/// A store that is no export may lose a run while it is read.
+/// In a store that is not an export a run may disappear while it is read.
 fn gone(file: &Path, what: &str, number: i64) -> Error {
     Error::Import { path: file.to_path_buf(), why: format!("its {what} {number} was removed meanwhile") }
 }
@@ -264,7 +264,7 @@ impl ImportSource {
     }
 }
 
-/// Looks whether a file's tables are those of a store, and whole: nothing that another program put there is carried out.
+/// Checks that a file's tables are those of a store, and complete: nothing that another program added is executed.
 fn check(conn: &Connection, path: &Path) -> Result<()> {
     use rusqlite::config::DbConfig;
     let to = |e| Error::sqlite(path, e);
@@ -284,7 +284,7 @@ fn check(conn: &Connection, path: &Path) -> Result<()> {
     if whole == "ok" { Ok(()) } else { Err(Error::damaged(path, whole)) }
 }
 
-/// The runs of a file, every one of which can be read from end to end.
+/// The runs of a file, each of which was checked to be completely readable.
 fn readable(store: &Store) -> Result<Vec<RunId>> {
     let mut runs = Vec::new();
     for run in store.runs()? {

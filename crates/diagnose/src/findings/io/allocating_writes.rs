@@ -79,7 +79,7 @@ fn of_target(target: &TargetFacts) -> (f64, Vec<EvidenceLine>) {
     };
     match (target.size, target.after.as_ref().map(|after| after.size)) {
         (Some(size), _) => add("beyond its end", target.region.1.saturating_sub(size.max(target.region.0))),
-        // Made during the run, where nobody looked again when the jobs began.
+        // Created during the run, and not examined again when the jobs began.
         (None, Some(size)) => add("created by the run", span.min(size.saturating_sub(target.region.0))),
         (None, None) => {}
     }

@@ -13,10 +13,10 @@ pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     find,
 };
 
-/// What is left by compression, and the share of blocks that are different, below which data is not incompressible.
+/// The remaining size after compression, and the share of distinct blocks, below which data is not incompressible.
 const LEFT: f64 = 0.9;
 const DISTINCT: f64 = 0.9;
-/// Blocks that say something.
+/// Minimum number of blocks.
 const FEWEST: u32 = 8;
 
 fn find(facts: &StorageFacts) -> Vec<Finding> {
@@ -56,7 +56,7 @@ fn targets_of<'a>(facts: &'a StorageFacts, job: &'a JobFacts) -> impl Iterator<I
     job.targets.iter().filter_map(|place| facts.targets.get(*place))
 }
 
-/// What shows that blocks can be made smaller; nothing when they cannot.
+/// The evidence that blocks can be compressed; empty if they cannot.
 fn small(content: &Content) -> Vec<EvidenceLine> {
     let data = content.blocks.saturating_sub(content.zero);
     if data < FEWEST {
@@ -76,7 +76,7 @@ fn small(content: &Content) -> Vec<EvidenceLine> {
     shown
 }
 
-/// Who makes use of it, as far as can be seen.
+/// The layer that compresses or deduplicates, as far as it can be determined.
 fn reason(facts: &StorageFacts, target: &TargetFacts) -> Option<EvidenceLine> {
     if target.compressed {
         return Some(EvidenceLine::new(target.path.display().to_string(), "compressed by the filesystem"));

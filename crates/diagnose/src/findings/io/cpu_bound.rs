@@ -15,7 +15,7 @@ pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
 /// Share of the time that the busiest worker had a CPU.
 const RED: f64 = 0.9;
 const AMBER: f64 = 0.7;
-/// Seconds that say something.
+/// Minimum duration in seconds.
 const SHORTEST: f64 = 0.5;
 
 fn find(facts: &StorageFacts) -> Vec<Finding> {
@@ -24,7 +24,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
 }
 
 fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
-    // Whoever asks for polling asks for a full CPU.
+    // A job that polls uses a full CPU intentionally.
     if is_null(job) || job.polls || run.seconds < SHORTEST || run.cpu < AMBER {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Whether as many I/Os were under way as asked for.
+//! Whether the requested number of I/Os was in flight.
 
 use kelvin_measure::text;
 use kelvin_storage::Direction;
@@ -15,7 +15,7 @@ pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
 
 /// Share of the depth. Filling and emptying the queue in batches keeps it three quarters full.
 const REACHED: f64 = 0.5;
-/// I/Os that say something.
+/// Minimum number of I/Os.
 const FEWEST: u64 = 100;
 
 fn find(facts: &StorageFacts) -> Vec<Finding> {
@@ -28,7 +28,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
     found
 }
 
-/// Known before: this engine has one I/O under way.
+/// Known in advance: this engine has one I/O in flight.
 fn impossible(job: &JobFacts) -> Option<Finding> {
     if job.depth <= 1 {
         return None;
@@ -61,7 +61,7 @@ fn asked(job: &JobFacts) -> EvidenceLine {
 
 fn missed(job: &JobFacts, run: &JobRun) -> Option<Finding> {
     let depth = run.depth?;
-    // Who waits of his own accord has nothing under way meanwhile.
+    // A job that waits intentionally has no I/O in flight meanwhile.
     let few = run.ios.iter().map(|(_, ios)| ios).sum::<u64>() < FEWEST;
     if job.depth <= 1 || job.paced || few || depth >= REACHED * f64::from(job.depth) {
         return None;

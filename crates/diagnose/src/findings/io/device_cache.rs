@@ -1,4 +1,4 @@
-//! Whether the region is so small that the device's own memory may hold it.
+//! Whether the region is so small that it may fit in the device's own cache.
 
 use kelvin_measure::text;
 use kelvin_storage::probe::{LayerKind, StorageFacts};

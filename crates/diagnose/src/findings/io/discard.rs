@@ -18,7 +18,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
 }
 
 fn of_run(facts: &StorageFacts) -> Option<Finding> {
-    // Whoever trims knows of it.
+    // A job that trims does so intentionally.
     if facts.jobs.iter().any(|job| job.does[Direction::Trim]) {
         return None;
     }

@@ -25,20 +25,20 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
 
 fn of_run(facts: &StorageFacts) -> Option<Finding> {
     let run = facts.run.as_ref()?;
-    // Jobs without a device have no neighbours on it.
+    // Jobs without a device share it with no other process.
     doing(facts, Direction::Read).chain(doing(facts, Direction::Write)).next()?;
     let (own_reads, own_writes) = run.process?;
     let (reads, writes) = (reached(facts, run, Direction::Read), reached(facts, run, Direction::Write));
     let others: u64 = run.others.iter().map(|other| other.written).sum();
     let foreign_reads = reads.saturating_sub(own_reads);
     let mut foreign_writes = writes.saturating_sub(own_writes);
-    // A filesystem writes more than it was given: what no other process wrote is taken for its own.
+    // A filesystem writes more than the jobs' data: writes that no other process made are assumed to be its own.
     let in_files = facts.targets.iter().any(|target| target.written && target.kind == ProbedTargetKind::File);
     if in_files {
         foreign_writes = foreign_writes.min(others);
     }
     let foreign = foreign_reads + foreign_writes;
-    // Beside jobs that no device was asked for, every trifle would be all of the traffic.
+    // With jobs that use no device, any small amount would be all of the traffic.
     let claimed = run.claimed[Direction::Read] + run.claimed[Direction::Write];
     let part = share(foreign, (reads + writes).max(claimed));
     if foreign < FEWEST || part < AMBER {

@@ -1,4 +1,4 @@
-//! Whether bandwidth kept its level.
+//! Whether bandwidth was steady.
 
 use kelvin_measure::text;
 use kelvin_storage::Direction;
@@ -14,7 +14,7 @@ pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     find,
 };
 
-/// A level that is lower by so much than the one before is a cliff: a cache that is full, cells that have to be erased.
+/// A level that is lower than the previous one by this share is a cliff: a cache is full, or cells have to be erased.
 const CLIFF: f64 = 0.3;
 
 fn find(facts: &StorageFacts) -> Vec<Finding> {
@@ -27,7 +27,7 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         return None;
     }
     if run.series.len() < FEWEST {
-        // Where nobody counted the seconds, nothing is known of them.
+        // Without values per second, the steadiness is unknown.
         return (run.step > 0.0).then(|| too_short(job, run));
     }
     let found = judge(&run.series, run.step)?;

@@ -1,4 +1,4 @@
-//! Who answered the reads: the storage, or the page cache?
+//! Were the reads served by the storage, or by the page cache?
 
 use kelvin_measure::text;
 use kelvin_storage::Direction;
@@ -49,7 +49,7 @@ fn measured(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
     let claimed = run.claimed[Direction::Read] + run.verified;
     let (own, devices) = (run.process.map(|process| process.0), reached(facts, run, Direction::Read));
     let from_device = own.or((!run.devices.is_empty()).then_some(devices))?;
-    // Holes need no device either, and have their own finding.
+    // Holes need no device either, and have a separate finding.
     let (nothing, looked): (u64, u64) = targets
         .iter()
         .filter_map(|target| target.coverage.as_ref())

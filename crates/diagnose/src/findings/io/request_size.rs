@@ -1,4 +1,4 @@
-//! Whether the device saw I/Os of the length that was asked for.
+//! Whether the device received I/Os of the requested length.
 
 use kelvin_measure::text;
 use kelvin_storage::Direction;
@@ -13,11 +13,11 @@ pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     find,
 };
 
-/// How far the mean length at the device may be from the jobs'.
+/// The maximum relative difference between the mean length at the device and the jobs'.
 const APART: f64 = 0.1;
 /// The device's bytes must be the jobs' for its requests to be: within this of each other.
 const SAME: f64 = 0.2;
-/// I/Os that say something.
+/// Minimum number of I/Os.
 const FEWEST: u64 = 100;
 
 fn find(facts: &StorageFacts) -> Vec<Finding> {
@@ -32,7 +32,7 @@ fn of_direction(facts: &StorageFacts, direction: Direction) -> Option<Finding> {
     let (ios, bytes) = (run.ios[direction], run.claimed[direction]);
     let (device_ios, device_bytes) = counted(facts, run)
         .fold((0, 0), |(ios, bytes), device| (ios + device.ios[direction], bytes + device.bytes[direction]));
-    // Through the page cache the kernel reads ahead and writes back in lengths of its own.
+    // Through the page cache the kernel reads ahead and writes back with other lengths.
     if ios < FEWEST || device_ios == 0 || !all_direct(facts, direction) {
         return None;
     }

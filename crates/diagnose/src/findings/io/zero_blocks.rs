@@ -15,9 +15,9 @@ pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
 /// Share of the sampled blocks. A device that was in use has few; one that was trimmed or never written has nearly all.
 const RED: f64 = 0.5;
 const AMBER: f64 = 0.05;
-/// Of a file the filesystem reads what was written, be it zeros: only storage that compresses skips them.
+/// A filesystem reads the written data of a file, even if they are zeros: only storage that compresses skips them.
 const OF_FILE: f64 = 0.25;
-/// Sampled blocks that say something.
+/// Minimum number of sampled blocks.
 const FEWEST: u32 = 16;
 
 fn find(facts: &StorageFacts) -> Vec<Finding> {
@@ -32,7 +32,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
 fn of_target(facts: &StorageFacts, target: &TargetFacts) -> Option<Finding> {
     let sample = target.sample.as_ref().filter(|sample| sample.blocks >= FEWEST)?;
     let zero = share(u64::from(sample.zero), u64::from(sample.blocks));
-    // What a filesystem knows to be nothing has findings of its own.
+    // Holes and unwritten extents known to the filesystem have separate findings.
     let nothing = target
         .coverage
         .as_ref()

@@ -1,4 +1,4 @@
-//! What host and database did in a point's window.
+//! The activity of host and database in a point's window.
 
 mod host;
 mod sessions;
@@ -17,17 +17,17 @@ pub use sessions::{ClassRow, RowWaits, SessionsReport, WaitRow};
 pub use statements::ServerStatement;
 pub(crate) use timeline::{Chart, Grid, colour, timeline};
 
-/// What host and database did in a point's measured window. All means are over the window's time, those of a
+/// The activity of host and database in a point's measured window. All means are over the window's time, those of a
 /// device's request times and sizes over its requests.
 #[derive(Debug, Clone, Serialize)]
 pub struct ObservationReport {
-    /// What the processors did, one row a host.
+    /// The activity of the processors, one row per host.
     pub processors: Vec<ProcessorRow>,
     /// CPUs by who used them; none where processes were not watched.
     pub cpu: Option<CpuUse>,
-    /// The block devices that did something or hold a part of the database, those of the log first.
+    /// The block devices that were active or hold a part of the database, those of the log first.
     pub devices: Vec<DeviceRow>,
-    /// What the database's sessions were doing; none if not sampled.
+    /// The activity of the database's sessions; `None` if not sampled.
     pub sessions: Option<SessionsReport>,
     /// Log written, in bytes a second.
     pub wal_bytes_per_s: Option<f64>,
@@ -56,7 +56,7 @@ pub struct MetricRow {
     pub mean: f64,
     /// The largest value.
     pub max: f64,
-    /// How much of the window is known, in per cent.
+    /// The known part of the window, in per cent.
     pub known_percent: f64,
 }
 
@@ -65,7 +65,7 @@ pub struct MetricRow {
 pub struct OccurrenceRow {
     /// "checkpoint", "autovacuum", "autoanalyze" or "restart".
     pub kind: String,
-    /// What of: "requested", or a relation.
+    /// The subject: "requested", or a relation.
     pub subject: String,
     /// When it began, in seconds since the window opened.
     pub from_s: f64,
@@ -76,12 +76,12 @@ pub struct OccurrenceRow {
 }
 
 impl OccurrenceRow {
-    /// Whether a part of it lies in a window of so many seconds.
+    /// Whether a part of it is in a window of so many seconds.
     pub(crate) fn in_window(&self, window_s: f64) -> bool {
         self.from_s < window_s && self.to_s.is_none_or(|to| to >= 0.0)
     }
 
-    /// How often it happened: fast checkpoints come together.
+    /// How often it happened: checkpoints in quick succession are combined.
     pub(crate) fn times(&self) -> u64 {
         self.figures.get("checkpoints").map_or(1, |count| (count.round() as u64).max(1))
     }
@@ -101,7 +101,7 @@ impl ObservationReport {
     pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
         let window = evidence.window(point)?;
         let (server_statements, total_ms) = statements::server_statements(evidence, point);
-        // SQLite's log has no pages of its own kind, and bytes under another name.
+        // SQLite's WAL has no full-page images, and its bytes have another name.
         let wal =
             evidence.first_known_metric(names::LOG_BYTES).and_then(|name| evidence.mean_over(name, window));
         Some(Self {

@@ -1,4 +1,4 @@
-//! What the database's sessions were doing.
+//! The activity of the database's sessions.
 
 use kelvin_diagnose::{Evidence, is_client};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Waits that are listed; the rest is added up.
 const LISTED: usize = 25;
 
-/// Looks at the sessions of a point's window, and what was seen. Shares are of the active sessions of clients.
+/// Samples of the sessions of a point's window. Shares are of the active sessions of clients.
 #[derive(Debug, Clone, Serialize)]
 pub struct SessionsReport {
     /// Looks taken.
@@ -15,7 +15,8 @@ pub struct SessionsReport {
     pub active: f64,
     /// By class, the most first.
     pub classes: Vec<ClassRow>,
-    /// By kind of process, class and event, those of clients before the others, the most first; what is beyond the first 25 is not listed.
+    /// By kind of process, class and event, those of clients before the others, the most frequent first; only the first
+    /// 25 are listed.
     pub waits: Vec<WaitRow>,
     /// Sessions that waited for a row, by relation, the most first.
     pub rows: Vec<RowWaits>,
@@ -67,7 +68,7 @@ impl SessionsReport {
         let share = |sessions: f64| if active > 0.0 { 100.0 * sessions / active } else { 0.0 };
         let all = evidence.active(point, |_| true);
         let mut waits = all.by(|g| (g.backend.clone(), g.class.clone(), g.event.clone(), is_client(g)));
-        // The server's own processes wait most of the time, and limit nobody.
+        // The server's own processes wait most of the time without limiting any session.
         waits.sort_by_key(|((.., client), _)| !client);
         let wait = |((backend, class, event, client), sessions): ((String, String, String, bool), f64)| {
             WaitRow { backend, class, event, sessions, share_percent: client.then(|| share(sessions)) }

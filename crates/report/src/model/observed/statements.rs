@@ -1,4 +1,4 @@
-//! The statements by the server's own account.
+//! The statements according to the server's statistics.
 
 use kelvin_diagnose::Evidence;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct ServerStatement {
     pub blocks_read: Option<u64>,
     /// Bytes of log written by it; none where they are not counted.
     pub wal_bytes: Option<u64>,
-    /// What changes when the way to the rows does; none without a plan.
+    /// A hash of the plan, which changes with the access path; `None` without a plan.
     pub plan_hash: Option<String>,
     /// The plan as the database prints it.
     pub plan: Option<String>,

@@ -1,4 +1,4 @@
-//! What was seen, second by second of a point: for the charts and for the table of all metrics.
+//! Observations of a point, second by second: for the charts and for the table of all metrics.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use kelvin_measure::{Nanos, SECOND};
 
 use super::host::{Disk, disks};
 
-/// Classes of waits that are drawn apart; the rest is one.
+/// Classes of waits that are drawn separately; the rest is combined.
 const CLASSES: usize = 7;
 
 /// One chart over the seconds of a point.
@@ -26,7 +26,7 @@ pub(crate) struct Chart {
     pub(crate) columns: Vec<(String, usize, Vec<Option<f64>>)>,
 }
 
-/// The seconds that are asked for, on the run's clock.
+/// The requested seconds, on the run's clock.
 pub(crate) struct Grid {
     open: Nanos,
     first: i64,
@@ -48,7 +48,7 @@ impl Grid {
         Span { from, to: from.saturating_add((self.count as u64).saturating_mul(SECOND)) }
     }
 
-    /// The mean of a metric over each second; none where nothing is known of it.
+    /// The mean of a metric over each second; `None` where it is unknown.
     pub(crate) fn means(&self, evidence: &Evidence, name: &str) -> Vec<Option<f64>> {
         self.means_of(evidence.values_within(name, self.span()))
     }
@@ -73,7 +73,7 @@ impl Grid {
         sums.into_iter().zip(known).map(|(sum, time)| (time > 0.0).then(|| sum / time)).collect()
     }
 
-    /// Average sessions of clients by class, for the second that most of each stretch lies in.
+    /// Average sessions of clients by class, for the second that contains most of each stretch.
     pub(crate) fn classes(&self, evidence: &Evidence) -> BTreeMap<String, Vec<Option<f64>>> {
         let span = self.span();
         // A sum, and how many stretches lie in the second.
@@ -101,7 +101,7 @@ impl Grid {
     }
 }
 
-/// The charts of a point, on the seconds of `grid`; those without any value are not there.
+/// The charts of a point, on the seconds of `grid`; those without any value are left out.
 pub(crate) fn timeline(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     let mut charts = Vec::new();
     charts.extend(processors(evidence, grid));
@@ -151,7 +151,7 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     here.into_iter().chain(others).collect()
 }
 
-/// CPUs used by the client, the database and all others; none where the client's own use is not known.
+/// CPUs used by the client, the database and all other processes; `None` if the client's own use is unknown.
 fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let threads = kelvin_diagnose::cpus(evidence)?;
     let process = |name: &str| {
@@ -183,7 +183,7 @@ fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     })
 }
 
-/// The colour of a class: the usual ones are always the same.
+/// The colour of a class: common classes always have the same one.
 pub(crate) fn colour(class: &str) -> Option<usize> {
     Some(match class {
         "CPU" => 2,
@@ -223,7 +223,7 @@ fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
 
 fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     let all = disks(evidence);
-    // Of a database that lies elsewhere every device may be the one.
+    // For a database on another host, any device may hold it.
     let known = all.iter().any(|disk| !disk.holds.is_empty());
     let mut charts = Vec::new();
     for Disk { prefix, host, device, holds } in all {
@@ -248,7 +248,7 @@ fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
             top: None,
             columns: vec![("written".into(), 1, writes), ("read".into(), 0, reads)],
         });
-        // What nobody asked for took no time at all, which is not a fast request.
+        // Without requests there is no time, which must not look like a fast request.
         let time = |value: &str, rate: &str| -> Vec<Option<f64>> {
             let asked = column(rate).into_iter().map(|rate| rate.is_some_and(|rate| rate > 0.0));
             column(value).into_iter().zip(asked).map(|(value, asked)| value.filter(|_| asked)).collect()

@@ -11,6 +11,7 @@ mod effect;
 mod evidence;
 mod finding;
 mod findings;
+pub mod interference;
 mod judge;
 mod key;
 mod load;
@@ -18,6 +19,7 @@ mod noise;
 mod pages;
 #[cfg(test)]
 mod scene;
+pub mod tenants;
 mod verdict;
 
 pub use class::{Class, is_client};

@@ -464,6 +464,75 @@ pub struct RateTrial {
     pub verdicts: Vec<String>,
 }
 
+/// A step of a scenario: what its timeline did, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Which point of the run.
+    pub point: u32,
+    /// Its number in the timeline, from 1.
+    pub number: u32,
+    /// Since the window opened, in nanoseconds.
+    pub at: Nanos,
+    /// What it did.
+    pub kind: StepKind,
+    /// The tenants that it did it to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<String>,
+    /// The same as text: the annotation of charts.
+    pub text: String,
+    /// Whether charts show it.
+    pub annotated: bool,
+}
+
+impl Step {
+    /// "60.0 s: start dss".
+    pub fn line(&self) -> String {
+        format!("{:.1} s: {}", self.at as f64 / 1e9, self.text)
+    }
+}
+
+/// What a step of a scenario did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// Tenants began their load.
+    Start,
+    /// Tenants ended it, because a step said so or by themselves.
+    Stop,
+    /// Their rate or number of users changed.
+    Change,
+    /// A command was run.
+    Run,
+    /// Nothing but a note.
+    Mark,
+}
+
+impl StepKind {
+    /// Whether the load was another one before it.
+    pub fn changes_load(self) -> bool {
+        matches!(self, Self::Start | Self::Stop | Self::Change)
+    }
+}
+
+/// A stretch of time in which a tenant had its load on, as its source tells at the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Which point of the run.
+    pub point: u32,
+    /// From when to when, since the window opened, in nanoseconds.
+    pub from: Nanos,
+    /// Its end.
+    pub to: Nanos,
+    /// Virtual users, or workers.
+    pub users: u32,
+    /// Headline transactions by the client's count.
+    pub client_headline: u64,
+    /// The same by the server's own count, where it could be read.
+    pub server_headline: Option<u64>,
+    /// The arrivals of an open loop.
+    pub schedule: Option<ArrivalSchedule>,
+}
+
 /// Everything that happens in a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -547,6 +616,10 @@ pub enum Event {
     },
     /// Something was seen of the host or the database.
     Observed(Observation),
+    /// A step of a scenario was done.
+    Step(Step),
+    /// A tenant of a scenario ended its load.
+    Stretch(Stretch),
     /// A sweep over users was fitted.
     Scalability(Scalability),
     /// A search for the highest rate ended.
@@ -587,6 +660,8 @@ impl Event {
             Self::Invariant { .. } => "invariant",
             Self::Check { .. } => "check",
             Self::Observed(_) => "observed",
+            Self::Step(_) => "step",
+            Self::Stretch(_) => "stretch",
             Self::Scalability(_) => "scalability",
             Self::MaximumRate(_) => "maximum-rate",
             Self::Squeeze(_) => "squeeze",

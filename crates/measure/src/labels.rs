@@ -6,6 +6,9 @@ use serde::Serialize;
 /// The name of the workload of I/O jobs.
 pub const IO: &str = "io";
 
+/// The name of the workload of scenarios, whose tenants have workloads of their own.
+pub const SCENARIO: &str = "scenario";
+
 /// A countable thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Noun {

@@ -2,6 +2,7 @@
 //! as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
 
 pub mod arrivals;
+pub mod control;
 pub mod driver;
 pub mod environment;
 pub mod find_max;

@@ -125,18 +125,17 @@ fn of_this_process() -> Config {
 }
 
 /// A sink that puts what is seen among the events.
-pub(crate) struct Watched<'a> {
+pub struct Watched<'a> {
     sink: &'a mut dyn Sink,
     watch: Option<Watch>,
 }
 
 impl<'a> Watched<'a> {
     /// Starts the watchers. Nobody to watch is no error: the load matters more.
-    pub(crate) fn start(
-        sink: &'a mut dyn Sink,
-        watchers: Watchers,
-        clock: &Clock,
-    ) -> Result<Self, SinkError> {
+    ///
+    /// # Errors
+    /// When the sink does not take what cannot be watched.
+    pub fn start(sink: &'a mut dyn Sink, watchers: Watchers, clock: &Clock) -> Result<Self, SinkError> {
         let Watchers { watchers, mut refused } = watchers;
         let mut watch = None;
         if !watchers.is_empty() {
@@ -158,7 +157,10 @@ impl<'a> Watched<'a> {
     }
 
     /// Ends the watchers and forwards their final observations.
-    pub(crate) fn finish(self) -> Result<(), SinkError> {
+    ///
+    /// # Errors
+    /// When the sink does not take them.
+    pub fn finish(self) -> Result<(), SinkError> {
         let Self { sink, watch } = self;
         watch.map_or(Ok(()), |watch| watch.finish(|seen| sink.event(&Event::Observed(seen))))
     }

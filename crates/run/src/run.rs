@@ -147,6 +147,7 @@ impl Run<'_> {
             accept_noise: self.spec.accept_noise,
             clock: &self.clock,
             stop: &self.stop,
+            control: None,
         };
         let result = point.run(&self.engine, &self.workload, sink)?;
         let (interrupted, gave_up) = (result.interrupted, result.gave_up.clone());

@@ -126,6 +126,8 @@ impl State {
             | Event::Audit { .. }
             | Event::Invariant { .. }
             | Event::Check { .. }
+            | Event::Step(_)
+            | Event::Stretch(_)
             | Event::Scalability(_)
             | Event::MaximumRate(_)
             | Event::Squeeze(_)

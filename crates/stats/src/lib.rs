@@ -11,6 +11,7 @@ pub mod fractional;
 pub mod holm;
 pub mod kolmogorov;
 pub mod level;
+pub mod mover;
 pub mod mser;
 pub mod noncentral;
 mod normal;

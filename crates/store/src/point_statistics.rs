@@ -267,6 +267,9 @@ impl StoredRun {
         }
         figures.fill_end(types);
         self.add_arrivals(point, only, &mut figures);
+        if let Some(own) = only.and_then(|id| self.at_work(point, id)) {
+            figures.seconds = own;
+        }
         figures.open_loop = self.is_open_loop(point, &figures);
         figures.never_begun = self.never_begun(point, only, &figures);
         if responds != figures.open_loop {
@@ -293,7 +296,10 @@ impl StoredRun {
     fn is_open_loop(&self, point: u32, figures: &PointStatistics) -> bool {
         let kept =
             self.info.kinds.iter().any(|s| matches!(s.role, SeriesRole::Response { .. } | SeriesRole::Lag));
-        if !kept || self.info.workload != labels::IO {
+        // Tenants of a scenario have loops of both kinds beside each other, as jobs have.
+        let several =
+            self.info.workload == labels::IO || self.sources().any(|(_, source)| source.tenant.is_some());
+        if !kept || !several {
             return kept;
         }
         let scheduled = self
@@ -302,6 +308,17 @@ impl StoredRun {
             .any(|(_, e)| matches!(e, Event::Window(w) if w.point == point && w.schedule.is_some()));
         let answered = figures.response.latency.count();
         scheduled || answered > 0 && answered >= figures.all.good()
+    }
+
+    /// The seconds in which a tenant's load was on, as its source tells; none of a source that does not.
+    fn at_work(&self, point: u32, source: SourceId) -> Option<f64> {
+        let own = |(seq, event): &(i64, Event)| match event {
+            Event::Stretch(one) if one.point == point && self.source_of(*seq) == source => {
+                Some(one.to.saturating_sub(one.from) as f64 / 1e9)
+            }
+            _ => None,
+        };
+        self.events.iter().filter_map(own).reduce(|sum, one| sum + one)
     }
 
     /// As the window's end tells it; of one of its sources, and of a run without its end, as far as its seconds do.

@@ -21,6 +21,7 @@ mod pgbench;
 mod repeat;
 mod reset;
 mod runs;
+mod scenario;
 mod script;
 mod serve;
 mod server;
@@ -50,6 +51,7 @@ pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;
 pub(crate) use runs::{RmArgs, RunsArgs, TagArgs};
+pub(crate) use scenario::{ScenarioCommand, ScenarioFile, ScenarioFileArgs, ScenarioRunArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use server::{ProfileArgs, ServerCommand, ServerEngine};
 pub(crate) use snapshot::{SnapshotCommand, SnapshotTarget};
@@ -115,6 +117,9 @@ pub(crate) enum Command {
     Io(Box<IoArgs>),
     /// Limit one resource at a time under load, to find what the throughput depends on
     Squeeze(SqueezeArgs),
+    /// Run several loads on one timeline, and see what they do to each other
+    #[command(subcommand)]
+    Scenario(ScenarioCommand),
     /// Compare two or more specifications by running them alternately in blocks
     Ab(AbArgs),
     /// List groups of related runs, or show one
@@ -172,7 +177,7 @@ pub(crate) enum Command {
     Vioperf(VioperfArgs),
     /// Run scripts of HammerDB's command line, without HammerDB
     Hammerdb(HammerdbArgs),
-    /// Convert a scenario of Nutanix X-Ray, and check it
+    /// Run a scenario of Nutanix X-Ray on this host
     Xray(XrayArgs),
     /// Explain a finding: what it means, how it is detected, its thresholds, and what to do
     Explain(ExplainArgs),

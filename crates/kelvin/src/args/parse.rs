@@ -20,9 +20,13 @@ pub(crate) fn parse() -> Result<Cli> {
 fn parse_words(words: Vec<OsString>) -> Result<Cli> {
     let mut words = super::io::arrange(words);
     let mut cli = try_parse(&words)?;
+    let is_run = matches!(cli.command, Command::Run(_));
     let Some(command) = takes_file(&mut cli) else { return Ok(cli) };
     let Some(other) = command.other() else { return Ok(cli) };
     let at = words.len() - other.len();
+    if is_scenario(&words[at]) && is_run {
+        return try_parse(&as_scenario(words, at));
+    }
     let spec = read(&words[at], command.workloads())?;
     // The file's workload has the flags that can override it.
     words[at] = spec.workload().as_str().into();
@@ -31,6 +35,22 @@ fn parse_words(words: Vec<OsString>) -> Result<Cli> {
         command.set_file(spec);
     }
     Ok(cli)
+}
+
+/// Whether a word names a file with a scenario.
+fn is_scenario(word: &OsStr) -> bool {
+    let path = Path::new(word);
+    // What is no text, or too long for one, is refused as the specification that it should be.
+    let short = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < 16 << 20);
+    short && std::fs::read_to_string(path).is_ok_and(|text| kelvin_scenario::is_scenario(&text))
+}
+
+/// `kelvin run FILE` as `kelvin scenario run FILE`; the file stands at `at`.
+fn as_scenario(mut words: Vec<OsString>, at: usize) -> Vec<OsString> {
+    if let Some(run) = words[..at].iter().rposition(|word| word == "run") {
+        words.insert(run, "scenario".into());
+    }
+    words
 }
 
 fn try_parse(words: &[OsString]) -> Result<Cli> {

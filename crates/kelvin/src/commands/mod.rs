@@ -23,6 +23,7 @@ mod rm;
 mod run;
 mod runs;
 mod sampling;
+mod scenario;
 mod select;
 mod serve;
 mod server;
@@ -51,6 +52,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Run(args) => run::run(&args, global),
         // Its exit codes are fio's.
         Command::Io(args) => return Ok(io::io(&args, global)),
+        Command::Scenario(command) => scenario::scenario(&command, global),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Ab(args) => ab::ab(&args, global),
         Command::Groups(args) => groups::groups(&args, global),
@@ -77,7 +79,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::TopSql(args) => top_sql::top_sql(&args, global),
         Command::Vioperf(args) => vioperf::run(&args, global),
         Command::Hammerdb(args) => hammerdb::hammerdb(&args, global),
-        Command::Xray(args) => xray::xray(&args),
+        Command::Xray(args) => xray::xray(&args, global),
         Command::Explain(args) => explain::explain(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),

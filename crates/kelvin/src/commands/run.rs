@@ -14,7 +14,7 @@ use kelvin_run::spec::LogFile;
 use kelvin_store::{RunId, Store};
 use kelvin_workload::pgbench::Pgbench;
 
-use crate::args::{Format, Global, RunArgs, SqueezeArgs};
+use crate::args::{Format, Global, OutputArgs, RunArgs, SqueezeArgs};
 use crate::document::{self, RunDocument};
 use crate::exit::Code;
 use crate::live::{self, Tui};
@@ -81,7 +81,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     drop(bench);
 
     let code = Code::of_run(done.judged.run.state, done.stored.failed());
-    show(&store, &store_path, done, args).map_err(StoreBenchError::kept)?;
+    show(&store, &store_path, done, &args.output()).map_err(StoreBenchError::kept)?;
     Ok(code)
 }
 
@@ -95,10 +95,9 @@ fn begin_log(log: &LogFile) -> Result<()> {
 }
 
 /// Prints the stored run and writes its page.
-fn show(store: &Store, path: &Path, done: CompletedRun, args: &RunArgs) -> Result<()> {
+pub(super) fn show(store: &Store, path: &Path, done: CompletedRun, output: &OutputArgs) -> Result<()> {
     let id = done.stored.id;
     let report = RunReport::of_judged(store, &done.stored, done.evidence, done.judged)?;
-    let output = args.output();
     if !output.events() {
         let options = super::show::options(false);
         let shown = RunDocument { report: &report, options, brief: !output.verbose };

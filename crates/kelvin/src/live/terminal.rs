@@ -108,6 +108,7 @@ impl Sink for Terminal {
                 }
             }
             Event::Note { text, .. } => self.message(text),
+            Event::Step(step) if step.annotated => self.message(&step.line()),
             _ => {}
         }
         Ok(())

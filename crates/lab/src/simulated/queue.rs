@@ -99,7 +99,7 @@ impl Servers {
             if now >= end || now >= close && queue.window(now).waiting == 0 {
                 break;
             }
-            let Claim::Serve { at } = queue.claim(now) else { break };
+            let Claim::Serve { at, .. } = queue.claim(now) else { break };
             let (start, service) = (now.max(at), self.draw(&mut random));
             let sample = Sample::closed(start + service, service, 0, TransactionOutcome::Committed, 0);
             user.record(Sample { late: start - at, awaited: now <= at, ..sample });

@@ -3,6 +3,7 @@
 
 pub(crate) mod error;
 mod prepare;
+mod scenario;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::squeeze;
 use error::Doing;
 pub use error::StoreBenchError;
 pub use prepare::{build_data, check_data};
+pub use scenario::PreparedTenant;
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 

@@ -184,7 +184,7 @@ impl Charts {
         Self {
             seconds: seconds.columns(),
             end,
-            marks: marks(point),
+            marks: marks(report, point),
             seen: SeenCharts::of(report, point, &observed::seconds(point)),
             distributions: distributions.collect(),
         }
@@ -201,7 +201,7 @@ impl Charts {
     }
 }
 
-fn marks(point: &PointReport) -> Vec<(f64, &'static str, String)> {
+fn marks(report: &RunReport, point: &PointReport) -> Vec<(f64, &'static str, String)> {
     let mut marks = vec![(0.0, "phase", "measured window opens".to_owned())];
     if point.closed {
         marks.push((point.window_s, "phase", "measured window closes".into()));
@@ -216,6 +216,8 @@ fn marks(point: &PointReport) -> Vec<(f64, &'static str, String)> {
             marks.push((error.first_s as f64, "error", format!("{} {}", error.class, error.code)));
         }
     }
+    let steps = report.scenario.iter().flat_map(|scenario| &scenario.steps).filter(|step| step.annotated);
+    marks.extend(steps.map(|step| (step.at as f64 / 1e9, "step", step.text.clone())));
     marks.extend(point.timeline.iter().map(|(s, text)| (*s as f64, "note", text.clone())));
     marks
 }

@@ -10,6 +10,7 @@ mod point;
 
 use std::collections::BTreeMap;
 
+use kelvin_diagnose::interference::{Interference, RelativeChange};
 use kelvin_measure::Bounded;
 use kelvin_measure::event::Phase;
 use minijinja::value::{Serde, Value};
@@ -22,8 +23,9 @@ pub(crate) use observed::SeenCharts;
 
 use crate::chart::escaped;
 use crate::text::{
-    SERVER_STATISTICS, change, counted, describe_maximum_rate, effect, elasticity_interval, explained,
-    grouped, how, interval, is_minor, peak, squeezed, two_times, unanswered,
+    SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
+    elasticity_interval, explained, grouped, how, interference_sentence, interval, is_minor, peak, squeezed,
+    two_times, unanswered,
 };
 use crate::{Result, RunReport};
 use answer::Answer;
@@ -120,6 +122,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         scalability => curves::scalability(report),
         law => law(report),
         law_words => report.scalability.as_ref().map(|fit| [explained(fit), peak(fit)]),
+        scenario => scenario(report),
         squeeze => squeeze(report),
         highest => report.maximum_rate.as_ref().map(describe_maximum_rate),
         checks => checks(report),
@@ -160,6 +163,31 @@ fn environment(io: bool) -> Result<Environment<'static>> {
     }
     add_frame(&mut environment)?;
     Ok(environment)
+}
+
+/// The rows of the tenants' table.
+fn scenario(report: &RunReport) -> Value {
+    let pair = |change: &RelativeChange, text: fn(Option<f64>) -> String| {
+        format!("{} → {}", text(change.before), text(change.after))
+    };
+    let changed = |change: &RelativeChange| {
+        let ends = change_interval(change).map_or_else(String::new, |ends| format!(" ({ends})"));
+        format!("{}{ends}", change_percent(change.ratio))
+    };
+    let row = |one: &Interference| {
+        [
+            one.text.clone(),
+            format!("{:.0} s", one.at_s),
+            one.tenant.clone(),
+            pair(&one.throughput, rate),
+            changed(&one.throughput),
+            pair(&one.p99_us, ms),
+            changed(&one.p99_us),
+            interference_sentence(one),
+        ]
+    };
+    let found = report.scenario.as_ref();
+    Value::from(Serde(found.map(|found| found.interference.iter().map(row).collect::<Vec<_>>())))
 }
 
 /// The rows of the squeeze's table, under its sentence.

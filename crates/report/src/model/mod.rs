@@ -8,6 +8,7 @@ mod latency;
 mod observed;
 mod open_loop;
 mod point;
+mod scenario;
 mod second;
 mod source;
 mod statements;
@@ -34,6 +35,7 @@ pub use observed::{
 };
 pub use open_loop::ScheduleReport;
 pub use point::{PercentileInterval, PointChecks, PointReport, Precision, ServerCounts, Throughput};
+pub use scenario::ScenarioReport;
 pub use second::{OpenSecond, SecondReport};
 pub use source::SourceReport;
 pub use statements::{StatementRow, TransactionStatements};
@@ -84,6 +86,9 @@ pub struct RunReport {
     pub maximum_rate: Option<MaximumRate>,
     /// What came of cutting resources in turn; the run's figures are then those of a squeezed database.
     pub squeeze: Option<Squeeze>,
+    /// The steps of a scenario, and what they did to its tenants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioReport>,
     /// One entry per number of users, or per rate.
     pub points: Vec<PointReport>,
     /// What the reader of the figures has to know, the most severe first; empty also where nothing was observed.
@@ -279,6 +284,7 @@ impl RunReport {
             scalability: run.scalability().cloned(),
             maximum_rate: run.maximum_rate().cloned(),
             squeeze: run.squeeze().cloned(),
+            scenario: ScenarioReport::of(run)?,
             points,
             findings: if seen.is_some() { findings } else { Vec::new() },
             absent: seen.map(|e| once(e.absent())).unwrap_or_default(),

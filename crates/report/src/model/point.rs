@@ -326,7 +326,10 @@ impl PointReport {
             statements: statements(series, &figures.kinds),
             distributions: distributions(series, &figures),
             response: if answered { response.into_iter().filter(did).collect() } else { Vec::new() },
-            verdict: evidence.and_then(|e| kelvin_diagnose::verdict(e, point.point, found)),
+            // Several loads have no one bottleneck.
+            verdict: evidence
+                .filter(|_| run.info.workload != labels::SCENARIO)
+                .and_then(|e| kelvin_diagnose::verdict(e, point.point, found)),
             observed: evidence.and_then(|e| ObservationReport::of(e, point.point)),
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series, words)).collect(),
             checks: PointChecks { audit: point.audit, audited: point.audited, invariants },

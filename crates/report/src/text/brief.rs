@@ -70,9 +70,11 @@ fn at_level(report: &RunReport, options: Options, level: Level) -> String {
     {
         page.sentence(BOLD, "verdict", &verdict.sentence, level.sentence);
     }
+    page.interference(report);
     page.failures(report, level);
     page.top_findings(report, level);
     if level.table
+        && report.scenario.is_none()
         && let Some(point) = best
     {
         if report.points.len() > 1 {
@@ -98,6 +100,8 @@ impl Page {
             self.sentence(BOLD, "", &words, level.sentence.min(2));
         }
         match report.best() {
+            // Sums over tenants would add up what is not alike.
+            Some(point) if report.scenario.is_some() => self.sources(report, point),
             Some(point) => self.figures(report, point, level),
             None => self.line("nothing was measured"),
         }

@@ -7,6 +7,7 @@ mod latency;
 mod observed;
 mod point;
 mod points;
+mod scenario;
 mod squeeze;
 
 pub use brief::brief;
@@ -17,6 +18,9 @@ pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
+pub(crate) use scenario::{
+    interval as change_interval, percent as change_percent, sentence as interference_sentence,
+};
 pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as squeezed, how};
 
 use kelvin_measure::event::Phase;
@@ -53,6 +57,7 @@ pub fn render(report: &RunReport, options: Options) -> String {
     page.maximum_rate(report);
     page.scalability(report);
     page.squeeze(report);
+    page.scenario(report);
     if report.points.len() > 1 && report.is_io() {
         page.io_points(report);
     } else if report.points.len() > 1 {

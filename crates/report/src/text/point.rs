@@ -104,7 +104,9 @@ impl Page {
             let [p50, p95, p99] = [source.latency.p50_us, source.latency.p95_us, source.latency.p99_us];
             let [p50, p95, p99] = [p50, p95, p99].map(|value| bounded(value, time));
             let headline = rate(source.throughput.headline(report.headline_per));
-            let (share, errors) = (one_decimal(source.share_percent), whole(source.errors));
+            // Transactions and I/Os of different tenants have no common sum.
+            let share = source.share_percent.filter(|_| report.scenario.is_none());
+            let (share, errors) = (one_decimal(share), whole(source.errors));
             self.line(&row(&source.name, [headline, share, p50, p95, p99, errors]));
         }
     }

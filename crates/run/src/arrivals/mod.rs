@@ -5,7 +5,7 @@ mod queue;
 use kelvin_measure::{Nanos, Random};
 use serde::{Deserialize, Serialize};
 
-pub use queue::{Claim, Queue, QueueTally, Refused};
+pub use queue::{Change, Claim, Queue, QueueTally, Refused};
 
 /// Domain of [`Random::part`] for arrivals: "arrivals" in ASCII. No workload draws from it, so that the same
 /// seed gives the same schedule whatever the users do with theirs.
@@ -56,6 +56,20 @@ impl Arrivals {
     pub fn new(seed: u64, process: Process, rate_per_second: f64, begin: Nanos) -> Self {
         let gap = if rate_per_second > 0.0 { (1e9 / rate_per_second).min(LONGEST_GAP) } else { LONGEST_GAP };
         Self { process, random: Random::part(seed, DOMAIN, 0), begin, gap, index: 0, elapsed: 0 }
+    }
+
+    /// The schedule from `begin` on behind the `number`th change of a rate, from 1: of random values of its own, so that it
+    /// follows from these alone as well.
+    pub fn changed(seed: u64, process: Process, rate_per_second: f64, begin: Nanos, number: u64) -> Self {
+        Self {
+            random: Random::part(seed, DOMAIN, number),
+            ..Self::new(seed, process, rate_per_second, begin)
+        }
+    }
+
+    /// Arrivals a second.
+    pub fn rate(&self) -> f64 {
+        1e9 / self.gap
     }
 
     /// The intended time of the next arrival.

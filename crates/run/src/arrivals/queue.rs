@@ -4,6 +4,7 @@
 //! waiting for the user. That is a first-come, first-served queue with one server a user, without a thread
 //! that hands out work and would be late itself.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kelvin_measure::{Nanos, SECOND};
@@ -17,6 +18,8 @@ pub enum Claim {
     Serve {
         /// The intended time.
         at: Nanos,
+        /// How often the rate had been changed by then: see [`Queue::confirms`].
+        changes: usize,
     },
     /// Nothing arrives before the end any more.
     End,
@@ -44,6 +47,15 @@ pub struct QueueTally {
     pub waiting: u64,
     /// The most that ever waited at once; never more than the limit.
     pub longest: u64,
+}
+
+/// A change of the rate.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// From when on the arrivals are those of the new schedule.
+    pub at: Nanos,
+    /// The new schedule.
+    pub arrivals: Arrivals,
 }
 
 /// Arrivals on their way to the users. See the module.
@@ -77,6 +89,8 @@ struct State {
     waiting_at_close: Option<u64>,
     /// By second, the order of time; emptied by [`Queue::take_refused`].
     seconds: Vec<Refused>,
+    /// In the order of time.
+    changes: Vec<Change>,
 }
 
 /// One of the two places in the schedule.
@@ -87,18 +101,30 @@ struct Cursor {
     at: Nanos,
     /// Its index: how many it has passed.
     passed: u64,
+    /// The schedules that follow, each from the arrival with this index on.
+    then: VecDeque<(u64, Arrivals)>,
 }
 
 impl Cursor {
     fn new(mut arrivals: Arrivals) -> Self {
         let at = arrivals.advance();
-        Self { arrivals, at, passed: 0 }
+        Self { arrivals, at, passed: 0, then: VecDeque::new() }
     }
 
     fn pass(&mut self) -> Nanos {
-        let passed = std::mem::replace(&mut self.at, self.arrivals.advance());
+        let passed = self.at;
         self.passed += 1;
+        while let Some((_, arrivals)) = self.then.pop_front_if(|(from, _)| *from == self.passed) {
+            self.arrivals = arrivals;
+        }
+        self.at = self.arrivals.advance();
         passed
+    }
+
+    /// Goes on with another schedule from the arrival that it stands at.
+    fn follow(&mut self, arrivals: Arrivals) {
+        self.arrivals = arrivals;
+        self.at = self.arrivals.advance();
     }
 }
 
@@ -120,6 +146,7 @@ impl Queue {
             refused_in_window: 0,
             waiting_at_close: None,
             seconds: Vec::new(),
+            changes: Vec::new(),
         };
         Self { limit, state: Mutex::new(state) }
     }
@@ -142,7 +169,42 @@ impl Queue {
         if state.next.at >= state.until {
             return Claim::End;
         }
-        Claim::Serve { at: state.next.pass() }
+        Claim::Serve { at: state.next.pass(), changes: state.changes.len() }
+    }
+
+    /// Goes on with another schedule from `now`, or as soon after it as nobody has come with a later time: `arrivals` makes it.
+    /// Whoever waits for an arrival of the old schedule behind that has to give it back ([`Queue::confirms`]), and must be
+    /// woken for that. Returns the moment.
+    pub fn change(&self, now: Nanos, arrivals: impl FnOnce(Nanos) -> Arrivals) -> Nanos {
+        let mut state = self.lock();
+        state.settle(now, self.limit);
+        let at = now.max(state.seen).saturating_add(1);
+        let arrivals = arrivals(at);
+        let (due, waiting) = (state.due.passed, state.waiting());
+        state.due.follow(arrivals.clone());
+        if waiting == 0 {
+            // What users wait for is taken back from them.
+            state.next.passed = due;
+            state.next.follow(arrivals.clone());
+        } else {
+            state.next.then.push_back((due, arrivals.clone()));
+        }
+        state.changes.push(Change { at, arrivals });
+        at
+    }
+
+    /// Whether a user at `now` may begin the arrival at `at` that it claimed after so many changes: it may not if a change
+    /// since then has put another schedule in its place.
+    pub fn confirms(&self, at: Nanos, changes: usize, now: Nanos) -> bool {
+        let mut state = self.lock();
+        // From here on no change can take it back.
+        state.settle(now, self.limit);
+        state.changes.get(changes).is_none_or(|change| at < change.at)
+    }
+
+    /// The changes from the given number on.
+    pub fn changes(&self, from: usize) -> Vec<Change> {
+        self.lock().changes.get(from..).map_or_else(Vec::new, <[Change]>::to_vec)
     }
 
     /// Ends the load and the window at `at`: nothing arrives from there on, when that is earlier than what was said before.
@@ -153,6 +215,13 @@ impl Queue {
         state.end(at);
         state.close = state.close.min(state.until);
         state.close
+    }
+
+    /// Closes the window at `close`, which may lie ahead, and ends the load at `end`.
+    pub fn close_window(&self, close: Nanos, end: Nanos) {
+        let mut state = self.lock();
+        state.end(end);
+        state.close = close.min(state.until);
     }
 
     /// Ends the load at `at`, as [`Queue::close`], and leaves the window's end where it is. Returns the moment.

@@ -21,7 +21,8 @@ use super::tally::{Tally, UserReport};
 use super::user::{Ending, Shared, User, UserCounter};
 use super::user_pool::{ResolvedThreading, UserPool};
 use super::{MOST_THREADS, Point, THINKING, open_files};
-use crate::arrivals::{Arrivals, Queue};
+use crate::arrivals::{Arrivals, Process, Queue};
+use crate::control::Change;
 use crate::heartbeat::Heartbeat;
 use crate::run::RunError;
 use crate::series::series;
@@ -114,6 +115,8 @@ impl<'a> ArmedGenerator<'a> {
             close: AtomicU64::new(close),
             end: AtomicU64::new(end),
             transactions: load.transactions.map(std::num::NonZeroU64::get),
+            at_work: AtomicU32::new(users_at_first(point)),
+            changes: point.control.is_some(),
             range,
             queue,
             think_time: load.think_time,
@@ -184,8 +187,17 @@ impl<'a> ArmedGenerator<'a> {
             cpu,
             heartbeat,
             busiest: 0,
+            seed: load.seed,
+            process: load.arrivals,
+            rates: AtomicU64::new(0),
         })
     }
+}
+
+/// How many users are at work before a timeline says something else.
+fn users_at_first(point: &Point<'_>) -> u32 {
+    let asked = point.load.points().first().map(|&(users, _)| users);
+    asked.filter(|_| point.control.is_some()).unwrap_or(u32::MAX)
 }
 
 /// What the users run on: as asked for, or what costs less. An embedded database blocks the thread that asks.
@@ -245,6 +257,10 @@ pub(super) struct Generator {
     heartbeat: Heartbeat,
     /// Headline transactions of the busiest second so far.
     busiest: u64,
+    /// What the arrivals after a change of the rate follow from, with the number of changes.
+    seed: u64,
+    process: Process,
+    rates: AtomicU64,
 }
 
 impl Generator {
@@ -300,6 +316,29 @@ impl Generator {
     pub(super) fn close(&mut self, close: Nanos) {
         self.collector.close_window(close);
         self.shared.close(close);
+    }
+
+    /// Ends window and load at these times, of which the first may lie ahead.
+    pub(super) fn end_at(&mut self, times: LoadTimes) {
+        self.collector.close_window(times.close);
+        if let Some(queue) = &self.shared.queue {
+            queue.close_window(times.close, times.end);
+        }
+        self.shared.end_at(times.close, times.end);
+        self.users.wake();
+    }
+
+    /// Changes the load from `now` on.
+    pub(super) fn change(&self, change: Change, now: Nanos) {
+        match (change, &self.shared.queue) {
+            (Change::Rate(rate), Some(queue)) => {
+                let number = self.rates.fetch_add(1, Ordering::Relaxed) + 1;
+                queue.change(now, |begin| Arrivals::changed(self.seed, self.process, rate, begin, number));
+            }
+            (Change::Users(users), _) => self.shared.at_work.store(users, Ordering::Release),
+            _ => return,
+        }
+        self.users.wake();
     }
 
     /// Ends the load if nobody receives its seconds any more.

@@ -28,6 +28,7 @@ use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Clock, Event, Nanos, Sink, Source, SourceId, Totals, second_from};
 use kelvin_workload::{Stop, UserRange, Workload};
 
+use crate::control::{Change, LoadControl};
 use crate::run::RunError;
 use crate::series::series;
 use crate::spec::Load;
@@ -108,6 +109,8 @@ pub struct Point<'a> {
     pub clock: &'a Clock,
     /// Asks for an early end.
     pub stop: &'a Stop,
+    /// What a timeline decides of it; none of a load that begins and ends by itself.
+    pub control: Option<&'a LoadControl>,
 }
 
 /// A point under way.
@@ -128,6 +131,17 @@ impl Underway {
         self.times.close = close;
         self.server.close(close);
         self.generators.iter_mut().for_each(|generator| generator.close(close));
+    }
+
+    /// Ends the window at `close`, and the load as soon after it as that of a planned window; `close` may lie ahead.
+    fn end_at(&mut self, close: Nanos, open_loop: bool) {
+        let close = close.max(self.times.open + 1).min(self.times.close);
+        let window = Duration::from_nanos(close - self.times.open);
+        let follows = if open_loop { overrun_limit(window).as_nanos() as u64 } else { 0 };
+        (self.times.close, self.times.end) = (close, close + follows);
+        self.server.close(close);
+        let times = self.times;
+        self.generators.iter_mut().for_each(|generator| generator.end_at(times));
     }
 
     /// Hands out what is complete.
@@ -229,14 +243,20 @@ impl Point<'_> {
         self.close(underway, ended, engine, &**workload, before, sink)
     }
 
-    /// When the load starts, is measured and ends, if it starts soon.
-    fn times(&self) -> LoadTimes {
+    /// When the load starts, is measured and ends, if it starts soon; or when the timeline says.
+    fn times(&self) -> Result<LoadTimes, RunError> {
         let by_count = self.load.transactions.is_some();
-        let begin = self.clock.now() + (HEAD_START + HEAD_START_EACH * self.users).as_nanos() as u64;
+        let head = HEAD_START + HEAD_START_EACH * self.users;
+        let begin = match self.control {
+            None => self.clock.now() + head.as_nanos() as u64,
+            Some(control) => {
+                control.wait_to_begin(self.clock, head, self.stop).ok_or(RunError::Interrupted)?
+            }
+        };
         let open = begin + if by_count { 0 } else { self.load.ramp_up.nanos() };
         let close = if by_count { u64::MAX } else { open + self.load.duration.nanos() };
         let follows = self.rate.map_or(0, |_| overrun_limit(self.load.duration.duration()).as_nanos() as u64);
-        LoadTimes { begin, open, close, end: close.saturating_add(follows) }
+        Ok(LoadTimes { begin, open, close, end: close.saturating_add(follows) })
     }
 
     /// Starts the clock and the users' threads.
@@ -246,7 +266,7 @@ impl Point<'_> {
         monitor: Monitor,
         sink: &mut dyn Sink,
     ) -> Result<Underway, RunError> {
-        let times = self.times();
+        let times = self.times()?;
         let LoadTimes { begin, open, close, .. } = times;
         let server = ServerCounters::start(monitor, (open, close), self.clock.clone(), self.stop.clone())?;
         let mut generators = Vec::with_capacity(armed.len());
@@ -273,8 +293,9 @@ impl Point<'_> {
         let mut measuring = open == begin;
         let mut counted_until = 0;
         loop {
-            std::thread::sleep(TICK);
+            self.tick();
             let now = self.clock.now();
+            self.change(underway, now);
             // Read before draining: whoever has ended by then has handed over everything.
             let all_ended = underway.all_ended();
             let planned = underway.times.close;
@@ -296,6 +317,24 @@ impl Point<'_> {
             }
             if closing {
                 return self.phase(sink, Phase::Stop, now.min(planned), None);
+            }
+        }
+    }
+
+    /// Waits until the samples are to be drained, or the timeline wants something.
+    fn tick(&self) {
+        let now = self.clock.now();
+        let ordered = self.control.and_then(LoadControl::next_change);
+        let until = ordered.map_or(TICK, |at| Duration::from_nanos(at.saturating_sub(now)).min(TICK));
+        std::thread::sleep(until);
+    }
+
+    /// Does what the timeline wants by `now`.
+    fn change(&self, underway: &mut Underway, now: Nanos) {
+        for (at, change) in self.control.map(|control| control.take_changes(now)).unwrap_or_default() {
+            match change {
+                Change::Close => underway.end_at(at, self.rate.is_some()),
+                change => underway.generators.iter().for_each(|generator| generator.change(change, now)),
             }
         }
     }

@@ -23,6 +23,12 @@ pub(super) struct Schedule {
     /// The first second that was not reported.
     second: i64,
     refused: BTreeMap<i64, u64>,
+    /// Changes of the rate that have taken place here, too.
+    changes: usize,
+    /// Arrivals asked for from the window's opening to the last change.
+    asked: f64,
+    /// When the present rate began to count.
+    since: Nanos,
 }
 
 impl Schedule {
@@ -35,7 +41,20 @@ impl Schedule {
     ) -> Self {
         let next = arrivals.advance();
         let second = second_from(open, begin);
-        Self { point, rate, open, queue, arrivals, next, second, refused: BTreeMap::new() }
+        let refused = BTreeMap::new();
+        Self {
+            point,
+            rate,
+            open,
+            queue,
+            arrivals,
+            next,
+            second,
+            refused,
+            changes: 0,
+            asked: 0.0,
+            since: open,
+        }
     }
 
     /// The seconds that ended before `now`, of which the last ends with the window at `close`.
@@ -47,11 +66,7 @@ impl Schedule {
         }
         while self.end_of(self.second).min(close) <= now && self.start_of(self.second) < close {
             let end = self.end_of(self.second).min(close);
-            let mut due = 0;
-            while self.next < end {
-                self.next = self.arrivals.advance();
-                due += 1;
-            }
+            let due = self.due_before(end);
             events.push(self.event(self.second, due, Some(tally.waiting)));
             self.second += 1;
         }
@@ -68,7 +83,7 @@ impl Schedule {
     pub(super) fn window(&self, close: Nanos, unended: u64) -> event::ArrivalSchedule {
         let books = self.queue.window(close);
         event::ArrivalSchedule {
-            rate: self.rate,
+            rate: self.mean_rate(close),
             due: books.due,
             refused: books.refused,
             waiting: books.waiting,
@@ -76,6 +91,33 @@ impl Schedule {
             cut_off: unended,
             longest: books.longest,
         }
+    }
+
+    /// Counts the arrivals up to `end`, changes of the rate included.
+    fn due_before(&mut self, end: Nanos) -> u64 {
+        let mut due = 0;
+        loop {
+            let change = self.queue.changes(self.changes).into_iter().next().filter(|change| change.at < end);
+            let until = change.as_ref().map_or(end, |change| change.at);
+            while self.next < until {
+                self.next = self.arrivals.advance();
+                due += 1;
+            }
+            let Some(change) = change else { return due };
+            self.changes += 1;
+            self.asked += self.rate * seconds(self.since, change.at);
+            (self.since, self.rate) = (change.at.max(self.open), change.arrivals.rate());
+            self.arrivals = change.arrivals;
+            self.next = self.arrivals.advance();
+        }
+    }
+
+    /// Arrivals asked for a second, over the window.
+    fn mean_rate(&self, close: Nanos) -> f64 {
+        if self.changes == 0 || close <= self.open {
+            return self.rate;
+        }
+        (self.asked + self.rate * seconds(self.since, close)) / seconds(self.open, close)
     }
 
     fn event(&mut self, second: i64, due: u64, waiting: Option<u64>) -> Event {
@@ -90,4 +132,8 @@ impl Schedule {
     fn end_of(&self, second: i64) -> Nanos {
         self.start_of(second + 1)
     }
+}
+
+fn seconds(from: Nanos, to: Nanos) -> f64 {
+    to.saturating_sub(from) as f64 / 1e9
 }

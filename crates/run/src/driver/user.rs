@@ -42,6 +42,10 @@ pub(super) struct Shared {
     pub(super) end: AtomicU64,
     /// Transactions of each user, when the run ends by count.
     pub(super) transactions: Option<u64>,
+    /// Users at work, of all generators: those with a higher number rest.
+    pub(super) at_work: AtomicU32,
+    /// Whether a timeline may change rate or users.
+    pub(super) changes: bool,
     /// Whom this generator drives.
     pub(super) range: UserRange,
     /// The arrivals of an open loop.
@@ -96,6 +100,12 @@ impl Shared {
     pub(super) fn close(&self, close: Nanos) {
         self.close.store(close, Ordering::Release);
         self.end.fetch_min(close, Ordering::AcqRel);
+    }
+
+    /// Ends the window at `close` and the load at `end`, both of which may lie ahead.
+    pub(super) fn end_at(&self, close: Nanos, end: Nanos) {
+        self.close.store(close, Ordering::Release);
+        self.end.fetch_min(end, Ordering::AcqRel);
     }
 
     /// Whether no user is at work any more.
@@ -220,9 +230,16 @@ impl User {
         let mut transactions = 0;
         let mut failures_in_a_row = 0;
         while !self.done(now, transactions) {
-            let arrival = match shared.queue.as_ref().map(|queue| queue.claim(now)) {
+            if shared.changes {
+                now = self.rest(now);
+                if self.done(now, transactions) {
+                    break;
+                }
+            }
+            let claim = shared.queue.as_ref().map(|queue| queue.claim(now));
+            let arrival = match claim {
                 None => None,
-                Some(Claim::Serve { at }) => Some(at),
+                Some(Claim::Serve { at, .. }) => Some(at),
                 Some(Claim::End) => {
                     // Whoever hung up now would put the end of its session into others' figures.
                     now = self.pause_until(now, shared.end.load(Ordering::Acquire));
@@ -233,7 +250,18 @@ impl User {
             // Drawing the inputs is not the database's time.
             let drawn = shared.clock.now();
             self.book.add(UserCounter::Idle as usize, shared.within_window(now, drawn));
-            now = self.pause_until(drawn, arrival.unwrap_or(drawn + next.keying.as_nanos() as u64));
+            let begins = arrival.unwrap_or(drawn + next.keying.as_nanos() as u64);
+            now = match claim {
+                Some(claim) if shared.changes => match self.await_arrival(drawn, claim) {
+                    (now, true) => now,
+                    // Another schedule has taken its place.
+                    (taken_back, false) => {
+                        now = taken_back;
+                        continue;
+                    }
+                },
+                _ => self.pause_until(drawn, begins),
+            };
             if self.done(now, transactions) {
                 if arrival.is_some_and(|at| at < shared.close.load(Ordering::Acquire)) {
                     self.book.add(UserCounter::Unended as usize, 1);
@@ -447,6 +475,33 @@ impl User {
         let mut now = from;
         while now < until && !self.done(now, 0) {
             let wait = until.min(self.shared.end.load(Ordering::Acquire)).saturating_sub(now);
+            kelvin_fiber::park(Duration::from_nanos(wait.max(1000)));
+            now = self.shared.clock.now();
+        }
+        self.book.add(UserCounter::Idle as usize, self.shared.within_window(from, now));
+        now
+    }
+
+    /// Waits for an arrival that was claimed; also whether it is this user's to begin, or to leave because the load is over.
+    fn await_arrival(&mut self, from: Nanos, claim: Claim) -> (Nanos, bool) {
+        let (Some(queue), Claim::Serve { at, changes }) = (self.shared.queue.clone(), claim) else {
+            return (from, false);
+        };
+        let mut now = from;
+        while now < at && !self.done(now, 0) && queue.confirms(at, changes, now) {
+            let wait = at.min(self.shared.end.load(Ordering::Acquire)).saturating_sub(now);
+            kelvin_fiber::park(Duration::from_nanos(wait.max(1000)));
+            now = self.shared.clock.now();
+        }
+        self.book.add(UserCounter::Idle as usize, self.shared.within_window(from, now));
+        (now, queue.confirms(at, changes, now))
+    }
+
+    /// Rests for as long as the timeline wants fewer users than this one's number.
+    fn rest(&mut self, from: Nanos) -> Nanos {
+        let mut now = from;
+        while self.number >= self.shared.at_work.load(Ordering::Acquire) && !self.done(now, 0) {
+            let wait = self.shared.end.load(Ordering::Acquire).saturating_sub(now);
             kelvin_fiber::park(Duration::from_nanos(wait.max(1000)));
             now = self.shared.clock.now();
         }

@@ -3,6 +3,8 @@
 use kelvin_measure::text::few;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use kelvin_measure::event::{Event, Phase, Series, Status};
 use kelvin_measure::{Clock, Nanos, Sink, SinkError, Stop, Totals};
@@ -18,10 +20,14 @@ use super::accounting::{IoAccounting, depth, error_of, failed, lines};
 use super::describe;
 use super::plan::{self, SeriesLayout};
 use super::seconds::Seconds;
+use crate::control::LoadControl;
 use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};
 use crate::run::RunError;
 use crate::spec::Spec;
+
+/// A timeline's order to begin is followed so soon.
+const HEAD_START: Duration = Duration::from_millis(20);
 
 /// I/O jobs whose targets are known and may be used; nothing is written yet.
 pub struct IoRun {
@@ -29,6 +35,7 @@ pub struct IoRun {
     prepared: Prepared,
     options: RunOptions,
     workers: Vec<Worker>,
+    control: Option<Arc<LoadControl>>,
 }
 
 /// An observer of the jobs' events, and of the facts collected before their first I/O.
@@ -74,7 +81,22 @@ impl IoRun {
             .iter()
             .map(|worker| Worker { job: worker.job, targets: worker.targets.clone() })
             .collect();
-        Ok(Self { jobs, prepared, options, workers })
+        Ok(Self { jobs, prepared, options, workers, control: None })
+    }
+
+    /// The same, whose first I/O a timeline decides; its seconds begin with whole ones from then.
+    #[must_use]
+    pub fn controlled(mut self, control: Arc<LoadControl>) -> Self {
+        self.control = Some(control);
+        self
+    }
+
+    /// Makes the files of the jobs, and writes what was never written where that was asked for; no job begins.
+    ///
+    /// # Errors
+    /// When a file cannot be made.
+    pub fn lay_out(mut self, stop: &Stop, watcher: &mut dyn IoWatcher) -> kelvin_storage::Result<()> {
+        control::lay_out(&mut self.prepared, stop, watcher)
     }
 
     /// The jobs.
@@ -174,7 +196,7 @@ impl IoRun {
             self.workers.iter().map(|worker| of_jobs.get(worker.job).copied().unwrap_or(0)).collect();
         let layout = self.layout();
         let (targets, depths) = self.shape();
-        let Self { jobs, mut prepared, mut options, .. } = self;
+        let Self { jobs, mut prepared, mut options, control, .. } = self;
         // Observations of the host have the same clock.
         options.clock = Some(clock.clone());
         let mut relay = Relay {
@@ -199,7 +221,15 @@ impl IoRun {
                 // Before the layout the probe would see files that are not there, or other bytes than are read.
                 facts = probe::facts_before_run(&prepared.targets(), &jobs);
                 relay.view.looked(&facts);
-                control::run(prepared, &options, stop, &mut facts.watching(&mut relay)).map(Some)
+                let begun = control.as_ref().map(|control| control.begin(clock, HEAD_START, stop));
+                match begun {
+                    // Stopped before its first I/O.
+                    Some(None) => Ok(None),
+                    begun => {
+                        relay.seconds.align(begun.flatten());
+                        control::run(prepared, &options, stop, &mut facts.watching(&mut relay)).map(Some)
+                    }
+                }
             }
         };
         relay.end();
@@ -221,7 +251,7 @@ impl IoRun {
         match ran {
             Ok(None) => {
                 done.status = Status::Interrupted;
-                done.error = Some("interrupted while files were being laid out".into());
+                done.error = Some("interrupted before the first I/O".into());
             }
             Ok(Some(outcome)) => {
                 facts.add_outcome(&outcome);

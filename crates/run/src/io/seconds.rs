@@ -70,11 +70,18 @@ pub(crate) struct Seconds {
     points: Vec<u32>,
     courses: BTreeMap<u32, PointProgress>,
     sums: BTreeMap<u32, Sums>,
+    /// Where windows open a whole number of seconds from.
+    grid: Option<Nanos>,
 }
 
 impl Seconds {
     pub(crate) fn new(layout: SeriesLayout, points: Vec<u32>) -> Self {
-        Self { layout, points, courses: BTreeMap::new(), sums: BTreeMap::new() }
+        Self { layout, points, courses: BTreeMap::new(), sums: BTreeMap::new(), grid: None }
+    }
+
+    /// Makes windows open a whole number of seconds from this moment, at or before their first I/O.
+    pub(crate) fn align(&mut self, grid: Option<Nanos>) {
+        self.grid = grid;
     }
 
     /// The sums of a point so far.
@@ -152,10 +159,11 @@ impl Seconds {
         let waiting = std::mem::take(&mut course.waiting);
         let measured =
             waiting.iter().filter(|tick| tick.part == LoadPart::Measured).map(|tick| tick.from).min();
-        let Some(open) = measured else {
+        let Some(first) = measured else {
             course.waiting = waiting;
             return Vec::new();
         };
+        let open = self.grid.map_or(first, |grid| first - first.saturating_sub(grid) % SECOND);
         course.open = Some(open);
         for tick in &waiting {
             self.count(point, tick);

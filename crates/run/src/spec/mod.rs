@@ -121,6 +121,9 @@ pub enum SpecError {
         /// What is wrong and where.
         message: String,
     },
+    /// A table that does not apply, or a file that it names and that cannot be read.
+    #[error("{0}")]
+    Table(String),
     /// Two settings contradict each other.
     #[error("{0}")]
     Contradiction(String),
@@ -184,9 +187,20 @@ impl Spec {
             // The message repeats the line, and the line may hold the password that it is refused for.
             refuse(kelvin_measure::redact(&with_suggestion(error.to_string().trim_end())))
         })?;
-        let mut spec = file.into_spec().map_err(refuse)?;
+        Self::of_file(file, directory).map_err(|error| match error {
+            SpecError::Table(message) => refuse(message),
+            error => error,
+        })
+    }
+
+    /// What a file in `directory`, or a table of another one, says.
+    ///
+    /// # Errors
+    /// [`SpecError::Table`] or [`SpecError::Contradiction`].
+    pub fn of_file(file: SpecFile, directory: &Path) -> Result<Self, SpecError> {
+        let mut spec = file.into_spec().map_err(SpecError::Table)?;
         if let Work::Io(io) = &mut spec.work {
-            io.resolve(directory).map_err(refuse)?;
+            io.resolve(directory).map_err(SpecError::Table)?;
         }
         spec.validate()?;
         Ok(spec)
@@ -282,7 +296,7 @@ impl Spec {
 }
 
 /// The message of an unknown key with the key that was probably meant.
-fn with_suggestion(message: &str) -> String {
+pub fn with_suggestion(message: &str) -> String {
     let meant = message.split_once("unknown field `").and_then(|(_, rest)| {
         let mut words = rest.split('`');
         let unknown = words.next()?;

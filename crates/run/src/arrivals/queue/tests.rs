@@ -23,7 +23,7 @@ fn simulate(queue: &Queue, users: usize, end: Nanos, mut service: impl FnMut() -
     let (mut served, mut waited) = (0_u64, 0.0);
     while let Some(Reverse(now)) = free.pop() {
         match queue.claim(now) {
-            Claim::Serve { at } => {
+            Claim::Serve { at, .. } => {
                 let start = now.max(at);
                 waited += (start - at) as f64 / 1e9;
                 served += 1;
@@ -118,7 +118,7 @@ fn a_stall_refuses_the_oldest_and_counts_them_in_their_seconds() {
     // 10 a second from 0 on; nobody comes before 3.05 s, when 31 are due.
     let queue =
         Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 8, 10 * S).with_window(S / 2, Nanos::MAX);
-    assert_eq!(queue.claim(3 * S + S / 20), Claim::Serve { at: 2_300_000_000 });
+    assert_eq!(queue.claim(3 * S + S / 20), Claim::Serve { at: 2_300_000_000, changes: 0 });
     let refused = queue.take_refused();
     let seconds: Vec<(u64, u64)> = refused.iter().map(|r| (r.first / 1_000_000, r.count)).collect();
     // The seconds begin at the window's opening, 0.5 s.
@@ -134,7 +134,7 @@ fn nothing_arrives_after_the_end_and_an_early_end_keeps_the_books() {
     let uniform = || Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 1000, S);
     let queue = uniform();
     let mut served = 0;
-    while let Claim::Serve { at } = queue.claim(0) {
+    while let Claim::Serve { at, .. } = queue.claim(0) {
         assert!(at < S);
         served += 1;
     }
@@ -174,7 +174,7 @@ fn threads_share_it_without_losing_an_arrival() {
     let mut all: Vec<Nanos> = std::thread::scope(|scope| {
         let claim = || {
             let mut mine = Vec::new();
-            while let Claim::Serve { at } = queue.claim(S) {
+            while let Claim::Serve { at, .. } = queue.claim(S) {
                 mine.push(at);
             }
             mine
@@ -234,7 +234,7 @@ proptest! {
                 // Another thread's clock reading may arrive out of order.
                 1 => { queue.tally(now.saturating_sub(5_000_000)); }
                 2 if now > S => until = queue.close(now.saturating_sub(1_000_000)),
-                _ => if let Claim::Serve { at } = queue.claim(now) {
+                _ => if let Claim::Serve { at, .. } = queue.claim(now) {
                     prop_assert!(at < until && claims.last().is_none_or(|&last| last <= at));
                     claims.push(at);
                 }
@@ -263,7 +263,7 @@ fn the_arrivals_of_a_window_are_followed_while_the_load_goes_on() {
     let queue = Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 100, 10 * S).with_window(S, 2 * S);
     let mut now = 0;
     while now < 2 * S {
-        let Claim::Serve { at } = queue.claim(now) else { panic!("the load goes on") };
+        let Claim::Serve { at, .. } = queue.claim(now) else { panic!("the load goes on") };
         now = now.max(at) + 150_000_000;
     }
     let at_close = queue.window(2 * S);
@@ -271,7 +271,7 @@ fn the_arrivals_of_a_window_are_followed_while_the_load_goes_on() {
     assert_eq!((at_close.due, at_close.waiting), (10, waited));
     assert!((5..=8).contains(&waited), "{at_close:?}");
     while queue.window(now).waiting > 0 {
-        let Claim::Serve { at } = queue.claim(now) else { panic!("the load goes on") };
+        let Claim::Serve { at, .. } = queue.claim(now) else { panic!("the load goes on") };
         now = now.max(at) + 150_000_000;
     }
     let end = queue.end(now);
@@ -280,4 +280,73 @@ fn the_arrivals_of_a_window_are_followed_while_the_load_goes_on() {
     assert_eq!((books.due, books.claimed, books.refused, books.waiting), (10, 10, 0, 0));
     assert_eq!(queue.waiting_at_close(), Some(waited), "what waited at the closing is kept");
     assert!(queue.tally(10 * S).due > 20, "the load went on behind it");
+}
+
+#[test]
+fn a_change_of_the_rate_takes_back_what_users_wait_for_and_the_books_stay_whole() {
+    let slow = Arrivals::new(1, Process::Uniform, 1.0, S);
+    let queue = Queue::new(slow, 100, 10 * S);
+    let Claim::Serve { at: first, changes } = queue.claim(0) else { panic!("the load goes on") };
+    let Claim::Serve { at: second, .. } = queue.claim(0) else { panic!("the load goes on") };
+    assert_eq!((first, second), (S, 2 * S));
+    assert!(queue.confirms(first, changes, first));
+    // Ten a second from 1.5 s on: the arrival at 2 s is none of them.
+    let at = queue.change(3 * S / 2, |begin| Arrivals::new(1, Process::Uniform, 10.0, begin));
+    assert_eq!(at, 3 * S / 2 + 1);
+    assert!(!queue.confirms(second, changes, second));
+    assert_eq!(queue.claim(at), Claim::Serve { at, changes: 1 });
+    let tally = queue.tally(2 * S);
+    assert_eq!((tally.due, tally.claimed, tally.waiting), (6, 2, 4));
+    assert_eq!(queue.changes(0)[0].at, at);
+}
+
+proptest! {
+    /// Whatever changes come, however many users wait, every arrival that is due is claimed once, in order, or waits.
+    #[test]
+    fn changes_lose_no_arrival_and_serve_none_twice(
+        seed: u64, rates in proptest::collection::vec((0.5..50.0_f64, 1_u64..3_000), 1..6), users in 1_usize..8,
+    ) {
+        let queue = Queue::new(Arrivals::new(seed, Process::Poisson, 5.0, 0), u64::MAX, 60 * S);
+        let mut random = Random::part(seed, 1, 2);
+        let mut waiting: Vec<Option<(Nanos, usize)>> = vec![None; users];
+        let (mut served, mut last, mut now) = (0_u64, 0, 0);
+        let mut changes = Vec::new();
+        for (number, (rate, after)) in (1..).zip(rates) {
+            changes.push((now + after * 1_000_000, rate, number));
+            now += after * 1_000_000;
+        }
+        let end = now + 2 * S;
+        let mut clock = 0;
+        while clock < end {
+            clock += 1 + (random.exponential(2e7) as u64);
+            while changes.first().is_some_and(|change| change.0 <= clock) {
+                let (at, rate, number) = changes.remove(0);
+                let process = Process::Poisson;
+                queue.change(at.max(clock), |begin| Arrivals::changed(seed, process, rate, begin, number));
+            }
+            for user in &mut waiting {
+                let (at, version) = match *user {
+                    Some(claimed) => claimed,
+                    None => match queue.claim(clock) {
+                        Claim::Serve { at, changes } => (at, changes),
+                        Claim::End => continue,
+                    },
+                };
+                *user = Some((at, version));
+                if at <= clock {
+                    *user = None;
+                    if queue.confirms(at, version, clock) {
+                        prop_assert!(at >= last, "{at} after {last}");
+                        (served, last) = (served + 1, at);
+                    }
+                }
+            }
+        }
+        let tally = queue.tally(clock);
+        let claimed_and_due = waiting.iter().flatten().filter(|(at, version)| {
+            *at <= clock && queue.changes(*version).first().is_none_or(|change| *at < change.at)
+        });
+        prop_assert_eq!(tally.due, served + claimed_and_due.count() as u64 + tally.waiting);
+        prop_assert_eq!(tally.due, tally.claimed + tally.refused + tally.waiting);
+    }
 }

@@ -179,6 +179,7 @@ impl Model {
             }
             Event::Source { id, source } => self.lanes.declare(*id, source),
             Event::Note { text, .. } => self.say(text),
+            Event::Step(step) if step.annotated => self.say(&step.line()),
             Event::Check { line, .. } => {
                 self.checked.0 += 1;
                 if line.fails() {

@@ -1,0 +1,70 @@
+//! `kelvin scenario`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{FormatArgs, OutputArgs};
+
+#[derive(Debug, Subcommand)]
+#[command(
+    after_help = "A scenario is a TOML file with tenants (each a specification), steps (start, stop, set, wait, wait-for, \
+    run, mark) and what is expected of them; docs/scenarios.md describes it. `kelvin run FILE` runs it as well.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin scenario plan examples/colocation-io.toml\n\
+    \x20 kelvin run examples/colocation-io.toml --param oltp-iops=200"
+)]
+pub(crate) enum ScenarioCommand {
+    /// Run a scenario
+    Run(ScenarioRunArgs),
+    /// Check a scenario's file, and run nothing
+    Check(ScenarioFileArgs),
+    /// Print the timeline: which step is planned for when
+    Plan(ScenarioFileArgs),
+    /// Print the tenants, the parameters with their ranges, and what is expected
+    Show(ScenarioFileArgs),
+}
+
+/// A scenario's file with its parameters.
+#[derive(Debug, Args)]
+pub(crate) struct ScenarioFile {
+    /// The scenario, a TOML file
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// Set a parameter of the file; can be repeated
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) parameters: Vec<(String, String)>,
+}
+
+/// `kelvin scenario check`, `plan` and `show`.
+#[derive(Debug, Args)]
+pub(crate) struct ScenarioFileArgs {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioFile,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+/// `kelvin scenario run`.
+#[derive(Debug, Args)]
+pub(crate) struct ScenarioRunArgs {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioFile,
+    /// Permit the commands and the shell scripts that the file names
+    #[arg(long)]
+    pub(crate) allow_shell: bool,
+    /// Permit I/O jobs to write to this block device, whose contents are destroyed; can be repeated
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) i_know_it_destroys: Vec<PathBuf>,
+    /// Show the run on the whole terminal, with a lane for each tenant
+    #[arg(long)]
+    pub(crate) tui: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as users=8")?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}

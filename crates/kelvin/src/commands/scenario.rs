@@ -1,0 +1,148 @@
+//! `kelvin scenario`, and `kelvin run` of a scenario's file.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use kelvin_lab::live::Live;
+use kelvin_lab::store_bench::StoreBenchError;
+use kelvin_measure::text::{count, duration};
+use kelvin_scenario::execute::{self, CompletedScenario};
+use kelvin_scenario::{Action, ExpectationResult, Scenario};
+use kelvin_store::{RunState, Store};
+
+use crate::args::{Format, Global, ScenarioCommand, ScenarioFile, ScenarioFileArgs, ScenarioRunArgs};
+use crate::exit::Code;
+use crate::live::{self, Tui};
+use crate::measure::bench;
+use crate::{out, paths, signal};
+
+/// Runs a scenario, or shows what it would do.
+pub(crate) fn scenario(command: &ScenarioCommand, global: &Global) -> Result<Code> {
+    match command {
+        ScenarioCommand::Run(args) => run(args, global),
+        ScenarioCommand::Check(args) => {
+            let scenario = read(&args.scenario)?;
+            out::line(&format!("{}: {}", args.scenario.file.display(), summary(&scenario)))?;
+            Ok(Code::Success)
+        }
+        ScenarioCommand::Plan(args) => plan(args),
+        ScenarioCommand::Show(args) => show(args),
+    }
+}
+
+fn read(file: &ScenarioFile) -> Result<Scenario> {
+    Ok(Scenario::read(&file.file, &file.parameters)?)
+}
+
+/// "2 tenants, 6 steps, 5m 0s".
+fn summary(scenario: &Scenario) -> String {
+    let timeline = &scenario.timeline;
+    let least = if timeline.at_least { "at least " } else { "" };
+    format!(
+        "{}, {}, {least}{}",
+        count(scenario.tenants.len() as u64, "tenant"),
+        count(scenario.steps.len() as u64, "step"),
+        duration(timeline.seconds)
+    )
+}
+
+fn plan(args: &ScenarioFileArgs) -> Result<Code> {
+    let scenario = read(&args.scenario)?;
+    if matches!(args.format.format(), Format::Json | Format::Jsonl) {
+        out::line(&serde_json::to_string(&scenario.timeline)?)?;
+        return Ok(Code::Success);
+    }
+    let mut text = format!("{}: {}\n", scenario.name, summary(&scenario));
+    for step in &scenario.timeline.steps {
+        let at = match step.at {
+            None => "before".to_owned(),
+            Some(at) => format!("{}{}", if step.at_least { ">= " } else { "" }, clock(at)),
+        };
+        let _ = writeln!(text, "{at:>12}  {:>3}  {}", step.number, step.text);
+    }
+    out::write(&text)?;
+    Ok(Code::Success)
+}
+
+/// "1:30:00.5", as a clock shows it.
+fn clock(seconds: f64) -> String {
+    let whole = seconds as u64;
+    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, seconds - (whole / 60 * 60) as f64);
+    let rest = if rest.fract() == 0.0 { format!("{rest:02.0}") } else { format!("{rest:04.1}") };
+    if hours > 0 { format!("{hours}:{minutes:02}:{rest}") } else { format!("{minutes}:{rest}") }
+}
+
+fn show(args: &ScenarioFileArgs) -> Result<Code> {
+    let scenario = read(&args.scenario)?;
+    let mut text = format!("{}: {}\n", scenario.name, summary(&scenario));
+    if let Some(about) = &scenario.description {
+        let _ = writeln!(text, "{}", about.trim());
+    }
+    for one in &scenario.parameters {
+        let about = one.description.as_deref().map_or_else(String::new, |about| format!(": {about}"));
+        let _ = writeln!(text, "\nparameter {} = {} ({}){about}", one.name, one.value, one.range);
+    }
+    for tenant in &scenario.tenants {
+        let _ = writeln!(text, "\n[{}]\n{}", tenant.name, tenant.spec.to_toml().trim_end());
+    }
+    for expected in &scenario.expect {
+        let _ = writeln!(text, "\nexpect {expected}");
+    }
+    out::write(&text)?;
+    Ok(Code::Success)
+}
+
+/// Refuses a file that would run commands only because it says so: it may come from anybody, and whoever runs it decides.
+fn refuse_shell(scenario: &Scenario) -> Result<()> {
+    let commands = scenario.steps.iter().any(|step| matches!(step.action, Action::Run { .. }));
+    if commands || scenario.tenants.iter().any(|tenant| tenant.spec.work.allows_shell()) {
+        bail!(
+            "the scenario runs commands on this machine (its steps \"run\", or scripts with allow-shell): read them, and \
+             add --allow-shell to permit it"
+        );
+    }
+    Ok(())
+}
+
+fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
+    let scenario = read(&args.scenario)?;
+    if !args.allow_shell {
+        refuse_shell(&scenario)?;
+    }
+    run_scenario(&scenario, args, global)
+}
+
+/// Runs a scenario as the flags say, whatever file it is from.
+pub(super) fn run_scenario(scenario: &Scenario, args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
+    kelvin_run::observation::probe(&scenario.observe).map_err(anyhow::Error::msg)?;
+    let stop = signal::listen()?;
+    let mut live: Box<dyn Live> = if args.tui {
+        Box::new(Tui::new(&execute::view(scenario), global.quiet, &stop)?)
+    } else {
+        live::for_run(global.quiet, args.output.events())
+    };
+    let path = paths::store(global.store.as_deref())?;
+    let store = Store::open(&path)?;
+    let mut bench = bench(&store, &mut *live, &stop);
+    let done = execute::execute(scenario, &mut bench, &stop, &args.i_know_it_destroys)?;
+    drop(bench);
+    let CompletedScenario { run, expectations } = done;
+    let missed = expectations.iter().any(|one| !one.holds);
+    let code = match Code::of_run(run.judged.run.state, run.stored.failed()) {
+        _ if missed && run.judged.run.state == RunState::Counted => Code::NotValid,
+        code => code,
+    };
+    super::run::show(&store, &path, run, &args.output).map_err(StoreBenchError::kept)?;
+    if args.output.format() == Format::Text {
+        print_expectations(&expectations)?;
+    }
+    Ok(code)
+}
+
+fn print_expectations(expectations: &[ExpectationResult]) -> Result<()> {
+    for one in expectations {
+        let word = if one.holds { "holds" } else { "MISSED" };
+        out::line(&format!("expected {}: {} ({word})", one.expected, one.measured))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Scenarios from the file to the report: a script on SQLite and I/O jobs beside each other.
+
+mod support;
+
+use serde_json::Value;
+use support::Place;
+
+const TWO: &str = r#"
+scenario = "two tenants"
+accept-noise = true
+
+[parameters.rate]
+type = "number"
+default = 40
+min = 1
+
+[tenants.shop]
+workload = "script"
+target = "sqlite:shop.db"
+[tenants.shop.load]
+users = 2
+rate = "${rate}"
+arrivals = "uniform"
+[tenants.shop.script]
+scripts = [{ name = "hit", text = "insert into hits (at) values (1);" }]
+
+[tenants.crowd]
+workload = "script"
+target = "sqlite:crowd.db"
+[tenants.crowd.load]
+users = 1
+think-time = "10ms"
+[tenants.crowd.script]
+scripts = [{ name = "hit", text = "insert into hits (at) values (1);" }]
+
+[tenants.disk]
+workload = "io"
+[tenants.disk.io]
+job = """
+[reader]
+filename=data
+size=1m
+bs=4k
+rw=randread
+ioengine=psync
+rate_iops=100
+"""
+
+[[steps]]
+fill = "disk"
+[[steps]]
+start = ["shop", "crowd"]
+[[steps]]
+wait = "2s"
+[[steps]]
+start = "disk"
+[[steps]]
+wait = "1s"
+[[steps]]
+set = "shop"
+rate = 120
+[[steps]]
+set = "crowd"
+users = 3
+note = "two more"
+[[steps]]
+wait = "1s"
+[[steps]]
+mark = "half"
+annotate = true
+[[steps]]
+wait = "1s"
+[[steps]]
+stop = "disk"
+[[steps]]
+wait = "2s"
+
+[[expect]]
+tenant = "shop"
+rate-held = "90%"
+slo = "errors<1%"
+[[expect]]
+tenant = "disk"
+during = "shop"
+throughput-min = 50
+throughput-max = 150
+"#;
+
+/// A place with the scenario and its databases.
+fn place(text: &str) -> Place {
+    let place = Place::new();
+    for name in ["shop.db", "crowd.db"] {
+        let file = rusqlite::Connection::open(place.path(name)).unwrap();
+        file.execute_batch("pragma journal_mode = wal; create table hits (at integer)").unwrap();
+    }
+    place.write("two.toml", text);
+    place
+}
+
+fn hits(place: &Place, name: &str) -> u64 {
+    let file = rusqlite::Connection::open(place.path(name)).unwrap();
+    file.query_row("select count(*) from hits", [], |row| row.get::<_, i64>(0)).unwrap() as u64
+}
+
+/// What a tenant did, second by second: the transactions of the measured seconds, and all.
+fn seconds(report: &Value, tenant: &str) -> (Vec<u64>, u64) {
+    let sources = report["points"][0]["sources"].as_array().unwrap();
+    let source = sources.iter().find(|source| source["tenant"] == tenant).unwrap();
+    let good = |second: &Value| -> u64 {
+        second["good"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum()
+    };
+    let all = source["seconds"].as_array().unwrap();
+    let measured = all.iter().filter(|second| second["part"] == "measured").map(good).collect();
+    (measured, all.iter().map(good).sum())
+}
+
+#[test]
+fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
+    let place = place(TWO);
+    let text = place.expect(0, &["run", "two.toml"]);
+    assert!(text.contains("shop") && text.contains("expected shop: rate held to 90%"), "{text}");
+    let report = place.report("last");
+    let steps: Vec<(f64, &str)> = report["scenario"]["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| (step["at"].as_f64().unwrap() / 1e9, step["text"].as_str().unwrap()))
+        .collect();
+    let planned = [
+        (0.0, "start shop, crowd"),
+        (2.0, "start disk"),
+        (3.0, "set shop: 120 arrivals/s"),
+        (3.0, "two more"),
+        (4.0, "half"),
+        (5.0, "stop disk"),
+        (7.0, "the end"),
+    ];
+    assert_eq!(steps.len(), planned.len(), "{steps:?}");
+    for ((at, text), (planned_at, planned)) in steps.iter().zip(planned) {
+        // Exact unless the machine was held up by more than half a second.
+        assert!(*text == planned && *at >= planned_at, "{steps:?}");
+    }
+    // The tenants' counts are those of the engines.
+    let ((shop, shops), (crowd, crowds)) = (seconds(&report, "shop"), seconds(&report, "crowd"));
+    assert_eq!((shops, crowds), (hits(&place, "shop.db"), hits(&place, "crowd.db")));
+    assert!(report["points"][0]["invariants"].as_array().unwrap().iter().all(|one| one["holds"] == true));
+    // Each does what it is to do, when it is to do it.
+    let at = |text: &str| steps.iter().find(|step| step.1 == text).unwrap().0 as usize;
+    let (changed, end) = (at("set shop: 120 arrivals/s"), at("the end"));
+    let (before, after): (u64, u64) = (shop[..changed].iter().sum(), shop[changed..].iter().sum());
+    let (expected_before, expected_after) = (40 * changed as u64, 120 * (end - changed) as u64);
+    assert!(before.abs_diff(expected_before) <= 3, "{before} of {expected_before}: {shop:?}");
+    assert!(after.abs_diff(expected_after) <= 3, "{after} of {expected_after}: {shop:?}");
+    let (disk, _) = seconds(&report, "disk");
+    assert_eq!(disk[..at("start disk")].iter().sum::<u64>(), 0, "{disk:?}");
+    assert!(disk[at("start disk")..at("stop disk")].iter().sum::<u64>() > 200, "{disk:?}");
+    assert!(disk[at("stop disk") + 1..].iter().sum::<u64>() == 0, "{disk:?}");
+    let mean = |seconds: &[u64]| seconds.iter().sum::<u64>() as f64 / seconds.len() as f64;
+    assert!(mean(&crowd[changed + 1..end]) > 1.5 * mean(&crowd[..changed]), "{crowd:?}");
+}
+
+#[test]
+fn an_end_by_ctrl_c_or_a_failing_step_keeps_what_was_measured() {
+    let place =
+        place(&TWO.replace("mark = \"half\"\nannotate = true", "run = \"echo no such disk >&2; false\""));
+    place.expect(2, &["run", "two.toml"]);
+    let told = place.expect(4, &["run", "two.toml", "--allow-shell"]);
+    assert!(told.contains("no such disk"), "{told}");
+    let report = place.report("last");
+    assert_eq!(report["state"], "failed");
+    let ((_, shops), (_, crowds)) = (seconds(&report, "shop"), seconds(&report, "crowd"));
+    assert_eq!((shops, crowds), (hits(&place, "shop.db"), hits(&place, "crowd.db")));
+    assert!(shops > 80 && crowds > 0);
+}
+
+#[test]
+fn the_examples_are_sound_and_their_plan_is_five_minutes() {
+    let place = Place::new();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/colocation");
+    for name in ["io.toml", "postgres.toml"] {
+        let text = place.expect(0, &["scenario", "plan", &format!("{examples}/{name}")]);
+        assert!(text.contains("5 min") && text.contains("2:30") && text.contains("start dss"), "{text}");
+    }
+    let refused = place.run(&["run", &format!("{examples}/io.toml"), "--param", "half=1s"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(support::text(&refused.stderr).contains("out of range"), "{refused:?}");
+}

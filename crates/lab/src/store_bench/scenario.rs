@@ -1,0 +1,87 @@
+//! What a scenario needs of the bench: each tenant's database with its data, and one stored run that takes the events of all.
+
+use std::sync::Arc;
+
+use kelvin_database::Engine;
+use kelvin_measure::{Sink, Totals};
+use kelvin_run::{Environment, RunError, Spec};
+use kelvin_store::NewRun;
+use kelvin_workload::Workload;
+
+use super::error::Doing;
+use super::{CompletedRun, Result, StoreBench, StoreBenchError, prepare};
+use crate::open::{self, Opened, Purpose};
+
+/// A database with the data of a tenant's workload.
+pub struct PreparedTenant {
+    /// The database; open for as long as this lives.
+    pub opened: Opened,
+    /// The workload, inspected.
+    pub workload: Arc<dyn Workload>,
+    /// What decides its figures.
+    pub environment: Environment,
+    /// What the reader of the result has to know.
+    pub notes: Vec<String>,
+}
+
+impl PreparedTenant {
+    /// The database.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.opened.engine
+    }
+}
+
+impl StoreBench<'_> {
+    /// Opens a tenant's database and makes the data that are missing. `spec` says afterwards what it took from the database.
+    ///
+    /// # Errors
+    /// When it cannot be used, or the data cannot be made.
+    pub fn prepare_tenant(&mut self, spec: &mut Spec) -> Result<PreparedTenant> {
+        let opened =
+            open::open(&spec.target, Purpose::Run, self.origin.prompt, &mut |text| self.live.message(text))?;
+        let mut notes = Vec::new();
+        let workload = prepare::prepare(spec, &opened, self.live, self.stop, &mut notes)?;
+        let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)
+            .doing("reading the version and the settings of the database")?;
+        prepare::warn_of_faults(spec, &environment, self.live, &mut notes);
+        Ok(PreparedTenant { opened, workload, environment, notes })
+    }
+
+    /// The command line that repeats the run.
+    pub fn command(&self) -> &str {
+        &self.origin.command
+    }
+
+    /// A sentence for the person who waits.
+    pub fn message(&mut self, text: &str) {
+        self.live.message(text);
+    }
+
+    /// Stores a run whose events `body` makes, the last of them [`kelvin_measure::Event::Finished`], and judges it. `spec` is
+    /// what views are shown of the load. The sums that `body` answers with are compared with what was stored.
+    ///
+    /// # Errors
+    /// When it cannot be stored, or `body` fails.
+    pub fn record<R>(
+        &mut self,
+        info: &NewRun,
+        environment: &Environment,
+        spec: &Spec,
+        body: impl FnOnce(&mut dyn Sink) -> std::result::Result<(R, Totals), RunError>,
+    ) -> Result<(CompletedRun, R)> {
+        let mut writer = self.begin(info, environment, None, spec)?;
+        let id = writer.id();
+        let done = body(&mut (&mut writer, &mut *self.live));
+        let summed = done.as_ref().map_or(Ok(()), |(_, totals)| writer.set_totals(0, totals));
+        drop(writer);
+        self.live.end();
+        let (outcome, ended) = match done {
+            Ok((outcome, _)) => (Some(outcome), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let kept = self.ended(id, ended)?;
+        summed.map_err(StoreBenchError::kept)?;
+        let outcome = outcome.ok_or_else(|| StoreBenchError::Refused("it ended without a result".into()))?;
+        Ok((kept, outcome))
+    }
+}

@@ -1,0 +1,300 @@
+//! From the events of the tenants to those of one run: their seconds on one clock, their series side by side, each from the
+//! source of its tenant.
+
+use kelvin_measure::event::{
+    AuditLine, Event, KindCounts, Phase, Series, SeriesRole, Status, Step, StepKind, Stretch, Window,
+};
+use kelvin_measure::{Nanos, SECOND, Sink, SinkError, Source, SourceId, Totals};
+use kelvin_run::RunError;
+use kelvin_store::NewRun;
+
+use super::prepare::PreparedLoad;
+use super::tenant::TurnOutcome;
+use super::{Message, Stage};
+use crate::scenario::Scenario;
+
+/// The series and counters of all tenants, one after another, each with its tenant's name.
+pub(super) fn layout(scenario: &Scenario, loads: &[PreparedLoad]) -> (Vec<Series>, Vec<String>) {
+    let (mut kinds, mut counters): (Vec<Series>, Vec<String>) = (Vec::new(), Vec::new());
+    for (tenant, load) in scenario.tenants.iter().zip(loads) {
+        let first = kinds.len() as u16;
+        kinds.extend(load.series().into_iter().map(|series| Series {
+            name: format!("{}: {}", tenant.name, series.name),
+            headline: series.headline,
+            role: match series.role {
+                SeriesRole::Response { of } => SeriesRole::Response { of: of + first },
+                SeriesRole::Statement { of } => SeriesRole::Statement { of: of + first },
+                role => role,
+            },
+        }));
+        counters.extend(load.counters().into_iter().map(|name| format!("{}: {name}", tenant.name)));
+    }
+    (kinds, counters)
+}
+
+/// Where a tenant's events go.
+struct Place {
+    name: String,
+    source: SourceId,
+    /// Its first series and its first counter among those of the run, and how many it has.
+    first: usize,
+    counter: usize,
+    counters: usize,
+    /// The counters of the turns that have ended.
+    counted: Vec<u64>,
+    /// Seconds of the scenario's clock at which its present turn opened.
+    opened: i64,
+    /// The step that began its present turn.
+    users: u32,
+}
+
+/// Merges the streams.
+pub(super) struct Merge<'a> {
+    stage: &'a Stage<'a>,
+    places: Vec<Place>,
+    kinds: usize,
+    counters: Vec<u64>,
+    totals: Totals,
+    origin: Option<Nanos>,
+    /// Since the clock began: the end of the last load.
+    end: Nanos,
+    window: Window,
+    audit: Vec<AuditLine>,
+    cpu: Nanos,
+    error: Option<String>,
+}
+
+impl<'a> Merge<'a> {
+    pub(super) fn new(stage: &'a Stage<'a>, loads: &[PreparedLoad], info: &NewRun) -> Self {
+        let (mut first, mut counter) = (0, 0);
+        let mut places = Vec::with_capacity(loads.len());
+        for (index, (tenant, load)) in stage.scenario.tenants.iter().zip(loads).enumerate() {
+            let (kinds, counters) = (load.series().len(), load.counters().len());
+            places.push(Place {
+                name: tenant.name.clone(),
+                source: SourceId(index as u16 + 1),
+                first,
+                counter,
+                counters,
+                counted: vec![0; counters],
+                opened: 0,
+                users: tenant.users,
+            });
+            (first, counter) = (first + kinds, counter + counters);
+        }
+        Self {
+            stage,
+            places,
+            kinds: first,
+            counters: vec![0; counter],
+            totals: Totals::new(info.kinds.iter().map(|kind| kind.role).collect()),
+            origin: None,
+            end: 0,
+            window: Window {
+                point: 0,
+                users: stage.scenario.tenants.iter().map(|tenant| tenant.users).sum(),
+                elapsed: 0,
+                idle: 0,
+                client_headline: 0,
+                server_headline: None,
+                server_transactions: None,
+                client_cpu: 0,
+                client_run_delay: None,
+                schedule: None,
+            },
+            audit: Vec::new(),
+            cpu: 0,
+            error: None,
+        }
+    }
+
+    /// Declares the tenants.
+    pub(super) fn begin(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        for place in &self.places {
+            let source = Source { tenant: Some(place.name.clone()), ..Source::default() };
+            sink.event(&Event::Source { id: place.source, source })?;
+        }
+        self.phase(sink, Phase::Connect, self.stage.clock.now(), None)
+    }
+
+    fn phase(
+        &self,
+        sink: &mut dyn Sink,
+        phase: Phase,
+        at: Nanos,
+        planned: Option<Nanos>,
+    ) -> Result<(), SinkError> {
+        sink.event(&Event::Phase { point: 0, phase, at, users: self.window.users, planned })
+    }
+
+    /// Whether something has ended the scenario early.
+    pub(super) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Takes what a thread tells.
+    pub(super) fn take(&mut self, message: Message, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        match message {
+            Message::Opened(origin) => {
+                self.origin = Some(origin);
+                self.cpu = process_cpu();
+                let timeline = &self.stage.scenario.timeline;
+                let planned = (timeline.seconds * 1e9) as Nanos;
+                self.phase(sink, Phase::Measure, origin, (!timeline.at_least).then_some(planned))
+            }
+            Message::Step(step) => {
+                self.end = self.end.max(step.at);
+                sink.event(&Event::Step(step))
+            }
+            Message::Failed(why) => {
+                self.error.get_or_insert(why);
+                Ok(())
+            }
+            Message::Event(tenant, event) => self.event(tenant, event, sink),
+            Message::Ended(tenant, outcome) => self.ended(tenant, *outcome, sink),
+        }
+    }
+
+    /// An event of a tenant in the words of the run.
+    fn event(&mut self, tenant: usize, event: Event, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let place = &mut self.places[tenant];
+        let (source, opened) = (place.source, place.opened);
+        let event = match event {
+            Event::Phase { phase: Phase::Measure, at, users, .. } => {
+                let since = at.saturating_sub(self.origin.unwrap_or(at));
+                // Loads begin at whole seconds.
+                place.opened = ((since + SECOND / 2) / SECOND) as i64;
+                place.users = users;
+                return Ok(());
+            }
+            Event::Second(mut second) => {
+                second.second += opened;
+                let mut kinds = vec![KindCounts::default(); self.kinds];
+                let own = kinds.iter_mut().skip(place.first);
+                own.zip(second.kinds).for_each(|(place, counts)| *place = counts);
+                second.kinds = kinds;
+                Event::Second(second)
+            }
+            Event::Arrivals(mut arrivals) => {
+                arrivals.second += opened;
+                Event::Arrivals(arrivals)
+            }
+            Event::Errors(mut errors) => {
+                errors.second += opened;
+                errors.kind = errors.kind.map(|kind| kind + place.first as u16);
+                Event::Errors(errors)
+            }
+            Event::Note { point, second, text } => {
+                Event::Note { point, second: second + opened, text: format!("{}: {text}", place.name) }
+            }
+            Event::Counters { point, values } => {
+                let of = place.counter..place.counter + place.counters;
+                let own = self.counters.get_mut(of).unwrap_or_default();
+                let sums = place.counted.iter().zip(&values).map(|(before, value)| before + value);
+                own.iter_mut().zip(sums).for_each(|(place, value)| *place = value);
+                return sink.event(&Event::Counters { point, values: self.counters.clone() });
+            }
+            Event::Audit { lines, .. } => {
+                let named =
+                    |line: AuditLine| AuditLine { name: format!("{}: {}", place.name, line.name), ..line };
+                self.audit.extend(lines.into_iter().map(named));
+                return Ok(());
+            }
+            Event::Invariant { point, mut invariant } => {
+                invariant.name = format!("{}: {}", place.name, invariant.name);
+                Event::Invariant { point, invariant }
+            }
+            Event::Progress { what, done, total, rows } => {
+                Event::Progress { what: format!("{}: {what}", place.name), done, total, rows }
+            }
+            // Its turn's end tells them.
+            Event::Phase { .. } | Event::Window(_) => return Ok(()),
+            other => other,
+        };
+        sink.event_from(source, &event)
+    }
+
+    /// A turn of a tenant has ended.
+    fn ended(&mut self, tenant: usize, outcome: TurnOutcome, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let place = &mut self.places[tenant];
+        if let Some(error) = outcome.error {
+            self.error.get_or_insert_with(|| format!("{}: {error}", place.name));
+        }
+        let of = place.counter..place.counter + place.counters;
+        place.counted = self.counters.get(of).unwrap_or_default().to_vec();
+        if let Some(totals) = outcome.totals {
+            add(&mut self.totals, place.first, &totals);
+        }
+        let (Some(_), Some(window), Some(_)) = (outcome.begun, outcome.window, self.origin) else {
+            return Ok(());
+        };
+        let from = place.opened.max(0) as Nanos * SECOND;
+        let to = from + window.elapsed;
+        self.end = self.end.max(to);
+        self.window.client_headline += window.client_headline;
+        self.window.idle += window.idle;
+        let stretch = Stretch {
+            point: 0,
+            from,
+            to,
+            users: place.users,
+            client_headline: window.client_headline,
+            server_headline: window.server_headline,
+            schedule: window.schedule,
+        };
+        sink.event_from(place.source, &Event::Stretch(stretch))?;
+        if outcome.ended_by_step {
+            return Ok(());
+        }
+        let (name, text) = (place.name.clone(), format!("{} ended", place.name));
+        let (kind, tenants) = (StepKind::Stop, vec![name]);
+        sink.event(&Event::Step(Step { point: 0, number: 0, at: to, kind, tenants, text, annotated: true }))
+    }
+
+    /// What is said of the whole when all threads have ended.
+    pub(super) fn end(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let Some(origin) = self.origin else { return Ok(()) };
+        self.phase(sink, Phase::Stop, origin + self.end, None)?;
+        self.window.elapsed = self.end;
+        self.window.client_cpu = process_cpu().saturating_sub(self.cpu);
+        if self.end > 0 {
+            sink.event(&Event::Window(self.window.clone()))?;
+            sink.event(&Event::Audit { point: 0, lines: std::mem::take(&mut self.audit) })?;
+        }
+        Ok(())
+    }
+
+    /// The end of the run; the sums of all tenants.
+    ///
+    /// # Errors
+    /// When the clock never began.
+    pub(super) fn finish(self, sink: &mut dyn Sink) -> Result<Totals, RunError> {
+        let stopped = self.stage.stop.requested();
+        let status = match &self.error {
+            Some(_) => Status::Failed,
+            None if stopped => Status::Interrupted,
+            None => Status::Complete,
+        };
+        sink.event(&Event::Finished { status, error: self.error.clone() })?;
+        match (self.origin, self.error) {
+            (Some(_), _) => Ok(self.totals),
+            (None, None) => Err(RunError::Interrupted),
+            (None, Some(error)) => Err(RunError::Start(error)),
+        }
+    }
+}
+
+/// Adds the sums of a turn, whose series begin at `first`.
+fn add(sum: &mut Totals, first: usize, turn: &Totals) {
+    for (all, of) in [(&mut sum.measured, &turn.measured), (&mut sum.all, &turn.all)] {
+        all.iter_mut().skip(first).zip(of).for_each(|(sum, kind)| sum.add(kind));
+    }
+    sum.samples += turn.samples;
+    sum.last_end = sum.last_end.max(turn.last_end);
+}
+
+/// CPU time of this process, in nanoseconds.
+fn process_cpu() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
+}

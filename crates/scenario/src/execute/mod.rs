@@ -1,0 +1,232 @@
+//! A scenario's run: every tenant's load in threads of its own, the steps in another, and all their events in one stored run.
+
+mod command;
+mod merge;
+mod prepare;
+mod steps;
+mod tenant;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use kelvin_diagnose::tenants::TenantSeries;
+use kelvin_lab::store_bench::{CompletedRun, StoreBench, StoreBenchError};
+use kelvin_measure::event::{Event, Step};
+use kelvin_measure::{Clock, Nanos, Sink, Totals, labels};
+use kelvin_run::control::LoadControl;
+use kelvin_run::observation::{Watched, Watchers};
+use kelvin_run::spec::{Span, Users};
+use kelvin_run::{RunError, Spec};
+use kelvin_store::NewRun;
+use kelvin_workload::Stop;
+
+use crate::expectation::ExpectationResult;
+use crate::scenario::Scenario;
+use crate::step::Action;
+use merge::Merge;
+use prepare::PreparedLoad;
+use tenant::TurnOutcome;
+
+/// A scenario that was run.
+pub struct CompletedScenario {
+    /// As it was stored.
+    pub run: CompletedRun,
+    /// What came of the expectations.
+    pub expectations: Vec<ExpectationResult>,
+}
+
+/// One turn of a tenant, from a start to its end.
+struct Turn {
+    /// Planned length; none until a step ends it, or it ends by itself.
+    lasts: Option<Span>,
+    control: Arc<LoadControl>,
+    stop: Stop,
+}
+
+/// What threads tell the one that has the sink.
+enum Message {
+    /// An event of a tenant.
+    Event(usize, Event),
+    /// The clock began.
+    Opened(Nanos),
+    /// A step was done.
+    Step(Step),
+    /// A turn of a tenant ended.
+    Ended(usize, Box<TurnOutcome>),
+    /// Why the timeline ended early.
+    Failed(String),
+}
+
+/// What all threads share.
+struct Stage<'a> {
+    scenario: &'a Scenario,
+    clock: Clock,
+    /// By tenant.
+    turns: Vec<Vec<Turn>>,
+    /// Somebody asked to stop.
+    stop: &'a Stop,
+    /// Something has failed.
+    abandoned: AtomicBool,
+}
+
+impl<'a> Stage<'a> {
+    fn new(scenario: &'a Scenario, stop: &'a Stop) -> Self {
+        let mut turns: Vec<Vec<Turn>> = scenario.tenants.iter().map(|_| Vec::new()).collect();
+        for step in &scenario.steps {
+            if let Action::Start { tenants, lasts, .. } = &step.action {
+                for &tenant in tenants {
+                    let control = Arc::new(LoadControl::new());
+                    turns[tenant].push(Turn { lasts: *lasts, control, stop: Stop::new() });
+                }
+            }
+        }
+        Self { scenario, clock: Clock::real(), turns, stop, abandoned: AtomicBool::new(false) }
+    }
+
+    /// Whether the scenario ends early.
+    fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
+    }
+
+    /// Ends every load, and those that have not begun; at once if somebody asked twice.
+    fn end_all(&self) {
+        self.abandoned.store(true, Ordering::Release);
+        for turn in self.turns.iter().flatten().filter(|turn| !turn.control.is_ended()) {
+            if !turn.stop.requested() || self.stop.is_immediate() && !turn.stop.is_immediate() {
+                turn.stop.request();
+            }
+        }
+    }
+}
+
+/// Prepares the tenants and runs the steps. The run is stored whatever comes of it, once it has begun. `devices` may be
+/// written by I/O jobs whatever they hold.
+///
+/// # Errors
+/// When a tenant cannot be prepared, or the run cannot be stored.
+pub fn execute(
+    scenario: &Scenario,
+    bench: &mut StoreBench<'_>,
+    stop: &Stop,
+    devices: &[PathBuf],
+) -> Result<CompletedScenario, StoreBenchError> {
+    let loads = prepare::prepare(scenario, bench, stop, devices)?;
+    let info = new_run(scenario, &loads, bench.command())?;
+    let environment = prepare::environment(&loads);
+    let stage = Stage::new(scenario, stop);
+    let view = view(scenario);
+    let info = NewRun { environment: serde_json::to_value(&environment)?, ..info };
+    let (run, ()) = bench
+        .record(&info, &environment, &view, |sink| Ok(((), drive(&stage, &loads, devices, &info, sink)?)))?;
+    let tenants = TenantSeries::all(&run.stored).map_err(StoreBenchError::kept)?;
+    let expectations = scenario.expect.iter().flat_map(|expected| expected.judge(&tenants)).collect();
+    Ok(CompletedScenario { run, expectations })
+}
+
+/// What is known of the run before it begins.
+fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> Result<NewRun, StoreBenchError> {
+    let (kinds, counter_names) = merge::layout(scenario, loads);
+    let target = scenario.tenants.iter().zip(loads);
+    let target: Vec<String> =
+        target.map(|(tenant, load)| format!("{}: {}", tenant.name, load.target())).collect();
+    let mut notes = vec![format!("scenario: {}", scenario.name)];
+    for (tenant, load) in scenario.tenants.iter().zip(loads) {
+        notes.extend(load.notes().into_iter().map(|note| format!("{}: {note}", tenant.name)));
+    }
+    let changed = scenario.parameters.iter().filter(|one| one.value != one.default);
+    notes.extend(
+        changed.map(|one| format!("parameter {} = {} (default {})", one.name, one.value, one.default)),
+    );
+    Ok(NewRun {
+        workload: labels::SCENARIO.into(),
+        target: kelvin_measure::text::few(target, 4),
+        label: scenario.label.clone(),
+        spec_toml: scenario.text.clone(),
+        command: command.to_owned(),
+        seed: scenario.seed,
+        random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
+        kelvin_version: env!("CARGO_PKG_VERSION").into(),
+        kinds,
+        headline: "transactions and I/Os per second".into(),
+        headline_per: kelvin_measure::event::RatePeriod::Second,
+        counter_names,
+        notes,
+        environment: serde_json::Value::Null,
+        started: jiff::Timestamp::now(),
+    })
+}
+
+/// What views are shown of the load: it begins at once, and has the users of all tenants.
+pub fn view(scenario: &Scenario) -> Spec {
+    let mut spec = scenario
+        .tenants
+        .first()
+        .map_or_else(|| Spec::new(kelvin_run::spec::WorkloadName::Script), |tenant| tenant.spec.clone());
+    spec.load.ramp_up = Span::seconds(0);
+    spec.load.duration = Span::seconds(scenario.timeline.seconds.ceil() as u64);
+    let users: u32 = scenario.tenants.iter().map(|tenant| tenant.users).sum();
+    spec.load.users = users.to_string().parse::<Users>().unwrap_or_default();
+    spec
+}
+
+/// Runs all threads and puts their events into the sink. The last event is always [`Event::Finished`], unless the sink itself
+/// failed. The answer is the sums of all tenants.
+fn drive(
+    stage: &Stage<'_>,
+    loads: &[PreparedLoad],
+    devices: &[PathBuf],
+    info: &NewRun,
+    sink: &mut dyn Sink,
+) -> Result<Totals, RunError> {
+    let watchers = Watchers::for_plan(&stage.scenario.observe, false, true, None);
+    let mut watched = Watched::start(sink, watchers, &stage.clock)?;
+    let mut merge = Merge::new(stage, loads, info);
+    let (sender, messages) = mpsc::channel();
+    let merged = std::thread::scope(|scope| -> Result<(), RunError> {
+        let begun = merge.begin(&mut watched);
+        let mut refused = None;
+        let started = begun.map_err(RunError::from).and_then(|()| {
+            for tenant in 0..loads.len() {
+                let sender = sender.clone();
+                spawn(scope, &format!("tenant-{}", tenant + 1), move || {
+                    tenant::run(stage, tenant, &loads[tenant], devices, &sender);
+                })?;
+            }
+            let sender = sender.clone();
+            spawn(scope, "timeline", move || steps::run(stage, &sender))
+        });
+        drop(sender);
+        if let Err(error) = started {
+            stage.end_all();
+            refused = Some(error);
+        }
+        for message in messages {
+            // Figures that nobody keeps are not worth the load; the threads are heard to their end.
+            if refused.is_none()
+                && let Err(error) = merge.take(message, &mut watched)
+            {
+                stage.end_all();
+                refused = Some(error.into());
+            }
+            if merge.has_failed() || stage.stop.requested() {
+                stage.end_all();
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    });
+    merged?;
+    merge.end(&mut watched)?;
+    watched.finish()?;
+    merge.finish(sink)
+}
+
+fn spawn<'scope, 'env>(
+    scope: &'scope std::thread::Scope<'scope, 'env>,
+    name: &str,
+    work: impl FnOnce() + Send + 'scope,
+) -> Result<(), RunError> {
+    let spawned = std::thread::Builder::new().name(name.into()).spawn_scoped(scope, work);
+    spawned.map(drop).map_err(|error| RunError::Start(format!("cannot start a thread: {error}")))
+}

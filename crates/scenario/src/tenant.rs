@@ -1,0 +1,237 @@
+//! Tenants: whose load it is, on what target. A tenant's table is a specification, without what the steps decide.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use kelvin_run::Spec;
+use kelvin_run::spec::{IoOptions, Load, Observe, Setting, Span, SpecFile, Work};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::document::{self, MOST_COPIES, Names, Value};
+use crate::error::Refusal;
+
+/// A job that a step stops runs so long by itself: the longest time that a file can say.
+const ENDLESS: &str = "30d";
+
+/// Seeds of tenants lie so far apart that those of neither's users meet.
+const SEEDS_APART: u64 = 1_000_003;
+
+/// One load on one target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tenant {
+    /// Its name; of a copy that of its table with its number: "dss-2".
+    pub name: String,
+    /// What it runs, and on what.
+    pub spec: Spec,
+    /// The most users of any step, who all connect at the beginning; workers of I/O jobs.
+    pub users: u32,
+}
+
+impl Tenant {
+    /// Whether its load ends by itself, however it is started.
+    pub fn ends_by_itself(&self) -> bool {
+        matches!(&self.spec.work, Work::Io(io) if !runs_until_stopped(io))
+    }
+
+    /// How long its load takes by itself, where that is known.
+    pub fn lasts(&self) -> Option<Span> {
+        let planned = self.spec.planned().filter(|_| self.ends_by_itself())?;
+        format!("{}ms", planned.as_millis()).parse().ok()
+    }
+
+    /// What it runs if a step starts it for so long.
+    pub fn spec_for(&self, lasts: Option<Span>) -> Spec {
+        let mut spec = self.spec.clone();
+        if let (Work::Io(io), Some(lasts)) = (&mut spec.work, lasts) {
+            run_for(io, &format!("{}ms", lasts.duration().as_millis()));
+        }
+        spec
+    }
+}
+
+/// The tenants of the file, and which of them each name means.
+#[derive(Debug, Default)]
+pub(crate) struct Tenants {
+    pub(crate) all: Vec<Tenant>,
+    by_name: BTreeMap<String, Vec<usize>>,
+}
+
+impl Tenants {
+    /// Reads `[tenants.NAME]`.
+    pub(crate) fn read(
+        tables: DeTable<'_>,
+        names: &Names<'_>,
+        directory: &Path,
+        seed: u64,
+    ) -> Result<Self, Refusal> {
+        let mut found = Self::default();
+        for (key, value) in tables {
+            found.take(&key, value, names, directory, seed)?;
+        }
+        Ok(found)
+    }
+
+    fn take<'a>(
+        &mut self,
+        key: &Spanned<Cow<'a, str>>,
+        mut value: Value<'a>,
+        names: &Names<'a>,
+        directory: &Path,
+        seed: u64,
+    ) -> Result<(), Refusal> {
+        let (name, place) = (key.as_ref().to_string(), key.span());
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
+            let why = "a tenant's name has at most 32 letters, digits, - and _".to_owned();
+            return Err((place, why));
+        }
+        let DeValue::Table(table) = value.get_mut() else {
+            return Err((value.span(), format!("tenants.{name} must be a table")));
+        };
+        if let Some(limits) = table.remove("limits") {
+            let why =
+                "limits of a tenant (cpus, memory, io) cannot be set by this version of Kelvin".to_owned();
+            return Err((limits.span(), why));
+        }
+        let copies = copies(table, names)?;
+        let single = matches!(copies.as_slice(), [None]);
+        let mut members = Vec::with_capacity(copies.len());
+        for (number, each) in (1..).zip(copies) {
+            let (mut value, mut names) = (value.clone(), names.clone());
+            if !single {
+                names = names.with("copy", document::number(number));
+            }
+            if let Some(each) = each {
+                names = names.with("each", each);
+            }
+            names.put_into(&mut value)?;
+            let own = if single { name.clone() } else { format!("{name}-{number}") };
+            members.push(self.all.len());
+            if !single && self.by_name.insert(own.clone(), vec![self.all.len()]).is_some() {
+                return Err((place, format!("there are two tenants named {own}")));
+            }
+            let index = self.all.len() as u64;
+            self.all.push(tenant(own, value, directory, seed.wrapping_add(index * SEEDS_APART))?);
+        }
+        if self.by_name.insert(name.clone(), members).is_some() {
+            return Err((place, format!("there are two tenants named {name}")));
+        }
+        Ok(())
+    }
+
+    /// Those that a name in the file means: one, or all copies.
+    pub(crate) fn find(&self, name: &str) -> Result<&[usize], String> {
+        self.by_name.get(name).map(Vec::as_slice).ok_or_else(|| {
+            let meant = kelvin_run::nearest(name, self.by_name.keys().map(String::as_str));
+            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+            format!("there is no tenant \"{name}\"{meant}")
+        })
+    }
+}
+
+/// The copies that a table asks for, each with its value if it has one; without either key one without a number.
+fn copies<'a>(table: &mut DeTable<'a>, names: &Names<'a>) -> Result<Vec<Option<DeValue<'a>>>, Refusal> {
+    let (mut copies, mut values) = (table.remove("copies"), table.remove("for-each"));
+    for value in copies.iter_mut().chain(&mut values) {
+        names.put_into(value)?;
+    }
+    let allowed = |span: Range<usize>, count: usize| {
+        let why = format!("{count} copies are not possible; 1 to {MOST_COPIES} are");
+        if (1..=MOST_COPIES).contains(&count) { Ok(count) } else { Err((span, why)) }
+    };
+    match (copies, values) {
+        (None, None) => Ok(vec![None]),
+        (Some(copies), None) => {
+            let span = copies.span();
+            let count = allowed(span, document::read(copies)?)?;
+            Ok((1..=count).map(|copy| Some(document::number(copy))).collect())
+        }
+        (None, Some(values)) => {
+            let span = values.span();
+            let DeValue::Array(values) = values.into_inner() else {
+                return Err((span, "for-each must be a list".into()));
+            };
+            allowed(span, values.len())?;
+            Ok(values.into_iter().map(|value| Some(value.into_inner())).collect())
+        }
+        (Some(copies), Some(_)) => Err((copies.span(), "give copies or for-each, not both".into())),
+    }
+}
+
+/// Reads one table as a specification.
+fn tenant(name: String, value: Value<'_>, directory: &Path, seed: u64) -> Result<Tenant, Refusal> {
+    let span = value.span();
+    let of = |why: String| (span.clone(), format!("tenants.{name}: {why}"));
+    let file: SpecFile = document::read(value)?;
+    let mut spec = Spec::of_file(file, directory).map_err(|error| of(error.to_string()))?;
+    check(&spec).map_err(of)?;
+    if spec.load.seed == Load::default().seed {
+        spec.load.seed = seed;
+    }
+    if let Work::Io(io) = &mut spec.work
+        && has_no_runtime(io).map_err(of)?
+    {
+        run_for(io, ENDLESS);
+    }
+    spec.observe.enabled = false;
+    let users = if spec.is_io() {
+        let jobs = spec.jobs().map_err(|error| of(error.to_string()))?;
+        jobs.jobs.iter().map(|job| job.clones).sum()
+    } else {
+        spec.load.points().first().map_or(1, |&(users, _)| users)
+    };
+    Ok(Tenant { name, spec, users })
+}
+
+/// Refuses what the steps decide, or what only a run by itself has.
+fn check(spec: &Spec) -> Result<(), String> {
+    let (load, usual) = (&spec.load, Load::default());
+    let several =
+        load.users.numbers().len() > 1 || load.rate.as_ref().is_some_and(|rates| rates.single().is_none());
+    let timed = load.duration != usual.duration || load.ramp_up != usual.ramp_up;
+    let refused = [
+        (timed, "duration and ramp-up are decided by the steps: start, for, stop"),
+        (load.transactions.is_some(), "a number of transactions cannot end a tenant's load; a step does"),
+        (several, "give one number of users and one rate; steps change them (set)"),
+        (
+            load.find_max || load.sweep.is_some() || load.slo.is_some(),
+            "find-max, sweep and slo are for a run by itself; [[expect]] has an slo",
+        ),
+        (spec.observe != Observe::default(), "observe stands at the top of the scenario, for all tenants"),
+        (
+            spec.label.is_some() || spec.accept_noise,
+            "label and accept-noise stand at the top of the scenario",
+        ),
+        (spec.check, "check is for a run by itself: kelvin check"),
+        (spec.phases() > 1, "jobs in phases (stonewall) have a timeline of their own; make them tenants"),
+    ];
+    if let Some((_, why)) = refused.iter().find(|(refused, _)| *refused) {
+        return Err((*why).into());
+    }
+    let jobs = spec.jobs().map_err(|error| error.to_string())?;
+    if jobs.jobs.iter().any(|job| job.course.ramp > 0) {
+        return Err(
+            "ramp_time is decided by the steps: what comes before a step is compared with what follows"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Whether no job says how long it runs, so that a step decides.
+fn has_no_runtime(io: &IoOptions) -> Result<bool, String> {
+    let jobs = io.jobs(1).map_err(|error| error.to_string())?;
+    Ok(jobs.jobs.iter().all(|job| job.course.runtime.is_none()))
+}
+
+fn run_for(io: &mut IoOptions, runtime: &str) {
+    io.set.insert("runtime".into(), Setting::Text(runtime.into()));
+    io.set.insert("time_based".into(), Setting::Switch(true));
+}
+
+fn runs_until_stopped(io: &IoOptions) -> bool {
+    io.set.get("runtime") == Some(&Setting::Text(ENDLESS.into()))
+}

@@ -1,0 +1,224 @@
+//! When the steps are planned, and whether they can be done in their order.
+
+use std::time::Duration;
+
+use kelvin_run::spec::Span;
+use serde::Serialize;
+
+use crate::scenario::Scenario;
+use crate::step::{Action, Step};
+
+/// A step with its time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlannedStep {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Seconds since the clock began; none before, where data are made.
+    pub at: Option<f64>,
+    /// Whether it may be later: something before it takes as long as it takes.
+    pub at_least: bool,
+    /// What it does.
+    pub text: String,
+}
+
+/// The steps with their times.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timeline {
+    /// In their order.
+    pub steps: Vec<PlannedStep>,
+    /// Seconds from the clock's beginning to the end of the last step.
+    pub seconds: f64,
+    /// Whether it may take longer.
+    pub at_least: bool,
+}
+
+/// Where a tenant is in the plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    /// Not started, or ended.
+    Idle,
+    /// At work until a step stops it.
+    Running,
+    /// At work until then at the latest, as far as it is planned; none where nobody knows.
+    EndsBy(Option<Duration>),
+}
+
+/// What is wrong with a step: its place in the file and why.
+pub(crate) type Impossible = (usize, String);
+
+impl Timeline {
+    /// Goes through the steps.
+    pub(crate) fn plan(scenario: &Scenario) -> Result<Self, Impossible> {
+        let mut walk = Walk {
+            scenario,
+            places: vec![Place::Idle; scenario.tenants.len()],
+            started: vec![false; scenario.tenants.len()],
+            at: None,
+            at_least: false,
+        };
+        let mut steps = Vec::with_capacity(scenario.steps.len());
+        for (number, step) in (1..).zip(&scenario.steps) {
+            let text = step.note.clone().unwrap_or_else(|| scenario.describe(&step.action));
+            if matches!(step.action, Action::Start { .. }) {
+                walk.at.get_or_insert(Duration::ZERO);
+            }
+            let at = walk.at.map(|at| at.as_secs_f64());
+            steps.push(PlannedStep { number, at, at_least: walk.at_least, text });
+            walk.step(step).map_err(|why| (step.place, why))?;
+        }
+        if let Some(idle) = walk.started.iter().position(|started| !started) {
+            return Err((0, format!("no step starts the tenant {}", scenario.tenants[idle].name)));
+        }
+        let seconds = walk.at.unwrap_or_default().as_secs_f64();
+        if seconds == 0.0 && !walk.at_least {
+            return Err((
+                0,
+                "the scenario ends when it begins: add a wait, or a wait-for, after the start".into(),
+            ));
+        }
+        Ok(Self { steps, seconds, at_least: walk.at_least })
+    }
+}
+
+struct Walk<'a> {
+    scenario: &'a Scenario,
+    places: Vec<Place>,
+    started: Vec<bool>,
+    at: Option<Duration>,
+    at_least: bool,
+}
+
+impl Walk<'_> {
+    fn now(&self) -> Duration {
+        self.at.unwrap_or_default()
+    }
+
+    fn wait(&mut self, span: Duration) {
+        self.at = self.at.map(|at| at + span);
+    }
+
+    fn name(&self, tenant: usize) -> &str {
+        &self.scenario.tenants[tenant].name
+    }
+
+    /// Whether it is certainly over.
+    fn is_idle(&self, tenant: usize) -> bool {
+        match self.places[tenant] {
+            Place::Idle => true,
+            Place::EndsBy(Some(end)) => !self.at_least && end <= self.now(),
+            Place::Running | Place::EndsBy(None) => false,
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match &step.action {
+            Action::Prepare(_) | Action::Fill(_) if self.at.is_some() => {
+                Err("prepare and fill come before the first start: they would be a load that is in no figure"
+                    .into())
+            }
+            Action::Prepare(_) | Action::Mark(_) => Ok(()),
+            Action::Fill(tenants) => match tenants
+                .iter()
+                .find(|&&one| !self.scenario.tenants[one].spec.is_io())
+            {
+                Some(&one) => Err(format!("fill is for I/O jobs; {} is prepared (prepare)", self.name(one))),
+                None => Ok(()),
+            },
+            Action::Start { tenants, lasts, stagger } => self.start(tenants, *lasts, *stagger),
+            Action::Stop(tenants) => {
+                self.each_at_work(tenants, "stop")?;
+                tenants.iter().for_each(|&tenant| self.places[tenant] = Place::Idle);
+                Ok(())
+            }
+            Action::Rate(tenants, _) => {
+                self.each_at_work(tenants, "set")?;
+                self.each(tenants, |spec| !spec.is_io() && spec.is_open_loop(), |name| {
+                    format!("the rate of {name} cannot be set: it is no open loop of a database (a load with a rate)")
+                })
+            }
+            Action::Users(tenants, _) => {
+                self.each_at_work(tenants, "set")?;
+                self.each(
+                    tenants,
+                    |spec| !spec.is_io() && !spec.is_open_loop(),
+                    |name| format!("the users of {name} cannot be set: it is no closed loop of a database"),
+                )
+            }
+            Action::Wait(span) => {
+                self.wait(span.duration());
+                Ok(())
+            }
+            Action::WaitFor { tenants, .. } => self.wait_for(tenants),
+            Action::Run { .. } => {
+                self.at_least |= self.at.is_some();
+                Ok(())
+            }
+        }
+    }
+
+    fn each(
+        &self,
+        tenants: &[usize],
+        holds: impl Fn(&kelvin_run::Spec) -> bool,
+        why: impl Fn(&str) -> String,
+    ) -> Result<(), String> {
+        let found = tenants.iter().find(|&&tenant| !holds(&self.scenario.tenants[tenant].spec));
+        found.map_or(Ok(()), |&tenant| Err(why(self.name(tenant))))
+    }
+
+    fn each_at_work(&self, tenants: &[usize], verb: &str) -> Result<(), String> {
+        match tenants.iter().find(|&&tenant| self.places[tenant] == Place::Idle) {
+            Some(&tenant) => Err(format!("{verb}: {} is not at work here", self.name(tenant))),
+            None => Ok(()),
+        }
+    }
+
+    fn start(&mut self, tenants: &[usize], lasts: Option<Span>, stagger: Span) -> Result<(), String> {
+        let apart = gap(stagger, tenants.len());
+        for (number, &tenant) in (0_u32..).zip(tenants) {
+            if !self.is_idle(tenant) {
+                let name = self.name(tenant);
+                return Err(format!(
+                    "start: {name} may still be at work here; stop it or wait for it (wait-for)"
+                ));
+            }
+            let one = &self.scenario.tenants[tenant];
+            let ends = lasts.or_else(|| one.lasts());
+            let begins = self.now() + apart * number;
+            self.places[tenant] = match ends {
+                Some(span) => Place::EndsBy(Some(begins + span.duration())),
+                None if one.ends_by_itself() => Place::EndsBy(None),
+                None => Place::Running,
+            };
+            self.started[tenant] = true;
+        }
+        self.wait(apart * (tenants.len() as u32).saturating_sub(1));
+        Ok(())
+    }
+
+    fn wait_for(&mut self, tenants: &[usize]) -> Result<(), String> {
+        for &tenant in tenants {
+            match self.places[tenant] {
+                Place::Idle if !self.started[tenant] => {
+                    return Err(format!("wait-for: {} was not started", self.name(tenant)));
+                }
+                Place::Idle => {}
+                Place::Running => {
+                    return Err(format!(
+                        "wait-for: {} does not end by itself; start it with for, or stop it",
+                        self.name(tenant)
+                    ));
+                }
+                Place::EndsBy(Some(end)) => self.at = self.at.map(|at| at.max(end)),
+                Place::EndsBy(None) => self.at_least = true,
+            }
+            self.places[tenant] = Place::Idle;
+        }
+        Ok(())
+    }
+}
+
+/// The time between two of so many that begin evenly over a span.
+pub(crate) fn gap(stagger: Span, count: usize) -> Duration {
+    stagger.duration().checked_div((count as u32).saturating_sub(1)).unwrap_or_default()
+}

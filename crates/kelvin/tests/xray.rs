@@ -18,7 +18,7 @@ fn a_scenario_is_checked_and_printed() {
     let place = Place::new();
     let folder = folder("colocation");
     let scaled = ["xray", &folder, "--map", "/data", "--param", "report_hosts=3", "--scale-size", "0.01"];
-    insta::assert_snapshot!(place.expect(0, &scaled));
+    insta::assert_snapshot!(place.expect(0, &[&scaled[..], &["--check"]].concat()));
     let printed = place.expect(0, &[&scaled[..], &["--print-scenario"]].concat());
     assert!(printed.contains("scenario = \"Colocation of our own\"\n"), "{printed}");
     assert!(
@@ -58,4 +58,51 @@ fn what_cannot_be_converted_ends_with_2() {
         ]
         .concat()
     );
+}
+
+/// The colocation on files, in seconds: the tenants run at their rates, the neighbours' arrival is judged, and what the
+/// scenario expects decides the exit code.
+#[test]
+fn a_scenario_runs() {
+    let place = Place::new();
+    let folder = place.path("quick");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["test.yml", "orders.fio", "reports.fio"] {
+        let text = std::fs::read_to_string(format!("{}/{name}", self::folder("colocation"))).unwrap();
+        // Rates that any disk of a test machine holds, without direct I/O, which not every file system has.
+        let text = text.replace("direct=1", "direct=0").replace("rate_iops=500,500", "rate_iops=50,50");
+        let text = text.replace("rate_iops=200", "rate_iops=5").replace("default: 1050", "default: 150");
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let output = place.run(&["xray", "quick", "--scale-time", "0.003", "--scale-size", "0.001"]);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    // A mean of few seconds may lie outside the band of the points.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{:?}\n{out}\n{err}", output.status);
+    for part in
+        ["expected orders: throughput", "expected reports-2: throughput", "expected orders: errors<=0%: "]
+    {
+        assert!(out.contains(part), "{part}: {out}\n{err}");
+    }
+    assert!(place.path("own_colocation.data/reports-2-sdb").exists(), "{out}");
+}
+
+/// X-Ray's own scenarios as the command takes them: what `crates/xray` converts is a scenario that can be run.
+#[test]
+#[ignore = "reads X-Ray's scenarios: KELVIN_TEST_XRAY is the directory of their folders"]
+fn each_scenario_of_x_ray_can_be_run_or_is_refused() {
+    let place = Place::new();
+    let mut refused = Vec::new();
+    let snapshots = "vm_group.CreatePeriodicSnapshots=true";
+    for folder in std::fs::read_dir(std::env::var_os("KELVIN_TEST_XRAY").expect("KELVIN_TEST_XRAY")).unwrap()
+    {
+        let folder = folder.unwrap().path();
+        let flags = ["--check", "--scale-time", "0.02", "--scale-size", "0.01", "--bind", snapshots];
+        let output = place.run(&[&["xray", folder.to_str().unwrap()], &flags[..]].concat());
+        if output.status.code() != Some(0) {
+            let error = text(&output.stderr);
+            assert!(error.contains("needs a hypervisor"), "{}: {error}", folder.display());
+            refused.push(folder);
+        }
+    }
+    assert_eq!(refused.len(), 6, "{refused:?}");
 }

@@ -178,7 +178,7 @@ pub(crate) enum Command {
     Vioperf(VioperfArgs),
     /// Run scripts of HammerDB's command line, without HammerDB
     Hammerdb(HammerdbArgs),
-    /// Convert a scenario of Nutanix X-Ray, and check it
+    /// Run a scenario of Nutanix X-Ray on this host
     Xray(XrayArgs),
     /// Explain a finding: what it means, how it is detected, its thresholds, and what to do
     Explain(ExplainArgs),

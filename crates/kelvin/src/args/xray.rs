@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kelvin_xray::Assignment;
 
+use super::OutputArgs;
 use super::hammerdb::factor;
 
 /// `kelvin xray`.
@@ -25,8 +26,9 @@ use super::hammerdb::factor;
     one second of Poisson arrivals, whatever time the point covers.\n\
     \n\
     Examples:\n\
-    \x20 kelvin xray database_colocation_standard\n\
-    \x20 kelvin xray database_colocation_standard --scale-time 0.02 --scale-size 0.01 --print-scenario > colocation.toml\n\
+    \x20 kelvin xray database_colocation_standard --check\n\
+    \x20 kelvin xray database_colocation_standard --scale-time 0.02 --scale-size 0.01\n\
+    \x20 kelvin xray database_colocation_standard --print-scenario > colocation.toml\n\
     \x20 kelvin xray database_colocation_standard --map OLTP=/mnt/fast --map DSS=/mnt/slow\n\
     \x20 kelvin xray snapshot_impact_high --bind vm_group.CreatePeriodicSnapshots='lvcreate -s -n s{snapshot} -L 1G vg/data'"
 )]
@@ -34,8 +36,11 @@ pub(crate) struct XrayArgs {
     /// The scenario: its folder, or its .yml file
     #[arg(value_name = "FOLDER")]
     pub(crate) path: PathBuf,
-    /// Print the scenario in Kelvin's own format
+    /// Print what would run and what is expected of it, and run nothing
     #[arg(long)]
+    pub(crate) check: bool,
+    /// Print the scenario in Kelvin's own format, and run nothing
+    #[arg(long, conflicts_with = "check")]
     pub(crate) print_scenario: bool,
     /// Set a variable of the scenario
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
@@ -55,6 +60,14 @@ pub(crate) struct XrayArgs {
     /// Multiply all sizes of files by this
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) scale_size: f64,
+    /// Permit I/O jobs to write to this block device, whose contents are destroyed; can be repeated
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) i_know_it_destroys: Vec<PathBuf>,
+    /// Show the run on the whole terminal, with a lane for each tenant
+    #[arg(long)]
+    pub(crate) tui: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {

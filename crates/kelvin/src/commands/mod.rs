@@ -79,7 +79,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::TopSql(args) => top_sql::top_sql(&args, global),
         Command::Vioperf(args) => vioperf::run(&args, global),
         Command::Hammerdb(args) => hammerdb::hammerdb(&args, global),
-        Command::Xray(args) => xray::xray(&args),
+        Command::Xray(args) => xray::xray(&args, global),
         Command::Explain(args) => explain::explain(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man { directory } => completions::man(&directory),

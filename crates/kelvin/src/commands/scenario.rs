@@ -111,12 +111,17 @@ fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
     if !args.allow_shell {
         refuse_shell(&scenario)?;
     }
+    run_scenario(&scenario, args, global)
+}
+
+/// Runs a scenario as the flags say, whatever file it is from.
+pub(super) fn run_scenario(scenario: &Scenario, args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
     kelvin_run::observation::probe(&scenario.observe).map_err(anyhow::Error::msg)?;
     let proof =
-        args.prove.then(|| Proof::plan(&scenario, args.rounds)).transpose().map_err(anyhow::Error::msg)?;
+        args.prove.then(|| Proof::plan(scenario, args.rounds)).transpose().map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui {
-        Box::new(Tui::new(&execute::view(&scenario), global.quiet, &stop)?)
+        Box::new(Tui::new(&execute::view(scenario), global.quiet, &stop)?)
     } else {
         live::for_run(global.quiet, args.output.events())
     };
@@ -126,7 +131,7 @@ fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
     if let Some(proof) = proof {
         return prove(proof, &mut bench, &stop, args);
     }
-    let done = execute::execute(&scenario, &mut bench, &stop, &args.i_know_it_destroys)?;
+    let done = execute::execute(scenario, &mut bench, &stop, &args.i_know_it_destroys)?;
     drop(bench);
     let CompletedScenario { run, expectations, .. } = done;
     let missed = expectations.iter().any(|one| !one.holds);

@@ -8,18 +8,19 @@ use kelvin_xray::{
     Conversion, Scenario, Settings, Tenant, claim_lines, convert, counted, read, render, size,
 };
 
-use crate::args::XrayArgs;
+use crate::args::{Global, ScenarioFile, ScenarioRunArgs, XrayArgs};
 use crate::exit::Code;
 use crate::out;
 
-/// Converts a scenario, and prints what came of it.
-pub(crate) fn xray(args: &XrayArgs) -> Result<Code> {
+/// Converts a scenario, and runs it or prints what came of it.
+pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
     let scenario = read(&args.path, &args.param.iter().cloned().collect())?;
     let here = std::env::current_dir().context("there is no current directory")?;
+    let directory = here.join(format!("{}.data", scenario.name.replace('/', "-")));
     let settings = Settings {
         bindings: &args.bind,
         maps: &args.map,
-        directory: &here.join(format!("{}.data", scenario.name.replace('/', "-"))),
+        directory: &directory,
         nodes: args.nodes,
         time: args.scale_time,
         size: args.scale_size,
@@ -28,13 +29,40 @@ pub(crate) fn xray(args: &XrayArgs) -> Result<Code> {
     for tenant in &conversion.tenants {
         check_job(tenant)?;
     }
-    let text =
-        if args.print_scenario { render(&scenario, &conversion) } else { overview(&scenario, &conversion) };
-    out::write(&text)?;
+    let text = render(&scenario, &conversion);
+    // What has no load means nothing without a cluster, as a clean-up.
+    let converted = if conversion.tenants.is_empty() {
+        None
+    } else {
+        let name = format!("{}, converted", args.path.display());
+        Some(kelvin_scenario::Scenario::parse(&text, &name, &here, &[])?)
+    };
     for warning in &conversion.warnings {
         out::note(&format!("warning: {warning}"));
     }
-    Ok(Code::Success)
+    if args.print_scenario {
+        out::write(&text)?;
+        return Ok(Code::Success);
+    }
+    let Some(converted) = converted.filter(|_| !args.check) else {
+        out::write(&overview(&scenario, &conversion))?;
+        return Ok(Code::Success);
+    };
+    for note in &conversion.notes {
+        out::note(note);
+    }
+    if conversion.tenants.iter().any(|tenant| tenant.job.contains(&*directory.to_string_lossy())) {
+        out::directory(&directory)?;
+    }
+    let flags = ScenarioRunArgs {
+        scenario: ScenarioFile { file: args.path.clone(), parameters: Vec::new() },
+        // All of its commands are from the command line.
+        allow_shell: true,
+        i_know_it_destroys: args.i_know_it_destroys.clone(),
+        tui: args.tui,
+        output: args.output.clone(),
+    };
+    super::scenario::run_scenario(&converted, &flags, global)
 }
 
 /// Refuses jobs that `kelvin io` would refuse, before anything starts, with the line of the scenario's own file.

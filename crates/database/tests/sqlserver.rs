@@ -281,7 +281,9 @@ fn many_rows_are_loaded_and_a_wrong_one_loads_none() {
     }
     assert_eq!(load.finish().unwrap(), 5000);
     let rows = session
-        .query("SELECT COUNT(*), SUM(big / 8589934592), SUM(d), COUNT(small), MAX(n), MAX(t) FROM kelvin_load")
+        .query(
+            "SELECT COUNT(*), SUM(big / 8589934592), SUM(d), COUNT(small), MAX(n), MAX(t) FROM kelvin_load",
+        )
         .unwrap();
     let total = 4999 * 5000 / 2;
     assert_eq!((rows.int(0, 0).unwrap(), rows.int(0, 1).unwrap()), (5000, total));

@@ -1,4 +1,4 @@
-//! The flags of what looks at several runs: `compare`, `history`, `gate`; and those by which a run enters the history.
+//! The flags of commands on several runs: `compare`, `history`, `gate`; and those that enter a run into the history.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `kelvin run script`: the user's own SQL.
+//! `kelvin run script`: user SQL.
 
 use anyhow::Result;
 use clap::Args;

@@ -117,7 +117,7 @@ fn client() {
     println!("tps = {}", f64::from(count) * clients.parse::<f64>().unwrap() / start.elapsed().as_secs_f64());
 }
 
-/// CPU microseconds per transaction, and transactions a second.
+/// CPU microseconds per transaction, and transactions per second.
 #[derive(Clone, Copy)]
 struct Cost {
     cpu: f64,

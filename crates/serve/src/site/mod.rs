@@ -76,7 +76,7 @@ pub struct GroupLine {
 pub struct SiteOptions {
     /// Where to listen; port 0 takes a free one.
     pub address: SocketAddr,
-    /// Host names that the server answers for beside addresses and `localhost`.
+    /// Host names for which the server answers, in addition to addresses and `localhost`.
     pub names: Vec<String>,
     /// The stores, of which the first takes the runs that are started.
     pub stores: Vec<PathBuf>,

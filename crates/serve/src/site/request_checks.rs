@@ -15,7 +15,7 @@ pub(super) enum Refusal {
     Host,
     /// Another web site makes it.
     Origin,
-    /// Nothing but GET and POST is understood.
+    /// Only GET and POST are supported.
     Method,
     /// It has no token, or a wrong one.
     Token,

@@ -447,7 +447,7 @@ proptest! {
         writer.chunk(0, &chunk).unwrap();
         prop_assert!(writer.finish().unwrap().is_empty());
         prop_assert!((counted - ends.len() as f64).abs() < 1e-3, "{counted} of {}", ends.len());
-        // Of the sum, rows are rounded to whole I/Os a second.
+        // Of the sum, rows are rounded to whole I/Os per second.
         let summed: f64 = text(directory.path(), "p_iops.log")
             .lines()
             .map(|line| line.split(", ").nth(1).unwrap().parse::<f64>().unwrap() * 0.05)

@@ -23,7 +23,7 @@ pub(super) struct Contest {
     pub(super) reset: Option<&'static str>,
     /// Of the client's CPU per transaction.
     pub(super) cpu_target: Target,
-    /// Of the transactions a second.
+    /// Of the transactions per second.
     pub(super) pace_target: Option<Target>,
     pub(super) seconds: u32,
     pub(super) url: String,

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::args::Measure;
 
-/// Statements that were sampled and not counted, and are named.
+/// Maximum number of sampled and not counted statements that are named.
 const NOT_ENDED: usize = 3;
 
-/// Statements that are saved at most, the longest.
+/// Maximum number of statements that are saved, the longest.
 const SAVED: usize = 5000;
 
 /// One statement.
@@ -27,12 +27,12 @@ pub(super) struct Statement {
     pub(super) number: i64,
     /// Its text without values; empty if unknown.
     pub(super) text: String,
-    /// Executions; none where they are not counted, as all that follows.
+    /// Executions; `None` if they are not counted, like all that follows.
     pub(super) calls: Option<f64>,
     pub(super) mean_ms: Option<f64>,
     /// Execution time; sampled where the server does not count it.
     pub(super) elapsed_ms: f64,
-    /// Its share of all statements by the measure that orders them, of 1.
+    /// Its share of all statements by the ordering measure, from 0 to 1.
     pub(super) share: Option<f64>,
     pub(super) cpu_ms: Option<f64>,
     pub(super) rows: Option<f64>,

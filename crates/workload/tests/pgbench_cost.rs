@@ -1,5 +1,5 @@
-//! Costs compared with pgbench's. Not run by default: `cargo test --release -p kelvin-workload --test pgbench_cost --
-//! --ignored --nocapture`.
+//! Costs compared with pgbench's. Not run by default:
+//! `cargo test --release -p kelvin-workload --test pgbench_cost -- --ignored --nocapture`.
 #![allow(clippy::print_stdout, reason = "the figures are the point")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 

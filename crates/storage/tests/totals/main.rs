@@ -1,8 +1,8 @@
 //! The amount of a job's work: the totals of random jobs compared with those of the installed fio, and the trials that
 //! found differences.
 //!
-//! By default a few cases with a fixed seed; `KELVIN_TOTALS=CASES,SEED` compares others (`cargo xtask bench
-//! fio-totals`).
+//! By default a few cases with a fixed seed; `KELVIN_TOTALS=CASES,SEED` compares others
+//! (`cargo xtask bench fio-totals`).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "functions of tests")]
 

@@ -1,5 +1,5 @@
-//! Packages of public registries that only tests use: fetched by the registry's own client, checked by their SHA-256, kept
-//! in the target directory and in no release.
+//! Packages of public registries that only tests use: fetched by the registry's own client, checked by their SHA-256,
+//! stored in the target directory and in no release.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,11 +8,11 @@ use anyhow::{Context, Result, bail};
 
 /// A file of a registry.
 pub(crate) struct Package {
-    /// What it is called once it is fetched.
+    /// Its file name.
     pub(crate) file: String,
     /// The client's command line, which leaves the file in its working directory.
     pub(crate) client: Vec<String>,
-    /// Where curl finds it if the client is missing or fails.
+    /// The address from which curl fetches it if the client is missing or fails.
     pub(crate) address: String,
     /// As the registry had it when it was added here.
     pub(crate) sha256: &'static str,
@@ -58,7 +58,7 @@ impl Package {
         }
     }
 
-    /// Fetches it into `directory`, unless it is there already, and returns its path.
+    /// Fetches it into `directory`, unless it exists already, and returns its path.
     pub(crate) fn fetch(&self, directory: &Path) -> Result<PathBuf> {
         let file = directory.join(&self.file);
         std::fs::create_dir_all(directory)
@@ -83,7 +83,7 @@ impl Package {
     }
 }
 
-/// The directory of this name among what was built.
+/// The directory of this name in the target directory.
 pub(crate) fn target(top: &Path, name: &str) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top.join("target"), PathBuf::from).join(name)
 }
@@ -100,7 +100,7 @@ pub(crate) fn run(directory: &Path, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Fetches what some tests can do without; if that fails, leaves a file by which they know that they have to.
+/// Fetches an optional resource of some tests; if that fails, creates a file that marks it as unavailable.
 pub(crate) fn or_mark_unavailable(directory: &Path, fetch: impl FnOnce() -> Result<()>) -> Result<()> {
     let mark = directory.join("unavailable");
     let fetched = fetch();

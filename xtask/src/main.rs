@@ -1,4 +1,4 @@
-//! The project's own chores, one file each: `cargo xtask CHORE`.
+//! The project's development tasks, one file each: `cargo xtask CHORE`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,10 +1,10 @@
 //! The workspace's tests, three executables at a time, and its lints.
 //!
-//! `cargo test` runs one executable after the other, and most of ours wait for a server for most of their time. Those that
-//! judge the machine run alone, after the others.
+//! `cargo test` runs one executable after the other, and most of this workspace's wait for a server for most of their
+//! time. Those that judge the machine run alone, after the others.
 //!
-//! The tests are compiled by clippy's driver, which is the compiler with more lints: `cargo clippy` would compile all crates
-//! and dependencies once more to lint them, which was five minutes of CPU.
+//! The tests are compiled by clippy's driver, which is the compiler with additional lints: `cargo clippy` would compile
+//! all crates and dependencies once more to lint them, which took five minutes of CPU.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// How many executables run at once: one more than CI has cores, since some wait.
+/// How many executables run simultaneously: one more than CI has cores, since some wait.
 const AT_ONCE: usize = 3;
 
-/// Tests that judge what they measure of the machine: package and executable.
+/// Tests that judge measurements of the machine: package and executable.
 const ALONE: &[(&str, &str)] = &[
     ("kelvin-bench", "squeeze"),
     ("kelvin-run", "open_loop"),
@@ -39,7 +39,7 @@ struct Suite {
     package: String,
     name: String,
     executable: PathBuf,
-    /// Where cargo would run it: tests name their files from there.
+    /// The working directory that cargo would use: tests name their files relative to it.
     directory: PathBuf,
 }
 
@@ -58,7 +58,7 @@ impl Suite {
         })
     }
 
-    /// As cargo would run it: xtask's own directory and name are in the environment.
+    /// The command as cargo would run it: xtask's own directory and name are in the environment.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.directory);
@@ -71,7 +71,7 @@ impl Suite {
     }
 }
 
-/// `path+file:///…/crates/lab#kelvin-lab@0.1.0`, or `…/xtask#0.1.0` where package and directory have one name.
+/// `path+file:///…/crates/lab#kelvin-lab@0.1.0`, or `…/xtask#0.1.0` if package and directory have the same name.
 fn package(id: &str, directory: &Path) -> Option<String> {
     let end = id.rsplit_once('#')?.1;
     match end.split_once('@') {
@@ -95,7 +95,7 @@ pub(crate) struct Suites {
 }
 
 impl Suites {
-    /// What runs each of them.
+    /// The command of each of them.
     pub(crate) fn commands(&self) -> impl Iterator<Item = Command> {
         self.suites.iter().map(Suite::command)
     }
@@ -134,8 +134,8 @@ fn cargo(top: &Path) -> Command {
     command
 }
 
-/// Builds and lints the tests of the workspace at `top`, or those that the arguments `which` name; none if cargo has printed
-/// why that fails.
+/// Builds and lints the tests of the workspace at `top`, or those named by the arguments `which`; `None` if cargo has
+/// printed why that fails.
 pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     let output = cargo(top)
         .args(["test", "--workspace", "-j2", "--no-run", "--message-format=json"])
@@ -162,7 +162,7 @@ pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     Ok(Some(Suites { suites, warnings }))
 }
 
-/// Runs them, so many at once; each one's output is printed whole when it ends.
+/// Runs them, `at_once` at a time; the output of each is printed completely when it ends.
 fn run_some(suites: Vec<Suite>, at_once: usize) -> Result<Vec<Run>> {
     let left = Mutex::new(VecDeque::from(suites));
     std::thread::scope(|scope| {
@@ -185,12 +185,12 @@ fn run_some(suites: Vec<Suite>, at_once: usize) -> Result<Vec<Run>> {
 }
 
 fn run_one(suite: Suite) -> Result<Run> {
-    // Said at once, too: of one that hangs nothing else would be seen.
+    // Printed immediately, too: otherwise a test that hangs would show no output.
     println!("starting {} {}", suite.package, suite.name);
     let began = Instant::now();
     let Output { status, stdout, stderr } = suite
         .command()
-        // A test that skips itself for want of a server would look like one that passed.
+        // A test that skips itself for lack of a server would look like one that passed.
         .env("KELVIN_REQUIRE_SERVERS", "1")
         .stdin(Stdio::null())
         .output()

@@ -1,6 +1,6 @@
-//! `cargo xtask terminal FILE COMMAND…`: records a command on a terminal of 80 × 24 and writes what was seen as an animated SVG,
-//! in real time. Recording is `script`'s (util-linux); the terminal knows what kelvin prints: colours, and lines that are
-//! written over.
+//! `cargo xtask terminal FILE COMMAND…`: records a command on a terminal of 80 × 24 and writes its output as an
+//! animated SVG, in real time. `script` (util-linux) does the recording; the terminal supports the sequences that
+//! kelvin prints: colours, and overwritten lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 const COLUMNS: usize = 80;
 const ROWS: usize = 24;
 
-/// Changes that are nearer to each other are shown at once, in seconds.
+/// Changes within this time of each other are shown together, in seconds.
 const STEP: f64 = 0.2;
-/// How long the command stands there before its output, and the last picture at the end, in seconds.
+/// How long the command is shown before its output, and the last picture at the end, in seconds.
 const BEFORE: f64 = 1.2;
 const AFTER: f64 = 8.0;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What stood on the screen, from which second on.
+/// The content of the screen, and the second from which it is shown.
 struct Picture {
     at: f64,
     rows: Vec<Vec<Cell>>,
@@ -193,7 +193,7 @@ const MARGIN: f64 = 16.0;
 /// From when to when a line of text is visible, in seconds.
 type Spans = Vec<(f64, f64)>;
 
-/// The pictures as one SVG: each line of text that stood in a row is there once, and is visible while it stood there.
+/// The pictures as one SVG: each distinct line of text of a row is included once, and is visible during its time.
 fn svg(pictures: &[Picture]) -> String {
     let total = pictures.last().map_or(0.0, |last| last.at) + AFTER;
     let (width, height) = (COLUMNS as f64 * GLYPH + 2.0 * MARGIN, ROWS as f64 * LINE + 2.0 * MARGIN);
@@ -238,7 +238,7 @@ fn is_blank(cells: &[Cell]) -> bool {
     cells.iter().all(|(c, _)| *c == ' ')
 }
 
-/// The key frames of what is visible in these spans of time.
+/// The key frames of an element that is visible in these spans of time.
 fn frames(shown: &[(f64, f64)], total: f64) -> String {
     let mut frames = String::new();
     let share = |at: f64| format!("{:.2}%", at / total * 100.0);
@@ -256,7 +256,7 @@ fn frames(shown: &[(f64, f64)], total: f64) -> String {
     frames
 }
 
-/// The text of a row: stretches of one style, each in its place whatever font there is.
+/// The text of a row: stretches of one style, each at its position whatever the font.
 fn spans(cells: &[Cell]) -> String {
     let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |at| at + 1);
     let mut out = String::new();

@@ -23,7 +23,7 @@ enum Outcome {
     Skipped(&'static str),
 }
 
-/// Runs every step, also after one has failed, and prints a table of them.
+/// Runs every step, even after one has failed, and prints a table of them.
 pub(crate) fn run() -> Result<ExitCode> {
     packages::ensure()?;
     let mut outcomes = vec![measure(&FORMAT)?];
@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         let why = "PostgreSQL 13 and 18 cannot be fetched";
         outcomes.push(("versions", Outcome::Skipped(why), Duration::ZERO));
     }
-    // All of them, whatever fails: one run reports everything.
+    // All of them, even after a failure: one run reports everything.
     println!("\n== tests");
     let began = Instant::now();
     let top = top()?;
@@ -77,7 +77,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Cargo. What is built once, as in CI, gains nothing from what a second build or a debugger would need.
+/// Cargo. A single build, as in CI, does not need incremental data or debug information.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     if std::env::var_os("CI").is_some() {
@@ -86,7 +86,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The workspace's own directory.
+/// The workspace's directory.
 pub(crate) fn top() -> Result<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no directory above it")?;
     Ok(top.to_owned())

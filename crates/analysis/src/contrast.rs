@@ -1,4 +1,4 @@
-//! Weights over the cells of a fit: what is set against what.
+//! Weights over the cells of a fit: the cells that are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use crate::StudyInput;
 use crate::fit::{Fit, less};
 use crate::input::StudyDesign;
 
-/// The cells at some levels less those at others, at the same levels of all factors that neither side names; none where
-/// no such levels were measured on both sides. In a fraction, whose every cell has other levels of its own, the generators
+/// The cells at some levels minus those at others, at the same levels of all factors that neither side names; `None` if
+/// no such levels were measured on both sides. In a fraction, whose cells all differ in their levels, the generators
 /// have balanced the two sides.
 pub(crate) fn between(
     input: &StudyInput,
@@ -52,7 +52,7 @@ pub(crate) fn missing(input: &StudyInput, fit: &Fit) -> Vec<Vec<usize>> {
     all.into_iter().filter(|cell| fit.cells.binary_search(cell).is_err()).collect()
 }
 
-/// Values by block and cell, for what looks at complete blocks.
+/// Values by block and cell, for analyses of complete blocks.
 pub(crate) fn by_block(
     observations: &[crate::fit::Observation],
 ) -> BTreeMap<u32, BTreeMap<Vec<usize>, Vec<f64>>> {

@@ -1,4 +1,4 @@
-//! What the study leaves open, as questions that another study can take.
+//! Open questions of the study, for a further study.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::verdict::{HypothesisAnswer, PredictionResult};
 use crate::{Analysis, Effect, StudyInput};
 use kelvin_measure::text::{count, plain_percent, signed_percent};
 
-/// Effects of each sort that are asked about; the list is to be read.
+/// Maximum number of effects of each kind, to keep the list readable.
 const MOST: usize = 3;
 
 /// Why a question was left.
@@ -18,15 +18,15 @@ pub enum Open {
     Inconclusive,
     /// The effect is there and its predicted cause is not seen.
     Signature,
-    /// One factor changes the effect of another, which nobody had said.
+    /// One factor changes the effect of another, which was not predicted.
     Interaction,
-    /// An effect that nobody had predicted.
+    /// An effect that was not predicted.
     Effect,
     /// Effects that a fraction confounds.
     Alias,
     /// The best level is the last that was tried.
     Edge,
-    /// What limits the best cell.
+    /// The limit of the best cell.
     Limit,
     /// Void runs decide the answer.
     Void,
@@ -41,11 +41,11 @@ pub struct Question {
     pub open: Open,
     /// In a sentence.
     pub question: String,
-    /// What it comes from.
+    /// The reason.
     pub why: String,
-    /// The factors that it is about, by name.
+    /// The factors concerned, by name.
     pub factors: Vec<String>,
-    /// The figure that it is about, by id.
+    /// The metric concerned, by id.
     pub metric: Option<String>,
     /// Blocks that the study needs in all, if known.
     pub blocks: Option<u32>,
@@ -65,11 +65,11 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     questions.found
 }
 
-/// What is asked of a study.
+/// The questions of a study.
 struct Questions<'a> {
     input: &'a StudyInput,
     of: &'a Analysis,
-    /// The name of the goal's figure.
+    /// The name of the goal's metric.
     name: &'a str,
     /// The factors that the hypothesis is about.
     claimed: Vec<usize>,
@@ -172,7 +172,7 @@ impl Questions<'_> {
         }
     }
 
-    /// What the range, the time and the limit of the best cell leave open.
+    /// Questions from the range, the time and the limit of the best cell.
     fn of_the_course(&mut self) {
         let (input, of, name) = (self.input, self.of, self.name);
         if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {

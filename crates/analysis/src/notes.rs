@@ -1,4 +1,4 @@
-//! What a person wrote in the notebook, by phase: Kelvin's parts and the template's hints are left out.
+//! The user's text in the notebook, by phase, without Kelvin's parts and the template's hints.
 
 /// The names of the eight phases.
 pub const PHASES: [&str; 8] = [
@@ -12,8 +12,8 @@ pub const PHASES: [&str; 8] = [
     "Further research",
 ];
 
-/// The person's paragraphs of each phase. `template` is the notebook as it was made: what still stands there as it did is
-/// a hint and nobody's words.
+/// The user's paragraphs of each phase. `template` is the notebook as created: unchanged text is a hint and not the
+/// user's.
 pub fn phases(notebook: &str, template: &str) -> [Vec<String>; 8] {
     let hints = sections(template);
     let mut found = sections(notebook);
@@ -55,7 +55,7 @@ fn sections(notebook: &str) -> [Vec<String>; 8] {
             phase = heading;
         }
     }
-    // A fence that is never closed holds what is left.
+    // An unclosed fence extends to the end.
     if let (Some(at), false) = (phase, paragraph.trim().is_empty()) {
         found[at].push(paragraph.trim_end().to_owned());
     }

@@ -1,10 +1,10 @@
-//! The values of one figure in the terms in which they are analysed.
+//! The values of one metric on the scale of the analysis.
 
 use crate::StudyInput;
 use crate::fit::{Estimate, Fit, Observation};
 use crate::input::Scale;
 
-/// Which runs count.
+/// The runs that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
     /// Those that are not void.
@@ -13,7 +13,7 @@ pub(crate) enum Counting {
     All,
 }
 
-/// The values of one figure, controls left out, in the order of time.
+/// The values of one metric, without controls, in time order.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {
     pub(crate) observations: Vec<Observation>,
@@ -35,7 +35,7 @@ impl Values {
             .collect();
         observations.sort_by_key(|o| o.place);
         let mean = observations.iter().map(|o| o.value).sum::<f64>() / observations.len().max(1) as f64;
-        // A figure that can be 0, such as a rate of waits, has no logarithm.
+        // A metric that can be 0, such as a rate of waits, has no logarithm.
         let positive = observations.iter().all(|o| o.value > 0.0);
         let scale = if positive { input.scale } else { Scale::Difference };
         if scale == Scale::Ratio {
@@ -60,7 +60,7 @@ impl Values {
         }
     }
 
-    /// A standard deviation as a part of the figure.
+    /// A standard deviation as a share of the value.
     pub(crate) fn part(&self, deviation: f64) -> f64 {
         match self.scale {
             Scale::Ratio => deviation,
@@ -68,7 +68,7 @@ impl Values {
         }
     }
 
-    /// The variation from run to run, standard deviation over mean, as a part; none without an error. Of logarithms it is
+    /// The variation from run to run, standard deviation over mean; `None` without an error. For logarithms it is
     /// √(e^s² − 1), the coefficient of variation of a log-normal distribution.
     pub(crate) fn variation(&self, fit: &Fit) -> Option<f64> {
         let s = self.part(fit.error?.sqrt());
@@ -79,7 +79,7 @@ impl Values {
         Some(part).filter(|part| part.is_finite())
     }
 
-    /// A mean in the figure's own unit.
+    /// A mean in the metric's own unit.
     pub(crate) fn level(&self, mean: Estimate) -> Estimate {
         match self.scale {
             Scale::Ratio => mean.map(f64::exp),

@@ -10,17 +10,17 @@ use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::postgres::managed::{Instance, installed};
 use kelvin_database::{Engine, ErrorClass};
 
-/// Durability costs these tests seconds and gains them nothing.
+/// Durability costs these tests seconds without any benefit.
 const FAST: &[(&str, &str)] = &[("fsync", "off"), ("shared_buffers", "32MB")];
 
-/// A manager in a separate directory, whose servers are stopped at the end whatever happens.
+/// A manager in a separate directory, whose servers are stopped at the end in every case.
 struct Place {
     manager: Manager,
     directory: tempfile::TempDir,
 }
 
 impl Place {
-    /// `None` where no server is installed, unless the environment says that there must be one.
+    /// `None` where no server is installed, unless the environment requires one.
     fn new() -> Option<Self> {
         if installed().is_empty() {
             assert!(
@@ -57,7 +57,7 @@ fn kill(pid: u32, signal: rustix::process::Signal) {
 }
 
 fn is_gone(pid: u32) -> bool {
-    // A dead process that nobody has waited for keeps its number, but not its directory.
+    // A zombie process keeps its PID, but not its directory.
     std::fs::read_link(format!("/proc/{pid}/cwd")).is_err()
 }
 
@@ -166,7 +166,7 @@ fn what_was_kept_can_be_lost_damaged_or_wrong() {
     let instance = place.up();
     let base = place.manager.base_dir();
     let state = base.join(format!("postgres-{}.toml", instance.major()));
-    // An instance of which little is left, and whose binaries are gone.
+    // An instance with hardly any files left, and without its binaries.
     std::fs::create_dir_all(base.join("postgres-99/data")).unwrap();
     std::fs::write(base.join("postgres-99/data/PG_VERSION"), "99\n").unwrap();
     let kept = std::fs::read_to_string(&state).unwrap();
@@ -252,7 +252,7 @@ fn what_is_in_the_way_is_told() {
         let error = up(&Manager::new(closed.join("base")));
         assert!(error.message().contains("cannot access"), "{error}");
     }
-    // A setting that PostgreSQL refuses: its own words are in the help.
+    // A setting that PostgreSQL refuses: its message is in the help.
     let error = place.manager.up_with_settings(None, &[("work_mem", "plenty")], &mut |_| ()).unwrap_err();
     assert!(error.help().unwrap().contains("work_mem"), "{error}");
     // And it does not stick.

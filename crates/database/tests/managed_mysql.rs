@@ -1,4 +1,4 @@
-//! A managed MariaDB from nothing to its end.
+//! A managed MariaDB from its creation to its removal.
 #![allow(clippy::unwrap_used)]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -45,7 +45,7 @@ fn a_server_is_made_used_again_given_profiles_and_stopped() {
     let profiles = mysql::MysqlProfiles { product: Product::Mariadb, series: installation.series };
     let load = ProfileLoad { seconds: 60.0, ..ProfileLoad::default() };
     let of = |name: &str| profiles.built_in(name, host, &load).unwrap();
-    // The server has every setting of its profile, and of its own product.
+    // The server has every setting of its profile, and of its product.
     let managed = mysql::MysqlServer::new(manager.clone(), Product::Mariadb).unwrap();
     let differing = |lines: &[Line]| {
         let mut session = managed.running().unwrap().connect().unwrap();

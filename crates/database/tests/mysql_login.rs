@@ -1,4 +1,4 @@
-//! Ways into a MariaDB (or, with `KELVIN_MYSQL_BASE`, MySQL) server: passwords, TLS, and what is no such server at all.
+//! Logins to a MariaDB (or, with `KELVIN_MYSQL_BASE`, MySQL) server: passwords, TLS, and peers that are no such server.
 #![allow(clippy::unwrap_used)]
 
 mod mysql_support;
@@ -74,7 +74,7 @@ fn passwords_open_the_door_and_wrong_ones_do_not() {
             // A server of KELVIN_MYSQL_BASE may come without its plugins.
             Err(error) => assert!(error.code().0 == "1126/HY000" && !is_installed(), "{error}"),
         }
-        // The system's user by that name, whoever runs this.
+        // The system user of that name, regardless of who runs this.
         let me = Command::new("id").arg("-un").output().unwrap();
         let me = String::from_utf8(me.stdout).unwrap().trim().to_owned();
         all.run(&format!(
@@ -175,7 +175,7 @@ fn a_password_goes_over_the_wire_only_under_tls_or_for_the_servers_key() {
     let mut all = server.session();
     all.run("CREATE USER sha@'%' IDENTIFIED WITH caching_sha2_password BY 'pä ss'").unwrap();
     let mut with = |mode: SslMode, change: &dyn Fn(&mut Config)| {
-        // The server forgets whom it knows: the next login needs the whole password.
+        // The server clears its cache of authenticated users: the next login needs the whole password.
         all.run("FLUSH PRIVILEGES").unwrap();
         let mut config =
             Config {
@@ -205,7 +205,7 @@ fn a_password_goes_over_the_wire_only_under_tls_or_for_the_servers_key() {
     connect(unix).unwrap();
 }
 
-/// A listener that sends this to whoever connects, and then is silent.
+/// A listener that sends this to every client, and then is silent.
 fn listener(greeting: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -252,7 +252,7 @@ fn what_is_not_mysql_is_found_out_in_time() {
     assert!(error.message().contains("not a PostgreSQL server"), "{error}");
 }
 
-/// Passes bytes on, and changes one that the server sends.
+/// Forwards bytes, and changes one that the server sends.
 fn garbling(port: u16, at: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
@@ -345,7 +345,7 @@ fn a_server_that_is_killed_and_restarted_is_reached_again() {
         error.code().0.starts_with("1040") && error.help().unwrap().contains("max_connections"),
         "{error}"
     );
-    // A connection that was killed says so.
+    // A connection that was killed reports it.
     let id = open[0].query("SELECT connection_id()").unwrap().int(0, 0).unwrap();
     all.run(&format!("KILL {id}")).unwrap();
     assert_eq!(open[0].query("SELECT 1").unwrap_err().class(), ErrorClass::ConnectionLost);

@@ -13,8 +13,8 @@ use kelvin_database::{
 };
 use support::{Server, await_statement};
 
-/// One server for all tests of this file: they use their own tables. Statics are never dropped, so the guard
-/// of the last test ends it.
+/// One server for all tests of this file, which use separate tables. Statics are never dropped, so the guard of the
+/// last test ends it.
 struct Shared {
     server: Option<Server>,
     users: usize,
@@ -121,7 +121,7 @@ fn values_come_back_as_they_went() {
     }
 }
 
-/// The server's own text of a numeric is the judge of both directions.
+/// The server's text of a numeric is the reference for both directions.
 #[test]
 fn numerics_agree_with_the_server() {
     let server = Lease::new();
@@ -465,7 +465,7 @@ fn notices_do_not_prolong_a_call() {
     assert!(began.elapsed() >= Duration::from_millis(500) && began.elapsed() < Duration::from_secs(20));
     assert!(s.is_broken());
 
-    // What one call heard does not count against the next.
+    // Messages during one call do not count against the next.
     let mut s = server.session();
     s.set_timeout(Some(Duration::from_secs(2))).unwrap();
     for _ in 0..3 {
@@ -491,7 +491,7 @@ fn a_terminated_session_is_a_lost_connection() {
         );
         assert!(s.is_broken());
 
-        // While it runs one.
+        // While it executes one.
         let mut s = PostgresEngine::new(config).connect().unwrap();
         let pid = s.query("SELECT pg_backend_pid()").unwrap().int(0, 0).unwrap();
         let thread =

@@ -11,7 +11,7 @@ use kelvin_database::postgres::settings::{PostgresSettings, before, change, put_
 use kelvin_database::settings::{ChangeTime, PreviousSettings, ServerSettings};
 use kelvin_database::{Engine, Session};
 
-/// A manager in a separate directory, whose servers are stopped at the end whatever happens.
+/// A manager in a separate directory, whose servers are stopped at the end in every case.
 struct Place {
     manager: Manager,
     _directory: tempfile::TempDir,
@@ -36,7 +36,7 @@ fn auto_conf(instance: &Instance) -> String {
     text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n")
 }
 
-/// A small profile that asks little of the host.
+/// A small profile with low requirements.
 fn small(lines: &str) -> Profile {
     Profile::parse(
         "small.conf",
@@ -82,7 +82,7 @@ fn settings_change_at_once_and_at_a_restart(manager: &Manager, instance: &Instan
     assert_ne!(again.pid(), instance.pid());
     assert_eq!(show(&again, "shared_buffers"), "32MB");
 
-    // As a journal keeps it.
+    // As stored in a journal.
     let old: PreviousSettings = toml::from_str(&toml::to_string(&old).unwrap()).unwrap();
     let mut session = self::session(&again);
     assert_eq!(put_back(&mut *session, &old).unwrap(), ["shared_buffers"]);
@@ -164,7 +164,7 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
     let again = manager.up_with_profile(None, &small(text), &mut |_| ()).unwrap();
     assert_ne!(again.pid(), instance.pid());
     has("7MB");
-    // A setting that only a restart changes is gone from the profile.
+    // A setting that only a restart changes is removed from the profile.
     manager.up_with_profile(None, &small("work_mem = 7MB"), &mut |_| ()).unwrap();
     assert_eq!(show(&has("7MB"), "max_wal_senders"), "10");
     for (bad, expected) in [
@@ -172,7 +172,7 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
         ("no_such_setting = 1", "rejects the setting no_such_setting"),
         ("max_wal_senders = 300", "does not start with the new settings; the old ones were restored"),
     ] {
-        // The last one is impossible together with a wal_level that knows no senders.
+        // The last one is incompatible with a wal_level without WAL senders.
         let error = manager
             .up_with_profile(None, &small(&format!("wal_level = minimal\n{bad}")), &mut |_| ())
             .unwrap_err();
@@ -198,7 +198,7 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
     assert_eq!(seen, expected);
     assert_eq!(found[0].reason, "safe");
 
-    // What kelvin brings is known to this server, to the last name and value.
+    // This server knows all names and values of kelvin's profiles.
     let host = HostResources::look(instance.data_directory());
     for profile in
         [Profile::standard(host), Profile::durable(host), Profile::steady(host, &ProfileLoad::default())]

@@ -6,7 +6,7 @@ mod support;
 use kelvin_database::Rows;
 use support::Server;
 
-/// How often this thread has gone to sleep.
+/// How often this thread has slept.
 fn sleeps() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
@@ -32,7 +32,7 @@ mod machine {
             session.execute(statement, &[request.as_str().into()], &mut rows).unwrap();
         }
         let taken = sleeps() - before;
-        // A lock in the kernel may cost one more now and then.
+        // A lock in the kernel may occasionally add one.
         assert!((CALLS * 9 / 10..=CALLS * 11 / 10).contains(&taken), "{taken} sleeps in {CALLS} calls");
     }
 }

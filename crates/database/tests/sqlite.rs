@@ -119,7 +119,7 @@ fn a_batch_stops_at_its_first_error() {
     assert!(session.in_transaction() && !session.is_broken());
     let mut rows = Rows::new();
     session.control(TransactionControl::Rollback).unwrap();
-    // A second one is harmless: SQLite rolls back by itself after some errors.
+    // A second one is harmless: SQLite rolls back automatically after some errors.
     session.control(TransactionControl::Rollback).unwrap();
     session.flush(&mut results).unwrap();
     assert!(results.is_empty(), "the queue is empty after an error");
@@ -167,7 +167,7 @@ fn bulk_loading_takes_every_row_at_any_count() {
         (found.int(0, 0).unwrap(), found.int(0, 1).unwrap(), found.int(0, 2).unwrap()),
         (next, next * (next - 1), next)
     );
-    // Abandoned and rolled back: nothing stays. And a duplicate is an error.
+    // Abandoned and rolled back: no rows remain. A duplicate is an error.
     session.control(TransactionControl::Begin).unwrap();
     let mut load = session.bulk_load(&table).unwrap();
     load.row(&[Value::Int(1), Value::Null, Value::Null]).unwrap();
@@ -235,7 +235,7 @@ fn another_engine_on_the_file_is_waited_for_and_counted() {
         holder.run("COMMIT").unwrap();
         assert!(waiter.join().unwrap() <= 1);
     });
-    // A reader is never kept waiting.
+    // A reader never has to wait.
     let mut reader = other.connect().unwrap();
     reader.control(TransactionControl::BeginReadOnly).unwrap();
     assert_eq!(reader.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 0);
@@ -356,7 +356,7 @@ fn the_engine_tells_settings_size_and_place() {
     assert!(std::fs::metadata(&log).unwrap().len() > 0);
     engine.checkpoint(&mut *session).unwrap();
     assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
-    // The loader may trade safety for speed while nobody else is there, and the next session is safe again.
+    // The loader may trade safety for speed while there is no other session, and the next session is safe again.
     session.run("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF").unwrap();
     session.run("INSERT INTO t (name) VALUES ('y')").unwrap();
     drop(session);
@@ -365,7 +365,7 @@ fn the_engine_tells_settings_size_and_place() {
     assert_eq!(session.query("SELECT count(*) FROM t").unwrap().int(0, 0).unwrap(), 2);
 }
 
-/// A table whose every insert computes for ever, or nearly so.
+/// A table whose every insert computes practically forever.
 const SLOW: &str = "CREATE TABLE slow (k INTEGER); CREATE TRIGGER slowly AFTER INSERT ON slow BEGIN
     SELECT count(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT new.k) SELECT i FROM n);
     END";

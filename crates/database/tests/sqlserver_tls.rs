@@ -1,4 +1,4 @@
-//! What is encrypted, who is trusted, and who logs in by what, with a scripted server.
+//! Encryption, trust and authentication, with a scripted server.
 #![allow(clippy::unwrap_used)]
 
 mod sqlserver_support;
@@ -122,7 +122,7 @@ fn encryption_is_as_strict_as_asked() {
         })
         .0
         .unwrap();
-        // Verified unless they say otherwise: by the system's roots, and by the name.
+        // Verified by default: by the system's roots, and by the name.
         for change in [&(|_: &mut Config| ()) as &dyn Fn(&mut Config), &|config| {
             config.root_certificate.clone_from(&root);
             config.host = "127.0.0.1".into();
@@ -130,7 +130,7 @@ fn encryption_is_as_strict_as_asked() {
             let (outcome, kinds) = with(change);
             let error = outcome.unwrap_err();
             let known = error.message().contains("TLS failed") && error.help().unwrap().contains("trustServerCertificate")
-                // A host without any certificate of its own has no roots to verify by.
+                // A host without any certificates has no roots for verification.
                 || error.message().contains("no root certificate");
             assert!(known && !logged_in(&kinds), "{error}");
         }

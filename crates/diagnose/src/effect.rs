@@ -24,7 +24,7 @@ use kelvin_measure::text::percent;
 pub enum EffectBasis {
     /// The result itself.
     Figure,
-    /// The transactions a second.
+    /// The transactions per second.
     Throughput,
     /// The time from a transaction's beginning to its end.
     TransactionTime,

@@ -1,4 +1,4 @@
-//! The loop: resumes the fiber whose socket has news or whose sleep is over.
+//! The loop: resumes the fiber whose socket has an event or whose sleep is over.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,22 +18,22 @@ use crate::context::{self, Context, FiberYielder, Request, Signal};
 use crate::socket_watch::timespec;
 use crate::timers::Timers;
 
-/// What a fiber runs.
+/// The function that a fiber runs.
 pub type Task = Box<dyn FnOnce() + Send>;
 
-/// Time-outs of sockets are this coarse; a time-out is for what went wrong, and a timer for each wait would cost
-/// more than the wait.
+/// The granularity of socket time-outs; a time-out is for errors, and a timer for each wait would cost more than the
+/// wait.
 const TIMEOUT_GRAIN: Duration = Duration::from_millis(100);
 
 /// Events taken from the kernel at a time.
 const MOST_EVENTS: usize = 256;
 
-/// Epoll's word for the waker.
+/// Epoll's data value for the waker.
 const WAKER: u64 = u64::MAX;
 
 type Fiber = Coroutine<Signal, Request, (), DefaultStack>;
 
-/// A loop for some fibers, made in any thread and run in one.
+/// A loop for some fibers, created in any thread and run in one.
 #[derive(Debug)]
 pub struct EventLoop {
     epoll: OwnedFd,
@@ -52,7 +52,7 @@ impl Waker {
     }
 }
 
-/// What a fiber waits for.
+/// The event that a fiber waits for.
 #[derive(Debug, Clone, Copy)]
 enum Waits {
     Timer,
@@ -81,9 +81,9 @@ impl EventLoop {
         self.waker.clone()
     }
 
-    /// Runs every task as a fiber with a stack of `stack` bytes, of which what it touches takes memory, until all
-    /// have ended. An error means that the operating system refused the loop something; fibers that had not
-    /// ended are unwound then. A panic of a task comes out here.
+    /// Runs every task as a fiber with a stack of `stack` bytes, of which only touched pages use memory, until all have
+    /// ended. An error means that the operating system refused the loop a resource; fibers that have not ended are
+    /// unwound then. A panic of a task is propagated.
     pub fn run(self, tasks: Vec<Task>, stack: usize) -> io::Result<()> {
         if tasks.len() >= 1 << context::FIBER_BITS {
             return Err(io::Error::other(format!("{} fibers are too many for one loop", tasks.len())));
@@ -114,8 +114,8 @@ impl EventLoop {
     }
 }
 
-/// Leaves no way back into a fiber that has ended, also by a panic: the others are unwound then, and what waits in
-/// their destructors must not use this one's stack.
+/// Removes the way back into a fiber that has ended, also by a panic: the others are unwound then, and waits in their
+/// destructors must not use this one's stack.
 struct NoYielder<'a>(&'a Context);
 
 impl Drop for NoYielder<'_> {
@@ -198,7 +198,7 @@ impl Running<'_> {
 
     fn heard(&mut self, data: u64, signal: Signal, waker: &Waker) {
         if data == WAKER {
-            // What is left unread wakes once more, which harms nobody.
+            // An unread remainder causes one further wake-up, which is harmless.
             let _ = rustix::io::read(&*waker.0, &mut [0; 8]);
             for index in 0..self.slots.len() {
                 if matches!(self.slots[index].waits, Waits::Timer) {
@@ -215,7 +215,7 @@ impl Running<'_> {
         }
     }
 
-    /// Ends the waits for sockets whose time is over.
+    /// Ends the waits for sockets whose time-out has passed.
     fn end_overdue(&mut self, now: Instant) {
         for index in 0..self.slots.len() {
             if let Waits::Socket { until: Some(until), .. } = self.slots[index].waits

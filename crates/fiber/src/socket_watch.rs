@@ -10,22 +10,23 @@ use rustix::io::Errno;
 use crate::WaitResult;
 use crate::context::{self, Context, Request, Signal};
 
-/// The loop's knowledge of one socket; to be kept beside it and dropped with it.
+/// The loop's state of one socket; to be stored beside it and dropped with it.
 ///
-/// A fiber's loop hears of bytes that arrive, once, and not of bytes that are there still: whoever waits has to
-/// have taken everything first, that is, to have read less than it had room for.
+/// A fiber's loop is notified once of arriving bytes, and not of bytes that are still there: before waiting, a fiber
+/// has to read everything, that is, a read must have returned less than it had room for.
 #[derive(Debug, Default)]
 pub struct SocketWatch {
     /// The loop that watches the socket; 0 for none.
     watched_by: u64,
     /// Under which name.
     token: u64,
-    /// Whether that loop has heard that the other end closed: no more news will come, and no wait may wait for it.
+    /// Whether the loop was notified that the other end closed: there will be no further events, so no wait may wait
+    /// for one.
     closed: bool,
 }
 
 impl SocketWatch {
-    /// A socket that nothing watches yet.
+    /// A socket that is not watched yet.
     pub const fn new() -> Self {
         Self { watched_by: 0, token: 0, closed: false }
     }
@@ -51,8 +52,7 @@ impl SocketWatch {
         }
     }
 
-    /// Waits until bytes may be written, or read; says which: (readable, writable). Both are false when the time
-    /// is over.
+    /// Waits until bytes may be written, or read; returns which: (readable, writable). Both are false after a time-out.
     pub fn wait_any(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<(bool, bool)> {
         let both = PollFlags::IN | PollFlags::OUT;
         let Some(context) = context::current() else {
@@ -72,7 +72,7 @@ impl SocketWatch {
             let data = epoll::EventData::new_u64(token);
             epoll::modify(&context.epoll, fd, data, watched() | epoll::EventFlags::OUT)?;
             context.suspend(Request::Socket { token, until });
-            // This reports again what is already readable.
+            // This reports existing readable data again.
             epoll::modify(&context.epoll, fd, data, watched())?;
         }
     }

@@ -1,11 +1,11 @@
-//! Who sleeps until when.
+//! Timers of sleeping fibers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-/// Sleeping fibers by their deadlines. An entry is good for one sleep, which `generation` names: who was woken
-/// before its deadline leaves an entry that nobody heeds any more.
+/// Sleeping fibers by their deadlines. An entry is valid for one sleep, identified by `generation`: a fiber that was
+/// woken before its deadline leaves a stale entry, which is ignored.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BinaryHeap<Reverse<(Instant, usize, u64)>>);
 
@@ -23,7 +23,7 @@ impl Timers {
         self.0.peek().map(|Reverse((until, ..))| *until)
     }
 
-    /// A fiber whose deadline has come.
+    /// A fiber whose deadline has passed.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<(usize, u64)> {
         if self.next()? > now {
             return None;

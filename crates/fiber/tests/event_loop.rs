@@ -1,4 +1,4 @@
-//! Fibers on a loop do what threads do.
+//! Fibers on a loop behave like threads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -168,7 +168,7 @@ fn a_closing_that_came_with_the_last_bytes_is_not_waited_for() {
         drop(there);
         let second = Some(Duration::from_secs(1));
         assert_eq!(source.wait_readable(&here, second).unwrap(), WaitResult::Ready);
-        // Less than there was room for, and still there is something to hear.
+        // Less than the buffer's size, although there are further events.
         assert_eq!(here.read(&mut [0; 64]).unwrap(), 2);
         assert_eq!(source.wait_readable(&here, second).unwrap(), WaitResult::Ready);
         assert_eq!(here.read(&mut [0; 64]).unwrap(), 0);
@@ -188,7 +188,7 @@ fn a_socket_does_not_inherit_the_news_of_the_one_that_had_its_number() {
             let mut source = SocketWatch::new();
             let short = Some(Duration::from_millis(1));
             assert_eq!(source.wait_readable(&here, short).unwrap(), WaitResult::TimedOut);
-            // It closes while nobody waits for it, and is dropped unheard.
+            // It is closed while no fiber waits for it, and is dropped without an event.
             drop(there);
             sleep(Duration::from_millis(2));
         }
@@ -259,8 +259,8 @@ mod machine {
         EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
         let mut late = late.lock().unwrap().clone();
         late.sort();
-        // Rounded up, each would be 700 us late; the kernel's own slack is 50 us. The best tenth, since others are at
-        // work on this machine.
+        // Rounded up, each would be 700 us late; the kernel's own slack is 50 us. The best tenth, since other processes
+        // are active on this machine.
         assert!(late[20] < Duration::from_micros(400), "{:?}", &late[..30]);
     }
 }

@@ -1,4 +1,4 @@
-//! A process's figures in `/proc/PID/stat`.
+//! Statistics of a process from `/proc/PID/stat`.
 
 /// The fields behind the name, which may hold blanks and parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct ProcessStat {
     pub state: char,
     /// Number of the process that began it.
     pub parent: u32,
-    /// Ticks of CPU in its own code and in the kernel's; what its children took is not in them.
+    /// Ticks of CPU in user and kernel mode, without those of its children.
     pub ticks: u64,
     /// When it was started, in ticks since the boot.
     pub started: u64,

@@ -1,11 +1,11 @@
-//! What all CPUs together did, by the first line of `/proc/stat`.
+//! CPU times of all CPUs together, from the first line of `/proc/stat`.
 
 /// Ticks since the boot. Those of guests are within user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
     /// All of them.
     pub all: u64,
-    /// Nobody ran: idle, or waiting for I/O.
+    /// No task ran: idle, or waiting for I/O.
     pub idle: u64,
     /// The hypervisor gave them to others.
     pub stolen: u64,
@@ -23,7 +23,7 @@ impl Ticks {
         Some(Self { all, idle: fields[3] + fields[4], stolen: fields[7] })
     }
 
-    /// Those in which something ran here, or would have without the hypervisor.
+    /// Ticks in which a task ran here, or would have without the hypervisor.
     pub fn taken(self) -> u64 {
         self.all - self.idle
     }

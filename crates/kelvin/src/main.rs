@@ -41,10 +41,10 @@ fn fail(error: &anyhow::Error) -> ExitCode {
     exit::Code::of_error(error).into()
 }
 
-/// Prints what clap has to say. It repeats the words that it refuses, and an URL may hold a password.
+/// Prints clap's message. It repeats invalid arguments, and a URL may contain a password.
 fn show(error: &clap::Error) {
     use std::io::IsTerminal;
-    // A word of the command line that steers terminals is repeated, too: then there are no sequences but blanks.
+    // Control characters of an argument are repeated, too: then escape sequences are replaced by blanks.
     let steers = std::env::args_os().any(|word| word.to_string_lossy().chars().any(char::is_control));
     let colour = !steers && std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let styled = error.render();

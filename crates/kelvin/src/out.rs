@@ -1,4 +1,4 @@
-//! Standard output, which may be a pipe whose reader has seen enough (`kelvin show | head`).
+//! Standard output, which may be a pipe that its reader has closed (`kelvin show | head`).
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use kelvin_measure::text::plain;
 
-/// Writes text; a reader that has gone away is no error.
+/// Writes text; a closed pipe is not an error.
 pub(crate) fn write(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -22,7 +22,7 @@ pub(crate) fn line(text: &str) -> Result<()> {
     write(&format!("{text}\n"))
 }
 
-/// Writes a file and says so.
+/// Writes a file and reports it.
 pub(crate) fn file(path: &Path, text: &str, quiet: bool) -> Result<()> {
     private(path, text)?;
     if !quiet {
@@ -38,14 +38,14 @@ pub(crate) fn private(path: &Path, text: &str) -> Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Makes a directory that only its owner can enter; one that is there stays as it is.
+/// Creates a directory that only its owner can enter; an existing one is not changed.
 pub(crate) fn directory(path: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.with_context(|| format!("cannot create {}", path.display()))
 }
 
-/// Writes a line to standard error. Where that has gone, as after a hang-up, nobody reads it: `eprintln!` would panic, and
-/// the run would die of it.
+/// Writes a line to standard error, ignoring errors: if it was closed, as after a hang-up, `eprintln!` would panic and
+/// end the run.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", clean(text));
 }
@@ -71,7 +71,8 @@ pub(crate) fn width() -> usize {
     asked.or_else(real).filter(|columns| *columns > 0).unwrap_or(100).clamp(80, 120)
 }
 
-/// Writes words, without marks, in lines of at most `width` columns: the first one begins at `first`, those after at `rest`.
+/// Writes words, without marks, in lines of at most `width` columns: the first one begins at `first`, the others at
+/// `rest`.
 pub(crate) fn wrapped(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
     let mut column = first;
     text.push_str(&" ".repeat(first));

@@ -37,7 +37,7 @@ fn a_branch_is_kept_shown_gated_and_compared() {
     for _ in 0..4 {
         run(&place, "fast.sql", &["--branch", "main", "--testbed", "rack 7"]);
     }
-    // As a CI server says it.
+    // In the form of a CI server.
     let target = format!("sqlite:{}", place.path("nap.db").display());
     for _ in 0..4 {
         let args = ["run", "script", "slow.sql", "--target", &target, "--users", "1", "--transactions", "10"];
@@ -78,7 +78,7 @@ fn a_branch_is_kept_shown_gated_and_compared() {
     // The newest run alone.
     assert!(gate(5, &[]).contains("gate not judged"));
     assert!(gate(5, &["--strict", "--measure", "p99"]).contains("gate not judged"));
-    // The candidate's own runs are not its base.
+    // The candidate's own runs are not part of its base.
     let own = place.run(&["gate", "--against", "branch:main@rack 7", "--max-regression", "3%", "1..4"]);
     assert_eq!(own.status.code(), Some(2));
     assert!(text(&own.stderr).contains("they are on the other side"), "{}", text(&own.stderr));

@@ -1,4 +1,4 @@
-//! What is said of a run is the same wherever it is said: text, JSON, page, lists, comparisons and the gate.
+//! The statements about a run are the same everywhere: text, JSON, page, lists, comparisons and the gate.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -63,7 +63,7 @@ impl Made {
     }
 }
 
-/// The window's own count follows what its seconds say.
+/// Sets the window's count to the sum of its seconds.
 fn recount(events: &mut [Event]) {
     let mut sums = std::collections::BTreeMap::new();
     for event in events.iter() {
@@ -97,7 +97,7 @@ fn ended(events: &mut Vec<Event>, status: Status, error: Option<&str>) {
     events.push(Event::Finished { status, error: error.map(Into::into) });
 }
 
-/// What came before the window of a point closed.
+/// Keeps only the events before the window of a point closed.
 fn open_window(events: &mut Vec<Event>, of: u32, until: i64) {
     events.truncate(
         events
@@ -184,7 +184,7 @@ impl Made {
         });
     }
 
-    /// Runs that did not come to their end.
+    /// Runs that did not reach their end.
     fn cut_short(&mut self, closed: &Plan, sweep: &Plan, long: &Plan) {
         self.plan("interrupted after 1.42 s", Partial, closed, |events| {
             events.retain(|e| !matches!(e, Event::Second(second) if second.second > 1));
@@ -259,7 +259,7 @@ impl Made {
 fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
     let made = made();
     assert!(made.runs.len() >= 30, "{}", made.runs.len());
-    // As the command does when a run ends: of the oldest the list has nothing else.
+    // As the command does at the end of a run: for the oldest ones the list has nothing else.
     for (_, run, _) in made.runs.iter().take(10) {
         let stored = made.store.load(*run).unwrap();
         let judged = judge(&stored, &Evidence::from_run(&stored).unwrap()).unwrap();
@@ -273,13 +273,13 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
         }
     }
     let compared = lists.compared;
-    // Each run has a headline but those that were ended before their window, and those that were watched a verdict.
+    // Each run has a headline except those that ended before their window, and each observed run has a verdict.
     let runs = made.runs.len();
     assert!(compared.headlines + 4 >= runs && compared.verdicts >= 3, "{compared:?} of {runs} runs");
     assert!(compared.times > 10 * runs && compared.bounds > 0, "{compared:?} of {runs} runs");
 }
 
-/// A run that was begun is kept, and its state has its exit code also where nothing of it was measured.
+/// A run that was begun is kept, and its state determines the exit code even if nothing was measured.
 #[test]
 fn trial_d4_a_run_that_failed_before_its_window_has_the_code_of_its_state() {
     let place = Place::new();
@@ -296,7 +296,7 @@ fn trial_d4_a_run_that_failed_before_its_window_has_the_code_of_its_state() {
     assert_eq!(place.report("last")["state"], "failed");
 }
 
-/// A gate on a candidate that does not count writes its files, which say so, and ends with its own code.
+/// A gate on a candidate that does not count writes its files, which report that, and ends with a separate exit code.
 #[test]
 fn trial_d4_a_gate_on_a_void_candidate_writes_that_it_is_void() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! pgbench's workload and own scripts on a real PostgreSQL, as a user runs them.
+//! pgbench's workload and user scripts on a real PostgreSQL, as a user runs them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ fn pgbench(server: &Server, args: &[&str]) -> Output {
     output
 }
 
-/// The newest pgbench of Debian's places, or the one in the path.
+/// The newest pgbench in Debian's directories, or the one in the path.
 fn program() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let found = versions.map(|version| version.path().join("bin/pgbench")).filter(|path| path.exists());
@@ -55,10 +55,10 @@ fn kelvin_builds_what_pgbench_drives() {
         let output = pgbench(&server, &[args, &["-T", "1", "-c", "2"]].concat());
         assert!(text(&output.stdout).contains("scaling factor: 2"));
     }
-    // pgbench emptied the history: the conditions over everything since the load cannot hold, and say why.
+    // pgbench emptied the history: the conditions over everything since the load cannot hold, and report the reason.
     let shown = place.expect(1, &["check", "pgbench", "--target", &url]);
     assert!(shown.contains("pgbench empties the history"), "{shown}");
-    // A run compares what changed since it began.
+    // A run compares the changes since it began.
     place.expect(0, &[&["run", "pgbench", "--target", &url, "-c", "2"], &SHORT[..]].concat());
     place.expect(2, &["run", "pgbench", "--target", &url, "-s", "3"]);
     place.expect(2, &["drop", "pgbench", "--target", &url]);
@@ -99,7 +99,7 @@ fn trial_b8_b12_what_the_tables_are_stands_in_the_result_and_a_failure_says_what
 fn tables_that_are_not_complete_and_not_ours_are_kept() {
     let server = Server::start();
     let (place, url) = (Place::new(), server.url());
-    // What pgbench -i does before it makes the keys, which takes hours at a large scale.
+    // The steps of pgbench -i before it creates the keys, which takes hours at a large scale.
     pgbench(&server, &["-i", "-q", "-s", "2", "-I", "dtg"]);
     for command in ["run", "build", "check"] {
         let output = place.run(&[command, "pgbench", "--target", &url]);
@@ -205,8 +205,8 @@ fn the_printed_specification_repeats_a_run_of_scripts_without_their_files() {
     assert_eq!(place.expect(0, &["run", "run.toml", "--print-spec"]), file);
 }
 
-/// Transactions that wait for one row until the end of the run, and are repeated again and again, are cut off by it. No
-/// transaction fails for good, so that the exit code must not say that one did.
+/// Transactions that wait for one row until the end of the run, and are retried repeatedly, are cut off by it. No
+/// transaction fails permanently, so the exit code must not report a failed one.
 #[test]
 fn trial_b5_transactions_cut_off_while_being_repeated_have_not_failed() {
     let server = Server::start();
@@ -238,8 +238,8 @@ fn trial_b5_transactions_cut_off_while_being_repeated_have_not_failed() {
     assert!(place.report("last")["points"][0]["schedule"]["cut_off"].as_u64().unwrap() > 0);
 }
 
-/// Ten transactions that all fail take some milliseconds: what cannot be resolved in them is not judged, and the exit code
-/// is the one of a run with failed transactions.
+/// Ten transactions that all fail take some milliseconds: metrics that cannot be resolved in that time are not judged,
+/// and the exit code is that of a run with failed transactions.
 #[test]
 fn trial_b6_a_short_failing_run_shows_no_impossible_figure() {
     let server = Server::start();
@@ -260,7 +260,7 @@ fn trial_b6_a_short_failing_run_shows_no_impossible_figure() {
     assert_eq!(run["failed"], 10);
 }
 
-/// Two that drive one server: the sessions of each are foreign to the other, though both are Kelvin's.
+/// Two kelvin processes that drive one server: the sessions of each are foreign to the other.
 #[test]
 fn another_kelvin_in_the_same_server_is_a_red_finding() {
     let server = Server::start();
@@ -326,7 +326,7 @@ fn trial_b11_pgbenchs_own_words_name_the_server_and_make_partitions() {
     };
     let ours = log("pgbench_log.");
     assert_eq!((ours.len(), &ours), (40, &log("theirs.")));
-    // What is there and what is asked for must agree.
+    // The existing scale and the requested one must agree.
     run(2, &["-S", "-t", "1", "--partitions", "4"]);
     place.write("gset.sql", "select 1 \\gset\n");
     run(3, &["-f", "gset.sql", "-t", "1", "-c", "1"]);

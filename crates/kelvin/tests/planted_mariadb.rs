@@ -1,5 +1,5 @@
-//! Faults planted on purpose on a real MariaDB (or the server below `KELVIN_MYSQL_BASE`): each run has the finding that names its
-//! fault in red, and the run of a healthy server has none of them. What is red besides is of the machine.
+//! Faults planted on purpose on a real MariaDB (or the server below `KELVIN_MYSQL_BASE`): each run has the red finding
+//! that names its fault, and the run of a healthy server has none of them. Other red findings depend on the machine.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,7 +26,7 @@ use kelvin_store::Store;
 use mysql_support::Server;
 use support::{Place, text, wait_until};
 
-/// Findings about what a server is set to or what its users wait for, and not about how fast the machine is.
+/// Findings about a server's settings or its users' waits, and not about the speed of the machine.
 const OF_THE_SERVER: [&str; 6] = [
     "durability-off",
     "redo-log-too-small",
@@ -43,7 +43,7 @@ static MACHINE: Mutex<()> = Mutex::new(());
 const ONE_ROW: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 where id = 1;\n\
      select v from h where id = :id;\nselect count(*) from h where id between :id and :id + 20;\n\
      select v from h where id = 7;\ncommit;\n";
-/// Changes a row of one's own.
+/// Each user changes different rows.
 const MANY_ROWS: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 where id = :id;\ncommit;\n";
 /// Reads rows that are all in memory.
 const READS: &str = "\\set id random(1, 8000)\nselect sum(v) from h where id between :id and :id + 100;\n";
@@ -51,7 +51,7 @@ const READS: &str = "\\set id random(1, 8000)\nselect sum(v) from h where id bet
 const MUCH_LOG: &str = "\\set id random(1, 8192)\n\\set c random(1, 1000000)\nbegin;\n\
      update h set pad = repeat(:c, 30) where id between :id and :id + 400;\ncommit;\n";
 
-/// Runs a script on a server of these settings and returns what was seen.
+/// Runs a script on a server with these settings and returns the observations.
 fn run(settings: &[&str], script: &str, users: &str) -> (Evidence, Vec<&'static str>) {
     run_with(settings, |_| {}, script, users, &[])
 }
@@ -98,14 +98,13 @@ fn run_with(
 fn commits_that_wait_for_no_disk_and_sixteen_users_on_one_row() {
     let (evidence, red) = run(&["--innodb-flush-log-at-trx-commit=0"], ONE_ROW, "16");
     assert!(red.contains(&"durability-off") && red.contains(&"hot-rows"), "{red:?}");
-    // Who waits for whom, and where.
+    // The blocked sessions, and the table.
     assert_eq!(evidence.row_waits(0).first().map(|(table, _)| table.as_str()), Some("kelvin.h"));
     assert!(evidence.blockers(0).iter().any(|(_, blockers)| !blockers[0].waiting.is_empty()));
     is_limited_by(&evidence, Class::Locks);
 }
 
-/// What the sessions did most, and what the verdict names where it names something: what else the machine does can keep it
-/// from that.
+/// The main class of the sessions, and of the verdict if it names one: other activity of the machine can prevent that.
 #[track_caller]
 fn is_limited_by(evidence: &Evidence, class: Class) {
     let verdict = verdict(evidence, 0, &findings_for(evidence)).unwrap();
@@ -167,12 +166,12 @@ fn a_healthy_server_is_seen_whole_and_has_no_red_finding_of_its_own() {
     assert!(counted(&["host.process.server.cpu.user"]) && evidence.file_location("wal").is_some());
     let active = evidence.active(0, |_| true);
     assert!(active.looks >= 20 && active.sessions() > 0.1, "{active:?}");
-    // All sessions are the load's: the watchers' own are left out, and commits are seen as such.
+    // All sessions are the load's: the watchers' sessions are excluded, and commits are recognised.
     assert!(active.groups.iter().all(|(group, _)| is_client(group)), "{active:?}");
     assert!(evidence.lost().is_empty(), "{:?}", evidence.lost());
 }
 
-/// Two that drive one server under one account, which is all that MariaDB shows of them by default.
+/// Two kelvin processes that drive one server under one account, which is all that MariaDB shows of them by default.
 #[test]
 fn another_kelvin_of_the_same_account_is_a_red_finding_and_another_client_an_amber_one() {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +212,7 @@ fn another_kelvin_of_the_same_account_is_a_red_finding_and_another_client_an_amb
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             (found.unwrap(), other.join().unwrap())
         });
-        // This process has the client, and with it the name; without names it is another client.
+        // The client's socket belongs to this process, and so does the name; without names it is another client.
         let expected = if settings.is_empty() { "amber" } else { "red" };
         assert_eq!(alone["severity"], expected, "{settings:?}: {alone}");
 

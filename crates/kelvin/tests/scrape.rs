@@ -1,4 +1,4 @@
-//! Endpoints that are to be scraped are asked before anything is loaded.
+//! Endpoints to be scraped are checked before anything is loaded.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,7 @@ fn answering(page: &'static str, times: usize) -> String {
 #[test]
 fn what_cannot_be_scraped_ends_before_any_load() {
     let page = answering("<html><body>It works!</body></html>", 2);
-    // Nobody listens where a listener has just gone.
+    // A port whose listener has just been closed.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for (endpoint, why) in [
         ("nonsense", "nonsense"),

@@ -1,4 +1,4 @@
-//! `kelvin server` as a user runs it: profiles of kelvin's own server, and the settings of another.
+//! `kelvin server` as a user runs it: profiles of a managed server, and the settings of an external one.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use kelvin_database::managed::Manager;
 use kelvin_database::postgres::PostgresEngine;
 use support::{Place, Server, text, wait_until};
 
-/// Beside fsync, nothing that a small host could not have.
+/// Except for fsync, only settings that a small host supports.
 const MINE: &str = "shared_buffers = 24MB\nfsync = off\n\n# sorts stay\n# in memory\nwork_mem = 6MB\n";
 
 #[test]
@@ -21,7 +21,7 @@ fn profiles_are_shown_given_kept_and_put_back() {
     let place = Place::new();
     place.write("mine.conf", MINE);
     place.write("other.conf", MINE.replace("6MB", "6144kB"));
-    // The other server is one that kelvin knows nothing of, so that it is somebody else's.
+    // The other server is unknown to kelvin, and therefore an external one.
     let server = Server::start_with(&[("fsync", "off"), ("shared_buffers", "32MB")]);
     let url = server.url();
     let show = |name: &str| {
@@ -109,7 +109,7 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
             "{err}"
         );
         assert!(expect(&["server", "status"]).contains("  profile  mine.conf\n"));
-        // What ALTER SYSTEM has set counts more than a profile, and is told where either is examined.
+        // Settings of ALTER SYSTEM take precedence over a profile, and are reported wherever either is examined.
         let config = Manager::new(servers.path()).up(None, &mut |_| ()).unwrap().config();
         let mut session = PostgresEngine::new(config).connect().unwrap();
         session.run("ALTER SYSTEM SET work_mem = '9MB'").unwrap();
@@ -168,7 +168,8 @@ fn a_mariadb_is_compared_changed_and_put_back() {
     let out = place.expect(0, &["server", "diff", "--target", &url, "--profile", "durable"]);
     assert!(out.contains("innodb_flush_log_at_trx_commit") && out.contains("a commit is on disk"), "{out}");
 
-    // What a run that observes deeply has switched on is put back by the next one's start, or by hand.
+    // Instruments that a run with deep observation has switched on are restored at the start of the next one, or
+    // manually.
     let switched_on = || {
         let sql = "SELECT CAST(COUNT(*) AS SIGNED) FROM performance_schema.setup_instruments \
                    WHERE NAME LIKE 'wait/synch/mutex/%' AND ENABLED = 'YES'";

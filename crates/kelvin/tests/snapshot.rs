@@ -1,4 +1,4 @@
-//! Snapshots and resets as a user asks for them.
+//! Snapshots and resets from the command line.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -37,7 +37,7 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
         "{listed}"
     );
 
-    // A run of one's own scripts begins from it, every time.
+    // A run of user scripts begins from it, every time.
     place.write("own.sql", "insert into a values (2);\n");
     let run = [
         "run",
@@ -141,7 +141,7 @@ fn a_killed_save_leaves_no_snapshot_and_what_is_not_allowed_is_told() {
     let left = watch.query("select count(*) from pg_database where datname like 'kelvin\\_%'").unwrap();
     assert_eq!(left.int(0, 0).unwrap(), 0);
 
-    // Whoever keeps the lock is not waited for; whoever is about to leave is.
+    // Kelvin does not wait for a holder of the lock, but for a session that is about to end.
     let config =
         kelvin_database::postgres::Config { database: "postgres".into(), ..server.instance.config() };
     let mut holder = PostgresEngine::new(config).connect().unwrap();

@@ -1,4 +1,4 @@
-//! Squeezing as a user does it. Needs what it needs there: root, and control groups that can be made.
+//! Squeezing from the command line. Requires root, and control groups that can be created.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -61,7 +61,7 @@ fn an_embedded_database_is_squeezed_and_the_outcome_is_kept() {
     ] {
         assert!(all.contains(word), "{word}\n{all}");
     }
-    // Which means there are depends on the machine: control groups take root and a hierarchy that can be written.
+    // The available means depend on the machine: control groups need root and a writable hierarchy.
     let means = squeeze["resources"][0]["means"].as_str().unwrap();
     assert!(["control group", "CPU affinity"].contains(&means), "{means}");
 }
@@ -118,7 +118,7 @@ fn a_server_that_was_stopped_for_a_rate_cap_goes_on_after_a_kill() {
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("they go on", Duration::from_secs(20), || stopped(process) == 0);
-    // Whoever is stopped now will stay so.
+    // A process that is stopped now would stay stopped.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(stopped(process), 0);
     place.expect(0, &["check", "tproc-c", "--target", &url]);

@@ -21,12 +21,12 @@ const RUN: [&str; 12] = [
     "1s",
 ];
 
-/// It takes some tenths of a millisecond: nothing but kelvin itself would be measured with less.
+/// It takes some tenths of a millisecond: with a shorter one only kelvin itself would be measured.
 const QUERY: &str = "with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000) select count(*) from c;\n";
 
 const OTHER: [&str; 2] = ["--store", "other.db"];
 
-/// What a store's runs and groups are shown as, in every way that there is. The runs have the same numbers in both stores.
+/// The output for a store's runs and groups, in every format. The runs have the same numbers in both stores.
 fn shown(place: &Place, store: &[&str]) -> Vec<String> {
     let commands: [&[&str]; 9] = [
         &["runs", "--wide"],
@@ -57,13 +57,13 @@ fn a_store_that_went_through_a_file_shows_the_same_and_says_where_it_comes_from(
     assert!(said.contains("3 runs imported from") && said.contains("run 3 is now run 3"), "{said}");
     assert_eq!(shown(&place, &OTHER), before, "the store that it was added to");
 
-    // Into the store that it comes from: nothing is doubled.
+    // Into the store that it comes from: nothing is duplicated.
     let again = place.expect(0, &["import", "all.kelvin"]);
     assert!(
         again.contains("0 runs imported") && again.contains("group 1 already exists as group 1"),
         "{again}"
     );
-    // Beside a run of that store's own.
+    // Beside a run of that store.
     place.expect(0, &[&RUN[..], &OTHER].concat());
     let compared = place.expect(0, &[&["compare", "3", "4"][..], &OTHER].concat());
     assert!(compared.contains("A was imported: run 3 is run 3 in the store kelvin.db on "), "{compared}");

@@ -1,4 +1,4 @@
-//! The live view on a real terminal: one that `script` (util-linux) makes.
+//! The live view on a real terminal, created by `script` (util-linux).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ fn on_a_terminal(place: &Place, size: &str, args: &str) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// What the terminal has been sent so far.
+/// The output to the terminal so far.
 fn reader(child: &mut Child) -> Arc<Mutex<Vec<u8>>> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (mut from, into) = (child.stdout.take().unwrap(), Arc::clone(&seen));
@@ -48,7 +48,7 @@ fn wait_for(seen: &Mutex<Vec<u8>>, what: &str) {
 
 const RUN: &str = "run tproc-c --tui --users 2 --ramp-up 0s --no-observe";
 
-/// Stops a run in its window and returns the exit code and what was on the terminal.
+/// Stops a run in its window and returns the exit code and the terminal's content.
 fn stopped(place: &Place, how: impl Fn(&mut ChildStdin)) -> (Option<i32>, String) {
     let mut child = on_a_terminal(place, "cols 80 rows 24", &format!("{RUN} --duration 100s"));
     let seen = reader(&mut child);
@@ -68,7 +68,7 @@ fn is_an_interrupted_run(place: &Place, (code, shown): (Option<i32>, String)) {
     let report = std::fs::read_to_string(place.path("report.txt")).unwrap();
     assert!(report.contains("state    partial") && report.contains("New-Order"), "{report}");
     assert_eq!((shown.matches(ENTERED).count(), shown.matches(LEFT).count()), (1, 1));
-    // What was said is repeated where it stays.
+    // Messages are repeated on the normal screen.
     assert!(shown.rfind("virtual users").unwrap() > shown.find(LEFT).unwrap(), "{shown}");
 }
 
@@ -89,13 +89,13 @@ fn a_signal_gives_the_terminal_back() {
     is_an_interrupted_run(&place, ended);
 }
 
-/// Nobody reads the terminal: the run ends in its time all the same, and what it measured is kept.
+/// The terminal is not read: the run ends on time nevertheless, and its result is stored.
 #[test]
 fn a_stalled_terminal_does_not_stall_the_run() {
     let place = Place::new();
     let mut child = on_a_terminal(&place, "cols 200 rows 60", &format!("{RUN} --duration 6s"));
     let mut keys = child.stdin.take().unwrap();
-    // Each asks for the whole picture, some 15 kB: pipe and terminal are soon full.
+    // Each requests a full redraw, some 15 kB: pipe and terminal are soon full.
     let mut run = serde_json::Value::Null;
     for tick in 0..2400 {
         let _ = keys.write_all(b"\x0c");

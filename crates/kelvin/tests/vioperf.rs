@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use support::{Place, text, wait_until};
 
-/// Flags that keep it small: 2 MiB in files of 1 MiB.
+/// Flags for a small test: 2 MiB in files of 1 MiB.
 const SMALL: [&str; 8] =
     ["--working-set", "2m", "--max-buffer-size", "64k", "--thread-count", "2", "--log-file", "log.json"];
 
@@ -27,7 +27,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Figures become N, blanks one, and lines that are then alike one.
+/// Replaces numbers by N, combines blanks, and removes lines that are then duplicates.
 fn shape(shown: &str, place: &Place) -> String {
     let shown = shown.replace(&*place.directory().to_string_lossy(), "PLACE");
     let mut lines: Vec<String> = Vec::new();
@@ -70,7 +70,7 @@ fn four_tests_a_table_a_log_and_a_verdict() {
     let output = place.run(&vioperf(&["--duration", "1600ms", "--log-interval", "100ms", "data"]));
     let shown = text(&output.stdout);
     let verdict = shown.lines().last().unwrap();
-    // What the storage of whoever runs the tests can do is not known; code and words must agree.
+    // The speed of the storage is unknown; exit code and text must agree.
     let expected = i32::from(!verdict.starts_with("PASS: "));
     assert_eq!(output.status.code(), Some(expected), "{shown}\n{}", text(&output.stderr));
     assert!(expected == 0 || verdict.starts_with("FAIL: "), "{shown}");

@@ -47,7 +47,7 @@ impl Place {
         PostgresEngine::new(self.instance().config()).connect().unwrap().run(sql).unwrap();
     }
 
-    /// What `ALTER SYSTEM` has set.
+    /// The settings made by `ALTER SYSTEM`.
     fn set_by_system(&self) -> Vec<String> {
         let file = self.instance().data_directory().join("postgresql.auto.conf");
         let text = std::fs::read_to_string(file).unwrap();
@@ -169,7 +169,7 @@ fn factors(directory: &Path) -> Vec<Factor> {
 
 fn applier(directory: &Path) -> Applier {
     let access = Access::new(Manager::new(directory.join("base")));
-    // On one CPU the levels of binding are the same, which no study may have.
+    // On one CPU the levels of binding are equal, which is not allowed in a study.
     Applier::new(factors(directory), &directory.join("undo.journal"), access, ALL).unwrap()
 }
 
@@ -196,7 +196,7 @@ fn factors_are_put_on_hold_and_are_taken_off_however_it_ends() {
     let place = Place::new();
     let (one, all) = some_cpus();
     assert_ne!(one, all, "this test needs two CPUs");
-    // Somebody's own change, which is to be there again in the end.
+    // A user's own change, which has to be restored at the end.
     place.run("ALTER SYSTEM SET work_mem = '5MB'");
     place.run("SELECT pg_reload_conf()");
 
@@ -223,7 +223,7 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     assert_eq!(shown, ["7MB", "off", "32MB"]);
     assert_eq!((place.server_cpus(), cpus_of("self")), (vec![one.to_owned()], one.to_owned()));
     assert!(place.marker().exists());
-    // Another study would take what this one has set for what there was before, and leave it so.
+    // Another study would take this one's settings for the previous state, and restore them.
     let second = place.directory.path().join("second.journal");
     let mut another = Applier::new(commit, &second, place.access(), ALL).unwrap();
     let level = FactorSetting { factor: "commit".into(), level: "on".into() };
@@ -244,7 +244,7 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     applier.undo().unwrap();
     place.is_as_before(all);
     applier.undo().unwrap();
-    // Whoever forgets is helped.
+    // A caller that forgets it is corrected.
     applier.apply(&cell(WITHOUT_RESTART), &mut changed).unwrap();
     drop(applier);
     place.is_as_before(all);
@@ -317,7 +317,7 @@ fn a_kill_is_recovered_from(place: &Place, one: &str, all: &str) {
 }
 
 fn another_server_is_changed_with_consent_only(place: &Place, all: &str) {
-    // By its address it is somebody's.
+    // By its address it is an external server.
     let mut of_others = spec();
     of_others.target = place.instance().config().to_string().parse().unwrap();
     let some = |consent: Consent| {
@@ -372,11 +372,11 @@ fn the_kernels_part_is_given_back(place: &Place, all: &str) {
         Ok(()) => {
             assert_eq!((place.show("huge_pages").as_str(), read(INTERVAL).trim()), ("on", "7"));
             let pages = |text: &str| text.trim().parse::<u64>().unwrap();
-            // 24 MB of buffers and what the server has beside them.
+            // 24 MB of buffers and the server's other shared memory.
             let reserved = pages(&read(PAGES)) - pages(&before.0);
             assert!((12..200).contains(&reserved), "{reserved}");
         }
-        // Without root, or where no memory is in one piece.
+        // Without root, or where no contiguous memory is available.
         Err(error) => {
             let error = error.to_string();
             assert!(
@@ -404,7 +404,7 @@ fn a_crashed_server_is_put_right(place: &Place, all: &str) {
     }
     applier.undo().unwrap();
     place.manager.up(None, &mut |_| ()).unwrap();
-    // Its next start has Kelvin's own settings again, and not those that this test began with.
+    // Its next start has Kelvin's own settings again, and not those from the beginning of this test.
     assert_eq!(place.set_by_system(), ["work_mem = '5MB'"]);
     assert_eq!((place.server_cpus(), cpus_of("self")), (vec![all.to_owned()], all.to_owned()));
     assert!(!place.marker().exists() && !place.journal().exists());

@@ -1,10 +1,10 @@
 //! Metrics and states of sessions, which a stream declares by number before it refers to them.
 
-/// What more than this many were declared is damaged, or broken.
+/// A stream with more declarations than this is damaged.
 pub const MOST_DECLARED: usize = 1_000_000;
 
-/// Puts what is declared at its numbers, from `first` on. Observers declare in any order: what lies between comes with its
-/// own. Nothing is put beyond [`MOST_DECLARED`].
+/// Stores declarations at their numbers, from `first` on. Observers declare in any order: gaps are filled by later
+/// declarations. Nothing is stored beyond [`MOST_DECLARED`].
 pub fn declare<T: Clone + Default>(known: &mut Vec<T>, first: u32, new: &[T]) {
     let first = first as usize;
     let end = first + new.len();

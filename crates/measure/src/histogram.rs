@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// The longest latency that can be recorded, one hour. Longer ones are recorded as this and counted apart.
+/// The longest latency that can be recorded, one hour. Longer ones are recorded as this and counted separately.
 pub const MAX_LATENCY: Nanos = 3_600_000_000_000;
 
 /// The percentiles that every table shows, in per cent.
@@ -26,16 +26,15 @@ pub enum HistogramError {
 /// Latencies of one population. Values are nanoseconds; the relative error of a value is at most 0.1 %.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    /// None until there is something to count: the buckets take 270 KB, and many series have nothing in most
-    /// seconds.
+    /// `None` while nothing is counted: the buckets use 270 KB, and many series are empty in most seconds.
     counts: Option<Hdr<u64>>,
     exact: Exact,
 }
 
-/// What is known of the values exactly, and is not part of HdrHistogram's format: it is stored beside the counts.
+/// Exact values that are not part of HdrHistogram's format: they are stored beside the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Exact {
-    /// Sum of the values in nanoseconds, since HdrHistogram's own mean carries the bucket error.
+    /// Sum of the values in nanoseconds, since HdrHistogram's mean has the bucket error.
     pub sum: u128,
     /// The largest value in nanoseconds; 0 when there is none.
     pub max: Nanos,
@@ -56,8 +55,7 @@ impl Histogram {
         self.exact.add(Exact { sum: latency.into(), max: latency, clamped });
     }
 
-    /// Adds values that were counted by bins elsewhere: a value for each bin and how many it stands for, and the exact
-    /// sum and maximum of what was counted.
+    /// Adds values that were counted in other bins: a value for each bin with its count, and the exact sum and maximum.
     pub fn add_counted(&mut self, values: impl IntoIterator<Item = (Nanos, u64)>, sum: u128, max: Nanos) {
         let mut clamped = 0;
         for (value, count) in values {
@@ -81,7 +79,7 @@ impl Histogram {
         self.exact.add(other.exact);
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Clears all values and keeps the memory.
     pub fn clear(&mut self) {
         if let Some(counts) = &mut self.counts {
             counts.clear();
@@ -104,7 +102,7 @@ impl Histogram {
         self.exact.sum
     }
 
-    /// What is stored beside the encoded counts.
+    /// The values stored beside the encoded counts.
     pub fn exact(&self) -> Exact {
         self.exact
     }
@@ -129,8 +127,8 @@ impl Histogram {
         self.filled().map(Hdr::min)
     }
 
-    /// The value at a percentile (0-100), in nanoseconds. `None` when fewer than ten values lie beyond it,
-    /// n·(1 − p) < 10: such a figure would be decided by a handful of transactions.
+    /// The value at a percentile (0-100), in nanoseconds. `None` when fewer than ten values lie beyond it, n·(1 − p) <
+    /// 10: it would be determined by a handful of transactions.
     pub fn percentile(&self, percent: f64) -> Option<Nanos> {
         let beyond = self.count() as f64 * (1.0 - percent / 100.0);
         // 1e-9 forgives the rounding of 1 − 0.999.
@@ -151,12 +149,12 @@ impl Histogram {
         recorded.map(|v| (v.value_iterated_to().min(self.exact.max.max(1)), v.count_at_value()))
     }
 
-    /// The standard deviation in nanoseconds, to the width of the buckets; none where nothing was recorded.
+    /// The standard deviation in nanoseconds, to the width of the buckets; `None` where nothing was recorded.
     pub fn deviation(&self) -> Option<f64> {
         self.filled().map(Hdr::stdev)
     }
 
-    /// What a table shows of it.
+    /// The summary for tables.
     pub fn summary(&self) -> LatencySummary {
         LatencySummary {
             count: self.count(),
@@ -167,8 +165,8 @@ impl Histogram {
         }
     }
 
-    /// Encodes as HdrHistogram's V2 format, which its tools in other languages read. What is known exactly
-    /// ([`Histogram::exact`]) is not part of that format and is stored beside it.
+    /// Encodes as HdrHistogram's V2 format, which its tools in other languages read. The exact values
+    /// ([`Histogram::exact`]) are not part of that format and are stored beside it.
     pub fn encode(&self) -> Result<Vec<u8>, HistogramError> {
         let mut bytes = Vec::with_capacity(256);
         let empty;
@@ -184,7 +182,7 @@ impl Histogram {
         Ok(bytes)
     }
 
-    /// Decodes a V2 blob with what was stored beside it.
+    /// Decodes a V2 blob with the values stored beside it.
     pub fn decode(bytes: &[u8], exact: Exact) -> Result<Self, HistogramError> {
         let stored: Hdr<u64> = Deserializer::new()
             .deserialize(&mut std::io::Cursor::new(bytes))

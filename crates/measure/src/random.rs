@@ -1,7 +1,7 @@
 //! Seeded randomness whose values never change between versions.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna, 2019). The distributions are our own few lines because
-//! a run must be repeatable from its seed for years, which the `rand` crate's distributions do not promise.
+//! The generator is xoshiro256++ (Blackman and Vigna, 2019). The distributions are implemented here because a run must
+//! be repeatable from its seed for years, which the `rand` crate's distributions do not guarantee.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -16,8 +16,8 @@ const ALPHANUMERIC: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The streams of users 0, 1, 2, …: one sequence from `seed`, cut by jumps of 2^128 numbers, so that no
-    /// two users ever see the same stretch.
+    /// The streams of users 0, 1, 2, …: one sequence from `seed`, split by jumps of 2^128 numbers, so that no two users
+    /// ever use the same stretch.
     pub fn users(seed: u64) -> impl Iterator<Item = Self> {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
         std::iter::repeat_with(move || {
@@ -27,8 +27,8 @@ impl Random {
         })
     }
 
-    /// The stream for one numbered part of a data set (`domain` says which kind of part), which does not
-    /// depend on how many other parts there are or who generates them.
+    /// The stream for one numbered part of a data set (`domain` is the kind of part), which does not depend on the
+    /// number of other parts or on who generates them.
     pub fn part(seed: u64, domain: u64, index: u64) -> Self {
         let mut mixed = split_mix(seed);
         mixed = split_mix(mixed ^ domain);
@@ -79,8 +79,8 @@ impl Random {
         -mean * (1.0 - self.unit()).ln()
     }
 
-    /// Appends `length` letters and digits: ten of them for each 64 random bits. Two of the 64 code points
-    /// stand for letters that already have one, which is of no consequence to filler text.
+    /// Appends `length` letters and digits: ten of them for each 64 random bits. Two of the 64 code points duplicate
+    /// letters, which is irrelevant for filler text.
     #[inline]
     pub fn alphanumeric(&mut self, into: &mut Vec<u8>, length: usize) {
         let mut left = length;
@@ -110,7 +110,7 @@ impl Random {
     }
 }
 
-/// SplitMix64's finaliser (Steele, Lea and Flood 2014): spreads neighbouring seeds over all 64 bits.
+/// SplitMix64's finaliser (Steele, Lea and Flood 2014): spreads consecutive seeds over all 64 bits.
 fn split_mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Who takes a run's events: the store, the live view, an endpoint.
+//! Consumers of a run's events: the store, the live view, an endpoint.
 
 use crate::{Event, SourceId};
 
@@ -10,7 +10,7 @@ pub trait Sink {
     /// Takes an event of a source.
     ///
     /// # Errors
-    /// When it cannot be kept. That ends the run: figures that nobody keeps are not worth the load.
+    /// When it cannot be stored. That ends the run: a load whose results are lost is pointless.
     fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError>;
 
     /// The same of this process.
@@ -28,7 +28,7 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
 }
 
-/// Both, in their order: the second has nothing that the first could not take.
+/// Both, in their order: the second receives only events that the first accepted.
 impl<A: Sink, B: Sink> Sink for (A, B) {
     fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
         self.0.event_from(source, event)?;

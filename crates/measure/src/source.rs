@@ -1,8 +1,9 @@
-//! Who an event is from: which generator, driving whose load, on what host.
+//! The source of an event: the generator, the tenant, and the host.
 //!
-//! A run on one host has one source, [`SourceId::LOCAL`], which nobody declares and no JSON mentions. Others are declared once
-//! by an [`Event::Source`] before their first event. Metrics and wait groups are of the source that declares them; their
-//! indexes are those of the run, so that whoever merges the streams of several sources deals them out.
+//! A run on one host has one source, [`SourceId::LOCAL`], which is never declared or written to JSON. Others are
+//! declared once by an [`Event::Source`] before their first event. Metrics and wait groups belong to the source that
+//! declares them; their indexes are those of the run, so that they are assigned where the streams of several sources
+//! are merged.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use crate::Event;
 pub struct SourceId(pub u16);
 
 impl SourceId {
-    /// This process: its generator, what it watches, and the run as a whole.
+    /// This process: its generator, its observations, and the run as a whole.
     pub const LOCAL: Self = Self(0);
 
     /// Whether it is [`SourceId::LOCAL`].
@@ -23,13 +24,13 @@ impl SourceId {
     }
 }
 
-/// What a source is; a part that is not said is that of the local one.
+/// Description of a source; missing parts are those of the local one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The generator, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<u16>,
-    /// Whose load it is.
+    /// The tenant that generates the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// The host's name.
@@ -38,7 +39,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// In words, as far as it was declared: "shop, generator 1, db2"; else its number.
+    /// As text, as far as it was declared: "shop, generator 1, db2"; else its number.
     pub fn describe(&self, id: SourceId) -> String {
         let generator = self.generator.map(|number| format!("generator {number}"));
         let parts = [self.tenant.clone(), generator, self.host.clone()];
@@ -54,10 +55,10 @@ impl Source {
 /// An event with its source: a line of the stream as it is written and sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SourcedEvent {
-    /// Who it is from.
+    /// Its source.
     #[serde(default, skip_serializing_if = "SourceId::is_local")]
     pub source_id: SourceId,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }

@@ -1,31 +1,31 @@
-//! How long-running work is asked to end early.
+//! Stop requests to long-running work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Asks long work, in any thread, to end early and keep what it has.
+/// Asks long-running work, in any thread, to end early and keep its results.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicU8>);
 
 impl Stop {
-    /// Nobody has asked yet.
+    /// No stop requested yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks. The first time it means "finish what you are in", the second time "now".
+    /// Requests a stop. The first request means "finish the work in progress", the second "now".
     pub fn request(&self) {
         // Saturates: a hundred impatient Ctrl-C are still "now".
         let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some(n.saturating_add(1)));
     }
 
-    /// Whether somebody has asked.
+    /// Whether a stop was requested.
     #[inline]
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
     }
 
-    /// Whether somebody has asked twice: not even the transactions under way are waited for.
+    /// Whether a stop was requested twice: not even the transactions in flight are waited for.
     pub fn is_immediate(&self) -> bool {
         self.0.load(Ordering::Acquire) > 1
     }

@@ -4,13 +4,12 @@ use serde::{Serialize, Serializer};
 
 use crate::Histogram;
 
-/// A value that may be known from below only. In JSON it is a number; who writes one says beside it which values are
-/// bounds.
+/// A value that may be a lower bound. In JSON it is a number; a separate field lists the values that are bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounded {
-    /// The value, or what it is not below.
+    /// The value, or its lower bound.
     pub value: f64,
-    /// Whether the value itself is not known: it is this or more.
+    /// Whether this is a lower bound.
     pub at_least: bool,
 }
 
@@ -33,9 +32,9 @@ impl Serialize for Bounded {
     }
 }
 
-/// The times of a population: those that ended well, and how many had no answer. These count as longer than all others:
-/// a percentile is known unless it lies among them, and then it is at least the longest time there is. Every percentile
-/// of a window, in whatever command, is one of these.
+/// The times of a population: those of answered transactions, and the number of unanswered ones. The latter count as
+/// longer than all others: a percentile is known unless it falls among them, and then it is at least the longest time.
+/// Every percentile of a window, in every command, is computed this way.
 #[derive(Debug, Clone, Copy)]
 pub struct CensoredTimes<'a> {
     answered: &'a Histogram,
@@ -48,8 +47,8 @@ impl<'a> CensoredTimes<'a> {
         Self { answered, unanswered: 0.0 }
     }
 
-    /// Of a population in which `unanswered` more had no answer; a type's part of those whose type nobody knows need
-    /// not be whole.
+    /// Of a population with `unanswered` more without an answer; the share of a type in those of unknown type need not
+    /// be an integer.
     pub fn with_unanswered(answered: &'a Histogram, unanswered: f64) -> Self {
         Self { answered, unanswered: unanswered.max(0.0) }
     }
@@ -59,7 +58,7 @@ impl<'a> CensoredTimes<'a> {
         self.answered
     }
 
-    /// How many have no time.
+    /// The number of those without a time.
     pub fn unanswered(self) -> f64 {
         self.unanswered
     }
@@ -69,7 +68,7 @@ impl<'a> CensoredTimes<'a> {
         self.answered.count() as f64 + self.unanswered
     }
 
-    /// Those without an answer in per cent of all; 0 of nothing.
+    /// Those without an answer, in per cent of all; 0 for an empty population.
     pub fn unanswered_percent(self) -> f64 {
         if self.unanswered > 0.0 { 100.0 * self.unanswered / self.count() } else { 0.0 }
     }
@@ -80,8 +79,8 @@ impl<'a> CensoredTimes<'a> {
         self.count() * (1.0 - percent / 100.0) + 1e-9 < 10.0
     }
 
-    /// The time at a percentile (0-100) of all, in nanoseconds. None when fewer than ten lie beyond it, and when nothing
-    /// at all was answered.
+    /// The time at a percentile (0-100) of all, in nanoseconds. `None` when fewer than ten lie beyond it, and when
+    /// nothing was answered.
     pub fn percentile(self, percent: f64) -> Option<Bounded> {
         if self.unanswered <= 0.0 {
             return self.answered.percentile(percent).map(|nanos| Bounded::exactly(nanos as f64));
@@ -102,7 +101,7 @@ impl<'a> CensoredTimes<'a> {
         }
     }
 
-    /// The mean in nanoseconds: exact, or at least what it is when those without an answer took as long as the longest.
+    /// The mean in nanoseconds: exact, or a lower bound as if those without an answer took as long as the longest.
     pub fn mean(self) -> Option<Bounded> {
         let known = self.answered.mean()?;
         if self.unanswered <= 0.0 {
@@ -140,10 +139,10 @@ mod tests {
         let served = times((1..=9_000).map(|v| v * 1000));
         let of = |unanswered: u32| CensoredTimes::with_unanswered(&served, f64::from(unanswered));
         assert!(near(of(0).percentile(99.0), 8_910_000.0, false) && near(of(0).max(), 9_000_000.0, false));
-        // One in 9,001 moves no percentile that is given; mean and maximum are bounds.
+        // One in 9,001 moves no percentile that is reported; mean and maximum are bounds.
         assert!(near(of(1).percentile(99.0), 8_911_000.0, false));
         assert!(near(of(1).max(), 9_000_000.0, true) && near(of(1).mean(), 4_501_000.0, true));
-        // 2 % more that took longer: p99 lies among them, p95 of 9,184 is the 8,725th.
+        // 2 % more that took longer: p99 falls among them, p95 of 9,184 is the 8,725th.
         assert!(near(of(184).percentile(95.0), 8_725_000.0, false));
         assert!(near(of(184).percentile(99.0), 9_000_000.0, true));
         // Nine of 9,184 lie beyond p99.9: too few, whatever became of them.
@@ -168,7 +167,7 @@ mod tests {
             let served: Vec<u64> = (0..200 + below(1800)).map(|_| 1_000 + below(1_000_000_000)).collect();
             let unanswered = below(1000) * below(3);
             let answered = times(served.iter().copied());
-            // An hour stands for "longer than any".
+            // An hour represents "longer than any".
             let all = times(served.iter().copied().chain((0..unanswered).map(|_| 3_600_000_000_000)));
             let found = CensoredTimes::with_unanswered(&answered, unanswered as f64);
             for percent in PERCENTILES {

@@ -45,7 +45,7 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
         f64::from(looks) <= possible + 1.0 && f64::from(looks) > 0.75 * possible,
         "{looks} of {possible}"
     );
-    // One sleeps with the row; the others wait for its transaction, or one behind the other.
+    // One sleeps with the row; the others wait for its transaction, or for each other in line.
     assert!(average("Timeout", "PgSleep") > 0.8, "{found:?}");
     assert!(average("Lock", "transactionid") > 0.8, "{found:?}");
     assert!(average("Lock", "transactionid") + average("Lock", "tuple") > 1.7, "{found:?}");
@@ -62,7 +62,7 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     }
     assert!((3..=5).contains(&lock_looks), "{lock_looks}");
     assert_eq!(rows.keys().collect::<Vec<_>>(), [&"public.stock"]);
-    // Two wait; the first look may come before they do, and on a busy host they are late.
+    // Two wait; the first sample may be taken before they do, and on a busy host they are late.
     assert!(rows["public.stock"] >= lock_looks, "{rows:?} in {lock_looks} looks");
     let blockers = watching.seen.iter().filter_map(|one| match one {
         Observation::Blocking { blockers, .. } => Some(blockers),
@@ -83,7 +83,7 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
 
 #[test]
 fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
-    // Without the log, whose count of pages has other kinds of pages in it too.
+    // Without log_checkpoints, whose count of pages includes other kinds of pages.
     let server = Server::start_with("log_checkpoints=off", "local all all trust\n", |_| {});
     let mut session = server.session();
     session
@@ -130,7 +130,7 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     watching.finish();
     assert!(watching.lost().is_empty(), "{:?}", watching.lost());
 
-    // What the rates sum up to is what the server counted.
+    // The sum of the rates equals the server's count.
     let sum = |name: &str| -> f64 {
         let values = watching.metric(name);
         let mut last = values[0].0;
@@ -251,7 +251,7 @@ fn a_long_checkpoint(more: &str) -> std::collections::BTreeMap<String, f64> {
     assert_eq!((begun.to, begun.from), (None, ended.from));
     assert_eq!(ended.subject, "requested", "for the log's size");
     assert!(ended.figures["buffers"] > 100.0);
-    // Its own figures: the writing took nearly all of the time between the two ends that were seen.
+    // Its own values: the writing took nearly all of the time between the two observed ends.
     let took = (ended.to.unwrap() - ended.from) as f64 / 1e6;
     let told = ended.figures["write_ms"] + ended.figures["sync_ms"];
     assert!((took - told).abs() < 400.0 + 0.1 * told, "seen {took} ms, told {told} ms");
@@ -319,7 +319,7 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
              CREATE TABLE empty (a interval); ANALYZE stock",
         )
         .unwrap();
-    // Without leave nothing is made in somebody's database.
+    // Without permission nothing is created in an external database.
     let mut careful = Watching::start(server.unix(), &WatchPlan::default());
     careful.finish();
     assert!(careful.absent().iter().any(|one| one.why.contains("CREATE EXTENSION pg_stat_statements")));
@@ -331,7 +331,7 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
         Watching::start(server.unix(), &WatchPlan { create_extension: true, ..WatchPlan::default() });
     watching.until("reading", |seen| readings(seen) >= 2);
     let mut rows = kelvin_database::Rows::new();
-    // Texts come in the ramp-up, and are of what it ran.
+    // Texts are available in the ramp-up, and are of the statements it ran.
     watching.stage(0, Phase::RampUp);
     watching.for_seconds(0.5);
     session.query("SELECT count(*) FROM stock WHERE quantity = 17").unwrap();
@@ -382,7 +382,7 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
     }
     let sleep = statement(&watching.seen, 0, "pg_sleep");
     assert!(sleep.total_ms >= 300.0 && sleep.calls == 1 && sleep.plan.is_some(), "{sleep:?}");
-    // It cannot be planned from its text ("interval $1"), and takes nothing from the others.
+    // It cannot be planned from its text ("interval $1"), and does not affect the others.
     assert!(statement(&watching.seen, 0, "INSERT INTO empty").plan.is_none());
     for one in &watching.seen {
         if let Observation::Statements { statements, total_ms, .. } = one {
@@ -462,7 +462,7 @@ fn a_restart_is_told_and_the_watching_goes_on() {
     for name in ["postgres.transactions.commit", "postgres.wal.bytes", "postgres.blocks.hit"] {
         assert!(watching.metric(name).iter().all(|(_, value)| value.is_nan() || *value >= 0.0), "{name}");
     }
-    // Looks of the outage do not count; one is taken at once, and one may be on its way.
+    // Samples during the outage do not count; one is taken immediately, and one may be in progress.
     let looks: u32 = watching.waits().iter().map(|waits| waits.looks).sum();
     let up = (watching.clock.now() - (back - before)) as f64 / 1e9;
     assert!(f64::from(looks) <= 10.0 * up + 2.0, "{looks} in {up} s");

@@ -69,7 +69,7 @@ fn host() {
     samples(HostSampler::new(&config));
 }
 
-/// Of a process on a host with two nodes, which this one need not have.
+/// For a process on a host with two nodes, which this one need not have.
 fn placement() {
     let tree = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/proc", tree.path().join("proc")).unwrap();
@@ -95,7 +95,7 @@ fn samples(mut sampler: HostSampler) {
     assert_eq!(least(&mut sample), 0);
 }
 
-/// What reads the processor's counters reads those of the kernel the same way, and these are everywhere.
+/// Hardware counters and software counters are read in the same way, and the latter exist everywhere.
 fn counters() {
     let mut builder = perf_event::Builder::new(perf_event::events::Software::PAGE_FAULTS);
     match builder.enabled(true).build() {
@@ -103,7 +103,7 @@ fn counters() {
             let mut read = || assert!(counter.read_full().unwrap().count() < u64::MAX);
             assert_eq!(least(&mut read), 0);
         }
-        // Some distributions and containers allow it to nobody but root.
+        // Some distributions and containers allow it only to root.
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
     }
 }

@@ -71,7 +71,7 @@ fn a_busy_loop_shows_and_the_shares_add_up() {
         let sum: f64 = shares.iter().map(|share| live.value(&format!("{cpu}.{share}"))).sum();
         assert!((sum - 1.0).abs() < 0.02, "{cpu}: {sum}");
     }
-    // What the process used by its own clock is what the sampler saw of it, to the kernel's tick on either side.
+    // The process's CPU time by its own clock equals the sampler's value, to the kernel's tick on either side.
     let used =
         (live.value("host.process.client.cpu.user") + live.value("host.process.client.cpu.system")) * seconds;
     assert!((used - ran).abs() < 0.05 + 0.1 * ran, "{used} s seen of {ran} s");
@@ -94,7 +94,7 @@ fn what_the_client_writes_shows_with_it() {
     let mut writer = &file;
     std::io::Write::write_all(&mut writer, &vec![7; 4 << 20]).unwrap();
     file.sync_all().unwrap();
-    // Long enough to be worth a reading of the process.
+    // Long enough for a reading of the process.
     std::thread::sleep(Duration::from_millis(300));
     let seconds = live.sample();
     std::fs::remove_file(&path).unwrap();
@@ -159,7 +159,7 @@ fn cost_of_a_sample() {
 
 #[test]
 fn many_samples_cost_no_more_than_their_budget_for_processes() {
-    // Made in one thread and used in another, as the sampler is meant to be.
+    // Created in one thread and used in another, as intended for the sampler.
     let mut live = std::thread::spawn(|| Live::new(&client())).join().unwrap();
     let name = "host.process.client.resident";
     // Samples a microsecond apart cannot each pay for a reading.
@@ -169,16 +169,16 @@ fn many_samples_cost_no_more_than_their_budget_for_processes() {
         read += usize::from(!live.value(name).is_nan());
     }
     assert!(read <= 1, "{read} readings in 50 microseconds");
-    // An interval of ten seconds does, and its figures are means over all of it.
+    // An interval of ten seconds does, and its values are means over all of it.
     live.sampler.sample(Duration::from_secs(10), &mut live.values);
     assert!(!live.value(name).is_nan());
 }
 
-/// What needs a separate disk kind, or root.
+/// Requires a certain kind of disk, or root.
 mod machine {
     use super::*;
 
-    /// The figures of iostat, and ours with what they are means over: seconds, or requests.
+    /// The metrics of iostat, and the sampler's with the base of their means: seconds, or requests.
     const IOSTAT: [(&str, &str, &str); 18] = [
         ("r/s", "r_s", ""),
         ("rkB/s", "rkb_s", ""),
@@ -285,7 +285,7 @@ mod machine {
             let at = i % 64 * block.len() as u64;
             file.write_all_at(&block, at).unwrap();
             file.sync_data().unwrap();
-            // What is clean can leave the page cache, and comes back from the device.
+            // Clean pages can be dropped from the page cache, and are read from the device again.
             rustix::fs::fadvise(&reader, at, None, rustix::fs::Advice::DontNeed).unwrap();
             reader.read_exact_at(&mut block[..64 << 10], at).unwrap();
             std::thread::sleep(Duration::from_millis(5));

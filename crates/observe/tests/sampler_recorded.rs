@@ -1,5 +1,6 @@
-//! The sampler over recorded trees: two snapshots of one machine (a KVM guest of two CPUs), and trees made by hand of
-//! what that machine does not have. Expected values are computed from the counters by the formulas of METHOD.md B1.
+//! The sampler over recorded trees: two snapshots of one machine (a KVM guest of two CPUs), and trees written by hand
+//! for features that the machine does not have. Expected values are computed from the counters by the formulas of
+//! METHOD.md B1.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -153,7 +154,7 @@ fn two_snapshots_of_a_machine_give_its_rates() {
         ("host.network.lo.rx_bytes", 0.0),
         ("host.tcp.retransmits", 0.0),
         ("host.cgroup.own.cpu.usage", 5.139_915 / 2.0),
-        // Ticks and faults of its children are not its own.
+        // Ticks and faults of its children are not included.
         ("host.process.client.cpu.user", 0.0),
         ("host.process.client.cpu.system", 0.01),
         ("host.process.client.faults.minor", 1418.0),
@@ -168,7 +169,7 @@ fn two_snapshots_of_a_machine_give_its_rates() {
     assert!(sampler.absent("host.run_queue").contains("/proc/schedstat"));
     assert!(!sampler.has("host.cgroup.own.memory.current"), "no group of that hierarchy was recorded");
     assert!(sampler.absent("host.hardware").contains("no hardware counters"));
-    // An interval of no length has no rates, and what was counted in it belongs to none.
+    // An interval of zero length has no rates, and its counts belong to none.
     sampler.sample(0.0);
     sampler.check(&[("host.disk.vda.r_s", f64::NAN), ("host.context_switches", f64::NAN)]);
 }
@@ -203,7 +204,7 @@ fn devices_come_go_and_wrap() {
         ("host.disk.nvme0n1.w_await", 0.0),
         ("host.disk.sda.r_s", f64::NAN),
     ]);
-    // It comes back with more than before: the first interval is unknown all the same, the second is not.
+    // It reappears with higher counts: the first interval is unknown nevertheless, the second is not.
     tree.write("proc/diskstats", "8 0 sda 20 0 160 15 20 0 160 15 0 20 30\n");
     sampler.sample(1.0);
     sampler.check(&[("host.disk.sda.r_s", f64::NAN), ("host.disk.nvme0n1.r_s", f64::NAN)]);
@@ -218,7 +219,7 @@ fn devices_come_go_and_wrap() {
     tree.write("proc/diskstats", "8 0 sda 1 0 8 1 0 0 0 0 0 1 1\n");
     sampler.sample(1.0);
     sampler.check(&[("host.disk.sda.r_s", f64::NAN), ("host.disk.sda.util", f64::NAN)]);
-    // A file that is empty for once is an unknown interval, and the next one too.
+    // After a file that is temporarily empty, this interval and the next are unknown.
     tree.write("proc/diskstats", "");
     sampler.sample(1.0);
     tree.write("proc/diskstats", "8 0 sda 3 0 8 1 0 0 0 0 0 1 1\n");
@@ -309,7 +310,7 @@ fn work_on_one_node_of_two_shows() {
         tree.write("proc/stat", &text);
     };
     stat([0; 4], [0; 4]);
-    // As many machines number them: neighbours are on different nodes.
+    // As numbered on many machines: adjacent CPUs are on different nodes.
     tree.write("sys/devices/system/node/node0/cpulist", "0,2\n")
         .write("sys/devices/system/node/node1/cpulist", "1,3\n")
         // Memory without CPUs.
@@ -332,7 +333,7 @@ fn bandwidth_and_placement() {
     let monitors = |first: &str, second: &str| {
         tree.write("sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes", first);
         tree.write("sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes", second);
-        // Of other kinds, which are not asked.
+        // Other kinds, which are not read.
         tree.write("sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy", "4096\n");
         tree.write("sys/fs/resctrl/mon_data/mon_L3_01/mbm_local_bytes", "1\n");
     };
@@ -511,7 +512,7 @@ fn a_group_with_limits_and_a_server_with_children() {
     );
     process(100, 1, 1010);
     process(101, 2, 5100);
-    // A backend made in this interval: all that it did belongs to it.
+    // A backend started in this interval: all of its work belongs to it.
     process(102, 3, 40);
     tree.write("proc/100/task/100/children", "101 102 ");
     sampler.sample(2.0);
@@ -530,7 +531,7 @@ fn a_group_with_limits_and_a_server_with_children() {
         ("host.process.postgres.switches.voluntary", 75.0),
         ("host.process.postgres.write_bytes", 75.0),
     ]);
-    // One is hidden from the list for an interval, and one ends.
+    // One is missing from the list for an interval, and one ends.
     tree.write("proc/100/task/100/children", "102 ");
     sampler.sample(1.0);
     sampler.check(&[("host.process.postgres.cpu.user", 0.0), ("host.process.postgres.processes", 2.0)]);
@@ -582,7 +583,7 @@ fn garbled_files_are_unknown_and_never_a_panic() {
             }
             fs::write(path, garbled).unwrap();
         }
-        // A sampler made of garbled files, and one made before.
+        // A sampler created on garbled files, and one created before.
         tree.sampler(&config).sample(1.0);
         sampler.sample(1.0);
         assert!(!sampler.values.iter().any(|value| value.is_infinite()));

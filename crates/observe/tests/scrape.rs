@@ -14,7 +14,7 @@ use kelvin_observe::sample::Config;
 use kelvin_observe::scrape::ScrapeWatcher;
 use kelvin_observe::watch::{HostWatcher, Watch, Watcher};
 
-/// What was seen, by name.
+/// Observations by name.
 #[derive(Debug, Default)]
 struct Seen {
     metrics: HashMap<u32, Metric>,
@@ -81,7 +81,7 @@ fn node_exporter() -> (Exporter, u16) {
         Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     });
     let program = program.expect("node_exporter is not installed: apt-get install prometheus-node-exporter");
-    // Free a moment ago: nobody else is likely to take it before the exporter does.
+    // Freed a moment ago: it is unlikely to be taken by another process before the exporter starts.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let child = Command::new(program)
         .arg(format!("--web.listen-address=127.0.0.1:{port}"))
@@ -109,7 +109,7 @@ fn a_real_node_exporter_says_what_the_sampler_says() {
     let seen = watch(watchers, Duration::from_secs(4));
     assert!(seen.lost.is_empty(), "{:?}", seen.lost);
     let label = format!("127.0.0.1:{port}/");
-    // Which devices there are is for each to say.
+    // Each decides which devices it lists.
     let general = |name: &str| {
         let parts: Vec<&str> = name.split('.').collect();
         match parts[..] {
@@ -131,7 +131,7 @@ fn a_real_node_exporter_says_what_the_sampler_says() {
         assert!(theirs.contains_key(group), "{group}");
     }
     assert!(theirs.len() > 80, "{} series", theirs.len());
-    // The two look at other moments of the same seconds.
+    // The two sample at different moments of the same seconds.
     for (name, near) in
         [("host.memory.total", 1.0), ("host.memory.huge_pages.size", 1.0), ("host.cpu.total.busy", 0.2)]
     {
@@ -148,7 +148,7 @@ fn a_real_node_exporter_says_what_the_sampler_says() {
     assert!(seen.sources.contains(&format!("http://127.0.0.1:{port}/metrics")));
 }
 
-/// Answers each connection's requests, until the test ends, with what `answer` makes of the request's head.
+/// Answers each connection's requests, until the test ends, with `answer` applied to the request's head.
 fn server(answer: impl Fn(usize, &str) -> Vec<u8> + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -259,8 +259,8 @@ fn cost_of_a_scrape() {
     );
 }
 
-/// A certificate that is its own authority, a server that has it, and a client whose system trusts it: the test again,
-/// as the process that the variable is set for.
+/// A self-signed certificate, a server that has it, and a client whose system trusts it: the test runs itself again, as
+/// the process for which the variable is set.
 #[test]
 fn https_is_trusted_as_the_system_trusts() {
     let directory = tempfile::tempdir().unwrap();

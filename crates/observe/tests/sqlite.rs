@@ -19,7 +19,7 @@ const WRITERS: u32 = 4;
 /// Its outcome, next to the truth.
 struct Watched {
     seen: Vec<Observation>,
-    /// How often the log was written anew, by the log's own header.
+    /// The number of WAL restarts, according to its header.
     restarts: u32,
     /// Time that writers took to begin a transaction, summed.
     beginning: Duration,
@@ -106,8 +106,8 @@ fn wait_for(watch: &Watch, wanted: impl Fn(&Observation) -> bool) -> Vec<Observa
     seen
 }
 
-/// The first salt in the log's header, which goes up by one at each restart; the sequence number beside it is each
-/// connection's own. SQLite holds no locks on this file, so that it may be opened.
+/// The first salt in the WAL's header, which is incremented at each restart; the sequence number beside it differs
+/// between connections. SQLite holds no locks on this file, so it may be opened.
 fn salt(path: &Path) -> u32 {
     let log = std::fs::read(path.with_extension("db-wal")).unwrap();
     u32::from_be_bytes(log[16..20].try_into().unwrap())
@@ -164,7 +164,7 @@ fn the_log_its_checkpoints_and_the_queue_are_seen_as_they_are() {
     let directory = tempfile::tempdir().unwrap();
     let watched = load(directory.path(), 4);
 
-    // Checkpoints: one before each time that the log was written anew, and the last may stand alone.
+    // Checkpoints: one before each restart of the WAL, and the last may have none.
     let restarts = f64::from(watched.restarts);
     assert!(restarts >= 2.0, "the load was too small: {restarts}");
     let counted = watched.integral("sqlite.checkpoints");
@@ -179,7 +179,7 @@ fn the_log_its_checkpoints_and_the_queue_are_seen_as_they_are() {
     }
     let moved: f64 = checkpoints.iter().map(|one| one.figures["bytes"]).sum();
 
-    // The log: what was moved was written before, and nothing was written that this process did not write.
+    // The WAL: frames that were moved were written before, and only this process wrote.
     let log = watched.integral("sqlite.wal.written");
     assert!(log >= 0.9 * moved, "{log} B written, {moved} B moved");
     assert!(log <= 1.01 * watched.written as f64, "{log} B of {} B", watched.written);
@@ -228,7 +228,7 @@ fn sizes_and_settings_are_told() {
 #[test]
 fn the_users_locks_stay_while_they_are_watched() {
     // Closing a locked file anywhere in a process drops that process's locks on it, and lets another one in. The
-    // kernel's own list shows them.
+    // kernel's list shows them.
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("locks.db");
     let engine: Arc<dyn Engine> = Arc::new(SqliteEngine::open(&path).unwrap());
@@ -244,10 +244,10 @@ fn the_users_locks_stay_while_they_are_watched() {
             .filter(|l| l.contains("WRITE"))
             .count()
     };
-    // The list is read in pieces, between which others lock and unlock, so that one look may miss a line. What was
-    // dropped is in none of them.
+    // The list is read in pieces, between which other processes lock and unlock, so that one reading may miss a line.
+    // Dropped locks are in none of them.
     let locks = || (0..50).map(|_| look()).max().unwrap_or(0);
-    // The writer's own; SQLite holds others for a moment.
+    // The writer's lock; SQLite holds others for a moment.
     assert!(locks() > 0);
     let watch = Watch::start(watchers(&engine, Duration::from_millis(20)), &Clock::real()).unwrap();
     let seen = wait_for(&watch, |o| matches!(o, Observation::Reading(_)));

@@ -80,7 +80,7 @@ struct Told {
     stored: BTreeMap<i64, StoredRunFacts>,
 }
 
-/// Every planned run, around the cells' values; the noise of a treatment adds up to nothing over the blocks.
+/// Every planned run, around the cells' values; the noise of a treatment adds up to zero over the blocks.
 fn told(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> Told {
     let study = Study::parse(text, "study.toml", Path::new(".")).unwrap();
     let plan = StudyPlan::of(&study);
@@ -228,7 +228,7 @@ fn the_page_is_the_same_every_time_and_nobody_writes_html_into_it() {
     look(&html, "numa.html");
 }
 
-/// Pages for those who want to look at them: `KELVIN_LOOK=DIR cargo test -p kelvin-report --test study`.
+/// Pages for visual inspection: `KELVIN_LOOK=DIR cargo test -p kelvin-report --test study`.
 fn look(html: &str, name: &str) {
     if let Some(directory) = std::env::var_os("KELVIN_LOOK") {
         std::fs::write(Path::new(&directory).join(name), html).unwrap();
@@ -265,12 +265,12 @@ fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
         }
     };
     said(&told, "");
-    // One run said so of itself, with what it cost.
+    // One run reported this, with its cost.
     let first = told.stored.get_mut(&1).unwrap();
     first.accepts_noise = true;
     first.noise = Some(NoisePrice { low: 0.0, estimate: 0.1, high: 0.21, accepted: true });
     said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the figure");
-    // The store is gone, and the study's file says it of all.
+    // The store is missing, and the study's file states it for all.
     told.stored.clear();
     told.study.run.accept_noise = true;
     said(&told, "noise is accepted in 20 measured windows (--accept-noise): its cost is not known");

@@ -17,7 +17,7 @@ use crate::spec::Rates;
 pub struct Trial {
     /// Whether the objective was met.
     pub holds: bool,
-    /// Good transactions a second.
+    /// Good transactions per second.
     pub achieved: f64,
     /// The verdict as text.
     pub why: String,
@@ -55,7 +55,7 @@ pub enum SearchEnd {
 pub struct MaxRateResult {
     /// The highest rate that held, with no failure at or below it; none when no rate did.
     pub highest: Option<f64>,
-    /// Good transactions a second in the latest trial at that rate.
+    /// Good transactions per second in the latest trial at that rate.
     pub achieved: Option<f64>,
     /// Whether it held twice.
     pub confirmed: bool,
@@ -80,7 +80,7 @@ impl Search {
     const DEPTH: f64 = 1024.0;
 
     /// A search that starts at `start`, never goes beyond [`Rates::HIGHEST`], ends when the rate is known to
-    /// `resolution_percent`, and makes at most `budget` trials. Rates are in arrivals a second.
+    /// `resolution_percent`, and makes at most `budget` trials. Rates are in arrivals per second.
     pub fn new(start: f64, resolution_percent: f64, budget: usize) -> Result<Self, String> {
         if !(start > 0.0 && start <= Rates::HIGHEST) {
             return Err(format!("a search cannot start at {start} arrivals per second"));

@@ -41,15 +41,15 @@ fn a_rate_that_can_be_served_is_served_and_every_arrival_is_in_the_books() {
     let in_window: u64 = told.iter().filter(|a| a.second >= 0).map(|a| a.due).sum();
     assert_eq!(in_window, schedule.due, "the seconds hold every arrival");
     assert!(told.iter().any(|a| a.second == -1 && a.due > 50), "the ramp-up has its arrivals, too");
-    // A Poisson count of 300 lies within 5 of its standard deviations.
+    // A Poisson count of 300 is within 5 of its standard deviations.
     assert!((215..385).contains(&schedule.due), "{schedule:?}");
     let good: u64 = point.totals.transactions(&point.totals.measured).map(KindCounts::good).sum();
     assert!(good.abs_diff(schedule.due) <= 20 + schedule.waiting, "{good} of {schedule:?}");
     let service = latencies(&outcome, |role| *role == SeriesRole::Transaction);
     let response = latencies(&outcome, |role| matches!(role, SeriesRole::Response { .. }));
     assert_eq!(service.count(), good);
-    // Services are counted by their ends, responses by their intended starts: what was under way at an edge of
-    // the window is in one and not in the other. That every arrival is somewhere, `assert_invariants` has seen.
+    // Services are counted by their ends, responses by their intended starts: transactions in flight at an edge of the
+    // window are in one and not in the other. `assert_invariants` has checked that every arrival is accounted for.
     let under_way = 2 * 8 + schedule.waiting + schedule.cut_off;
     assert!(response.count().abs_diff(good) <= under_way, "{} and {good}, {schedule:?}", response.count());
     let entered = good.saturating_sub(response.count()) + under_way;
@@ -87,7 +87,7 @@ fn what_a_full_queue_refuses_is_told_and_what_waits_counts_as_waiting() {
     assert_eq!(schedule.due, started + schedule.never_begun(), "{schedule:?}");
     assert!(schedule.refused > schedule.due / 2 && schedule.waiting <= 41, "{schedule:?}");
     assert_eq!(arrivals(&sink).iter().map(|a| a.refused).sum::<u64>(), schedule.refused);
-    // 40 arrivals wait in 0.8 ms of the schedule: whoever is served came not much earlier than that.
+    // 40 arrivals wait in 0.8 ms of the schedule: a served arrival was not much earlier than that.
     let response = latencies(&outcome, |role| matches!(role, SeriesRole::Response { .. }));
     let service = latencies(&outcome, |role| *role == SeriesRole::Transaction);
     assert!(response.sum() > service.sum());

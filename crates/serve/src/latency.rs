@@ -2,8 +2,8 @@
 
 use kelvin_measure::Histogram;
 
-/// Upper bounds in nanoseconds. Six a decade, so that a quantile interpolated between two is off by a quarter at
-/// most; exact percentiles are in the run's own result.
+/// Upper bounds in nanoseconds. Six per decade, so that a quantile interpolated between two has an error of at most a
+/// quarter; exact percentiles are in the run's own result.
 pub(crate) const BOUNDS: [u64; 42] = bounds();
 
 const fn bounds() -> [u64; 42] {
@@ -23,7 +23,7 @@ const fn bounds() -> [u64; 42] {
 /// Latencies since the run began.
 #[derive(Debug, Clone)]
 pub(crate) struct Latency {
-    /// How many fell between a bound and the one before; the last are longer than all bounds.
+    /// Counts between a bound and the previous one; the last exceed all bounds.
     counts: [u64; BOUNDS.len() + 1],
     /// In seconds.
     pub(crate) sum: f64,

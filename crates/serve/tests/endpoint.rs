@@ -1,4 +1,4 @@
-//! What the endpoint returns, and to which clients.
+//! The endpoint's answers, and the clients that get them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -45,7 +45,7 @@ fn the_figures_are_those_of_the_events() {
             200.0,
         ),
         (r#"kelvin_start_lag_seconds_count{part="measured"}"#, 200.0),
-        // Two statements that waited for the same.
+        // Two statements with the same wait.
         (r#"kelvin_sessions{backend="client backend",class="IO",event="WALSync"}"#, 1.5),
         (r#"kelvin_sessions{backend="client backend",class="CPU",event=""}"#, 2.0),
         (r#"kelvin_occurrences_total{kind="checkpoint"}"#, 1.0),
@@ -54,7 +54,7 @@ fn the_figures_are_those_of_the_events() {
         let value = run.value(sample);
         assert!((value - expected).abs() < 1e-9, "{sample}: {value} and not {expected}");
     }
-    // The window's own count and its elapsed time take the place of whole seconds.
+    // The window's count and its elapsed time replace whole seconds.
     run.window();
     assert!((run.value(r#"kelvin_headline_throughput{headline="NOPM"}"#) - 200.0 * 60.0 / 2.5).abs() < 1e-9);
     run.sink.event(&Event::Finished { status: Status::Complete, error: None }).unwrap();
@@ -98,7 +98,7 @@ fn only_get_metrics_is_answered_and_in_bounded_time() {
         let answer = ask(address, request);
         assert!(answer.starts_with(expected), "{request}: {answer}");
     }
-    // Without being asked for OpenMetrics, the older format.
+    // Without a request for OpenMetrics, the older format.
     let answer = get(address, "/metrics", "");
     assert!(answer.contains("text/plain; version=0.0.4") && !answer.contains("# EOF"), "{answer}");
     assert!(body(&answer).contains("# TYPE kelvin_transactions_total counter"));
@@ -106,7 +106,7 @@ fn only_get_metrics_is_answered_and_in_bounded_time() {
     let mut endless = TcpStream::connect(address).unwrap();
     let began = Instant::now();
     let mut answer = String::new();
-    // What is sent after the answer may be refused, and the answer lost with it.
+    // Data sent after the answer may be refused, and the answer lost with them.
     let _sent = endless.write_all(format!("GET /metrics HTTP/1.1\r\nX: {}", "x".repeat(9000)).as_bytes());
     endless.read_to_string(&mut answer).unwrap_or_default();
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{Run, body, get, program, queries};
 
-/// A Prometheus of the test's own, ended with it.
+/// A Prometheus of the test, which ends with it.
 struct Prometheus {
     child: Child,
     address: SocketAddr,
@@ -51,7 +51,7 @@ impl Prometheus {
         prometheus
     }
 
-    /// The result of a query: one element a series.
+    /// The result of a query: one element per series.
     fn query(&self, query: &str) -> Vec<Value> {
         let encoded = query.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02X}"));
         let answer =

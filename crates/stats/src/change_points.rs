@@ -85,7 +85,7 @@ pub fn find(values: &[f64], options: &Options) -> Vec<ChangePoint> {
     let window = options.window.max(10);
     let mut cuts: Vec<usize> = Vec::new();
     noise.divide(0..values.len(), WEAK * strong, &mut cuts);
-    // A change that passes is small beside all there is, and large within a window.
+    // A temporary change is small relative to the whole series, and large within a window.
     let mut start = 0;
     while start + window < values.len() {
         noise.divide(start..start + window, WEAK * strong, &mut cuts);

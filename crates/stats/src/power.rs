@@ -35,7 +35,7 @@ pub fn pairs(sd_of_log_ratio: f64, effect: f64, power: f64, confidence: f64) -> 
     fewest(power, |n| paired_detection_power(n, sd_of_log_ratio, effect, confidence))
 }
 
-/// The probability that [`runs_a_side`]'s test finds the effect with `n` runs a side, n at least 2.
+/// The probability that [`runs_a_side`]'s test finds the effect with `n` runs per side, n at least 2.
 pub fn detection_power(n: u32, cv: f64, effect: f64, confidence: f64) -> Option<f64> {
     let sd = (cv.powi(2).ln_1p()).sqrt();
     found(effect, sd * (2.0 / f64::from(n)).sqrt(), 2.0 * f64::from(n) - 2.0, confidence)
@@ -67,7 +67,7 @@ pub fn pairs_beyond(
     fewest(power, |n| paired_verdict_power(n, sd_of_log_ratio, effect, noise, confidence))
 }
 
-/// The probability that the verdict on the effect is "changed" with `n` runs a side, n at least 2.
+/// The probability that the verdict on the effect is "changed" with `n` runs per side, n at least 2.
 pub fn verdict_power(n: u32, cv: f64, effect: f64, noise: f64, confidence: f64) -> Option<f64> {
     let error = (cv.powi(2).ln_1p() * 2.0 / f64::from(n)).sqrt();
     changed(effect, error, 2.0 * f64::from(n) - 2.0, noise, confidence).filter(|_| cv >= 0.0)

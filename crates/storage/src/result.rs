@@ -50,7 +50,7 @@ pub struct WorkerOutcome {
     pub verified: Option<Verified>,
     /// Samples of the bandwidth in KiB/s.
     pub bandwidth: PerDirection<Samples>,
-    /// Samples of the I/Os a second.
+    /// Samples of the I/Os per second.
     pub iops: PerDirection<Samples>,
     /// Syncs.
     pub syncs: Moments,
@@ -231,9 +231,9 @@ pub struct SteadyOutcome {
     pub max_deviation: f64,
     /// The slope.
     pub slope: f64,
-    /// I/Os a second by interval of the last window.
+    /// I/Os per second by interval of the last window.
     pub iops: Vec<f64>,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: Vec<f64>,
     /// Completion time, mean in nanoseconds.
     pub latency: Vec<f64>,

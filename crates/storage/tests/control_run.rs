@@ -1,4 +1,4 @@
-//! Who runs when, and what is collected.
+//! The schedule of workers, and the collected results.
 #![allow(clippy::unwrap_used)]
 
 mod control_support;
@@ -71,7 +71,7 @@ fn ramp_up_is_in_no_figure_and_samples_are_of_windows() {
     let ios = worker.targets[0].directions[Direction::Read].ios;
     assert!(worker.elapsed >= 400 * MILLI);
     assert!(worker.measured >= 200 * MILLI && worker.measured <= worker.elapsed - 100 * MILLI);
-    // What is late is caught up with: bounded by all that was due since the job began.
+    // Late I/Os are caught up with: bounded by all that were due since the job began.
     let due = (worker.elapsed / MILLI) as f64;
     assert!(ios as f64 <= due + 1.0, "{ios} in {due} ms at no more than 1000 a second");
     let samples = worker.iops[Direction::Read];
@@ -170,7 +170,7 @@ fn flows_keep_their_weights() {
     let all = [part("three", 3), part("two", 2), part("one", 1)];
     let (outcome, _) = run(&jobs(all), &RunOptions::default()).unwrap();
     let ios = [0, 1, 2].map(|worker| outcome.workers[worker].targets[0].directions[Direction::Read].ios);
-    // Within 1 % (a test of the shares themselves says so); a thread that gets no CPU for long at its end adds to it.
+    // Within 1 % (as another test of the shares alone shows); a thread that gets no CPU for long at its end adds to it.
     let all: u64 = ios.iter().sum();
     for (ios, weight) in ios.iter().zip([3.0, 2.0, 1.0]) {
         let share = *ios as f64 / all as f64 * 6.0 / weight;
@@ -197,7 +197,7 @@ fn logs_and_iologs_are_written_and_fio_replays_what_was_issued() {
             .args(["--name=replay", "--output-format=json", "--ioengine=psync"])
             .arg(format!("--read_iolog={}", at(trace).display()))
             .output();
-        // Where there is no fio, the reader of the stream's own tests has to do.
+        // Without fio, the reader of the stream's own tests is used.
         let Ok(replayed) = replayed else { continue };
         let text = String::from_utf8(replayed.stdout).unwrap();
         assert!(text.contains("\"total_ios\" : 256"), "{text}");
@@ -235,7 +235,7 @@ fn an_iolog_has_the_syncs_at_their_places() {
     assert_eq!(found, expected, "{text}");
 }
 
-/// What may be under `--readonly` is decided by what the trace holds.
+/// The content of the trace decides whether it is allowed under `--readonly`.
 #[test]
 fn a_read_only_replay_reads() {
     let directory = tempfile::tempdir().unwrap();
@@ -307,7 +307,7 @@ fn one_request_to_stop_ends_all_and_keeps_everything_and_two_wait_for_nobody() {
     assert!(outcome.workers[0].error.is_none());
     assert_eq!(outcome.workers[1].started, None);
 
-    /// Does one thing and then hangs as if its device did.
+    /// Does one I/O and then hangs as if its device did.
     struct Hung;
     impl WorkerIo for Hung {
         fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {

@@ -1,7 +1,7 @@
-//! What goes wrong while jobs run: no space, errors of the device, a device that goes away, an end by force. Each time the
-//! error has to be clear, what was measured has to be kept, and nothing outside the targets may have been touched.
+//! Failures while jobs run: no space, device errors, a removed device, a kill. In each case the error has to be clear,
+//! the results so far have to be kept, and nothing outside the targets may be changed.
 //!
-//! Filesystems and loop devices of the tests' own are there only for root; without, those tests do nothing.
+//! The tests create filesystems and loop devices only as root; otherwise these tests do nothing.
 #![allow(clippy::unwrap_used)]
 
 mod control_support;
@@ -76,14 +76,14 @@ fn a_filesystem_that_fills_up_keeps_what_was_measured_until_then_and_what_others
     let Some(small) = SmallFilesystem::new(8 * MIB) else { return };
     let canaries = Canaries::beside(small.path());
     let mut job = growing(small.path());
-    // Where the space is needed beforehand, nothing begins.
+    // Where the space is allocated in advance, nothing begins.
     job.targets.fallocate = Fallocate::Native;
     let refusal = control::prepare(&jobs([job]), &RunOptions::default()).unwrap_err().to_string();
     assert!(refusal.contains("needs 64 MiB more space, but the filesystem has "), "{refusal}");
     let refusal = control::prepare(&jobs([reader("read", small.path(), 32 * MIB)]), &RunOptions::default());
     assert!(refusal.unwrap_err().to_string().contains("needs 32 MiB more"));
     assert_eq!(fs::read_dir(small.path()).unwrap().count(), canaries.count());
-    // A reader with fill_device reads what there was room for.
+    // A reader with fill_device reads as much as there was room for.
     let mut fill = reader("fill", small.path(), 0);
     (fill.targets.size, fill.targets.fill_device) = (None, true);
     let (outcome, _) = run(&jobs([fill]), &RunOptions::default()).unwrap();
@@ -109,7 +109,7 @@ fn an_error_of_the_device_is_told_with_what_was_read_before() {
         assert!(read > 0 && read <= 4 * MIB, "{engine:?}: {read}");
         assert_eq!(bytes(&outcome, 1, Direction::Read), MIB);
         assert_eq!(exit_code(&outcome), 1);
-        // Whoever wants to goes on and counts.
+        // With the option to continue, errors are counted.
         let mut going_on = failing;
         going_on.errors.go_on_read = true;
         let (outcome, _) = run(&jobs([going_on]), &RunOptions::default()).unwrap();
@@ -144,7 +144,7 @@ fn a_device_that_was_removed_is_an_error_and_no_endless_run() {
     let all = jobs([lasting(on(job("read"), device.path()), 3 * SECOND)]);
     let options = RunOptions::default();
     let prepared = control::prepare(&all, &options).unwrap();
-    // The number must not be given to another test's device meanwhile.
+    // The number must not be assigned to another test's device meanwhile.
     let alone = no_new_devices();
     device.detach();
     let begun = Instant::now();
@@ -173,7 +173,7 @@ fn a_file_that_is_deleted_during_the_run_is_measured_to_the_end() {
     fs::write(&path, vec![1; MIB as usize]).unwrap();
     let victim = path.clone();
     let deleter = std::thread::spawn(move || {
-        // When the worker has it open, and not those who look at it before the run, who have it for a moment.
+        // When the worker has opened it, and not the probe before the run, which opens it for a moment.
         let is_open = || {
             let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
             open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == victim)
@@ -266,7 +266,7 @@ fn an_end_by_force_leaves_logs_and_touches_nothing_else() {
         jobs([job])
     };
     if let Some(place) = std::env::var_os(PLACE) {
-        // This is the other process, which never comes to its end.
+        // This is the other process, which never ends by itself.
         let place = Path::new(&place);
         let options = RunOptions { log_directory: Some(place.into()), ..RunOptions::default() };
         let _ = run(&named(place), &options);
@@ -295,10 +295,10 @@ fn an_end_by_force_leaves_logs_and_touches_nothing_else() {
     assert!(differs() && rows() > 0, "it wrote before it was killed, and its log is there");
     changed_only_within(&File::open(&path).unwrap(), &before, MIB, 2 * MIB);
     canaries.check();
-    // The next run takes what is there.
+    // The next run uses the existing file.
     let mut again = within(&path, MIB, 2 * MIB);
     again.targets.size = Some(Amount::Bytes(MIB));
-    // This process may have looked a moment ago who has files open, and seen the one that was killed.
+    // This process may have cached the list of open files, including those of the process that was killed.
     let (outcome, heard) = run(&jobs([again]), &allowed(&path)).unwrap();
     assert_eq!((exit_code(&outcome), heard.layouts.len()), (0, 0));
 }

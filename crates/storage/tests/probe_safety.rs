@@ -1,5 +1,5 @@
-//! What must not be written is refused: files that others use, and devices that are mounted or hold something. Devices
-//! are loop devices made here, where that is allowed.
+//! Protected targets are refused: files that other processes use, and devices that are mounted or contain data. Devices
+//! are loop devices created here, where that is allowed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ fn refusal(path: &Path, confirmed: &[PathBuf]) -> String {
     check(path, true, confirmed).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// A program of the system, as far as it is there and works.
+/// Runs a program of the system; false if it is missing or fails.
 fn works(program: &str, arguments: &[&Path]) -> bool {
     let done = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     done.is_ok_and(|status| status.success())
@@ -81,7 +81,7 @@ fn files_are_refused_that_others_use_or_that_are_more_than_data() {
         .unwrap();
     let mut ready = [0; 6];
     std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut ready).unwrap();
-    // What other processes have open is remembered for a moment.
+    // The list of files opened by other processes is cached for a moment.
     std::thread::sleep(std::time::Duration::from_millis(250));
     let told = refusal(&used, &[]);
     let confirmed = refusal(&used, std::slice::from_ref(&used));

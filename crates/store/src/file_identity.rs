@@ -22,7 +22,7 @@ pub(crate) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Of the files that are at `path` and beside it now.
+    /// The identity of the files that are at `path` and beside it now.
     pub(crate) fn at_path(path: &Path) -> Result<Self> {
         let file = identity(path).map_err(|e| Error::io("read", path, e))?;
         Ok(Self { file, log: identity(&beside(path, LOG)).ok() })

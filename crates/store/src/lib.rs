@@ -6,7 +6,7 @@
 //!
 //! | table | holds |
 //! |---|---|
-//! | `run` | one row a run: what was run, with what, on what |
+//! | `run` | one row per run: what was run, with what, on what |
 //! | `event` | every other event, as JSON, in its order |
 //! | `second` | counts and latency histogram per point, second, part and transaction type |
 //! | `total` | the collector's own sums, to check the seconds against |

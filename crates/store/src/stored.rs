@@ -156,7 +156,7 @@ impl StoredRun {
         })
     }
 
-    /// Whether anything was seen beside the load.
+    /// Whether there are observations besides the load.
     pub fn has_observations(&self) -> bool {
         !self.observed.is_empty() || self.events.iter().any(|(_, event)| matches!(event, Event::Observed(_)))
     }

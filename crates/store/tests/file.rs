@@ -1,4 +1,4 @@
-//! The file itself: what is rejected, what survives, what is reported.
+//! The file itself: rejected files, durability, reported errors.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -281,13 +281,13 @@ fn a_killed_run_keeps_all_but_its_last_seconds() {
         .filter_map(|line| line.split_once(' ')?.1.parse().ok())
         .collect();
     let lost = times.last().unwrap() - times[usize::try_from(kept).unwrap()];
-    // What waits for a second, and what the thread that writes was given: a busy machine may hold that up.
+    // The rows that wait for a second, and those passed to the writing thread: a busy machine may delay them.
     assert!(lost <= 3000, "what was consumed in the last {lost} ms is lost");
     assert!(kept > 5);
     while_running.begin_run(&new_run(None)).unwrap();
 }
 
-/// A run is written, its file goes away as `gone` says, and the run goes on: what is said, and the copy.
+/// A run is written, its file is removed by `gone`, and the run continues: returns the message, and the copy.
 fn lost(gone: impl Fn(&Path)) -> (String, std::path::PathBuf, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("k.db");
@@ -300,7 +300,7 @@ fn lost(gone: impl Fn(&Path)) -> (String, std::path::PathBuf, tempfile::TempDir)
     gone(&path);
     writer.event(&note(1)).unwrap();
     let error = writer.flush().unwrap_err().to_string();
-    // What comes after the error is kept as well.
+    // Events after the error are kept as well.
     let _ = writer.event(&note(2));
     drop(writer);
     (error, dir.path().join("k.db.rescued"), dir)

@@ -1,4 +1,4 @@
-//! What was seen of host and database beside the load.
+//! Observations of host and database during the load.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What goes in comes out.
+//! Stored events are returned unchanged.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ fn a_replay_gives_the_events_that_the_live_view_saw() {
     assert_eq!(replay(&events).0, as_json(&merged(&events)));
 }
 
-/// A store with one open loop in it, and what was put in.
+/// A store with one open loop, and the events written to it.
 fn with_open_loop(path: &std::path::Path) -> (Store, Vec<Event>) {
     let store = Store::open(path).unwrap();
     let new = NewRun { kinds: open_series(), headline_per: RatePeriod::Second, ..new_run(None) };
@@ -189,7 +189,7 @@ fn figures_are_those_of_the_window() {
     assert_eq!(run.errors(None)[0].count, 2);
     let listed = &store.runs().unwrap()[0];
     assert_eq!((listed.status, listed.errors, listed.failed), (Status::Complete, 2, run.failed()));
-    // Nobody has looked for what puts it in doubt; what was found is kept with it.
+    // It has not been judged; findings are stored with it.
     assert_eq!(listed.judgement, None);
     let void = Judgement::from_reasons(vec!["the machine was shared".into()]);
     store.keep_judgement(run.id, &void).unwrap();
@@ -234,7 +234,8 @@ fn a_second_in_which_the_database_stood_still_is_a_zero_not_a_gap() {
     );
 }
 
-/// Whoever drains the users' rings hands events on, and must not wait for a disk: here it takes for ever.
+/// The thread that drains the users' rings passes events on, and must not wait for a disk, which is blocked forever
+/// here.
 #[test]
 fn a_store_that_cannot_be_written_for_a_while_holds_nobody_up() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Costs beside pgbench's own. Not run by default: `cargo test --release -p kelvin-workload --test pgbench_cost -- --ignored --nocapture`.
+//! Costs compared with pgbench's. Not run by default:
+//! `cargo test --release -p kelvin-workload --test pgbench_cost -- --ignored --nocapture`.
 #![allow(clippy::print_stdout, reason = "the figures are the point")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
@@ -64,10 +65,10 @@ END;
 \\endpipeline
 ";
 
-/// What a measured client is told by [`transactions`]: where the server is, what to do, how often.
+/// The parameters that [`transactions`] passes to a measured client: the server, the work, the number of repetitions.
 const TOLD: &str = "KELVIN_PGBENCH_COST";
 
-/// One client process of ours: that of [`transactions`]. Alone it does nothing.
+/// One client process, started by [`transactions`]. Alone it does nothing.
 #[test]
 #[ignore = "a part of a measurement"]
 fn client() {
@@ -116,7 +117,7 @@ fn client() {
     println!("tps = {}", f64::from(count) * clients.parse::<f64>().unwrap() / start.elapsed().as_secs_f64());
 }
 
-/// CPU microseconds per transaction, and transactions a second.
+/// CPU microseconds per transaction, and transactions per second.
 #[derive(Clone, Copy)]
 struct Cost {
     cpu: f64,
@@ -147,8 +148,8 @@ fn medians(costs: &[Cost]) -> Cost {
     Cost { cpu: of(|c| c.cpu), tps: of(|c| c.tps) }
 }
 
-/// Our clients beside pgbench's with one and two threads, interleaved. `SERVER=directory,port,scale` names a
-/// server that stands, `ONLY=work,clients` one line, `ROUNDS` their number.
+/// Kelvin's clients compared with pgbench's with one and two threads, interleaved. `SERVER=directory,port,scale` names
+/// a running server, `ONLY=work,clients` one line, `ROUNDS` their number.
 #[test]
 #[ignore = "a measurement"]
 fn transactions() {

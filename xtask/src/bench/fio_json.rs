@@ -1,5 +1,5 @@
-//! Whether the JSON of fio and of Kelvin says the same of the jobs of `crates/storage/tests/jobs`, by the comparison of the test
-//! `io` of kelvin-bench, which has a dozen jobs of its own.
+//! Whether the JSON of fio and of Kelvin agrees for the jobs of `crates/storage/tests/jobs`, by the comparison of the
+//! test `io` of kelvin-bench, which has a dozen further jobs.
 
 use std::process::Command;
 

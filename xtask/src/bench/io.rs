@@ -1,4 +1,5 @@
-//! `cargo xtask bench io`: what an I/O costs, beside Debian's fio, and whether both say the same of a device.
+//! `cargo xtask bench io`: the cost of an I/O, compared with Debian's fio, and whether both report the same for a
+//! device.
 
 mod cost;
 mod device_bound;
@@ -15,7 +16,7 @@ use super::process::{Cost, timed};
 use super::server::Bench;
 use super::table::{self, Line};
 
-/// The programs that are compared, in the order of the figures.
+/// The programs that are compared, in the order of the results.
 const PROGRAMS: [&str; 2] = ["kelvin", "fio"];
 
 /// The CPU that everybody is pinned to: not the first, which gets most interrupts.
@@ -24,7 +25,7 @@ const CPU: &str = "1";
 const NAMES: [&str; 10] =
     ["batch", "defaults", "depth-1", "page-cache", "null", "logs", "start", "same", "rate", "poisson"];
 
-/// Runs the rows that were asked for.
+/// Runs the requested rows.
 pub(crate) fn io(options: &Options) -> Result<()> {
     let chosen = options.chosen(&NAMES)?;
     let place = IoBench::new()?;
@@ -40,7 +41,7 @@ pub(crate) fn io(options: &Options) -> Result<()> {
     result
 }
 
-/// Where the files lie, and the programs.
+/// The directory of the files, and the programs.
 struct IoBench {
     bench: Bench,
     kelvin: PathBuf,
@@ -80,7 +81,7 @@ impl IoBench {
         Ok(path)
     }
 
-    /// Runs one of [`PROGRAMS`] on one CPU: what it cost, and its first job's JSON.
+    /// Runs one of [`PROGRAMS`] on one CPU; returns its cost, and its first job's JSON.
     fn run(&self, program: usize, flags: &[String]) -> Result<(Cost, Value)> {
         super::interrupt::check()?;
         let mut args = vec!["-c".to_owned(), CPU.to_owned()];
@@ -91,10 +92,10 @@ impl IoBench {
         }
         args.push("--output-format=json".into());
         args.extend(flags.iter().cloned());
-        // Runs that are kept go to the benchmark's own place.
+        // Stored runs go to the benchmark's own store.
         let store = self.path("kelvin.db");
         let cost = timed(Path::new("taskset"), &args, &[("KELVIN_STORE", &store)])?;
-        // fio says things before its JSON.
+        // fio prints messages before its JSON.
         let begin = cost.stdout.find('{').with_context(|| format!("no JSON from {}", PROGRAMS[program]))?;
         let json: Value = serde_json::from_str(&cost.stdout[begin..])
             .with_context(|| format!("the JSON of {}", PROGRAMS[program]))?;
@@ -117,12 +118,12 @@ fn flags(name: &str, values: &[(&str, &str)]) -> Vec<String> {
     all
 }
 
-/// A figure of a job.
+/// A value of a job.
 fn figure(job: &Value, pointer: &str) -> Result<f64> {
     job.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no {pointer} in the JSON"))
 }
 
-/// A line of one program's figure beside a bound.
+/// A line that compares one program's result with a bound.
 fn line(work: &str, figure: &str, kelvin: String, beside: String, target: String, met: bool) -> Line {
     Line {
         work: work.into(),

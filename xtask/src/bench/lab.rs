@@ -45,24 +45,24 @@ const SEED: &str = "20261122";
 const SERIES: &str = "2000";
 const SWEEPS: &str = "500";
 
-/// The slowdown that is planted, and the power with which the tool is asked to find it.
+/// The planted slowdown, and the power with which it should be found.
 const PERCENT: f64 = 3.0;
 const POWER: &str = "0.9";
 
-/// A slowdown that a machine finds, too, whose speed varies so much that the other takes hundreds of blocks.
+/// A slowdown that can also be found on a machine whose speed varies so much that the other takes hundreds of blocks.
 const TENTH: f64 = 10.0;
 
 /// Steps of the loop that burns CPU: about a millisecond.
 const STEPS: f64 = 4000.0;
 
-/// The longest that one real study may take, in seconds.
+/// The time limit of one real study, in seconds.
 const LONGEST: &str = "900";
 
-/// Burns CPU in proportion to `:n`, beside what a transaction costs in any case.
+/// Uses CPU in proportion to `:n`, in addition to the fixed cost of a transaction.
 const BURN: &str =
     "with recursive c(x) as (select 1 union all select x + 1 from c where x < :n) select count(*) from c;\n";
 
-/// Runs the rows that were asked for; without names, all that make no record.
+/// Runs the requested rows; by default, all that make no record.
 pub(crate) fn lab(options: &Options) -> Result<()> {
     interrupt::watch()?;
     let chosen: Vec<&str> = options.chosen(&NAMES)?;
@@ -95,7 +95,7 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What only simulations need to be fast, so that the release leaves it as it is.
+/// Crates that only simulations need to be optimised, so that the release leaves them unchanged.
 const OPTIMISED: [&str; 4] = [
     "--config",
     "profile.release.package.kelvin-lab.opt-level=3",
@@ -139,7 +139,7 @@ impl Sides {
         Ok(sides)
     }
 
-    /// The words of a run with so many steps.
+    /// The arguments of a run with so many steps.
     fn words(&self, steps: f64, options: &Options) -> Vec<String> {
         let target = format!("sqlite:{}", self.bench.path("burn.db").display());
         let (script, define) = (self.bench.path("burn.sql"), format!("n={}", steps.round()));
@@ -156,7 +156,7 @@ impl Sides {
         Ok(std::fs::write(file, self.bench.kelvin(&words)?.stdout)?)
     }
 
-    /// Seconds a transaction with so many steps takes, in one run.
+    /// Seconds per transaction with so many steps, in one run.
     fn seconds(&self, steps: f64, options: &Options) -> Result<f64> {
         let mut words = self.words(steps, options);
         words.push("--quiet".into());
@@ -182,14 +182,14 @@ impl Sides {
         let last = last.lines().last().unwrap_or_default();
         match output.status.code() {
             Some(0 | 3) => Ok(Some(serde_json::from_str::<Value>(last)?["summary"].clone())),
-            // `timeout` says 124 when it ended the study, whatever that said.
+            // `timeout` exits with 124 when it ended the study, whatever the study's exit code.
             Some(1 | 124) => Ok(None),
             _ => bail!("kelvin ab: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
     }
 }
 
-/// What real studies came to.
+/// The results of real studies.
 #[derive(Default)]
 struct Counted {
     judged: usize,
@@ -249,7 +249,8 @@ fn real_false_alarms(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Real studies of a slowdown of so many percent, planned by the tool; `judged` names another figure than the throughput.
+/// Real studies of a slowdown of so many percent, planned by the tool; `judged` names a metric other than the
+/// throughput.
 fn real_power(options: &Options, percent: f64, judged: &[&str]) -> Result<()> {
     let sides = Sides::new(options)?;
     let steps = calibrate(&sides, percent, options)?;
@@ -257,7 +258,7 @@ fn real_power(options: &Options, percent: f64, judged: &[&str]) -> Result<()> {
     let mut counted = Counted::default();
     let effect = format!("{percent}%");
     let flags = [&["--effect", &effect, "--power", POWER], judged].concat();
-    // More CPU for a transaction is the same as a lower throughput.
+    // More CPU per transaction corresponds to a lower throughput.
     let lower = judged.is_empty();
     // Half as many as of A against A: each is several times as long.
     for study in 1..=options.rounds.div_ceil(2) {
@@ -272,8 +273,8 @@ fn real_power(options: &Options, percent: f64, judged: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The steps with which a transaction takes so many percent longer. What a transaction costs beside its steps does not grow with
-/// them: it is what is left of t(n) when t(2n) − t(n), the steps' own time, is taken off.
+/// The number of steps that slow a transaction down by so many percent. The cost of a transaction besides its steps is
+/// fixed: it is t(n) minus t(2n) − t(n), the steps' own time.
 fn calibrate(sides: &Sides, percent: f64, options: &Options) -> Result<f64> {
     let (mut one, mut two) = (Vec::new(), Vec::new());
     for _ in 0..5 {

@@ -16,7 +16,7 @@ pub(crate) struct Mariadb {
 }
 
 impl Mariadb {
-    /// Makes and starts it in a directory of its own below `place`.
+    /// Creates and starts it in a separate directory below `place`.
     pub(crate) fn start(place: &Path) -> Result<Self> {
         let directory = place.join("mariadb");
         let shown = directory.display();

@@ -1,4 +1,4 @@
-//! `cargo xtask bench observe`: what watching costs the load, and what is found in runs that have nothing wrong.
+//! `cargo xtask bench observe`: the cost of observation for the load, and findings in runs without faults.
 
 use anyhow::{Context, Result};
 use kelvin_stats::student::paired_ratio;
@@ -12,12 +12,12 @@ use super::{interrupt, median};
 
 const NAMES: [&str; 2] = ["overhead", "healthy"];
 
-/// Runs the rows that were asked for.
+/// Runs the requested rows.
 pub(crate) fn observe(options: &Options) -> Result<()> {
     let chosen = options.chosen(&NAMES)?;
     let mut bench = Bench::new()?;
     if chosen.contains(&"overhead") {
-        // Limited by the CPU, where watching costs the most, and without a disk's own scatter.
+        // Limited by the CPU, where observation costs the most, and without the scatter of a disk.
         bench.start_server(&SETTINGS)?;
         overhead(&bench, options)?;
         bench.psql("alter system reset all")?;
@@ -29,7 +29,7 @@ pub(crate) fn observe(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// One side's figures of a run.
+/// One side's results of a run.
 #[derive(Default)]
 struct Side {
     nopm: Vec<f64>,
@@ -37,7 +37,7 @@ struct Side {
     cpu: Vec<f64>,
 }
 
-/// A run with everything watched against one with nothing watched, in pairs, each side first in turn.
+/// A run with all observation against one without, in pairs, each side first in turn.
 fn overhead(bench: &Bench, options: &Options) -> Result<()> {
     data(bench, "pristine", "4")?;
     let url = bench.database("overhead")?;
@@ -45,7 +45,8 @@ fn overhead(bench: &Bench, options: &Options) -> Result<()> {
     for pair in 1..=options.rounds {
         for turn in 0..2 {
             interrupt::check()?;
-            // Every run finds the same tables: they grow with each, and a slower run leaves less to the next.
+            // Every run starts with the same tables: they grow with each, and a slower run leaves fewer rows to the
+            // next.
             for statement in
                 ["drop database overhead", "create database overhead template pristine", "checkpoint"]
             {
@@ -93,7 +94,7 @@ fn overhead(bench: &Bench, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs with nothing wrong: no finding may be red.
+/// Runs without faults: no finding may be red.
 fn healthy(bench: &Bench, options: &Options) -> Result<()> {
     let url = data(bench, "healthy", "2")?;
     let mut clean = 0;

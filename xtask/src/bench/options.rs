@@ -7,14 +7,14 @@ use anyhow::{Context, Result, bail};
 pub(crate) struct Options {
     /// The rows to run; all when there are none.
     rows: Vec<String>,
-    /// How often each is run.
+    /// The number of rounds.
     pub(crate) rounds: usize,
     /// Length of a run in seconds.
     pub(crate) seconds: u32,
 }
 
 impl Options {
-    /// Of the words after the benchmark's name, on top of the benchmark's own rounds and seconds.
+    /// Parses the arguments after the benchmark's name, with the benchmark's default rounds and seconds.
     pub(crate) fn parse(words: &[&str], rounds: usize, seconds: u32) -> Result<Self> {
         let mut options = Self { rows: Vec::new(), rounds, seconds };
         let mut words = words.iter();
@@ -36,7 +36,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Keeps the rows that were asked for; a name that no row has is an error.
+    /// Selects the requested rows; an unknown name is an error.
     pub(crate) fn chosen<'a>(&self, all: &[&'a str]) -> Result<Vec<&'a str>> {
         if let Some(unknown) = self.rows.iter().find(|row| !all.contains(&row.as_str())) {
             bail!("there is no row {unknown:?}; there are {}", all.join(", "));

@@ -10,27 +10,27 @@ use anyhow::{Context, Result, bail};
 /// No run takes longer: a process that hangs is ended.
 const LONGEST: &str = "1200";
 
-/// What a finished process cost.
+/// The cost of a finished process.
 #[derive(Debug)]
 pub(crate) struct Cost {
     /// Seconds of user and system time, of the process and the children it waited for.
     pub(crate) cpu: f64,
     /// Seconds on the clock.
     pub(crate) wall: f64,
-    /// What it printed on standard output.
+    /// Its standard output.
     pub(crate) stdout: String,
 }
 
-/// Runs a program under the shell's `time`, which reads the kernel's own accounting of the child (getrusage), and
-/// under `timeout`, which adds a millisecond and keeps a benchmark from hanging.
+/// Runs a program under the shell's `time`, which reads the kernel's accounting of the child (getrusage), and under
+/// `timeout`, which adds a millisecond and keeps a benchmark from hanging.
 pub(crate) fn timed(program: &Path, args: &[String], environment: &[(&str, &Path)]) -> Result<Cost> {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
     let errors = std::env::temp_dir().join(format!("kelvin-bench-{}-{run}.err", std::process::id()));
     let mut command = Command::new("bash");
     command
-        // The program's own errors go where a failure can show them, apart from the times. In the foreground, since
-        // an interrupt from the keyboard is meant for the program too.
+        // The program's own errors are redirected to a file, separate from the times, so that a failure can show them.
+        // In the foreground, since an interrupt from the keyboard is meant for the program, too.
         .args([
             "-c",
             "TIMEFORMAT='%3U %3S'; time timeout --foreground -k 10 \"$0\" \"$@\" 2>\"$KELVIN_BENCH_ERRORS\"",

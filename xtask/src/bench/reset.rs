@@ -12,7 +12,7 @@ use super::server::Bench;
 use super::table::range;
 use super::{interrupt, median};
 
-/// The ways in which kelvin resets, and the server's own other way to copy a database.
+/// Kelvin's reset methods, and the server's other method of copying a database.
 const WAYS: [&str; 5] = ["template", "template-wal", "files", "dump", "reload"];
 
 /// Seconds that a reset may take; HammerDB builds anew, which took its users 107 s.
@@ -22,8 +22,8 @@ const TARGET: f64 = 5.0;
 pub(crate) fn reset(options: &Options) -> Result<()> {
     let ways = options.chosen(&WAYS)?;
     let mut bench = Bench::new()?;
-    // As a server of kelvin's own is made, and with the log that the runs need; durable, since what is measured is
-    // what a copy costs on this disk.
+    // Configured like a managed server, with as much WAL as the runs need; durable, since the benchmark measures the
+    // cost of a copy on this disk.
     let durable: Vec<_> = SETTINGS.iter().filter(|(name, _)| *name != "fsync").copied().collect();
     bench.start_server(&durable)?;
     let url = bench.url.clone().context("no server")?;
@@ -69,7 +69,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
             }
         }
         if way == "template-wal" {
-            // The first one found a database that no run had changed.
+            // The first one had a database that no run had changed.
             took.remove(0);
             copied.remove(0);
         }

@@ -1,4 +1,4 @@
-//! The command under test, with a results file and a PostgreSQL server of its own.
+//! The command under test, with a separate results file and PostgreSQL server.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::process::{Cost, timed};
 use super::{interrupt, server_cpu};
 
-/// A place for one benchmark; the server in it stops when it is dropped.
+/// A directory for one benchmark; the server in it stops when it is dropped.
 pub(crate) struct Bench {
     kelvin: PathBuf,
     directory: PathBuf,
-    /// The URL of the server's database, when one was started.
+    /// The URL of the server's database, if one was started.
     pub(crate) url: Option<String>,
     /// The URL of the MariaDB server, when one was started.
     mariadb: Option<String>,
@@ -48,7 +48,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Starts a PostgreSQL server and sets what is given, with a restart.
+    /// Starts a PostgreSQL server with these settings, with a restart.
     pub(crate) fn start_server(&mut self, settings: &[(&str, &str)]) -> Result<()> {
         self.url = Some(self.kelvin(&["server", "up"])?.stdout.trim().to_owned());
         self.data = self.psql("show data_directory")?.into();
@@ -61,7 +61,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Starts a MariaDB server whose commits wait for no disk.
+    /// Starts a MariaDB server whose commits do not wait for a disk.
     pub(crate) fn start_mariadb(&mut self) -> Result<()> {
         let up = self.kelvin(&["server", "up", "--engine", "mariadb", "--profile", "steady"])?;
         self.mariadb = Some(up.stdout.trim().to_owned());
@@ -78,7 +78,7 @@ impl Bench {
         self.mariadb.as_deref().context("no MariaDB server was started")
     }
 
-    /// The URL of a database of the server, made when it is first asked for.
+    /// The URL of a database of the server, created on first use.
     pub(crate) fn database(&self, name: &str) -> Result<String> {
         let url = self.url.as_deref().context("no server was started")?;
         if self.psql(&format!("select 1 from pg_database where datname = '{name}'"))?.is_empty() {
@@ -95,7 +95,7 @@ impl Bench {
         self.run_kelvin(args)
     }
 
-    /// The command under test, for those who run it themselves.
+    /// The command under test, for callers that run it themselves.
     pub(crate) fn program(&self) -> &Path {
         &self.kelvin
     }
@@ -111,7 +111,7 @@ impl Bench {
         timed(&self.kelvin, &args, &[("KELVIN_STORE", &store), ("KELVIN_SERVERS", &self.directory)])
     }
 
-    /// The figures of the last run.
+    /// The report of the last run.
     pub(crate) fn report(&self) -> Result<Value> {
         let text = self.kelvin(&["report", "last", "--json"])?.stdout;
         serde_json::from_str(&text).context("the report is not JSON")
@@ -135,7 +135,7 @@ impl Bench {
         psql(self.url.as_deref().context("no server was started")?, statement)
     }
 
-    /// Where a file of the benchmark lies.
+    /// The path of a file of the benchmark.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -165,7 +165,7 @@ impl Bench {
     fn end_server(&self) -> Result<()> {
         let Ok(server) = server_cpu::postmaster(&self.data) else { return Ok(()) };
         let pid = rustix::process::Pid::from_raw(i32::try_from(server)?).context("not a process")?;
-        // A fast shutdown, in PostgreSQL's words.
+        // A fast shutdown of PostgreSQL.
         rustix::process::kill_process(pid, rustix::process::Signal::INT)?;
         for _ in 0..300 {
             if server_cpu::postmaster(&self.data).is_err() {
@@ -177,12 +177,12 @@ impl Bench {
     }
 }
 
-/// Builds in release what the arguments name, and returns cargo's target directory.
+/// Builds the targets named by the arguments in release mode, and returns cargo's target directory.
 pub(crate) fn build(what: &[&str]) -> Result<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut command = Command::new("cargo");
     command.args(["build", "--release", "-j2"]).args(what).current_dir(&top);
-    // What `cargo run` tells this program about itself; ring would be built anew because of it.
+    // The environment that `cargo run` sets for this program; ring would be rebuilt because of it.
     for (name, _) in std::env::vars_os() {
         if name
             .to_str()

@@ -13,10 +13,10 @@ pub(crate) fn postmaster(data: &Path) -> Result<u32> {
     first.trim().parse().with_context(|| format!("{} names no process", file.display()))
 }
 
-/// Seconds of CPU time of the postmaster, of its children that live, and of those that have ended.
+/// Seconds of CPU time of the postmaster, of its living children, and of those that have ended.
 pub(crate) fn seconds(postmaster: u32) -> Result<f64> {
-    // A backend that ends moves from the living to the postmaster's ended children, and may be missed or counted
-    // twice in between. Two looks with no change of the children are consistent.
+    // A backend that ends moves from the living to the postmaster's ended children, and may be missed or counted twice
+    // in between. Two samples without a change of the children are consistent.
     let mut before = look(postmaster)?;
     for _ in 0..100 {
         let now = look(postmaster)?;
@@ -56,7 +56,8 @@ struct Stat {
     ended: f64,
 }
 
-/// Of a process, unless it has gone. See proc(5): the fields after the name in brackets, which may hold anything.
+/// The statistics of a process, unless it has ended. See proc(5): the fields after the name in parentheses, which may
+/// contain anything.
 fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();

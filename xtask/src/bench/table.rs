@@ -1,8 +1,8 @@
-//! The table that a benchmark prints: a figure, what stands beside it, and whether the target is met.
+//! The table that a benchmark prints: a result, the reference, and whether the target is met.
 
 use super::median;
 
-/// What a figure has to be.
+/// The target of a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
     AtMost(f64),
@@ -28,25 +28,25 @@ impl Target {
 /// A line of the table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Line {
-    /// What was run.
+    /// The work.
     pub(crate) work: String,
-    /// What was measured.
+    /// The metric.
     pub(crate) figure: String,
     /// Kelvin's.
     pub(crate) kelvin: String,
-    /// What it is compared with.
+    /// The reference.
     pub(crate) beside: String,
     /// One to the other.
     pub(crate) ratio: String,
     /// The target.
     pub(crate) target: String,
-    /// Whether it is met; none without a target.
+    /// Whether the target is met; `None` without a target.
     pub(crate) met: Option<bool>,
 }
 
 impl Line {
-    /// Two competitors' figures of the same rounds: the ratio of the medians is judged, and the range of the rounds'
-    /// own ratios shows how much it varies.
+    /// Two competitors' results of the same rounds: the ratio of the medians is judged, and the range of the rounds'
+    /// ratios shows its variation.
     pub(crate) fn compared(
         work: &str,
         figure: &str,

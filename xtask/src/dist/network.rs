@@ -1,5 +1,5 @@
-//! Name resolution and TLS, which a static executable does without the host's C library: from /etc/hosts, by DNS, of a name
-//! that there is not; a server whose certificate is right, and wrong.
+//! Name resolution and TLS, which a static executable does without the host's C library: from /etc/hosts, by DNS, and
+//! for a nonexistent name; a server with a valid certificate, and with an invalid one.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -20,7 +20,7 @@ const SERVED: &str = "served.test";
 /// Known to the name server, in no certificate.
 const STRANGER: &str = "stranger.test";
 
-/// Runs a script over TLS under each name; what was seen.
+/// Runs a script over TLS under each name; returns the result as text.
 pub(super) fn try_out(root: &Root) -> Result<String> {
     let server = Server::start()?;
     fs::copy(server.directory.join("server.crt"), root.path("root/server.crt"))?;
@@ -63,7 +63,7 @@ fn connect(root: &Root, port: u16) -> Result<String> {
         .into())
 }
 
-/// Answers one query: the two names have an address of version 4, the others do not exist.
+/// Answers one query: the two names have an IPv4 address, the others do not exist.
 fn answer(socket: &UdpSocket) {
     let mut query = [0; 512];
     let Ok((length, from)) = socket.recv_from(&mut query) else { return };
@@ -85,7 +85,7 @@ fn answer(socket: &UdpSocket) {
     if count == 1 {
         reply.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
     }
-    // Whoever asked asks again.
+    // The client repeats a lost query.
     let _ = socket.send_to(&reply, from);
 }
 

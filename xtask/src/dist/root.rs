@@ -39,7 +39,7 @@ impl Root {
         root.mount()
     }
 
-    /// Directories, a host's name, and the libraries of an executable: none where it is linked statically.
+    /// Directories, a host's name, and the libraries of an executable; there are none if it is linked statically.
     pub(super) fn bare(directory: PathBuf, executable: &Path) -> Result<Self> {
         let root = Self::new(directory);
         for name in ["proc", "root", "tmp", "var/tmp", "etc", "var/lib/dpkg/info", "var/lib/dpkg/updates"] {
@@ -60,7 +60,7 @@ impl Root {
         root.mount()
     }
 
-    /// Nothing but what will be put there.
+    /// An empty root, to be filled later.
     pub(super) fn empty(directory: PathBuf) -> Result<Self> {
         let root = Self::new(directory);
         fs::create_dir_all(root.path("proc"))?;
@@ -69,7 +69,7 @@ impl Root {
 
     fn new(directory: PathBuf) -> Self {
         let root = Self { directory };
-        // What a run that was killed has left.
+        // Remains of a run that was killed.
         root.remove();
         root
     }
@@ -79,7 +79,7 @@ impl Root {
         Ok(self)
     }
 
-    /// Where something in it lies.
+    /// The path of a file in it.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -109,7 +109,7 @@ impl Root {
         Ok(output)
     }
 
-    /// Installs a `.deb`: with the root's own dpkg, or from outside where it has none.
+    /// Installs a `.deb`: with the root's own dpkg, or from outside if it has none.
     pub(super) fn install(&self, package: &Path) -> Result<()> {
         if !self.path("usr/bin/dpkg").exists() {
             return quiet(self.outer_dpkg().arg("--install").arg(package).stdout(Stdio::null()));

@@ -39,8 +39,8 @@ pub struct CurrentSetting {
     pub unit: Option<String>,
     /// When it can change.
     pub when: ChangeTime,
-    /// The source of the value: `default`, `configuration file`, `database`, `client`, …; `ALTER SYSTEM` or `SET
-    /// PERSIST` where the server shows this user so.
+    /// The source of the value: `default`, `configuration file`, `database`, `client`, …; `ALTER SYSTEM` or
+    /// `SET PERSIST` where the server shows this user so.
     pub source: String,
     /// Whether a restart would change it.
     pub pending_restart: bool,

@@ -282,7 +282,7 @@ impl Answer {
         Ok(())
     }
 
-    /// An OUTPUT parameter; the value that a function returns is none of ours.
+    /// An OUTPUT parameter; the return value of a function is not used.
     fn read_returned<S: Source>(&mut self, inbox: &mut Inbox<S>) -> Result<Token> {
         const OUTPUT: u8 = 1;
         inbox.u16()?;

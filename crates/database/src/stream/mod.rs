@@ -65,7 +65,7 @@ pub(crate) struct Stream {
     timeout: Option<Duration>,
     /// While connecting, all waiting together ends here.
     deadline: Option<Instant>,
-    /// When the call under way has to end, once something beside its answer has come.
+    /// The deadline of the current call, set after the first message that does not belong to its answer.
     call_deadline: Option<Instant>,
     /// Waiting for bytes ends after this at the latest, as a time-out, so that the caller can act and continue waiting;
     /// sending does not.

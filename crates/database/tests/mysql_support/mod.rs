@@ -1,5 +1,5 @@
-//! A MariaDB server for one test file: its own data, socket and port, gone afterwards. With `KELVIN_MYSQL_BASE=DIRECTORY`
-//! the MySQL or MariaDB that is unpacked there.
+//! A MariaDB server for one test file: with separate data, socket and port, removed afterwards. With
+//! `KELVIN_MYSQL_BASE=DIRECTORY` the MySQL or MariaDB that is unpacked there.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::fs;
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use kelvin_database::mysql::{Config, Host, MysqlEngine, Password};
 use kelvin_database::{Engine, Session};
 
-/// A running server with the user `kelvin`, whose password is `secret` and who may do all, and the database `kelvin`.
+/// A running server with the user `kelvin`, whose password is `secret` and who has all privileges, and the database
+/// `kelvin`.
 pub struct Server {
     directory: PathBuf,
     /// A shell that ends the server when its standard input closes, however this process ends: statics are never dropped.
@@ -22,8 +23,8 @@ pub struct Server {
     pub port: u16,
 }
 
-/// Starts what follows the directory, and ends it at the end of input; the directory goes with it unless told "keep". A library
-/// of that name in it stands between the server and its system.
+/// Starts the command after the directory, and ends it at the end of input; the directory is removed with it unless
+/// "keep" is sent. A library of that name in the directory is preloaded between the server and the system.
 const KEEPER: &str = r#"trap '' INT; directory=$1; shift
 [ -e "$directory/preload.so" ] && export LD_PRELOAD="$directory/preload.so"
 "$@" </dev/null & server=$!
@@ -37,7 +38,7 @@ struct Binaries {
     base: Option<PathBuf>,
 }
 
-/// Absent ones fail the test: a skipped test proves nothing.
+/// Missing ones fail the test: a skipped test proves nothing.
 fn binaries() -> Binaries {
     if let Some(base) = std::env::var_os("KELVIN_MYSQL_BASE").map(PathBuf::from) {
         let install = base.join("scripts/mariadb-install-db");
@@ -107,7 +108,7 @@ impl Server {
         let base = binaries.base.as_ref().map(|base| format!("--basedir={}", base.display()));
         let mut make = unprivileged(binaries.install.as_ref().unwrap_or(&binaries.server));
         make.arg("--no-defaults").args(&base).arg(&data).current_dir(&directory);
-        // A server that starts removes what it takes for leftovers, also of others, from /tmp.
+        // A starting server removes files that look like leftovers, also those of other servers, from /tmp.
         make.env("TMPDIR", &directory);
         if binaries.install.is_some() {
             make.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
@@ -223,7 +224,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
-        // Where it was killed and not started again.
+        // If it was killed and not started again.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }

@@ -1,4 +1,4 @@
-//! A PostgreSQL server for one test file: its own data, socket and port, gone afterwards.
+//! A PostgreSQL server for one test file: with separate data, socket and port, removed afterwards.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used, clippy::format_push_string)]
 
 use std::fs;
@@ -19,7 +19,7 @@ pub struct Server {
     pub port: u16,
 }
 
-/// The newest installed binaries. Absent ones fail the test: a skipped test proves nothing.
+/// The newest installed binaries. Missing ones fail the test: a skipped test proves nothing.
 pub fn binaries() -> PathBuf {
     let mut found: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .expect("PostgreSQL is not installed: apt-get install postgresql")
@@ -111,7 +111,7 @@ impl Server {
         }
     }
 
-    /// Ends the server at once, as `pg_ctl stop -m immediate` does.
+    /// Ends the server immediately, as `pg_ctl stop -m immediate` does.
     pub fn kill(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::QUIT).unwrap();

@@ -1,4 +1,4 @@
-//! Files of each kind, jobs from their text, and what is found of them.
+//! Files of each kind, jobs from their text, and their findings.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -38,7 +38,7 @@ pub(crate) fn jobs(text: &str) -> Jobs {
     kelvin_storage::jobfile::parse_text(text, None, &[]).unwrap()
 }
 
-/// Jobs with their targets, and what is seen of these before the run.
+/// Jobs with their targets, and the facts about these before the run.
 pub(crate) fn prepare(text: &str) -> (Prepared, StorageFacts) {
     let jobs = jobs(text);
     let prepared = control::prepare(&jobs, &RunOptions::default()).unwrap();
@@ -46,14 +46,14 @@ pub(crate) fn prepare(text: &str) -> (Prepared, StorageFacts) {
     (prepared, facts)
 }
 
-/// Who hears nothing.
+/// A watcher that ignores all events.
 struct Deaf;
 
 impl IoWatcher for Deaf {
     fn event(&mut self, _: &IoEvent<'_>) {}
 }
 
-/// Jobs that are run, with what was seen before and after. One run at a time: the kernel counts for the whole process.
+/// Runs jobs and returns the facts before and after. One run at a time: the kernel counts for the whole process.
 pub(crate) fn run(text: &str) -> (StorageFacts, JobsOutcome) {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,12 +67,12 @@ pub(crate) fn run(text: &str) -> (StorageFacts, JobsOutcome) {
     (facts, outcome)
 }
 
-/// The same text as it comes back from where facts are kept.
+/// The same facts after being stored and read.
 pub(crate) fn kept(facts: &StorageFacts) -> StorageFacts {
     serde_json::from_str(&serde_json::to_string(facts).unwrap()).unwrap()
 }
 
-/// What is found, by name and severity; notes are left out.
+/// The findings, by name and severity, without notes.
 pub(crate) fn found(facts: &StorageFacts) -> Vec<(&'static str, Severity)> {
     let grave = io_findings(facts).into_iter().filter(|finding| finding.severity != Severity::Note);
     grave.map(|finding| (finding.id, finding.severity)).collect()

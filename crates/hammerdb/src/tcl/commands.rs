@@ -1,9 +1,9 @@
-//! Tcl's own commands by name.
+//! Tcl's built-in commands by name.
 
 use super::interpreter::{Answer, Argument, Interpreter};
 use super::{control, files, strings};
 
-/// What a command gets: the interpreter, its arguments, and its line.
+/// Input of a command: the interpreter, its arguments, and its line.
 pub(super) struct Call<'c, 'h> {
     pub(super) interpreter: &'c mut Interpreter<'h>,
     pub(super) name: &'c str,

@@ -1,4 +1,4 @@
-//! The flags of what looks at several runs: `compare`, `history`, `gate`; and those by which a run enters the history.
+//! The flags of commands on several runs: `compare`, `history`, `gate`; and those that enter a run into the history.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use kelvin_store::history_name;
 
 use super::FormatArgs;
 
-/// What runs can be called.
+/// The names of runs.
 const NAMES: &str = "Runs are named by\n\
     \x20 12, last, last-1, base      a number, the last, the one before it, the newest with this label\n\
     \x20 12,13,15 or 12..17          several runs\n\

@@ -1,7 +1,8 @@
 //! `kelvin io`: Kelvin's own flags before anything else, and the rest in fio's language.
 //!
-//! fio's words are not clap's: `--rw=randread` belongs to the job that `--name` began before it. [`arrange`] takes
-//! Kelvin's flags out of the line, wherever they stand, and leaves the others in their order behind `--`.
+//! fio's options cannot be parsed by clap: `--rw=randread` belongs to the job that `--name` began before it.
+//! [`arrange`] takes Kelvin's flags out of the command line, wherever they are, and puts the others in their order
+//! after `--`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -297,7 +298,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// The words of fio as text.
+/// fio's arguments as text.
 pub(crate) fn texts(words: &[OsString]) -> Result<Vec<String>> {
     let text = |word: &OsString| {
         word.to_str().map(ToOwned::to_owned).with_context(|| format!("{} is not UTF-8", word.display()))
@@ -308,7 +309,7 @@ pub(crate) fn texts(words: &[OsString]) -> Result<Vec<String>> {
 /// The workload's name.
 pub(crate) const WORKLOAD: WorkloadName = WorkloadName::Io;
 
-/// Words of the line after which fio's may come: where `io`, and perhaps `sweep`, stands.
+/// The position in the command line after which fio's arguments may follow: that of `io`, and of `sweep` if present.
 fn io_position(words: &[OsString]) -> Option<(usize, bool)> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -325,15 +326,15 @@ fn io_position(words: &[OsString]) -> Option<(usize, bool)> {
     None
 }
 
-/// Whether the line asks for `kelvin io`, whose exit codes are fio's; those of `kelvin io plot` and `kelvin io explain` are
-/// Kelvin's, as fio has neither.
+/// Whether the command is `kelvin io`, whose exit codes are fio's; those of `kelvin io plot` and `kelvin io explain`
+/// are Kelvin's, since fio has neither.
 pub(crate) fn is_asked(words: &[OsString]) -> bool {
     let is_own = |word: &OsString| word == "plot" || word == "explain";
     io_position(words).is_some_and(|(at, _)| !words.get(at + 1).is_some_and(is_own))
 }
 
-/// The line of `kelvin io` and `kelvin io sweep` with Kelvin's flags before `--` and fio's words behind it; any other line as
-/// it is.
+/// The command line of `kelvin io` and `kelvin io sweep` with Kelvin's flags before `--` and fio's arguments after it;
+/// any other command line unchanged.
 pub(super) fn arrange(words: Vec<OsString>) -> Vec<OsString> {
     let Some((at, is_sweep)) = io_position(&words) else { return words };
     if !is_sweep && words.get(at + 1).is_some_and(|word| word == "explain" || word == "plot") {
@@ -371,8 +372,8 @@ pub(super) fn arrange(words: Vec<OsString>) -> Vec<OsString> {
     own
 }
 
-/// Whether a word is a flag of Kelvin's, and if so whether its value is the next word. A hidden flag is none: fio may have
-/// one of the name.
+/// Whether an argument is a flag of Kelvin, and if so whether the next one is its value. A hidden flag does not count:
+/// fio may have one with the same name.
 fn own_flag(command: &Command, word: &OsStr) -> Option<bool> {
     let word = word.to_str()?;
     let (name, has_value) = match word.split_once('=') {

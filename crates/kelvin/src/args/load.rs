@@ -1,6 +1,6 @@
-//! The flags that every workload's run has: the database, how the load is put on, and what becomes of it.
+//! The flags common to the runs of all workloads: the database, the load, and its results.
 //!
-//! No flag has a short form here: each workload gives those that its users know (`mut_arg`).
+//! No flag has a short form here: each workload adds those that its users know (`mut_arg`).
 
 use std::io::Read as _;
 use std::net::SocketAddr;

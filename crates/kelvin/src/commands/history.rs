@@ -50,7 +50,7 @@ impl Document for History {
     }
 }
 
-/// The address of a run's own page from where the trend's page will stand; none where the run has none.
+/// The address of a run's page, relative to the trend's page; `None` if the run has none.
 fn link(store: &Path, page: &Path, run: i64) -> Option<String> {
     let target = paths::report(store, RunId(run)).ok()?.canonicalize().ok()?;
     let parent = page.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

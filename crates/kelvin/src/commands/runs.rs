@@ -17,7 +17,7 @@ use crate::exit::Code;
 use crate::out;
 use crate::paths;
 
-/// Lists those that the filters leave, the newest last.
+/// Lists the runs that pass the filters, the newest last.
 pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let format = args.format.format();
@@ -70,7 +70,7 @@ struct Listed {
     runs: Vec<RunSummary>,
     /// The red findings of the examined runs.
     red: BTreeMap<RunId, Red>,
-    /// How many of the oldest were not.
+    /// The number of the oldest ones that were not.
     first: usize,
     /// Columns of the screen.
     width: usize,
@@ -112,7 +112,7 @@ impl Document for Listed {
     }
 }
 
-/// A run is read from end to end to find what is to be said of it: a list of hundreds would take its time.
+/// Judging a run requires reading it completely: a list of hundreds would take long.
 const NEWEST: usize = 20;
 
 /// The names of red findings, each once.
@@ -128,8 +128,8 @@ struct Line<'a> {
     red: Option<&'a Red>,
 }
 
-/// Looks at a run and at the one before it as the report does, and judges it; none of a run that was not observed, is still
-/// written, or cannot be read, of which `kelvin show` says why.
+/// Examines a run and its predecessor as the report does, and judges it; `None` for a run that was not observed, is
+/// still being written, or cannot be read, for which `kelvin show` has the reason.
 fn most_severe(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Red> {
     if run.liveness == Liveness::Running {
         return None;
@@ -158,7 +158,7 @@ fn most_severe(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Op
     Some(red)
 }
 
-/// The phases of a run of I/O jobs that has several: other jobs, so that none stands for the run.
+/// The phases of a run of I/O jobs that has several: different jobs, so that none represents the run.
 fn phases(run: &RunSummary) -> &[PointSummary] {
     if run.workload == labels::IO && run.points.len() > 1 { &run.points } else { &[] }
 }
@@ -211,7 +211,7 @@ fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize, width: u
     text
 }
 
-/// "squeezed, 2 red": whether it runs, had errors, was squeezed; red findings, one by its name.
+/// "squeezed, 2 red": whether it is running, had errors, was squeezed; red findings, a single one by its name.
 fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
     let mut words: Vec<String> = Vec::new();
     if run.liveness == Liveness::Running {
@@ -231,7 +231,7 @@ fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
     words.join(", ")
 }
 
-/// The word of its state; a dash where nobody has judged it.
+/// The label of its state; a dash if it has not been judged.
 fn state(run: &RunSummary) -> &'static str {
     run.judgement.as_ref().map_or("–", |judgement| judgement.state.word())
 }

@@ -1,4 +1,4 @@
-//! `kelvin snapshot`: what resets save and restore by themselves, by hand.
+//! `kelvin snapshot`: manual use of the snapshots that resets save and restore automatically.
 
 use anyhow::{Result, anyhow, bail};
 use kelvin_database::snapshot::{SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore};
@@ -47,7 +47,7 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global
     }
     let found = find_workload(engine);
     let data = found.as_ref().map(|chosen| chosen.get().data(engine)).transpose()?.flatten();
-    // Nothing is built here: what cannot be kept is refused.
+    // Nothing is built here: content that cannot be saved is refused.
     let kept = data.clone().map(|data| kelvin_workload::WorkloadData { can_be_built: false, ..data });
     let (chosen, why) = reset::choose_method(asked, &opened.place.reset_options(engine, kept.as_ref())?)
         .map_err(|why| anyhow!(why))?;
@@ -75,7 +75,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     let opened = opened(target, &mut *live)?;
     let (about, keeper) = named(&opened.place, name)?;
     let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
-    // Pages of another version would have been written by other rules; a dump has no pages.
+    // Data files depend on the server's version; a dump does not.
     let of_a_version = opened.engine.home().is_some_and(Home::files_are_of_a_version);
     if about.way != SnapshotMethod::Dump && now != about.contents.engine && of_a_version {
         bail!(
@@ -83,7 +83,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
             about.contents.engine
         );
     }
-    // A server of kelvin's own holds nothing but what was built for runs.
+    // A managed server contains only data that were built for runs.
     if !yes && !opened.place.is_managed() {
         super::confirm(&format!(
             "replace everything in {} with the snapshot {name} ({})",
@@ -158,7 +158,7 @@ fn named(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn Snap
 /// The workload whose complete data the database holds, if any.
 fn find_workload(engine: &dyn Engine) -> Option<SelectedWorkload> {
     for workload in [WorkloadName::TprocC, WorkloadName::Pgbench] {
-        // Not every engine carries every workload, and other people's tables may have the same names.
+        // Not every engine supports every workload, and other applications' tables may have the same names.
         let Ok(chosen) = SelectedWorkload::for_engine(engine, &mut Spec::new(workload)) else { continue };
         if chosen.get().is_built(engine).unwrap_or(false) {
             return Some(chosen);
@@ -184,7 +184,7 @@ fn with_job<T>(
     )
 }
 
-/// Name, way, size, when, and of what.
+/// Name, method, size, time, and target.
 fn table(all: &[SnapshotInfo]) -> String {
     let width = all.iter().map(|about| about.name.len()).max().unwrap_or(0).max(4);
     let mut text = format!("{:<width$}  {:<8}  {:>9}  {:<16}  of\n", "name", "kept by", "MB", "saved");

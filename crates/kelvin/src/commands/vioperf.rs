@@ -45,7 +45,7 @@ pub(crate) fn run(args: &VioperfArgs, global: &Global) -> Result<Code> {
         if let Err(error) = done
             && failed.is_none()
         {
-            // What cannot be written down need not be measured.
+            // Results that cannot be written need not be measured.
             failed = Some(error);
             stop.request();
         }
@@ -84,7 +84,7 @@ fn tell(event: &VioperfEvent<'_>, args: &VioperfArgs, quiet: bool, log: &mut Opt
                 out::write(&vioperf::row_text(row))?;
             }
         }
-        // Told again at the end, where the figures are.
+        // Printed again at the end, with the results.
         VioperfEvent::Note(note) if !quiet => out::note(&format!("kelvin: {note}")),
         VioperfEvent::Note(_) => {}
     }

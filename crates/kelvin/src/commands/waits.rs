@@ -1,4 +1,4 @@
-//! `kelvin waits`: what a server's sessions wait for, without a load of ours.
+//! `kelvin waits`: the waits of a server's sessions, without a load from Kelvin.
 
 mod table;
 
@@ -20,20 +20,20 @@ use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::{out, signal};
 
-/// Seconds from one question who waits for whom to the next.
+/// Seconds between queries for blocked and blocking sessions.
 const BLOCKED_EVERY: f64 = 1.0;
 
 /// Seconds that an interval waits for the samples in it.
 const SAMPLES_LATE: f64 = 1.5;
 
-/// What is printed.
+/// The output.
 #[derive(Debug, Serialize)]
 struct Waits<'a> {
     target: &'a str,
     product: &'a str,
     #[serde(flatten)]
     report: WaitReport,
-    /// What could not be seen, and why.
+    /// Metrics that are unavailable, and why.
     not_seen: Vec<UnavailableMetrics>,
     #[serde(skip)]
     width: usize,
@@ -100,7 +100,7 @@ fn check(args: &WaitsArgs, format: Format) -> Result<()> {
     Ok(())
 }
 
-/// What the reports of this server have in common.
+/// The names that the reports of this server have in common.
 struct Names<'a> {
     target: &'a str,
     product: &'a str,
@@ -115,7 +115,7 @@ impl Names<'_> {
     }
 }
 
-/// What the server counted, and who waited for whom.
+/// The server's counters, and the blocked sessions with their blockers.
 struct Counters {
     began: ServerReading,
     now: ServerReading,
@@ -139,7 +139,7 @@ impl Counters {
         })
     }
 
-    /// Reads the counters; those before stay where they cannot be read.
+    /// Reads the counters; the previous ones are kept if they cannot be read.
     fn read(&mut self, server: &mut dyn ServerActivity) {
         match server.read() {
             Ok(reading) => self.now = reading,
@@ -200,7 +200,7 @@ impl Live {
         }
     }
 
-    /// Samples come once a second: the interval ends with the first that come after its time. From a server that has gone none do.
+    /// Samples arrive once a second: the interval ends with the first after its time. A server that is down sends none.
     fn is_due(&self, now: f64, samples: &SessionSamples) -> bool {
         let sampled = samples.counts().looks > self.counts.looks;
         now >= self.due && (sampled || now >= self.due + SAMPLES_LATE)
@@ -242,7 +242,7 @@ impl Live {
         let rows =
             rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| usize::from(size.ws_row));
         let text = table::render(&waits, rows.saturating_sub(1));
-        // Each line over the one that was there, and what is left of the interval before below them.
+        // Each line replaces the previous one, and the rest of the previous interval below is cleared.
         let over: String = text.lines().flat_map(|line| [line, "\x1b[K\n"]).collect();
         out::write(&format!("{}{over}\x1b[J", self.back()))?;
         self.lines = text.lines().count();

@@ -1,9 +1,9 @@
 //! A line of fields that leaves out whole ones where the terminal is narrow.
 
-/// What stands between fields.
+/// The separator of fields.
 const BETWEEN: &str = " · ";
 
-/// Fields in their order, each with when it is left out: the highest number first, 0 never.
+/// Fields in their order, each with its priority: the highest number is left out first, 0 never.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields(Vec<(u8, String)>);
 

@@ -1,4 +1,4 @@
-//! `--json`: every event as one line on standard output, and at the end a line of what the run is good for.
+//! `--json`: every event as one line on standard output, and at the end a line with the run's state.
 
 use std::io::Write;
 
@@ -29,7 +29,7 @@ struct Line<'a> {
 fn line(what: &impl Serialize) {
     if let Ok(mut line) = serde_json::to_vec(what) {
         line.push(b'\n');
-        // A reader that has gone away does not end the run: the store keeps everything.
+        // A closed pipe does not end the run: the store keeps everything.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(&line).and_then(|()| out.flush());
     }

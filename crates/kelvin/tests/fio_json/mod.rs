@@ -1,5 +1,5 @@
-//! Whether fio and Kelvin say the same of the same jobs: keys, types and units of their JSON, equal values where the jobs decide
-//! them, and times within what the result's own figures allow.
+//! Whether fio and Kelvin report the same for the same jobs: keys, types and units of their JSON, equal values where
+//! the jobs determine them, and times within the limits of the result's other values.
 
 mod corpus;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// Directions as results name them.
 const LINES: [&str; 4] = ["read", "write", "trim", "mixed"];
-/// Figures of a job that follow from what it asks for.
+/// Values of a job that follow from its options.
 const DECIDED: [&str; 10] = [
     "jobname",
     "groupid",
@@ -22,10 +22,11 @@ const DECIDED: [&str; 10] = [
     "latency_window",
     "desc",
 ];
-/// Maps whose keys are data that the course of a run decides.
+/// Maps whose keys are data that depend on the course of a run.
 const BY_COURSE: [&str; 2] = ["bins", "data"];
 
-/// All in which two results of the same jobs differ, and all that is not possible in one of them; nothing when all is well.
+/// All differences between two results of the same jobs, and all impossible values in one of them; empty if there are
+/// none.
 pub(crate) fn differences(fio: &Value, kelvin: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let (Some(fio), Some(kelvin)) = (fio.as_object(), kelvin.as_object()) else {
@@ -91,7 +92,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Keys and types, all the way down. What is Kelvin's own has a separate key.
+/// Keys and types, recursively. Kelvin's additions have a separate key.
 fn same_form(path: &str, fio: &Map<String, Value>, kelvin: &Map<String, Value>, found: &mut Vec<String>) {
     let names: BTreeSet<&String> = fio.keys().chain(kelvin.keys()).filter(|name| *name != "kelvin").collect();
     for name in names {
@@ -119,7 +120,7 @@ fn count(fields: &Map<String, Value>, line: &str, name: &str) -> u64 {
     fields.get(line).and_then(|line| line.get(name)).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// What of a job's amounts is decided by what it asks for.
+/// The amounts of a job that its options determine.
 struct Decides {
     /// Anything at all: not where time, a rate's end or a full device decide.
     amounts: bool,
@@ -131,7 +132,7 @@ struct Decides {
     syncs: bool,
 }
 
-/// Of `fdatasync` and `sync_file_range`, fio counts each as a short I/O that moved nothing, and none as a sync.
+/// fio counts each `fdatasync` and `sync_file_range` as a short I/O that moved nothing, and none as a sync.
 fn miscounts_syncs(job: &Map<String, Value>) -> bool {
     let options = job.get("job options").and_then(Value::as_object);
     options.is_some_and(|options| {
@@ -234,7 +235,7 @@ fn real(value: Option<&Value>) -> f64 {
     value.and_then(Value::as_f64).unwrap_or(0.0)
 }
 
-/// Times and rates lie within what the same result's other figures allow.
+/// Times and rates are within the limits of the same result's other values.
 fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
     for name in LINES {
         let Some(line) = job.get(name).and_then(Value::as_object) else { continue };

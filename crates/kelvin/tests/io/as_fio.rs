@@ -1,4 +1,4 @@
-//! What fio's users expect: its words, its output, its exit codes.
+//! Compatibility with fio: its options, its output, its exit codes.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::support::text;
 use super::{JOB, fio_json, place};
 
-/// A run with findings, notes and everything that Kelvin has to say: fio's scripts take a word on standard error for a failure.
+/// A run with findings, notes and all of Kelvin's messages: fio's scripts take output on standard error for a failure.
 #[test]
 fn trial_c5_a_run_that_went_well_is_silent_on_standard_error() {
     let place = place("[hole]\nfilename=sparse\nsize=4m\nrw=randread\nnumber_ios=50\nthread\n");
@@ -29,7 +29,7 @@ fn trial_c5_a_run_that_went_well_is_silent_on_standard_error() {
         assert_eq!(told, "", "{words:?}");
         assert!(!words.contains(&"--output=out") || out.is_empty(), "{out}");
     }
-    // What there is to say is in the result: lines with Kelvin's mark, or its key.
+    // Messages are in the result: lines with Kelvin's mark, or its key.
     let (normal, _) = run(&[]);
     let at = normal.find("kelvin: findings").unwrap_or_else(|| panic!("{normal}"));
     assert!(normal[at..].lines().all(|line| line.is_empty() || line.starts_with("kelvin: ")), "{normal}");
@@ -43,7 +43,7 @@ fn trial_c5_a_run_that_went_well_is_silent_on_standard_error() {
     assert!(told.contains("findings") && told.contains("stored as run"), "{told}");
 }
 
-/// What fio runs, and means something, runs; each of these was refused.
+/// Meaningful jobs that fio runs also run here; each of these was refused.
 #[test]
 fn trial_c7_what_fio_accepts_is_accepted() {
     let place = place(JOB);
@@ -70,7 +70,7 @@ fn trial_c7_what_fio_accepts_is_accepted() {
         assert_eq!(json["jobs"][0]["error"], 0, "{words}");
     }
     assert!(place.path("agg-read_bw.log").exists());
-    // As with fio, a command line's words are read with what stands before them.
+    // As with fio, command line options are interpreted together with the preceding ones.
     let size = |words: &str| {
         let words = format!("io --no-store --no-observe --output-format=json {words}");
         let out = place.expect(0, &words.split(' ').collect::<Vec<_>>());
@@ -90,7 +90,7 @@ fn trial_c7_max_latency_ends_with_fios_number() {
     assert_eq!(json["jobs"][0]["error"], 110);
 }
 
-/// fio's script for it looks for these words; seeds that are to repeat do, others do not.
+/// A script for fio checks this output; repeatable seeds are repeated, others are not.
 #[test]
 fn trial_c7_debug_random_prints_the_seeds() {
     let place = place(JOB);
@@ -138,7 +138,7 @@ fn trial_c6_the_json_of_fio_and_kelvin_says_the_same() {
     assert_eq!(fio["jobs"].as_array().unwrap().len(), 12);
     let found = fio_json::differences(&fio, &kelvin);
     assert!(found.is_empty(), "{}", found.join("\n"));
-    // And the comparison sees what is not so.
+    // The comparison detects differences.
     let mut wrong = kelvin.clone();
     wrong["jobs"][0]["write"]["total_ios"] = 17.into();
     wrong["jobs"][1]["read"].as_object_mut().unwrap().remove("iops");
@@ -149,7 +149,7 @@ fn trial_c6_the_json_of_fio_and_kelvin_says_the_same() {
     }
 }
 
-/// Names of the command line, and the names of options, as fio's own result has them.
+/// Names from the command line, and option names, as in fio's own result.
 #[test]
 fn trial_c6_job_options_are_echoed_as_fio_does() {
     let place = place(JOB);
@@ -161,7 +161,7 @@ fn trial_c6_job_options_are_echoed_as_fio_does() {
     assert_eq!(names, ["ba", "bs", "iodepth_batch", "ioengine", "name", "rw", "size"]);
 }
 
-/// A state is there after a normal end, in the directory that is asked for, and another run can look at the data by it.
+/// A state file exists after a normal end, in the requested directory, and another run can verify the data with it.
 #[test]
 fn trial_c6_a_state_is_kept_after_a_normal_end() {
     let place = place(JOB);
@@ -173,7 +173,7 @@ fn trial_c6_a_state_is_kept_after_a_normal_end() {
         serde_json::from_str::<Value>(&out).unwrap()
     };
     let json = run("");
-    // As fio: what is read to be verified is among the reads.
+    // As in fio: reads for verification are among the reads.
     assert_eq!(
         (&json["jobs"][0]["read"]["total_ios"], &json["jobs"][0]["write"]["total_ios"]),
         (&16.into(), &16.into())

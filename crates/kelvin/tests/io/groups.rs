@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::support::{text, wait_until};
 use super::{JOB, place};
 
-/// Killed in the middle it goes on, and runs that fail end it with their own error.
+/// After a kill it resumes, and failing runs end it with their own error.
 #[test]
 fn a_study_of_io_jobs_is_a_study_like_any_other() {
     let place = place(JOB);
@@ -77,7 +77,7 @@ fn a_rate_curve_asks_for_parts_of_the_highest() {
     assert!(report["points"][0]["response_all"]["p50_us"].as_f64().is_some());
 }
 
-/// A trace has directions that `rw` says nothing of, and several I/Os of one moment, all of which are due then.
+/// A trace has directions that `rw` does not name, and several I/Os with the same time, all of which are due then.
 #[test]
 fn all_of_a_trace_is_in_the_run() {
     let place = place("[r]\nread_iolog=trace\nioengine=psync\nfilename=data\n");

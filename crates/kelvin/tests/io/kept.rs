@@ -35,7 +35,7 @@ fn a_run_is_kept_and_known_to_every_command() {
     assert!(place.expect(0, &["runs"]).contains("one"));
     assert!(place.expect(0, &["history", "main"]).contains("IOPS"));
     place.expect(0, &["report", "one", "--html", "--output", "page.html"]);
-    // What is in the specification alone makes the same run again.
+    // The specification alone repeats the run.
     let spec = place.expect(0, &["io", "job.fio", "--print-spec"]);
     place.write("run.toml", spec);
     std::fs::remove_file(place.path("job.fio")).unwrap();
@@ -68,7 +68,7 @@ fn runs_repeat_and_compare() {
     assert!(shown.contains("IOPS"), "{shown}");
 }
 
-/// What was stored of I/O jobs is held against their own sums, and the longest time is the one that fio's form has.
+/// The stored values of I/O jobs are compared with their sums, and the longest time is the one in fio's format.
 #[test]
 fn a_figure_that_changed_in_the_store_voids_the_run() {
     let place = place(JOB);

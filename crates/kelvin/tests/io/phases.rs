@@ -16,7 +16,7 @@ fn stonewalls_are_phases_of_their_own() {
     assert_eq!(points.len(), 2);
     assert_eq!(points[0]["headline_count"], 200);
     assert_eq!(points[1]["headline_count"], 100);
-    // The rate of one phase makes no open loop of the other, and what one does not do is no row of it.
+    // The rate of one phase does not make the other an open loop, and unused directions have no row.
     assert_eq!((&points[0]["open_loop"], &points[1]["open_loop"]), (&true.into(), &false.into()));
     assert_eq!(report["open_loop"], false);
     let rows = |point: usize, what: &str| points[point][what].as_array().unwrap().len();
@@ -54,7 +54,7 @@ fn stonewalls_are_phases_of_their_own() {
     for part in ["phase 1: 4,000/s requested", "phase 2: 1 worker", "response p99, µs", "write p95, µs"] {
         assert!(compared.contains(part), "no {part} in\n{compared}");
     }
-    // Runs are repeated by one figure.
+    // Repeated runs need a single metric.
     let refused = place.run(&["io", "job.fio", "--repeat", "2"]);
     assert!(text(&refused.stderr).contains("2 phases (stonewall)"), "{}", text(&refused.stderr));
     assert_eq!(refused.status.code(), Some(1));
@@ -67,7 +67,7 @@ fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
     place.expect(0, &["io", "job.fio", "--no-observe"]);
     let point = &place.report("last")["points"][0];
     assert_eq!(point["open_loop"], false);
-    // The times of those with a rate are reported nevertheless.
+    // The response times of jobs with a rate are reported nevertheless.
     assert_eq!(
         (&point["response_all"]["committed"], &point["latency_all"]["committed"]),
         (&50.into(), &100.into())
@@ -75,7 +75,7 @@ fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
     assert!(place.expect(0, &["show", "last"]).contains("closed loop next to jobs with a rate"));
 }
 
-/// Two jobs, one after the other: over the whole window each asks for its rate in its own half.
+/// Two jobs, one after the other: each requests its rate in its own half of the window.
 #[test]
 fn a_rate_is_of_the_time_that_its_jobs_cover() {
     let place = place(
@@ -91,7 +91,7 @@ fn a_rate_is_of_the_time_that_its_jobs_cover() {
     assert!(schedule["achieved_ratio"].as_f64().unwrap() > 0.8, "{schedule}");
 }
 
-/// Its amount ends the job before its time, late as it is: nothing was left that had not begun.
+/// Its amount ends the job early, although it is late: no requests were left.
 #[test]
 fn a_job_that_did_all_that_it_had_to_do_left_nothing_waiting() {
     let place =

@@ -21,7 +21,7 @@ fn each_format_says_the_same_and_machines_get_nothing_else() {
     assert_eq!((job["jobname"].as_str(), job["read"]["total_ios"].as_u64()), (Some("reader"), Some(100)));
     let terse = place.expect(0, &["io", "--minimal", "job.fio", "--no-observe"]);
     assert!(terse.starts_with("3;") && terse.lines().count() == 1, "{terse}");
-    // In a file, and standard output says nothing of the result.
+    // In a file, and standard output contains nothing of the result.
     let told =
         place.expect(0, &["io", "job.fio", "--no-observe", "--output=out.json", "--output-format=json+"]);
     assert!(!told.contains("IOPS"), "{told}");
@@ -66,7 +66,7 @@ fn bad_input_ends_with_fios_code_and_says_where() {
         assert_eq!(output.status.code(), Some(1), "{words:?}\n{}", text(&output.stderr));
         assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{words:?}");
     }
-    // Elsewhere Kelvin's own codes hold.
+    // Otherwise Kelvin's own exit codes apply.
     assert_eq!(place.run(&["io", "explain", "none.json"]).status.code(), Some(2));
     assert_eq!(place.run(&["run", "io", "--job", "job.fio"]).status.code(), Some(2));
     place.write("load.toml", "workload = \"io\"\n[load]\nusers = 3\n[io]\njob = \"[a]\\nsize=4k\"\n");
@@ -135,7 +135,7 @@ fn holes_are_found_before_the_run_and_after_it() {
     assert!(ids.iter().any(|id| id.starts_with("io-")), "{ids:?}");
 }
 
-/// What is said of a file is said of it as the jobs find it, and not as it was before it was made.
+/// Statements about a file describe it as the jobs find it, and not as it was before it was laid out.
 #[test]
 fn files_are_looked_at_after_they_are_laid_out() {
     let place = place("[made]\nfilename=fresh\nsize=2m\nrw=randread\nnumber_ios=100\nioengine=psync\n");

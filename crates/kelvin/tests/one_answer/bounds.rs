@@ -1,5 +1,5 @@
-//! Percentiles that are known from below only, and transactions that failed, wherever runs are set against each other; and
-//! what the events of a run end with.
+//! Percentiles that are lower bounds, and transactions that failed, wherever runs are compared; and the end of a run's
+//! events.
 
 use kelvin_measure::event::{ErrorCount, Window};
 use kelvin_measure::{Event, Sink};
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::common::pgbench::{self, Plan};
 use super::support::{Place, text as words};
 
-/// Beyond what the made-up server can do: a fifth of the arrivals has no answer, and p99 lies among them.
+/// Above the capacity of the simulated server: a fifth of the arrivals is unanswered, and p99 falls among them.
 const RATE: f64 = 2600.0;
 
-/// A store with runs of a plan after a change to their events. Its first two runs, of a closed loop and of an open one, lend
-/// the others their description.
+/// A store with runs of a plan after a change of their events. Its first two runs, of a closed loop and of an open one,
+/// provide the description of the others.
 struct Runs {
     place: Place,
     store: Store,
@@ -60,7 +60,7 @@ impl Runs {
         })
     }
 
-    /// Of each second five transactions failed for good beside those that did not.
+    /// In each second five transactions failed permanently, in addition to the successful ones.
     fn failing(&self) -> RunId {
         self.add(&Plan::closed(&[8]), |mut event| {
             let Event::Second(second) = &mut event else { return vec![event] };
@@ -110,12 +110,12 @@ fn a_gate_passes_nothing_on_a_percentile_that_is_a_bound() {
             serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}{}", words(&output.stderr)));
         (output.status.code().unwrap(), json)
     };
-    // Without a measure it is what a comparison judges: the throughput of an open loop was asked for.
+    // Without a measure it is the one that a comparison judges: the throughput of an open loop is fixed.
     let limits = ["--max-regression", "5%", "--json"];
     let output = runs.place.run(&[&["gate", &exact[..], "--against", &first][..], &limits].concat());
     let json: Value = serde_json::from_str(&words(&output.stdout)).unwrap();
     assert_eq!(json["rows"][0]["measure"], "p99", "{json}");
-    // Known from below on both sides: nothing is shown, and nothing is ruled out.
+    // Lower bounds on both sides: nothing is shown, and nothing is ruled out.
     let (code, judged) = gate(&first, &second);
     assert!(code == 5 || code == 6, "{code}: {judged}");
     assert_ne!(judged["outcome"], "passed", "{judged}");
@@ -196,7 +196,7 @@ fn a_run_whose_transactions_failed_counts_nowhere_without_a_word() {
     assert!(history.split_whitespace().collect::<Vec<_>>().join(" ").contains(&told), "{history}");
 }
 
-/// Whoever reads the events of a run need not ask the store what it is good for.
+/// A reader of a run's events need not query the store for its state.
 #[test]
 fn the_events_of_a_run_end_with_its_state() {
     let place = Place::new();
@@ -230,7 +230,7 @@ fn the_events_of_a_run_end_with_its_state() {
     }
 }
 
-/// The first run of A was interrupted and its second is there: what differs is known, and is not "nothing".
+/// The first run of A was interrupted and its second is complete: the differences are known, and not empty.
 #[test]
 fn trial_d9_second_runs_of_a_side_tell_what_differs_too() {
     let runs = Runs::new();

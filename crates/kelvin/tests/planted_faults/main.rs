@@ -1,9 +1,9 @@
-//! Faults planted on purpose, each in a real run on a real PostgreSQL: the one finding that names the fault is red, and
-//! no other is.
+//! Faults planted on purpose, each in a real run on a real PostgreSQL: the finding that names the fault is red, and no
+//! other is.
 //!
-//! What else is red says as much of the machine as of the run. `cargo xtask machine` judges it, and runs all of them on a quiet
-//! machine, one at a time ([`alone`]). The tests of every day plant the faults that are there whatever the machine is, run
-//! beside others, and ask for their finding.
+//! Other red findings depend on the machine as much as on the run. `cargo xtask machine` judges them, and runs all of
+//! these tests on a quiet machine, one at a time ([`alone`]). The regular tests plant the faults that do not depend on
+//! the machine, run beside others, and check for their finding.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,12 +30,12 @@ use kelvin_store::Store;
 use one_answer::Lists;
 use support::{Place, Server, text};
 
-/// What spoils a run without being a fault of the database's: other users of the machine, and a server that was just
-/// started and has not come to its level when the window opens. The latter is advised to be run again, which is done: by
-/// then the caches and the log's files are warm.
+/// Findings that spoil a run without being a fault of the database: other users of the machine, and a server that was
+/// just started and has not reached its steady state when the window opens. The recommended action for the latter is
+/// another run, which is made: by then the caches and the WAL files are warm.
 const SPOILING_FINDINGS: [&str; 3] = ["steal", "noisy-neighbour", "ramp-up-too-short"];
 
-/// Whether the machine is quiet, by the word of whoever started the tests: `cargo xtask machine` sets it.
+/// Whether the machine is quiet, as declared by the caller of the tests: `cargo xtask machine` sets it.
 fn judges_the_machine() -> bool {
     std::env::var_os("KELVIN_QUIET_MACHINE").is_some()
 }
@@ -65,7 +65,7 @@ impl Bench {
             0,
             &["build", "tproc-c", "--target", &url, "--warehouses", warehouses, "--no-check", "-q"],
         );
-        // What the load left behind is no part of the run: dead rows, dirty pages, a log since the last checkpoint.
+        // Remains of the load are not part of the run: dead rows, dirty pages, WAL since the last checkpoint.
         self.sql("vacuum analyze");
         self.sql("checkpoint");
         self
@@ -75,7 +75,7 @@ impl Bench {
         PostgresEngine::new(self.server.instance.config()).connect().unwrap().run(sql).unwrap();
     }
 
-    /// The arguments of a run that is healthy on two cores: fewer users than would queue, one warehouse each.
+    /// The arguments of a run that is healthy on two cores: few enough users not to queue, one warehouse each.
     fn words<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let mut words = vec!["run", "tproc-c", "--target", url, "-q"];
         for (flag, value) in [("--users", "2"), ("--ramp-up", "4s"), ("--duration", "12s")] {
@@ -93,8 +93,8 @@ impl Bench {
         self.expect_of(red, || self.place.command(&Self::words(url, more)));
     }
 
-    /// The same of any command. Where a run is spoilt, which a finding says, there is another one, twice at most: what is
-    /// tested is the planted fault's finding, and not the machine's peace.
+    /// The same for any command. If a run is spoilt, which a finding shows, it is repeated, twice at most: the test is
+    /// for the planted fault's finding, and not for a quiet machine.
     #[track_caller]
     fn expect_of(&self, red: &[&str], command: impl Fn() -> std::process::Command) {
         for attempt in 1..=3 {
@@ -138,7 +138,7 @@ impl Found {
         ids
     }
 
-    /// The one red finding, or everything that was seen.
+    /// The one red finding, or all findings.
     #[track_caller]
     fn expect(&self, ids: &[&str]) {
         let red = self.red();
@@ -176,14 +176,14 @@ fn autovacuum_within_the_window() {
 #[test]
 fn fsync_off() {
     let bench = Bench::with(&[("fsync", "off")]).build("2");
-    // The first log files are written anew here, too, and nothing else is waited for.
+    // The first WAL files are created here, too, and there is no other wait.
     bench.expect(&["fsync-off"], &bench.server.url(), &["--ramp-up", "10s"]);
 }
 
 #[test]
 fn one_warehouse_and_sixteen_users() {
     let bench = Bench::with(&[]).build("1");
-    // A server that was just started writes its first log files anew, which takes some seconds of such a load.
+    // A server that was just started creates its first WAL files, which takes some seconds of such a load.
     bench.expect(&["hot-rows"], &bench.server.url(), &["--users", "16", "--ramp-up", "10s"]);
 }
 

@@ -23,8 +23,8 @@ impl Place {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
-    /// One with TPROC-C's data of one warehouse in an SQLite file, and its URL. An executable builds the data once and keeps
-    /// them in a file without a name, which ends with it.
+    /// A directory with TPROC-C's data of one warehouse in an SQLite file, and its URL. An executable builds the data
+    /// once and keeps them in an unnamed file, which is removed at its end.
     pub(crate) fn with_warehouse() -> (Self, String) {
         static BUILT: OnceLock<File> = OnceLock::new();
         let built = BUILT.get_or_init(|| {
@@ -52,7 +52,7 @@ impl Place {
         self.path("kelvin.db")
     }
 
-    /// The command, in this directory, with nothing of the caller's environment that could decide anything.
+    /// The command, in this directory, without any environment of the caller that could affect the result.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.program(env!("CARGO_BIN_EXE_kelvin"));
         command.args(args);
@@ -79,8 +79,8 @@ impl Place {
         self.command(args).output().unwrap()
     }
 
-    /// Runs and returns standard output; anything but the expected exit code fails the test. A run that is void for
-    /// nothing but what the machine did beside it is as good as one that counts: tests judge no noise.
+    /// Runs and returns standard output; an unexpected exit code fails the test. A run that is void only because of
+    /// other activity on the machine is accepted: tests do not judge noise.
     #[track_caller]
     pub(crate) fn expect(&self, code: i32, args: &[&str]) -> String {
         let output = self.run(args);
@@ -140,11 +140,11 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// One whose settings override kelvin's.
+    /// A server whose settings override kelvin's.
     pub(crate) fn start_with(settings: &[(&str, &str)]) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let base = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
-        // The server's own user must get through.
+        // The server's user must be able to enter it.
         std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let manager = Manager::new(base.path().to_owned());
         let instance = manager
@@ -153,7 +153,7 @@ impl Server {
         Self { manager, instance, _base: base }
     }
 
-    /// The directory of the manager that keeps it.
+    /// The directory of its manager.
     pub(crate) fn base(&self) -> &Path {
         self.manager.base_dir()
     }

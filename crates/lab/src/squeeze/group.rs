@@ -200,7 +200,7 @@ impl Group {
         }
     }
 
-    /// Bounds requests a second and bytes a second to a device ("254:0"); none lifts the bound.
+    /// Bounds requests per second and bytes per second to a device ("254:0"); none lifts the bound.
     pub(super) fn bound_io(&self, device: &str, bound: Option<Flow>) -> Result<(), String> {
         let one = self.io.map(|index| &self.directories[index]).ok_or("it has no I/O controller")?;
         match one.version {
@@ -259,7 +259,7 @@ impl Group {
     }
 }
 
-/// Requests and bytes a second.
+/// Requests and bytes per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Flow {
     pub(super) reads: f64,

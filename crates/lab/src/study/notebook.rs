@@ -1,7 +1,7 @@
 //! `notebook.md`: the eight phases of a study as text.
 //!
-//! Most of it is written by the user. A few parts are Kelvin's: they are between `<!-- kelvin: NAME -->` and `<!--
-//! /kelvin -->`, and are rewritten whenever Kelvin has new results. A part without these two lines is no longer
+//! Most of it is written by the user. A few parts are Kelvin's: they are between `<!-- kelvin: NAME -->` and
+//! `<!-- /kelvin -->`, and are rewritten whenever Kelvin has new results. A part without these two lines is no longer
 //! updated.
 
 use super::Study;

@@ -42,7 +42,7 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// At most so many characters, the last of which says that there were more; none steers the terminal.
+/// Truncates to so many characters, the last of which marks the truncation; control characters are removed.
 pub fn cut(text: &str, most: usize) -> String {
     let text = printable(text);
     if text.chars().count() <= most {
@@ -57,8 +57,8 @@ pub fn statement(text: &str) -> String {
     cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST)
 }
 
-/// Breaks a sentence between words into lines of a width in characters. The lead stands before the first line, and those that
-/// follow are indented by as much; a word that is longer than a line has one of its own.
+/// Breaks a sentence between words into lines of a width in characters. The lead precedes the first line, and the
+/// following ones are indented by its width; a word that is longer than a line gets a separate line.
 pub fn wrap(lead: &str, text: &str, width: usize) -> Vec<String> {
     let indent = lead.chars().count();
     let mut line = lead.to_owned();

@@ -71,7 +71,7 @@ pub enum BaselineMetricKind {
     Latency,
     /// 99th percentile of a latency.
     Tail,
-    /// Bytes a second of a device.
+    /// Bytes per second of a device.
     Bandwidth,
     /// The activity of other processes meanwhile; not compared.
     Disturbance,

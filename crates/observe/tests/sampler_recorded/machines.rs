@@ -1,5 +1,5 @@
-//! Machines that could not be recorded here, with their trees made by hand from published facts: what is in a file is
-//! shortened, its form is not. Each test names the source of what is odd about the machine.
+//! Machines that could not be recorded here, with their trees written by hand from published facts: the content of
+//! files is shortened, their format is not. Each test names the source of the machine's peculiarities.
 
 use std::fs;
 

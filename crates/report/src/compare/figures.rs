@@ -17,7 +17,7 @@ use kelvin_measure::text::ends;
 /// The family-wise error of a comparison of several loads.
 pub(super) const ERROR: f64 = 0.05;
 
-/// Runs a side that are advised.
+/// Recommended number of runs per side.
 pub(crate) const ADVISED: usize = 6;
 
 /// Key metrics in the table in addition to throughput and times, where they are known.
@@ -83,7 +83,7 @@ impl ComparedFigure {
             .map(|(value, marks)| Some(Bounded { value: value?, at_least: marks.contains(&true) }))
     }
 
-    /// Whether a value is known from below only.
+    /// Whether a value is only a lower bound.
     fn has_bounds(&self) -> bool {
         self.a_at_least.contains(&true) || self.b_at_least.contains(&true)
     }
@@ -373,7 +373,7 @@ pub(super) fn judge(
     (verdict, words)
 }
 
-/// By how much, where percentiles lie among arrivals without an answer.
+/// The size of the change, if percentiles fall among unanswered arrivals.
 fn bound_words(change: &MeasuredChange, by: &str) -> String {
     match (change.ratio.low > 0.0, change.ratio.high.is_finite()) {
         (false, false) => "by an unknown amount".into(),

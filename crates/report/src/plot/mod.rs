@@ -192,7 +192,7 @@ fn times_of(report: &RunReport, point: &PointReport) -> Vec<(Direction, Completi
 /// The charts of a point of I/O jobs in the report; none for other workloads.
 #[derive(Debug, Default)]
 pub(crate) struct PointCharts {
-    /// I/Os a second with moving mean and trend, a colour for each direction.
+    /// I/Os per second with moving mean and trend, a colour for each direction.
     pub(crate) time: Option<String>,
     /// Bandwidth of writes against the bytes written before.
     pub(crate) written: Option<String>,
@@ -235,7 +235,7 @@ fn mean_size(report: &RunReport, point: &PointReport, direction: Direction) -> O
 /// A fraction of a second, at the end of a window, too short for a rate.
 const SLIVER: f64 = 0.2;
 
-/// I/Os and bytes a second of each direction of a point, all its devices together.
+/// I/Os and bytes per second of each direction of a point, all its devices together.
 fn seconds_of(report: &RunReport, point: &PointReport) -> Vec<LogSeries> {
     let several = report.points.len() > 1;
     let name = format!("run {}", report.run);

@@ -109,7 +109,7 @@ impl Load {
         }
     }
 
-    /// Arrivals a second at which a search begins.
+    /// Arrivals per second at which a search begins.
     pub(crate) fn first_rate(&self) -> f64 {
         self.points().first().and_then(|&(_, rate)| rate).unwrap_or(Self::FIRST_RATE)
     }

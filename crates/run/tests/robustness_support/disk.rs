@@ -9,7 +9,7 @@ pub struct Disk {
     directory: tempfile::TempDir,
 }
 
-/// Mounting takes root; `sudo -n` where the tests run as somebody else. Without either the test fails.
+/// Mounting requires root, or `sudo -n` for another user. Without either the test fails.
 fn privileged(words: &[&str]) {
     let mut words = words.to_vec();
     if !rustix::process::geteuid().is_root() {
@@ -29,7 +29,7 @@ impl Disk {
         Self { directory }
     }
 
-    /// Where it is mounted.
+    /// Its mount point.
     pub fn place(&self) -> &Path {
         self.directory.path()
     }
@@ -55,12 +55,12 @@ impl Disk {
         }
     }
 
-    /// Whether [`Disk::fill`] has taken nothing.
+    /// Whether [`Disk::fill`] has allocated nothing.
     pub fn is_empty(&self) -> bool {
         !self.ballast().exists()
     }
 
-    /// Frees what [`Disk::fill`] took.
+    /// Frees the space that [`Disk::fill`] has allocated.
     pub fn empty(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }

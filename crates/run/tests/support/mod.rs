@@ -1,4 +1,4 @@
-//! A small TPROC-C database in a file, and a sink that keeps what it hears.
+//! A small TPROC-C database in a file, and a sink that stores its events.
 
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-/// Lines of what a run printed that are kept.
+/// Maximum number of output lines of a run.
 const LINES: usize = 30;
-/// Jobs that are kept, the oldest forgotten first.
+/// Maximum number of jobs; the oldest are removed first.
 const KEPT: usize = 50;
 
 /// A started run, as the page shows it.
@@ -20,7 +20,7 @@ pub(super) struct Job {
     id: u64,
     /// The run's number in its store, once it has one.
     run: Option<i64>,
-    /// The place of the store among those of the server.
+    /// The index of the store among those of the server.
     store: usize,
     /// Whether the process has ended.
     ended: bool,
@@ -39,7 +39,7 @@ struct Running {
 pub(super) struct Jobs {
     /// This program.
     program: PathBuf,
-    /// Where specifications are kept while their runs go on; nobody else can read it.
+    /// The directory of specifications during their runs; nobody else can read it.
     directory: tempfile::TempDir,
     running: Mutex<(u64, VecDeque<Running>)>,
 }
@@ -66,7 +66,7 @@ impl Jobs {
         std::fs::File::create_new(&file)
             .and_then(|mut file| file.write_all(specification.as_bytes()))
             .map_err(failed)?;
-        // A run that is started from here is no member of a terminal's session: the server's own end does not end it.
+        // A run that is started from here is not in a terminal's session: the server's end does not end it.
         let mut child = Command::new(&self.program)
             .arg("--store")
             .arg(path)
@@ -111,7 +111,7 @@ impl Jobs {
         Ok(started)
     }
 
-    /// Asks a run to end as Ctrl-C does; asked again, to end now.
+    /// Asks a run to end as Ctrl-C does; on a second request, to end immediately.
     pub(super) fn stop(&self, id: u64) -> Result<(), String> {
         let running = lock(&self.running);
         let wanted = running.1.iter().find(|one| lock(&one.job).id == id);
@@ -125,7 +125,7 @@ impl Jobs {
             .map_err(|error| format!("job {id} cannot be stopped: {error}"))
     }
 
-    /// All jobs that are kept, the newest first.
+    /// All stored jobs, the newest first.
     pub(super) fn list(&self) -> Vec<Job> {
         lock(&self.running).1.iter().rev().map(|one| lock(&one.job).clone()).collect()
     }

@@ -1,8 +1,8 @@
 //! The page: the runs of one or several stores in a browser.
 //!
-//! It reads stores and changes nothing; only with [`SiteOptions::start`] can runs be started, by those who have the token.
-//! It answers for addresses and `localhost`, so that no web site can reach it under its own name, and refuses requests
-//! that other sites make.
+//! It reads stores and changes nothing; only with [`SiteOptions::start`] can runs be started, by users with the token.
+//! It answers requests for IP addresses and `localhost`, so that no web site can reach it under its own name, and
+//! refuses requests from other sites.
 
 mod answer;
 mod documents;
@@ -38,18 +38,18 @@ const THREADS: usize = 4;
 /// The longest specification that is accepted.
 const MOST_BYTES: u64 = 256 * 1024;
 
-/// What the groups of a store are said to have shown.
+/// Summaries of the groups of a store.
 pub trait DescribeGroups: Send + Sync {
-    /// Every group with its answer in brief.
+    /// Every group with a short summary of its result.
     ///
     /// # Errors
-    /// Says what cannot be read.
+    /// Describes the unreadable data.
     fn list(&self, store: &Store) -> std::result::Result<Vec<GroupLine>, String>;
 
-    /// A group with its answer and its runs.
+    /// A group with its result and its runs.
     ///
     /// # Errors
-    /// Says what cannot be read.
+    /// Describes the unreadable data.
     fn page(&self, store: &Store, group: i64) -> std::result::Result<GroupPage, String>;
 }
 
@@ -72,23 +72,23 @@ pub struct GroupLine {
     pub answer: String,
 }
 
-/// What is shown, where, and to whom.
+/// The content, the address, and access rights.
 pub struct SiteOptions {
     /// Where to listen; port 0 takes a free one.
     pub address: SocketAddr,
-    /// Host names that the server answers for beside addresses and `localhost`.
+    /// Host names for which the server answers, in addition to addresses and `localhost`.
     pub names: Vec<String>,
     /// The stores, of which the first takes the runs that are started.
     pub stores: Vec<PathBuf>,
     /// The groups.
     pub groups: Box<dyn DescribeGroups>,
-    /// What lets runs be started; none for a server that is read-only.
+    /// Options for starting runs; `None` for a read-only server.
     pub start: Option<StartOptions>,
 }
 
-/// What lets runs be started.
+/// Options for starting runs.
 pub struct StartOptions {
-    /// Whoever has it may start and stop runs.
+    /// The token that allows starting and stopping runs.
     pub token: String,
     /// This program, which runs a specification.
     pub program: PathBuf,
@@ -102,7 +102,7 @@ pub struct Site {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all threads use.
+/// State shared by all threads.
 struct Shared {
     names: Vec<String>,
     hosts: Vec<String>,
@@ -143,7 +143,7 @@ impl Site {
             streams: Streams::default(),
             stop: AtomicBool::new(false),
         });
-        // Ten thousand runs take a second to read for the first time; nobody should wait for that.
+        // Ten thousand runs take a second to read for the first time; no request should wait for that.
         let warm = Arc::clone(&shared);
         let reader = move || drop(warm.lists.page(&Query::default()));
         std::thread::Builder::new().name("page-list".into()).spawn(reader)?;
@@ -160,7 +160,7 @@ impl Site {
         Ok(Self { address, server, shared, threads })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -178,7 +178,7 @@ impl Drop for Site {
     }
 }
 
-/// What is posted.
+/// The content of a POST request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StartRequest {
@@ -193,7 +193,7 @@ struct StopRequest {
 }
 
 impl Shared {
-    /// Answers a request. Whoever went away in between gets no answer, and needs none.
+    /// Answers a request. A closed connection is ignored.
     fn answer(self: &Arc<Self>, mut request: Request) {
         if let Err(refusal) = request_checks::check(&request, &self.hosts) {
             return drop(refused(refusal).send(request));
@@ -231,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// What changes something, or shows what those see who may: for those with the token.
+    /// Requests that change something, or show protected content: only with the token.
     fn post(&self, parts: &[&str], request: &mut Request) -> Result<SiteResponse> {
         let Some((token, jobs)) = &self.jobs else { return Ok(refused(Refusal::ReadOnly)) };
         if let Err(refusal) = token.check(request) {
@@ -280,7 +280,7 @@ impl Shared {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
             head.push_str("\r\n");
-            // An error is a page that went away, or a store that cannot be read: the page asks again and gets the error.
+            // An error is a closed page, or a store that cannot be read: the page asks again and gets the error.
             let _ended = out
                 .write_all(head.as_bytes())
                 .map_err(Into::into)

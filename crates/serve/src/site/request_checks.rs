@@ -11,11 +11,11 @@ pub(super) const TOKEN: &str = "X-Kelvin-Token";
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It names a host that this server does not answer for: a web site may have given its own name this address.
+    /// It names an unknown host: a web site may have pointed its own name to this address.
     Host,
     /// Another web site makes it.
     Origin,
-    /// Nothing but GET and POST is understood.
+    /// Only GET and POST are supported.
     Method,
     /// It has no token, or a wrong one.
     Token,
@@ -52,7 +52,8 @@ fn header<'a>(headers: &'a [Header], name: &'static str) -> Option<&'a str> {
     headers.iter().find(|header| header.field.equiv(name)).map(|header| header.value.as_str())
 }
 
-/// Refuses what no page of this server asks for. `names` are the host names that it answers for beside addresses.
+/// Refuses requests that no page of this server makes. `names` are the host names, in addition to addresses, for which
+/// it answers.
 pub(super) fn check(request: &Request, names: &[String]) -> Result<(), Refusal> {
     let post = match request.method() {
         Method::Get => false,
@@ -77,8 +78,8 @@ pub(super) fn check(request: &Request, names: &[String]) -> Result<(), Refusal> 
     }
 }
 
-/// Whether a request that names this host is meant for this server. A web site can give its own name any address, but
-/// cannot have an address for a name.
+/// Whether a request that names this host is meant for this server. A web site can point its own name to any address,
+/// but cannot have an address as its name.
 fn is_ours(host: &str, names: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -90,8 +91,8 @@ fn is_ours(host: &str, names: &[String]) -> bool {
         || names.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// The token of those who may start runs. Its digest is kept and compared, so that neither length nor content can be found
-/// out by how long a refusal takes.
+/// The token that allows starting runs. Its digest is stored and compared, so that neither length nor content can be
+/// determined from the time of a refusal.
 pub(super) struct Token([u8; 32]);
 
 impl Token {

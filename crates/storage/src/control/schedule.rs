@@ -28,7 +28,7 @@ pub(super) struct Turn {
     pub delay: Nanos,
     /// The workers whose end it waits for.
     pub after: Vec<usize>,
-    /// Whom its end takes along, and whether only an end with an error does.
+    /// The workers that end with it, and whether only if it ends with an error.
     pub exit: Option<Exit>,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Watch {
     /// The intervals that are not complete yet, the first of which begins at `origin` + `done` intervals.
     open: VecDeque<Interval>,
     done: u64,
-    /// The last window's intervals: I/Os a second, bytes a second, mean completion time.
+    /// The last window's intervals: I/Os per second, bytes per second, mean completion time.
     window: VecDeque<[f64; 3]>,
     verdict: SteadyWindow,
     attained: bool,

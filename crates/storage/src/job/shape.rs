@@ -212,9 +212,9 @@ pub struct Depth {
 /// Limits of each worker and direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// `rate=`: bytes a second.
+    /// `rate=`: bytes per second.
     pub bytes: PerDirection<Option<u64>>,
-    /// `rate_min=`: bytes a second below which the job ends.
+    /// `rate_min=`: bytes per second below which the job ends.
     pub bytes_min: PerDirection<Option<u64>>,
     /// `rate_iops=`.
     pub iops: PerDirection<Option<u64>>,

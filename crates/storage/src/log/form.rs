@@ -84,7 +84,7 @@ impl Form {
     }
 }
 
-/// A row as both forms have it.
+/// A row in both formats.
 struct Sample {
     time: u64,
     value: u64,
@@ -94,7 +94,7 @@ struct Sample {
     offset: Option<u64>,
 }
 
-/// Flags beside the direction of a packed sample.
+/// Flags in addition to the direction of a packed sample.
 const HAS_OFFSET: u32 = 1 << 31;
 const HAS_PRIORITY: u32 = 1 << 30;
 

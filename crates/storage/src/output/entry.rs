@@ -55,17 +55,17 @@ pub struct Line {
     pub runtime: Nanos,
     /// Samples of the bandwidth in KiB/s.
     pub bandwidth: RateSamples,
-    /// Samples of the I/Os a second.
+    /// Samples of the I/Os per second.
     pub iops: RateSamples,
 }
 
 impl Line {
-    /// I/Os a second.
+    /// I/Os per second.
     pub fn iops(&self) -> f64 {
         rate(self.sums.ios, self.runtime)
     }
 
-    /// Bytes a second.
+    /// Bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
         rate(self.sums.bytes, self.runtime)
     }
@@ -101,12 +101,12 @@ pub struct TargetTotals {
 }
 
 impl TargetTotals {
-    /// I/Os a second in a direction.
+    /// I/Os per second in a direction.
     pub fn iops(&self, direction: Direction) -> f64 {
         rate(self.directions[direction].ios, self.measured)
     }
 
-    /// Bytes a second in a direction.
+    /// Bytes per second in a direction.
     pub fn bytes_per_second(&self, direction: Direction) -> f64 {
         rate(self.directions[direction].bytes, self.measured)
     }
@@ -356,7 +356,7 @@ pub fn merged(outcome: &JobsOutcome) -> Vec<ResultEntry<'_>> {
     entries
 }
 
-/// Bytes a second of a line of a whole group, which its entries' samples are shares of.
+/// Bytes per second of a line of a whole group, which its entries' samples are shares of.
 pub(super) fn group_rate(entries: &[ResultEntry<'_>], group: u32, word: &str) -> f64 {
     let (mut bytes, mut runtime) = (0, 0);
     for entry in entries.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)) {

@@ -1,4 +1,4 @@
-//! Jobs, a small real worker, and a watcher that writes down what it hears.
+//! Jobs, a small real worker, and a watcher that records its events.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::fs::{File, OpenOptions};
@@ -43,7 +43,7 @@ pub fn writer(name: &str, directory: &Path, size: u64) -> Job {
     job
 }
 
-/// The job goes on for a time, over and over.
+/// The job runs for a time, with repeated passes.
 pub fn lasting(mut job: Job, time: Nanos) -> Job {
     (job.course.runtime, job.course.time_based) = (Some(time), true);
     job
@@ -56,13 +56,13 @@ pub fn by(engine: EngineName, mut job: Job) -> Job {
     job
 }
 
-/// The job reads its target and not what memory holds of it.
+/// The job reads its target and not the page cache.
 pub fn forgetful(mut job: Job) -> Job {
     job.sync.direct = true;
     job
 }
 
-/// The job is about one named file.
+/// The job uses one named file.
 pub fn on(mut job: Job, path: &Path) -> Job {
     (job.targets.filenames, job.targets.directories) = (vec![path.into()], Vec::new());
     job
@@ -72,7 +72,7 @@ pub fn jobs(jobs: impl IntoIterator<Item = Job>) -> Jobs {
     Jobs { jobs: jobs.into_iter().collect(), ..Jobs::default() }
 }
 
-/// Writes down what it hears.
+/// Records its events.
 #[derive(Debug, Default)]
 pub struct Heard {
     pub states: Vec<(u32, WorkerState)>,
@@ -274,7 +274,7 @@ pub fn sums(outcome: &JobsOutcome) -> PerDirection<(u64, u64)> {
     sums
 }
 
-/// Where each worker's files are.
+/// The files of each worker.
 pub fn paths(outcome: &JobsOutcome) -> Vec<Vec<PathBuf>> {
     outcome.workers.iter().map(|w| w.targets.iter().map(|t| t.path.clone()).collect()).collect()
 }

@@ -1,4 +1,4 @@
-//! Filesystems and devices of the tests' own, and what must not be touched.
+//! Filesystems and devices of the tests, and files that must not be touched.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What a command says; none when it fails.
+/// The output of a command; `None` when it fails.
 fn said(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program).args(words).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -30,7 +30,7 @@ pub fn noise(length: u64) -> Vec<u8> {
     bytes
 }
 
-/// Whether nothing but a region differs from what was there.
+/// Whether only a region differs from the previous content.
 pub fn changed_only_within(file: &File, before: &[u8], begin: u64, length: u64) {
     let mut now = vec![0; before.len()];
     file.read_exact_at(&mut now, 0).unwrap();
@@ -40,7 +40,7 @@ pub fn changed_only_within(file: &File, before: &[u8], begin: u64, length: u64) 
     assert!(now[begin..end] != before[begin..end], "the region itself was written");
 }
 
-/// Files of somebody else in the directory of the targets.
+/// Foreign files in the directory of the targets.
 pub struct Canaries(Vec<(PathBuf, Vec<u8>)>);
 
 impl Canaries {
@@ -65,7 +65,7 @@ impl Canaries {
     }
 }
 
-/// A filesystem in memory; none without the right to mount one.
+/// A filesystem in memory; `None` without permission to mount one.
 pub struct SmallFilesystem(TempDir);
 
 impl SmallFilesystem {
@@ -88,15 +88,15 @@ impl Drop for SmallFilesystem {
     }
 }
 
-/// Held by whoever makes a loop device, and for longer by whoever needs a number to stay free.
+/// Held while a loop device is created, and for longer where a number has to stay free.
 static LOOPS: Mutex<()> = Mutex::new(());
 
-/// Nobody in this process makes a loop device while this is held.
+/// No loop device is created in this process while this is held.
 pub fn no_new_devices() -> MutexGuard<'static, ()> {
     LOOPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A block device over a file; none without the right to make one.
+/// A block device over a file; `None` without permission to create one.
 pub struct LoopDevice {
     path: PathBuf,
     file: NamedTempFile,
@@ -123,7 +123,7 @@ impl LoopDevice {
         OpenOptions::new().read(true).write(true).open(self.file.path()).unwrap()
     }
 
-    /// What the kernel holds of the device is dropped, so that a change behind its back is seen.
+    /// Drops the kernel's cache of the device, so that a change of the file is visible.
     pub fn forget(&self) {
         said("blockdev", &["--flushbufs", self.path.to_str().unwrap()]).unwrap();
     }
@@ -146,7 +146,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // Only if it is still over this test's own file: the number may be somebody else's by now.
+        // Only if it is still over this test's file: the number may be in use by another process now.
         if self.over().is_some_and(|file| file.starts_with(&*self.file.path().to_string_lossy())) {
             self.detach();
         }

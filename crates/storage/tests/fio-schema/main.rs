@@ -1,5 +1,5 @@
-//! Kelvin's JSON has fio's fields, in fio's order, of fio's types: against the schema that `derive.py` made of real
-//! outputs of fio 3.33. What is Kelvin's own is under `kelvin` and nowhere else.
+//! Kelvin's JSON has fio's fields, in fio's order, with fio's types: checked against the schema that `derive.py` made
+//! from real outputs of fio 3.33. Kelvin's additions are under `kelvin` and nowhere else.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -92,11 +92,11 @@ fn schema() -> Node {
     serde_json::from_str(include_str!("schema.json")).expect("the schema is JSON")
 }
 
-/// What is wrong with a value by the schema; every path that was seen is noted.
+/// The errors of a value by the schema; every path that was seen is recorded.
 fn check(schema: &Node, value: &Node, path: &str, seen: &mut BTreeSet<String>, wrong: &mut Vec<String>) {
     seen.insert(path.to_owned());
     let Some(Node::Text(asked)) = schema.field("type") else {
-        // An empty list in every sample says nothing of its items.
+        // A list that is empty in every sample does not define its items.
         return;
     };
     let is = match value {
@@ -217,7 +217,7 @@ fn outcomes() -> Vec<JobsOutcome> {
         other.report.mixed = mixed;
         results.push(outcome(jobs(vec![other]), vec![plain.clone()]));
     }
-    // Nothing was done, nothing was asked for.
+    // No I/O was done, none was requested.
     let mut nothing = outcome(jobs(vec![job("b")]), vec![worker(0)]);
     nothing.disks.clear();
     results.push(nothing);
@@ -247,13 +247,13 @@ fn what_is_kelvins_own_is_under_one_key_of_a_job_and_of_a_disk() {
     let kelvin = &parsed["jobs"][0]["kelvin"];
     assert_eq!(kelvin["workers"], 1);
     assert_eq!(kelvin["targets"][0]["path"], "/data/f");
-    // Twice the same path: added up.
+    // The same path twice: added up.
     assert_eq!(kelvin["targets"][0]["read"]["total_ios"], 2100);
     assert_eq!(kelvin["failures"][0]["message"], "Input/output error");
     assert_eq!(parsed["disk_util"][0]["kelvin"]["read_sectors"], 16_000);
 }
 
-/// The check itself finds what it should.
+/// The check itself detects errors.
 #[test]
 fn the_check_tells_a_wrong_field_type_place_and_a_missing_one() {
     let good = json(&outcomes()[0], &options(), false);

@@ -19,8 +19,8 @@ const FIO: [&str; 9] = [
     include_str!("fio/verr2.txt"),
 ];
 
-/// What is left of a line without its figures: words, signs and where they stand. Lists whose length depends on the
-/// figures (percentiles, classes) are as long as their first part.
+/// A line without its numbers: words, signs and their positions. Lists whose length depends on the numbers
+/// (percentiles, classes) are reduced to their first part.
 fn shape(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     let words = line.trim_start();
@@ -89,7 +89,7 @@ fn every_line_is_one_of_fios_or_is_marked_as_kelvins() {
     let text = format!("{}{}", banner(&rich.jobs), normal(&rich, &options()));
     let mut own = false;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        // A section of Kelvin's goes on with lines that are further in.
+        // A section of Kelvin continues with lines of deeper indentation.
         let indent = line.len() - line.trim_start().len();
         own = line.trim_start().starts_with("kelvin") || (own && indent > 2);
         assert!(
@@ -103,7 +103,7 @@ fn every_line_is_one_of_fios_or_is_marked_as_kelvins() {
 #[test]
 fn every_kind_of_line_that_fio_prints_is_there() {
     let mut all = rich();
-    // What the rich outcome lacks: trims, a latency target, samples of writes, mixed reporting.
+    // Features that the rich outcome lacks: trims, a latency target, samples of writes, mixed reporting.
     let mut trimming = reader(2);
     trimming.group = 2;
     trimming.targets[0].directions.0.swap(0, 2);
@@ -123,7 +123,7 @@ fn every_kind_of_line_that_fio_prints_is_there() {
     let mine = shapes(&text);
     for (number, text) in FIO.iter().enumerate() {
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            // fio's own mistake: with unified_rw_reporting=both it adds up times but not I/Os.
+            // A bug of fio: with unified_rw_reporting=both it adds up times but not I/Os.
             if line.starts_with("  mixed: IOPS=0, BW=0 (0)(0B/") {
                 continue;
             }
@@ -136,7 +136,7 @@ fn every_kind_of_line_that_fio_prints_is_there() {
     }
 }
 
-/// Field by field, what stands between the semicolons is of the same kind.
+/// Field by field, the content between the semicolons has the same type.
 #[test]
 fn terse_fields_are_of_fios_kinds() {
     // fio 3.33, `--output-format=terse`: a job of reads with a latency target.

@@ -1,4 +1,4 @@
-//! The log files: fio's columns, averages, sums, compression, and what a kill leaves.
+//! The log files: fio's columns, averages, sums, compression, and the remains after a kill.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn text(directory: &Path, name: &str) -> String {
     std::fs::read_to_string(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Writes what the workers of the jobs record, in one chunk each.
+/// Writes the records of the jobs' workers, in one chunk each.
 fn written(jobs: &Jobs, all: &[(u64, u64, Vec<CompletedIo>)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = LogWriter::new(jobs, Some(directory.path()), 1_795_304_700_000).unwrap();
@@ -223,7 +223,7 @@ fn a_sum_adds_rates_and_averages_times() {
     let directory =
         written(&jobs(vec![one]), &[(10 * MS, 100 * MS, dones(90, 100_000)), (50 * MS, 100 * MS, late)]);
     let at = directory.path();
-    // 100 I/Os in the 90 ms that the longer one was at it.
+    // 100 I/Os in the 90 ms of the longer one.
     assert_eq!(text(at, "p_iops.log"), "100, 1111, 0, 0, 0\n");
     assert_eq!(text(at, "p_clat.log"), "100, 130000, 0, 0, 0\n");
     // And each for itself.
@@ -300,7 +300,7 @@ fn a_sum_grows_while_it_is_written_and_waits_for_the_slowest() {
     }
     for tick in 1..=8_u64 {
         for (worker, recorder) in recorders.iter_mut().enumerate() {
-            // The second hands nothing over for a while.
+            // The second sends nothing for a while.
             if worker == 1 && tick > 4 && tick < 8 {
                 continue;
             }
@@ -339,7 +339,7 @@ fn rows_are_in_the_file_as_soon_as_they_were_handed_over() {
         let mut recorder = LogRecorder::new(&all.jobs[0], 0).unwrap();
         recorder.record(&done(10 * MS, Direction::Read, 4096, 100_000));
         writer.chunk(0, &recorder.take(500 * MS).unwrap()).unwrap();
-        // As after a kill: nobody finished the file.
+        // As after a kill: the file was not finished.
         let name = if compressed { "p_clat.1.log.fz" } else { "p_clat.1.log" };
         let bytes = std::fs::read(directory.path().join(name)).unwrap();
         let (text, whole) =
@@ -354,7 +354,7 @@ fn rows_are_in_the_file_as_soon_as_they_were_handed_over() {
     }
 }
 
-/// What fio 3.33 stored for `log_offset=1` and `log_prio=1`, and what its `--inflate-log` made of it.
+/// The records that fio 3.33 stored for `log_offset=1` and `log_prio=1`, and the output of its `--inflate-log`.
 #[test]
 fn compressed_rows_are_fios_records() {
     let mut one = logging("a");
@@ -365,7 +365,7 @@ fn compressed_rows_are_fios_records() {
     let bytes = std::fs::read(directory.path().join("p_clat.1.log.fz")).unwrap();
     let mut packed = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(bytes.as_slice()), &mut packed).unwrap();
-    // The direction is the lower half of its word, flags are its highest bits, the priority is behind it.
+    // The direction is the lower half of its word, flags are its highest bits, the priority follows.
     let words = [11_u64, 11_507_270, 0xc000_0001, 4096, 249_856];
     assert_eq!(packed, words.map(u64::to_le_bytes).concat());
     assert_eq!(inflate(&bytes), ("11, 11507270, 1, 4096, 249856, 0x0000\n".into(), true));
@@ -404,7 +404,7 @@ fn times_not_taken_have_no_file() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Rates × their windows are what was done, wherever chunks are cut; and a sum is what its workers did.
+    /// Rates × their windows equal the work done, wherever chunks are cut; and a sum equals that of its workers.
     #[test]
     fn rows_add_up_to_what_was_done(
         ends in prop::collection::vec((0_u64..3_000, 0_u64..2, 1_u32..64), 1..200),
@@ -447,7 +447,7 @@ proptest! {
         writer.chunk(0, &chunk).unwrap();
         prop_assert!(writer.finish().unwrap().is_empty());
         prop_assert!((counted - ends.len() as f64).abs() < 1e-3, "{counted} of {}", ends.len());
-        // Of the sum, rows are rounded to whole I/Os a second.
+        // Of the sum, rows are rounded to whole I/Os per second.
         let summed: f64 = text(directory.path(), "p_iops.log")
             .lines()
             .map(|line| line.split(", ").nth(1).unwrap().parse::<f64>().unwrap() * 0.05)
@@ -479,7 +479,7 @@ fn the_workers_of_one_log_stand_one_behind_the_other_whatever_came_first() {
         let text = if compressed { inflate(&bytes).0 } else { String::from_utf8(bytes).unwrap() };
         let rows: Vec<&str> = text.lines().map(|line| line.split(", 0, ").next().unwrap()).collect();
         assert_eq!(rows, ["50, 100000", "150, 100000", "50, 200000", "150, 200000"]);
-        // slat, clat and lat, and nothing of the parts they were made of.
+        // slat, clat and lat, and none of their parts.
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
     }
 }

@@ -7,7 +7,7 @@ use crate::support::{KIB, MIB, ios, job, many, pass, targets, words};
 
 fn over(options: &str, lengths: &[u64]) -> IoSource {
     let mut job = job(options);
-    // The text is of a job with one file, of which no more than one can be open.
+    // The text describes a job with one file, of which no more than one can be open.
     let open = options.split_whitespace().find_map(|option| option.strip_prefix("openfiles="));
     job.targets.open_files = open.map(|open| open.parse().unwrap());
     IoSource::new(&job, 0, &targets(lengths), 3).unwrap()
@@ -60,7 +60,7 @@ fn every_file_is_gone_through_where_the_choice_is_even() {
                 for io in all {
                     bytes[io.target as usize] += u64::from(io.length);
                 }
-                // Where some come more often than others, as with fio, these are gone through again.
+                // Where some are more frequent than others, these are repeated, as with fio.
                 let uneven = ["zipf", "pareto", "normal"].iter().any(|uneven| choice.starts_with(uneven));
                 if uneven || rw == "rw" && !choice.starts_with("seq") && open.is_empty() {
                     assert_eq!(bytes.iter().sum::<u64>(), lengths.iter().sum::<u64>(), "{options}");
@@ -121,6 +121,6 @@ fn uneven_choices_follow_their_laws() {
     let square =
         normal.iter().enumerate().map(|(i, n)| (i as f64 + 0.5 - mean).powi(2) * *n as f64).sum::<f64>()
             / 20_000.0;
-    // What falls outside is drawn again, which takes 4.5 % of the deviation away.
+    // Values outside the range are drawn again, which reduces the deviation by 4.5 %.
     assert!((mean - 25.0).abs() < 0.3 && (square.sqrt() - 9.55).abs() < 0.25, "{mean} {}", square.sqrt());
 }

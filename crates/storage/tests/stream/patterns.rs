@@ -1,4 +1,4 @@
-//! The kinds of `rw=`, and what changes their order.
+//! The kinds of `rw=`, and the options that change their order.
 
 use kelvin_storage::Direction;
 use kelvin_storage::stream::IoSource;
@@ -6,7 +6,7 @@ use kelvin_storage::stream::IoSource;
 use crate::statistics::chi_squared;
 use crate::support::{KIB, MIB, ios, job, many, offsets, pass, source, targets, words};
 
-/// Passes that fio 3.33 makes of the same options (`write_iolog`), where nothing is random.
+/// Passes that fio 3.33 makes with the same options (`write_iolog`), where nothing is random.
 #[test]
 fn sequential_passes_are_fios() {
     for (options, kib, expected) in [
@@ -27,7 +27,7 @@ fn sequential_passes_are_fios() {
             48,
             "r0 r4 r0 r4 r24 r28 r24 r28 r0 r4 r0 r4",
         ),
-        // Of the last zone there is less: no more than that is moved in it, and the first follows.
+        // The last zone is shorter: no more than its length is moved in it, and the first follows.
         (
             "rw=read zonemode=strided zonesize=8k zonerange=16k zoneskip=4k",
             44,
@@ -107,7 +107,8 @@ fn a_seed_gives_the_same_again_and_clones_differ() {
         again.restart();
         assert_eq!(ios(&mut again), first, "{options}");
     }
-    // Jobs of other names differ, workers of one randseed differ by their places, and nothing repeats when it is not to.
+    // Jobs with different names differ, workers with the same randseed differ by their positions, and unrepeatable
+    // streams differ.
     let all = |options: &str, name: &str, seed| {
         let mut job = job(options);
         job.name = name.into();
@@ -143,12 +144,12 @@ fn a_mix_has_its_share_of_reads() {
         let weights = [share, 1.0 - share];
         let p = chi_squared(&[reads, 16_000 - reads], &weights, 1);
         assert!(p > 1e-4, "{options}: {reads}");
-        // One direction says nothing of the next.
+        // Each direction is independent of the previous one.
         let twice = all.windows(2).filter(|pair| pair[0].direction == pair[1].direction).count() as f64;
         let expected = (share * share + (1.0 - share) * (1.0 - share)) * 15_999.0;
         assert!((twice - expected).abs() < 400.0, "{options}: {twice} of {expected}");
     }
-    // Each direction of a sequential mix goes its own way through the file.
+    // Each direction of a sequential mix proceeds separately through the file.
     let all = ios(&mut source("rw=rw", MIB));
     for direction in [Direction::Read, Direction::Write] {
         let own: Vec<u64> = all.iter().filter(|io| io.direction == direction).map(|io| io.offset).collect();
@@ -182,7 +183,7 @@ fn a_percentage_is_random_and_the_rest_goes_on_behind() {
         let follows = all.windows(2).filter(|pair| pair[1] == pair[0] + 4 * KIB).count() as u64;
         let count = all.len() as u64 - 1;
         let weights = [1.0 - percent as f64 / 100.0, percent as f64 / 100.0];
-        // A random one may fall behind the last by chance, once in 65,536.
+        // A random one may follow the last by chance, once in 65,536.
         let p = if percent == 100 {
             f64::from(follows < 10)
         } else {

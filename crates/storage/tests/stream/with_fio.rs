@@ -1,5 +1,5 @@
-//! Held against the real fio: its logs are replayed here and Kelvin's there, and its distributions are the same.
-//! These fail where fio is not installed, as in CI: `cargo xtask packages` lists what is needed.
+//! Comparison with the real fio: its logs are replayed here and Kelvin's there, and the distributions are the same.
+//! These tests fail where fio is not installed, as in CI: `cargo xtask packages` lists the requirements.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use kelvin_storage::{Direction, NextIo, Target, TargetKind};
 
 use crate::support::{job, many, targets};
 
-/// Runs fio in a directory and gives back what it printed.
+/// Runs fio in a directory and returns its output.
 fn fio(directory: &Path, options: &str) -> String {
     let mut command = Command::new("fio");
     command.current_dir(directory).args(["--name=j", "--ioengine=null"]);
@@ -51,7 +51,7 @@ fn kelvins(options: &str, lengths: &[u64]) -> Vec<(u32, Direction, u64, u32)> {
     all.into_iter().map(|io| (io.target, io.direction, io.offset, io.length)).collect()
 }
 
-/// Where nothing is drawn, the stream is fio's I/O by I/O.
+/// Without random values, the stream is fio's I/O by I/O.
 #[test]
 fn orders_without_chance_are_fios() {
     for (options, kib, files) in [
@@ -103,15 +103,15 @@ fn the_hottest_blocks_get_as_much_as_fios() {
         let mut source = IoSource::new(&job(&options), 0, &targets(&[64 << 20]), 9).unwrap();
         let ours = hottest(many(&mut source, 16_384).into_iter().map(|io| io.offset));
         for (ours, theirs) in ours.iter().zip(&theirs) {
-            // Two samples of 16,384; fio's scattering by a hash lets some blocks fall on one another.
+            // Two samples of 16,384; fio's scattering by a hash maps some blocks to the same one.
             assert!((ours - theirs).abs() < 0.015 + 0.03 * theirs, "{distribution}: {ours} {theirs}");
         }
     }
 }
 
-/// fio's normal distribution, told by the files it chooses: there it is not scattered by a hash, as offsets are. Its
-/// middle and its form are the same. Its width is not what was asked for (of 400 files, deviations of 35 for 10 % and 41
-/// for 20 %), which Kelvin's is.
+/// fio's normal distribution, determined by the files it chooses, where it is not scattered by a hash as for offsets.
+/// Its centre and its shape are the same. Its width differs from the requested one (with 400 files, deviations of 35
+/// for 10 % and 41 for 20 %), unlike Kelvin's.
 #[test]
 fn the_normal_distribution_has_fios_middle_and_form() {
     let files = 400;
@@ -173,7 +173,7 @@ fn fios_logs_are_replayed() {
     assert_eq!(lines, theirs);
 }
 
-/// What Kelvin logs, fio replays: the same bytes in each direction, and as long as the log says.
+/// fio replays Kelvin's logs: the same bytes in each direction, and as long as in the log.
 #[test]
 fn fio_replays_kelvins_logs() {
     let directory = tempfile::tempdir().unwrap();
@@ -208,7 +208,7 @@ fn fio_replays_kelvins_logs() {
         assert_eq!(theirs["io_bytes"].as_u64().unwrap(), bytes[direction as usize]);
         assert_eq!(theirs["total_ios"].as_u64().unwrap(), counts[direction as usize]);
     }
-    // Its own timing: the last I/O was `at` nanoseconds after the start.
+    // By its own timing: the last I/O was `at` nanoseconds after the start.
     let took = job["job_runtime"].as_u64().unwrap();
     assert!(took + 20 >= at / 1_000_000, "{took} ms of {at} ns");
 }

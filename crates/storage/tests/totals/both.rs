@@ -12,14 +12,14 @@ use kelvin_storage::{Direction, Result};
 
 use super::cases::Case;
 
-/// What a case came to.
+/// The result of a case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// I/Os and bytes of the first job's workers: read, written. What verifies is not counted.
+    /// I/Os and bytes of the first job's workers: read, written. Reads for verification are not counted.
     pub(crate) directions: [(u64, u64); 2],
-    /// Why nothing was begun.
+    /// The reason why nothing was begun.
     pub(crate) refused: Option<String>,
-    /// What a worker, or a worker of the second job, ended with.
+    /// The error of a worker, or of a worker of the second job.
     pub(crate) failed: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    /// None without the fio whose totals are meant.
+    /// `None` without the fio version of the reference totals.
     pub(crate) fn new() -> Option<Self> {
         let said = Command::new("fio").arg("--version").output().ok()?;
         if !String::from_utf8_lossy(&said.stdout).starts_with("fio-3.33") {
@@ -66,9 +66,9 @@ impl Both {
         self.all(std::slice::from_ref(case)).remove(0)
     }
 
-    /// Kelvin's totals and fio's of each. fio gets those together that Kelvin does not refuse: of what one contradicts,
-    /// fio does none. With lfsr each is alone: from some seeds, which follow from the place among the jobs, fio draws
-    /// nothing.
+    /// Kelvin's totals and fio's of each. fio runs those together that Kelvin does not refuse: if one of them is
+    /// contradictory, fio runs none. With lfsr each runs alone: with some seeds, which follow from the position among
+    /// the jobs, fio draws nothing.
     pub(crate) fn all(&self, cases: &[Case]) -> Vec<(Totals, Totals)> {
         let kelvin: Vec<Totals> = cases.iter().map(|case| self.kelvin(case)).collect();
         let (alone, together): (Vec<usize>, Vec<usize>) =
@@ -115,7 +115,7 @@ impl Both {
         small
     }
 
-    /// A directory for a case, with what is there before.
+    /// A directory for a case, with its initial files.
     fn place(&self, tool: &str, case: &Case, number: usize) -> PathBuf {
         let directory = self.directory.path().join(format!("{tool}{number}"));
         let _gone = fs::remove_dir_all(&directory);
@@ -161,7 +161,7 @@ impl Both {
         self.fio(&[case]).map_or_else(refused, |mut totals| totals.remove(0))
     }
 
-    /// All in one process, one after the other. None where fio refuses one of them.
+    /// All in one process, one after the other. `None` if fio refuses one of them.
     fn fio(&self, cases: &[&Case]) -> Option<Vec<Totals>> {
         let mut text = String::new();
         for (number, case) in cases.iter().enumerate() {
@@ -176,7 +176,7 @@ impl Both {
         fs::write(&file, text).unwrap();
         let _gone = fs::remove_file(&output);
         let mut fio = Command::new("timeout");
-        // A job that draws without end does not hear the first signal.
+        // A job that draws endlessly ignores the first signal.
         fio.current_dir(self.directory.path()).args([
             "--kill-after=5",
             "60",
@@ -186,12 +186,12 @@ impl Both {
             "--output",
         ]);
         let ended = fio.arg(&output).arg(&file).output().ok()?;
-        // What was stopped has figures, too: none for those behind the one that did not end.
+        // A stopped run has results, too: none for jobs after the one that did not end.
         if matches!(ended.status.code(), Some(124 | 137) | None) {
             return None;
         }
         let text = fs::read_to_string(&output).ok()?;
-        // Notes stand before and behind the object.
+        // Notes precede and follow the object.
         let json = &text[text.find("\n{").map_or(0, |at| at + 1)..];
         let json = &json[..json.rfind("\n}")? + 2];
         let json: serde_json::Value = serde_json::from_str(json).ok()?;

@@ -1,8 +1,8 @@
-//! Random jobs: what fio's manual says of sizes, counts, offsets, files, patterns and verification, against each other.
+//! Random jobs: sizes, counts, offsets, files, patterns and verification of fio's manual, in combination.
 
 use kelvin_measure::Random;
 
-/// A job, or a writer and who looks at what it wrote, as lines of a job file.
+/// A job, or a writer and a verifier of its data, as lines of a job file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Case {
     /// Bytes of the file that is there before, `data` in the job's directory.
@@ -13,7 +13,7 @@ pub(crate) struct Case {
     pub(crate) after: Option<Vec<(&'static str, String)>>,
 }
 
-/// What has to be equal.
+/// The values that have to be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exact {
     /// I/Os of all directions together.
@@ -198,8 +198,8 @@ impl Case {
         clones && one_file && reaches_behind && !self.draws_lengths()
     }
 
-    /// io_uring and libaio end a pass with `size` where the other engines go on, and what is missing then is less than an
-    /// I/O, or is not begun another pass for, or lies behind what was appended.
+    /// io_uring and libaio end a pass at `size` where the other engines continue; the remainder is then shorter than an
+    /// I/O, or too short for another pass, or after the appended data.
     fn passes_end_with_size(&self, random: bool) -> bool {
         let again = self.comes_again(random);
         let holes = !random && self.get("rw").is_some_and(|rw| rw.contains(':'));
@@ -216,7 +216,7 @@ impl Case {
         loops || !(again && writes) && (append || is_less)
     }
 
-    /// Where fio ends is drawn: it ends where a sequence, or a place that was drawn, has no room for the next I/O.
+    /// Whether fio's end is random: it ends where a sequence, or a drawn offset, has no room for the next I/O.
     fn ends_at_a_draw(&self, random: bool, mixed: bool) -> Option<&'static str> {
         let rest = !self.has_no_rest();
         let holes = self.get("rw").is_some_and(|rw| rw.contains(':'));
@@ -267,7 +267,7 @@ impl Case {
         self.get("random_generator") == Some("lfsr")
     }
 
-    /// The first length of those that are named is the shortest.
+    /// The first of the given lengths is the shortest.
     fn least_block(&self) -> u64 {
         let text = ["bs", "bsrange", "bssplit"].iter().find_map(|option| self.get(option)).unwrap_or("4k");
         let digits = text.split(|letter: char| !letter.is_ascii_digit()).next();
@@ -282,14 +282,14 @@ impl Case {
         self.number(option).unwrap_or(1) > 1
     }
 
-    /// What a pass moves, as far as it is said, where nothing lies before the regions.
+    /// The bytes per pass, as far as specified, if nothing precedes the regions.
     fn moved(&self) -> Option<u64> {
         let files = self.number("nrfiles").unwrap_or(1);
         let whole = self.number("filesize").map_or(self.size(), |each| Some(each * files));
         [self.size(), whole].into_iter().flatten().min()
     }
 
-    /// Where the last clone begins.
+    /// The beginning of the last clone.
     fn last_begin(&self) -> u64 {
         let clones = (self.number("numjobs").unwrap_or(1) - 1) * self.number("offset_increment").unwrap_or(0);
         let percent = self.get("offset").and_then(|offset| offset.strip_suffix('%')?.parse::<u64>().ok());
@@ -300,7 +300,7 @@ impl Case {
         clones + offset
     }
 
-    /// How long a file is, as far as it is said.
+    /// The length of a file, as far as specified.
     fn region(&self) -> Option<u64> {
         self.number("filesize").or(self.size())
     }
@@ -336,7 +336,7 @@ impl Case {
         self.get("file_service_type").is_some_and(|how| how.starts_with("zipf"))
     }
 
-    /// From one zone to the next.
+    /// The distance between the beginnings of two zones.
     fn zone_step(&self) -> Option<u64> {
         let range = self.number("zonerange").or(self.number("zonesize"))?;
         Some(range + self.number("zoneskip").unwrap_or(0))
@@ -530,7 +530,7 @@ impl Draw {
         }
     }
 
-    /// What should change no total.
+    /// Adds options that should change no total.
     fn smaller(&mut self, case: &mut Case, rw: &str) {
         let writes = rw.starts_with("write") || rw.starts_with("randwrite");
         for (option, value, only) in [
@@ -562,7 +562,7 @@ impl Draw {
             2 => case.lines.push(("experimental_verify", "1".into())),
             _ => {}
         }
-        // Somebody else looks at all of it, where it was all written.
+        // Another job verifies all of it, if it was all written.
         let whole = [
             "filesize",
             "number_ios",

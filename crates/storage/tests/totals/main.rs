@@ -1,7 +1,8 @@
-//! How much a job does: the totals of random jobs beside those of the installed fio, and the trials that found
-//! differences.
+//! The amount of a job's work: the totals of random jobs compared with those of the installed fio, and the trials that
+//! found differences.
 //!
-//! Every day a few cases with a fixed seed; `KELVIN_TOTALS=CASES,SEED` compares others (`cargo xtask bench fio-totals`).
+//! By default a few cases with a fixed seed; `KELVIN_TOTALS=CASES,SEED` compares others
+//! (`cargo xtask bench fio-totals`).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "functions of tests")]
 
@@ -17,12 +18,12 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use both::{Both, Totals};
 use cases::{Case, Draw};
 
-/// Jobs that fio gets in one process: it takes a third of a second to begin.
+/// Jobs per fio process, which takes a third of a second to start.
 const BATCH: usize = 40;
 
-/// Bytes that a file of a case may have: many times what any needs.
+/// Maximum size of a file of a case in bytes: many times the size that any needs.
 const LARGEST: u64 = 64 << 20;
-/// Cases and seed where nobody asks for others: a few seconds.
+/// Default cases and seed: a few seconds.
 const EVERY_DAY: &str = "40,1";
 
 #[test]
@@ -72,9 +73,9 @@ fn totals_are_those_of_fio() {
 }
 
 impl Case {
-    /// What is not equal, as text.
+    /// The differences, as text.
     fn differs(&self, kelvin: &Totals, fio: &Totals) -> Option<String> {
-        // fio says with an error, or by doing nothing, what Kelvin refuses.
+        // fio reports with an error, or by doing nothing, what Kelvin refuses.
         if kelvin.is_refused() || fio.did_nothing() && fio.failed.is_none() {
             let both = kelvin.did_nothing() && fio.did_nothing();
             return (!both).then(|| "one refuses".into());
@@ -95,13 +96,13 @@ impl Case {
         if exact.ios && !exact_ios {
             return Some("I/Os".into());
         }
-        // Of drawn sizes so many I/Os have some bytes or other, or come to the end of the region before.
+        // With drawn sizes the same number of I/Os has varying bytes, or reaches the end of the region earlier.
         let so_many = self.get("number_ios").is_some() && (exact_ios || self.draws_lengths());
         let near_bytes = so_many || pairs.iter().all(|((_, a), (_, b))| near(*a, *b));
         (exact.bytes && !exact_bytes || !near_bytes).then(|| "bytes".into())
     }
 
-    /// Bytes that two draws of the same job may differ by, where the sizes of its I/Os or files are drawn.
+    /// Bytes by which two draws of the same job may differ, if the sizes of its I/Os or files are drawn.
     fn slack(&self) -> u64 {
         let number = |name: &str| self.get(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(1);
         let times = number("loops") * number("numjobs") * number("nrfiles");

@@ -1,4 +1,4 @@
-//! What trials found.
+//! Cases from earlier trials.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -29,7 +29,7 @@ fn outcome(directory: &Path, text: &str) -> Result<JobsOutcome> {
     run(prepare(&parse_text(&text, None, &[])?, &options)?, &options, &Stop::new(), &mut Nobody)
 }
 
-/// I/Os of each job in a direction, and what went wrong.
+/// I/Os of each job in a direction, and the error, if any.
 fn ios(directory: &Path, direction: Direction, text: &str) -> (Vec<u64>, Option<String>) {
     let outcome = outcome(directory, text).unwrap();
     let mut ios = vec![0; outcome.jobs.jobs.len()];
@@ -74,7 +74,7 @@ fn trial_c2_a_size_beside_a_filesize_says_how_much_is_moved() {
     assert_eq!(written(&format!("{job}filename=DIR/f\nsize=4m\nloops=3\n")), [192]);
 }
 
-/// A writer, and `looks` at what it wrote.
+/// A writer, and a job that verifies its data with the options `looks`.
 fn looked_at(writer: &str, looks: &str) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let common = "filename=DIR/f\nbs=4k\nsize=256k\nverify=crc32c\nverify_state_save=0\n";
@@ -123,7 +123,7 @@ fn trial_c3_verify_only_finds_what_is_lost_and_changes_nothing() {
             assert!(found.contains("verify"), "{name} {rw} {damage:?}: {found:?}");
             assert_eq!(fs::read(&path).unwrap(), bad, "nothing is written");
         }
-        // Shorter than it says: it is not laid out for the look.
+        // Shorter than specified: it is not laid out for the verification.
         fs::write(&path, &good[..64 << 10]).unwrap();
         assert!(look().is_some() || rw.contains("norandommap"));
         assert_eq!(fs::metadata(&path).unwrap().len(), 64 << 10);
@@ -134,7 +134,7 @@ fn trial_c3_verify_only_finds_what_is_lost_and_changes_nothing() {
     }
 }
 
-/// What a job of the same name leaves and refuses.
+/// Files that a job of the same name leaves and refuses.
 fn files(directory: &Path) -> Vec<(String, u64, i64)> {
     let mut all: Vec<_> = fs::read_dir(directory)
         .unwrap()

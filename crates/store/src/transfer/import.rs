@@ -14,7 +14,7 @@ use crate::schema;
 use crate::store::{Store, refuse_label};
 use crate::writer_process;
 
-/// A file that somebody else may have made, with everything in it read once.
+/// A file from any source, whose whole content has been read once.
 #[derive(Debug)]
 pub struct ImportSource {
     store: Store,

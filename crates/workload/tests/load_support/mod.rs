@@ -1,4 +1,4 @@
-//! What the tests of the load and of the checks share; each engine's test file runs the same bodies.
+//! Common parts of the tests of the load and of the checks; each engine's test file runs the same bodies.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::type_complexity, reason = "helpers of tests")]
 
@@ -110,7 +110,7 @@ pub fn initial_data_follow_the_rules(engine: &dyn Engine, warehouses: i64) {
             "{table}: {broken}"
         );
     }
-    // A permutation of the customers in every district, and not the same or the identity.
+    // A permutation of the customers in every district, and neither the same one nor the identity.
     let customers =
         int(session, "select count(*) from (select distinct o_w_id, o_d_id, o_c_id from orders) as o");
     assert_eq!(customers, 30_000 * warehouses);
@@ -167,7 +167,7 @@ const DAMAGES: [(&[u32], &str, &str); 13] = [
              where o_w_id = 1 and o_d_id = 5 and o_id in (8, 9)",
     ),
     (
-        // A line that lost its order: the district's sums still agree where another order gained one.
+        // A line without its order: the district's sums still agree if another order gained one.
         &[6, 7],
         "update order_line set ol_o_id = 9000 where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 77 and ol_number = 1",
         "update order_line set ol_o_id = 77 where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 9000 and ol_number = 1",
@@ -209,7 +209,7 @@ const DAMAGES: [(&[u32], &str, &str); 13] = [
     ),
 ];
 
-/// Breaks all conditions at once, finds that none holds, repairs them, and finds that all hold.
+/// Violates all conditions together, checks that none holds, repairs them, and checks that all hold.
 pub fn all_conditions_find_their_violations(workload: &TprocC, engine: &dyn Engine) {
     let mut session = engine.connect().unwrap();
     for (_, damage, _) in DAMAGES {
@@ -239,7 +239,7 @@ pub fn each_condition_finds_its_violation(workload: &TprocC, engine: &dyn Engine
     let failed: Vec<u32> = violated(workload, engine).iter().map(|(number, _)| *number).collect();
     assert_eq!(failed, [8, 9, 10], "a failed query is a failed check");
     session.run("alter table history rename column hidden to h_amount").unwrap();
-    // A table that is gone is no condition: nothing is checked.
+    // A missing table violates no condition: nothing is checked.
     session.run("alter table history rename to hidden").unwrap();
     let error = workload.check(engine, &Quiet, &Stop::new(), &mut |line| panic!("{line:?}")).unwrap_err();
     assert!(error.message().contains("table history is missing"), "{error}");
@@ -265,8 +265,8 @@ impl BuildProgress for StopAfter {
     }
 }
 
-/// Stops a build of two warehouses in the middle, refuses other options, goes on, and ends with the same
-/// rows as a build in one go.
+/// Stops a build of two warehouses in the middle, refuses other options, continues, and ends with the same rows as an
+/// uninterrupted build.
 pub fn stopped_build_goes_on(engine: &dyn Engine, whole: &dyn Engine) {
     let workload = TprocC::new(options(2)).unwrap();
     let stop = Stop::new();

@@ -1,4 +1,4 @@
-//! A PostgreSQL of the tests' own.
+//! A PostgreSQL for the tests.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -65,7 +65,7 @@ impl Server {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Where it listens, on the loopback interface.
+    /// Its port on the loopback interface.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -112,7 +112,7 @@ fn as_postgres(program: &str) -> Command {
     command
 }
 
-/// Where the programs of PostgreSQL's newest installed version are, of those from `oldest` on that have `program`.
+/// Directory of the programs of PostgreSQL's newest installed version, of those from `oldest` on that have `program`.
 pub fn binaries(oldest: u32, program: &str) -> PathBuf {
     let versions = (oldest..=18).rev().map(|version| format!("/usr/lib/postgresql/{version}/bin"));
     let found = versions.map(PathBuf::from).find(|path| path.join(program).exists());

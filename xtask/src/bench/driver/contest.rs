@@ -8,14 +8,14 @@ use crate::bench::median;
 use crate::bench::server::{Bench, psql};
 use crate::bench::table::{Line, Target, us, whole};
 
-/// Makes the row's data unless it is there, and returns the database's URL.
+/// Creates the row's data unless they exist, and returns the database's URL.
 pub(super) type MakeData = fn(&Bench) -> Result<String>;
 
 /// The competitors, Kelvin first.
 pub(super) struct Contest {
     pub(super) name: &'static str,
     pub(super) work: String,
-    /// What a transaction is called.
+    /// The name of a transaction.
     pub(super) per: &'static str,
     pub(super) competitors: Vec<(&'static str, Competitor)>,
     pub(super) data: MakeData,
@@ -23,7 +23,7 @@ pub(super) struct Contest {
     pub(super) reset: Option<&'static str>,
     /// Of the client's CPU per transaction.
     pub(super) cpu_target: Target,
-    /// Of the transactions a second.
+    /// Of the transactions per second.
     pub(super) pace_target: Option<Target>,
     pub(super) seconds: u32,
     pub(super) url: String,
@@ -32,13 +32,13 @@ pub(super) struct Contest {
 }
 
 impl Contest {
-    /// Everybody's figures of one kind, by competitor.
+    /// One metric of all competitors.
     fn figures(&self, pick: impl Fn(&Measured) -> f64) -> Vec<Vec<f64>> {
         let of = |competitor: usize| self.rounds.iter().map(|round| pick(&round[competitor])).collect();
         (0..self.competitors.len()).map(of).collect()
     }
 
-    /// Kelvin's figures beside the best peer's, which is the best in this very figure.
+    /// Kelvin's result compared with the best peer's, that is, the best in this metric.
     fn line(
         &self,
         figure: &str,
@@ -81,7 +81,7 @@ impl Row for Contest {
         let count = self.competitors.len();
         let mut measured = vec![None; count];
         for turn in 0..count {
-            // Everybody is first in turn, so that nobody always comes after the same one.
+            // Every competitor is first in turn, so that none always follows the same one.
             let competitor = (turn + round) % count;
             let found = self.run(bench, competitor, self.seconds)?;
             println!(

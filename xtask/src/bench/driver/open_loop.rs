@@ -1,4 +1,4 @@
-//! An open loop at half of what the server can do: whether it keeps its rate, and how late it starts.
+//! An open loop at half of the server's capacity: whether it keeps its rate, and how late transactions start.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -13,10 +13,10 @@ use crate::bench::table::{Line, range, whole};
 const USERS: &str = "8";
 const PROCESSES: [&str; 2] = ["uniform", "poisson"];
 
-/// How far the achieved rate may be from the one it is judged by.
+/// Maximum relative difference between the achieved rate and the reference.
 const TOLERANCE: f64 = 0.001;
 
-/// The figures of one run.
+/// The results of one run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
     asked: f64,
@@ -26,7 +26,7 @@ struct Kept {
     lag_us: f64,
 }
 
-/// By process, one a round.
+/// By process, one per round.
 pub(super) struct OpenLoop {
     seconds: u32,
     url: String,
@@ -35,7 +35,7 @@ pub(super) struct OpenLoop {
 
 impl OpenLoop {
     pub(super) fn new(seconds: u32) -> Self {
-        // A transaction that is under way as the window opens or closes is one of fewer than ten thousand.
+        // A transaction in flight when the window opens or closes is one of fewer than ten thousand.
         Self { seconds: seconds * 2, url: String::new(), rounds: Default::default() }
     }
 
@@ -88,10 +88,10 @@ impl Row for OpenLoop {
         self.rounds[1].len()
     }
 
-    /// A random number of arrivals varies by its own square root, so that even a perfect generator is off what was
-    /// asked for by 1/√arrivals, more than the tolerance unless there are a million: Poisson arrivals are therefore
-    /// judged by the arrivals that the schedule had in the window, and those, whose number is not the generator's
-    /// doing, by four of their own deviations.
+    /// A random number of arrivals varies by its square root, so that even a perfect generator differs from the
+    /// requested rate by 1/√arrivals, more than the tolerance unless there are a million. Poisson arrivals are
+    /// therefore judged by the scheduled arrivals in the window, and the number of those, which the generator does not
+    /// determine, by four of their standard deviations.
     fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         for (process, rounds) in PROCESSES.iter().zip(&self.rounds) {

@@ -12,7 +12,7 @@ use crate::bench::table::Target;
 /// The scale factor of the tables: many more branches than clients, so that locks do not decide.
 pub(super) const SCALE: u32 = 50;
 
-/// What accumulates or leaves dead rows behind; pgbench does the same before it runs, unless it is told not to.
+/// Removes accumulated and dead rows; pgbench does the same before it runs, by default.
 const RESET: &str = "truncate pgbench_history; vacuum pgbench_branches; vacuum pgbench_tellers; checkpoint";
 
 /// A script of this repository's bench directory.
@@ -26,7 +26,7 @@ pub(crate) fn data(bench: &Bench) -> Result<String> {
     if psql(&url, "select to_regclass('pgbench_accounts') is null")? == "t" {
         let scale = SCALE.to_string();
         bench.kelvin(&["build", "pgbench", "-s", &scale, "--no-check", "--target", &url])?;
-        // Not even a checkpoint writes during a run what the load has left.
+        // No checkpoint writes the remains of the load during a run.
         psql(&url, "vacuum analyze")?;
         psql(&url, "checkpoint")?;
     }
@@ -69,7 +69,7 @@ pub(super) fn select_only(name: &'static str, clients: u32, seconds: u32) -> Con
     let mut contest = contest(name, work, &format!("-S -M prepared -c {clients}"), seconds);
     contest.cpu_target = Target::AtMost(0.9);
     if clients == 1 {
-        // pgbench uses no more threads than clients: -j 2 would be the same once more.
+        // pgbench uses no more threads than clients: -j 2 would be a duplicate.
         contest.competitors.truncate(2);
     }
     contest

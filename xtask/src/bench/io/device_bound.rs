@@ -1,4 +1,4 @@
-//! Where the device is the limit both tools have to say the same.
+//! If the device is the limit, both tools have to report the same.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use super::super::table::{Line, whole};
 use super::super::{interrupt, median};
 use super::{IoBench, figure, flags, line, text};
 
-/// How far the median of the rounds' own ratios may lie from 1.
+/// Maximum distance of the median of the rounds' ratios from 1.
 const WITHIN: f64 = 0.05;
 
 /// Reads and writes of a real file, in interleaved pairs.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// As PostgreSQL names its own, with its port.
+/// The name of a PostgreSQL socket, with its port.
 const SOCKET: &str = ".s.PGSQL.5432";
 
 /// Ends with its owner.
@@ -38,7 +38,7 @@ impl BlankServer {
         bail!("the blank server is not listening")
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub(super) fn socket(&self) -> PathBuf {
         self.directory.join(SOCKET)
     }

@@ -34,7 +34,7 @@ use crate::live::{self, Tui};
 use crate::measure::{WithMetrics, bench};
 use crate::{out, paths, signal};
 
-/// Runs the jobs that the words name.
+/// Runs the jobs of the command line.
 pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
     let words = texts(&args.words)?;
     if words.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
     once(args, &spec, &parsed, global)
 }
 
-/// What is asked for without a run: help, the version, the jobs as they were understood.
+/// Output without a run: help, the version, the parsed jobs.
 fn information(parsed: &ParsedCommandLine) -> Result<Option<String>> {
     let run = &parsed.run;
     let text = match &run.asked {
@@ -100,7 +100,7 @@ fn inflated(path: &Path) -> Result<String> {
 
 /// The specification that repeats the run, with Kelvin's own flags.
 pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> {
-    // A file stays as its author wrote it, where it alone says everything.
+    // A file is kept as written if it alone is complete.
     let mut texts = Vec::new();
     if let [file] = parsed.run.files.as_slice()
         && file.as_os_str() != "-"
@@ -125,7 +125,7 @@ pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> 
     Ok(spec)
 }
 
-/// Jobs without what says how they were written and not what they do.
+/// Jobs without the properties that only show how they were written.
 fn unplaced(jobs: &Jobs) -> Vec<Job> {
     let plain = |job: &Job| Job { place: Location::default(), given: Vec::new(), ..job.clone() };
     jobs.jobs.iter().map(plain).collect()
@@ -159,7 +159,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
     };
     let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.output.events();
     let line = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
-    // On the screen of --tui there is no place for sentences; they come with those after the run.
+    // The screen of --tui has no place for notes; they are printed with those after the run.
     let bandwidth = words.bandwidth_log.then(BandwidthLog::default);
     let mut view = StatusView { line, tell: voice.heard && !global.quiet && !flags.load.tui, bandwidth };
     let mut live = WithMetrics::around(live, flags.load.metrics)?;
@@ -215,12 +215,13 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
     Ok(ExitCode::from(control::exit_code(outcome)))
 }
 
-/// Where what Kelvin has to say beside the result goes. As fio, a run that went well says nothing on standard error, so that
-/// programs which take a word there for a failure work: the result's own forms have it, as far as they have a place for it.
+/// Destination of Kelvin's messages outside the result. As in fio, a successful run prints nothing on standard error,
+/// since some programs take any output there for a failure: messages are included in the result's formats, as far as
+/// these have a place for them.
 struct Voice {
     /// Standard error is a terminal, or the output was requested.
     heard: bool,
-    /// What there is to say after the run goes there: the result on the terminal has no place for it.
+    /// Messages after the run are printed there: the result on the terminal has no place for them.
     after: bool,
     quiet: bool,
 }
@@ -233,7 +234,7 @@ impl Voice {
         Self { heard: args.notes || terminal, after: args.notes || terminal && !shown, quiet }
     }
 
-    /// The findings, how the jobs were read, and where the run is kept.
+    /// The findings, notes on the jobs, and where the run is stored.
     fn remarks(&self, findings: &[Finding], notes: &[String], id: Option<RunId>) -> String {
         let mut text = String::new();
         let findings = kelvin_report::text::findings(findings);
@@ -251,7 +252,7 @@ impl Voice {
     }
 }
 
-/// With Kelvin's mark at the beginning of each line, by which those who read fio's text know what is not fio's.
+/// Adds Kelvin's mark at the beginning of each line, by which parsers of fio's text recognise lines that are not fio's.
 fn marked(text: &str) -> String {
     text.lines()
         .map(|line| if line.is_empty() { "\n".to_owned() } else { format!("kelvin: {line}\n") })
@@ -271,7 +272,7 @@ fn remark(finding: &Finding) -> Remark {
     }
 }
 
-/// `--debug=random`: what the workers' random numbers are drawn from, in fio's words.
+/// `--debug=random`: the seeds of the workers, in fio's format.
 fn seeds(run: &IoRun) -> String {
     let each = run.seeds().into_iter().map(|(job, clone, seed)| {
         format!(
@@ -282,7 +283,7 @@ fn seeds(run: &IoRun) -> String {
     each.collect()
 }
 
-/// The forms of the result: fio's normal text when nothing is said.
+/// The formats of the result: fio's normal text by default.
 fn formats(words: &RunFlags) -> Vec<Format> {
     let form = |format: &OutputFormat| match format {
         OutputFormat::Normal => Format::Normal,
@@ -302,7 +303,7 @@ fn shows(eta: EtaFlag) -> bool {
     }
 }
 
-/// The status line, and what should be known before the first I/O.
+/// The status line, and notes before the first I/O.
 struct StatusView {
     line: StatusLine,
     tell: bool,
@@ -345,7 +346,7 @@ fn write(file: Option<&mut File>, text: &str) -> Result<()> {
     }
 }
 
-/// The status line on standard error, with the result so far at intervals where that is asked for.
+/// The status line on standard error, with intermediate results at intervals where requested.
 fn view(
     jobs: &Jobs,
     words: &RunFlags,

@@ -35,7 +35,7 @@ const MOST: usize = 1000;
 /// Overhead of a run besides its load: probes, layout, the store.
 const BESIDE: Duration = Duration::from_millis(300);
 
-/// What is swept. It is in the group.
+/// The plan of a sweep, which is stored in the group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct SweepPlan {
@@ -59,7 +59,7 @@ struct Axis {
 struct Cell {
     /// Its label in the group: "bs=4k iodepth=8", "maximum", "50%".
     name: String,
-    /// What is put on top of every job.
+    /// Options added to every job.
     set: Vec<(String, String)>,
 }
 
@@ -230,7 +230,7 @@ impl SweepPlan {
         Ok(plan)
     }
 
-    /// How many runs it takes.
+    /// The number of runs.
     fn runs(&self) -> usize {
         match &self.curve {
             Some(curve) => 1 + curve.len(),
@@ -238,7 +238,7 @@ impl SweepPlan {
         }
     }
 
-    /// The runs that are known from the beginning: all of a sweep, of a curve the one that finds the highest rate.
+    /// The runs that are known in advance: all of a sweep; of a curve the one that finds the highest rate.
     fn cells(&self) -> Vec<Cell> {
         if self.curve.is_some() {
             return vec![Cell { name: MAXIMUM.into(), set: Vec::new() }];
@@ -265,7 +265,7 @@ impl SweepPlan {
         let highest = highest.context("the run that measures the highest rate did no I/O")?;
         let jobs = base.jobs()?;
         let job = jobs.jobs.first().context("there is no job")?;
-        // Each worker and direction is kept to its own share.
+        // Each worker and direction is limited to its own share.
         let share = highest / f64::from(job.clones.max(1));
         let reads = match (job.pattern.reads, job.pattern.writes) {
             (true, true) => job.pattern.mix_read / 100.0,
@@ -289,7 +289,7 @@ impl SweepPlan {
 /// The treatment of the run that finds the highest rate.
 const MAXIMUM: &str = "maximum";
 
-/// A rate of the whole can be shared out fairly among clones of one job only.
+/// A total rate can be distributed evenly only among clones of one job.
 fn suits_curve(base: &Spec) -> Result<()> {
     let jobs = base.jobs()?;
     let [job] = jobs.jobs.as_slice() else {
@@ -311,7 +311,7 @@ fn suits_curve(base: &Spec) -> Result<()> {
     Ok(())
 }
 
-/// A run of a sweep with what the table shows.
+/// A run of a sweep with its columns.
 struct Line {
     member: GroupMember,
     figures: Vec<KeyFigure>,
@@ -406,7 +406,7 @@ fn format_value(value: Option<f64>) -> String {
     value.map_or("–".into(), significant)
 }
 
-/// A row for each combination; where reads and writes are mixed, one for each of them under it.
+/// A row for each combination; with mixed reads and writes, one for each of them under it.
 fn cells(text: &mut String, plan: &SweepPlan, lines: &[Line]) {
     let wide = |axis: &Axis| {
         axis.values.iter().map(|value| value.chars().count()).chain([axis.option.len()]).max().unwrap_or(0)
@@ -526,7 +526,7 @@ pub(crate) fn in_short(rows: &[GroupRun]) -> String {
     best(counted.map(|row| (row.figures.first(), row.slot.treatment.as_str())))
 }
 
-/// The same of the runs that count, each with its first figure and what was set.
+/// The best of the runs that count, each with its first metric and its options.
 fn best<'a>(counted: impl Iterator<Item = (Option<&'a KeyFigure>, &'a str)>) -> String {
     let known = counted.filter_map(|(figure, set)| Some((figure?.value?, set)));
     known.max_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(

@@ -1,4 +1,4 @@
-//! Settings of servers that are not kelvin's own: shown, changed with consent, and restored.
+//! Settings of external servers: shown, changed with consent, and restored.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::args::{Global, ProfileArgs};
 use crate::measure::prompt;
 use crate::out;
 
-/// Shows what differs.
+/// Shows the differences.
 pub(super) fn diff(
     target: &TargetName,
     asked: &ProfileArgs,
@@ -34,7 +34,7 @@ pub(super) fn diff(
     out::write(&server_text::differences(&reached.server(), &profile.name, &found))
 }
 
-/// Changes what differs, when that is allowed.
+/// Changes the settings that differ, with consent.
 pub(super) fn apply(
     target: &TargetName,
     asked: &ProfileArgs,
@@ -86,7 +86,7 @@ pub(super) fn apply(
     let waiting = match settings.change(session.as_mut(), &changes) {
         Ok(waiting) => waiting,
         Err(error) => {
-            // It puts back what it did itself, but for what fails after the last one. Nothing is forgotten that may be left.
+            // It restores its own changes itself, except after a later failure. No change that may remain is forgotten.
             if let Err(second) = settings.put_back(session.as_mut(), &before) {
                 tell(&format!(
                     "not everything could be reverted ({second}): kelvin server restore --target '{server}'"
@@ -110,7 +110,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Puts back what was changed.
+/// Restores the changed settings.
 pub(super) fn restore(
     target: Option<&TargetName>,
     manager: &Manager,
@@ -181,7 +181,7 @@ impl Reached {
         Ok(settings.differences(self.session.as_mut(), &profile.lines)?)
     }
 
-    /// The asked profile. Sizes come from the server's host, which has to be this one.
+    /// The requested profile. Sizes are computed from the server's host, which has to be this one.
     fn profile(&mut self, asked: &ProfileArgs, global: &Global) -> Result<Profile> {
         let name = asked.profile.as_deref().unwrap_or("default");
         let data = self.engine.data_directory(self.session.as_mut());

@@ -1,4 +1,4 @@
-//! `kelvin server`: the servers that kelvin keeps for its runs, and the settings of others.
+//! `kelvin server`: managed servers, and the settings of external ones.
 
 mod external_servers;
 mod profile;
@@ -48,7 +48,7 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Which of the two; none for PostgreSQL.
+/// The product; `None` for PostgreSQL.
 fn product(engine: ServerEngine) -> Option<Product> {
     match engine {
         ServerEngine::Postgres => None,
@@ -57,7 +57,7 @@ fn product(engine: ServerEngine) -> Option<Product> {
     }
 }
 
-/// The server of kelvin's own that the flags mean.
+/// The managed server that the flags select.
 fn own(manager: &Manager, engine: ServerEngine, version: Option<u32>) -> Result<Box<dyn ManagedServer>> {
     let target = match product(engine) {
         None => Target::ManagedPostgres { version },
@@ -88,7 +88,7 @@ fn up(
     profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
     warn_of_lost_durability(&profile);
     let engine = server.start(Some(&profile), tell)?.engine;
-    // Lines of the user's own below the section, what ALTER SYSTEM has set, and what a study has changed count more.
+    // User settings after the section, those of ALTER SYSTEM, and those of a study take precedence.
     for one in differences(server, engine.as_ref(), &profile)? {
         let has = one
             .server
@@ -157,8 +157,8 @@ fn warn_of_lost_durability(profile: &Profile) {
     }
 }
 
-/// The asked profile, or the one that the server has. One of the same name that was sized when the server was given it is
-/// not sized anew: free space has changed since, and nothing is wrong with the server for that.
+/// The requested profile, or the server's present one. A profile of the same name is not sized again after it was
+/// applied: free space has changed since, which is no problem of the server.
 fn managed_profile(server: &dyn ManagedServer, asked: &ProfileArgs, global: &Global) -> Result<Profile> {
     let kept = server.profile();
     let name = asked.profile.as_deref();

@@ -1,5 +1,5 @@
-//! The studies that this user has made or run: their folders, in a file of the data directory. A convenience and no more:
-//! everything that is known of a study is in its folder.
+//! The studies that this user has created or run: their folders, in a file of the data directory. It is only a
+//! convenience: everything about a study is in its folder.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ fn file() -> Result<PathBuf> {
     Ok(directories::data()?.join("studies.json"))
 }
 
-/// The folders, the newest last. One that is there no more is left out.
+/// The folders, the newest last. Folders that no longer exist are left out.
 pub(super) fn known() -> Result<Vec<Folder>> {
     Ok(read()?.iter().filter_map(|path| Folder::open(path).ok()).collect())
 }
 
-/// The newest folder whose study, or whose own last part, has this name.
+/// The newest folder whose study, or whose own last path component, has this name.
 pub(super) fn named(name: &str) -> Result<Option<Folder>> {
     let is_named = |folder: &Folder| {
         folder.path().file_name().is_some_and(|last| last == name)

@@ -12,7 +12,7 @@ use crate::args::{Global, StudyReportArgs};
 use crate::exit::Code;
 use crate::out;
 
-/// The folder of the runs' own pages, beside the study's.
+/// The folder of the runs' pages, beside the study's page.
 const PAGES: &str = "runs";
 
 /// Renders and writes.

@@ -24,13 +24,13 @@ use crate::live;
 use crate::measure::{bench, open};
 use crate::{out, paths, signal};
 
-/// A server that crashed may have much to recover; after this long it is not coming back.
+/// A server that crashed may need a long recovery; after this time it is considered down.
 const COMES_BACK: Duration = Duration::from_mins(5);
 
 /// Makes the runs that are left.
 pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
-    // Nobody else runs it from here on, and what the ledger says stays true.
+    // No other process runs it from here on, so the ledger stays valid.
     let (mut ledger, entries) = Ledger::open(&folder.ledger_path())?;
     let mut situation = StudyStatus::with_state(folder, |plan| State::of(plan, &entries))?;
     consent(args, &situation)?;
@@ -84,7 +84,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     tell(&situation, ended)
 }
 
-/// A file may come from anybody: whoever runs it decides what it may do beside measuring.
+/// A file may come from anyone: the user who runs it decides which actions besides measuring are allowed.
 fn consent(args: &StudyRunArgs, situation: &StudyStatus) -> Result<()> {
     if args.allow_commands {
         return Ok(());
@@ -112,13 +112,13 @@ fn consent(args: &StudyRunArgs, situation: &StudyStatus) -> Result<()> {
     Ok(())
 }
 
-/// Puts back what an earlier session left changed; says what.
+/// Restores the changes that an earlier session left; returns their descriptions.
 pub(super) fn restore_factors(folder: &Folder) -> Result<Vec<String>> {
     study_factors::recover(&folder.undo_path())
         .with_context(|| format!("the changes listed in {} cannot be restored", folder.undo_path().display()))
 }
 
-/// The group of the study's runs: that of the sessions before, or a new one.
+/// The group of the study's runs: that of earlier sessions, or a new one.
 fn group(store: &Store, path: &Path, situation: &StudyStatus) -> Result<GroupId> {
     if let Some(session) = &situation.state.session {
         let id = GroupId(session.group);
@@ -152,8 +152,8 @@ fn group(store: &Store, path: &Path, situation: &StudyStatus) -> Result<GroupId>
     Ok(store.begin_group(&group)?)
 }
 
-/// A run that the store has and the ledger has not was made by a session that was killed before it could write it down:
-/// it is made again, and must not count twice.
+/// A run that is in the store and not in the ledger was made by a session that was killed before it could record it: it
+/// is made again, and must not count twice.
 fn forsake(store: &Store, group: GroupId, situation: &StudyStatus) -> Result<()> {
     let known = situation.state.known_runs();
     for member in store.members(group)? {
@@ -165,7 +165,7 @@ fn forsake(store: &Store, group: GroupId, situation: &StudyStatus) -> Result<()>
     Ok(())
 }
 
-/// What this session runs on.
+/// The environment of this session.
 fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<EnvironmentFacts> {
     let mut facts = facts(env!("CARGO_PKG_VERSION"));
     if spec.is_io() {
@@ -224,7 +224,7 @@ fn tell(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<
     }
 }
 
-/// What the study's runs work on, after one of them failed.
+/// The database of the study's runs, after one of them failed.
 struct Database<'a> {
     spec: &'a Spec,
     store: &'a Store,
@@ -233,7 +233,7 @@ struct Database<'a> {
 
 impl StudyEnvironment for Database<'_> {
     fn revive(&mut self) -> Result<(), BenchError> {
-        // The jobs name their files: each run finds them again, and says what is wrong with them.
+        // The jobs name their files: each run checks them again, and reports errors.
         if self.spec.is_io() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The figures of statements: counted by the server, sampled, or both.
+//! Metrics of statements: counted by the server, sampled, or both.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::args::Measure;
 
-/// Statements that were sampled and not counted, and are named.
+/// Maximum number of sampled and not counted statements that are named.
 const NOT_ENDED: usize = 3;
 
-/// Statements that are saved at most, the longest.
+/// Maximum number of statements that are saved, the longest.
 const SAVED: usize = 5000;
 
 /// One statement.
@@ -25,21 +25,21 @@ pub(super) struct Statement {
     pub(super) query: String,
     #[serde(skip)]
     pub(super) number: i64,
-    /// Its text without values; empty where it is not known.
+    /// Its text without values; empty if unknown.
     pub(super) text: String,
-    /// Executions; none where they are not counted, as all that follows.
+    /// Executions; `None` if they are not counted, like all that follows.
     pub(super) calls: Option<f64>,
     pub(super) mean_ms: Option<f64>,
     /// Execution time; sampled where the server does not count it.
     pub(super) elapsed_ms: f64,
-    /// Its share of all statements by the measure that orders them, of 1.
+    /// Its share of all statements by the ordering measure, from 0 to 1.
     pub(super) share: Option<f64>,
     pub(super) cpu_ms: Option<f64>,
     pub(super) rows: Option<f64>,
     pub(super) reads: Option<f64>,
     pub(super) writes: Option<f64>,
     pub(super) log_bytes: Option<f64>,
-    /// What its sessions were found doing, with the share of their time, the most first.
+    /// The waits of its sessions, with their share of the time, the most frequent first.
     pub(super) waits: Vec<(&'static str, f64)>,
     /// The plan's hash.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,11 +69,11 @@ pub(super) struct Counted<'a> {
     pub(super) grown: StatementReading,
     pub(super) samples: SessionSamples,
     pub(super) seconds: Option<f64>,
-    /// What the server counts; none where it does not.
+    /// The server's counters; `None` if it has none.
     pub(super) counters: Option<&'a StatementCounters>,
 }
 
-/// Sessions seen with a statement, by what they did.
+/// Sampled sessions with a statement, by their wait.
 type Seen = HashMap<i64, HashMap<WaitKind, u64>>;
 
 impl Counted<'_> {
@@ -88,12 +88,12 @@ impl Counted<'_> {
         seen
     }
 
-    /// Whether a sampled statement is known for the counted one that it is.
+    /// Whether a sampled statement is the same as the counted one.
     fn is_sampled(&self) -> bool {
         self.counters.is_none_or(|counters| counters.sampled_by_id)
     }
 
-    /// Milliseconds for which a session seen in one sample stands.
+    /// Milliseconds that a session in one sample represents.
     fn sample_ms(&self) -> f64 {
         let looks = self.samples.counts().looks;
         self.seconds.filter(|_| looks > 0).map_or(0.0, |seconds| seconds * 1000.0 / looks as f64)
@@ -143,7 +143,8 @@ impl Counted<'_> {
         }
     }
 
-    /// The most expensive statements, and those that were sampled and not counted: they run on, or are another database's.
+    /// The most expensive statements, and those that were sampled and not counted: they are still running, or belong to
+    /// another database.
     pub(super) fn statements(
         &self,
         by: Measure,
@@ -181,7 +182,7 @@ impl Counted<'_> {
         Ok((all, not_ended))
     }
 
-    /// The measure summed over all statements, what is within others once.
+    /// The measure summed over all statements, with nested ones counted once.
     fn whole(&self, by: Measure, all: &[Statement]) -> f64 {
         let counted = |of: fn(&StatementSums) -> f64| total(&self.grown, of);
         let cpu_counted = self.counters.is_some_and(|counters| counters.cpu);
@@ -202,7 +203,7 @@ impl Counted<'_> {
     }
 }
 
-/// The server's own texts are normalised by whoever counts: they come before those of the samples.
+/// The server normalises the texts of counted statements: they take precedence over those of the samples.
 fn name(statements: &mut [Statement], server: &mut dyn ServerActivity) -> Result<()> {
     let numbers: Vec<i64> = statements.iter().map(|one| one.number).collect();
     let mut texts = server.texts(&numbers).map_err(anyhow::Error::msg)?;

@@ -1,4 +1,4 @@
-//! The terminal: taken over, drawn on by a separate thread, and given back whatever happens.
+//! The terminal: set up, drawn on by a separate thread, and restored in every case.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -21,10 +21,10 @@ use ratatui::style::{Color, Modifier};
 /// Whether the terminal is ours.
 static UP: AtomicBool = AtomicBool::new(false);
 
-/// Held while a frame is written: whoever gives the terminal back waits for its end, but not for long.
+/// Held while a frame is written: restoring the terminal waits for its end, but not for long.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// How long a frame under way may take before the terminal is given back over it: the terminal may have stalled.
+/// How long a frame in progress may take before the terminal is restored regardless: the terminal may have stalled.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why there can be no full screen; none when there can.
@@ -49,7 +49,7 @@ pub(super) fn colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Gives the terminal back when it is ours. For every end there is: the view's own, a panic, a hurried exit.
+/// Restores the terminal if it was set up. Used at every end: the view's own, a panic, an immediate exit.
 pub(crate) fn give_back() {
     if !UP.swap(false, Ordering::AcqRel) {
         return;
@@ -61,17 +61,17 @@ pub(crate) fn give_back() {
         std::thread::sleep(Duration::from_millis(5));
         held = WRITING.try_lock();
     }
-    // Nothing can be done about a terminal that has gone away.
+    // Nothing can be done about a terminal that has hung up.
     let _ = terminal::disable_raw_mode();
     let _ = execute!(io::stderr(), EndSynchronizedUpdate, Show, LeaveAlternateScreen);
 }
 
-/// The same before the process ends in a hurry: a terminal that has stalled does not keep it.
+/// The same before an immediate exit of the process, which must not wait for a stalled terminal.
 pub(crate) fn give_back_in_a_hurry() {
     let (done, ended) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("give back".into()).spawn(move || {
         give_back();
-        // Nobody listens any more when it took too long.
+        // After a time-out there is no receiver.
         let _ = done.send(());
     });
     if thread.is_ok() {
@@ -79,7 +79,7 @@ pub(crate) fn give_back_in_a_hurry() {
     }
 }
 
-/// The hook stays for the rest of the process: with no screen up it does nothing.
+/// The hook stays for the rest of the process: without a screen it does nothing.
 fn give_back_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -94,7 +94,7 @@ fn give_back_on_panic() {
 /// A frame on its way to the terminal.
 struct Frame {
     cells: Buffer,
-    /// Whether everything is to be written, and not what has changed only.
+    /// Whether everything is to be written, and not only the changes.
     whole: bool,
 }
 
@@ -104,7 +104,7 @@ struct Waiting {
     ended: bool,
 }
 
-/// Where one frame waits: a newer one takes its place.
+/// Slot for one waiting frame: a newer one replaces it.
 #[derive(Default)]
 struct Slot {
     waiting: Mutex<Waiting>,
@@ -130,7 +130,7 @@ impl Screen {
     /// When it cannot be set up so, or there is no thread left.
     pub(super) fn open() -> io::Result<Self> {
         give_back_on_panic();
-        // Its own descriptor: a frame that is stuck must hold no lock that a message on standard error needs.
+        // A separate descriptor: a blocked frame must hold no lock that a message on standard error needs.
         let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         terminal::enable_raw_mode()?;
         UP.store(true, Ordering::Release);
@@ -149,7 +149,7 @@ impl Screen {
         Ok(Self { slot, thread: Some(thread) })
     }
 
-    /// Whether the frame before has been taken: another one would only be thrown away.
+    /// Whether the previous frame has been taken: otherwise another one would only be discarded.
     pub(super) fn is_ready(&self) -> bool {
         self.slot.lock().frame.is_none()
     }
@@ -157,7 +157,7 @@ impl Screen {
     /// Hands a frame over; never waits for the terminal.
     pub(super) fn show(&self, cells: Buffer, whole: bool) {
         let mut waiting = self.slot.lock();
-        // A frame that asked for everything and was never written leaves that to the next.
+        // If a full frame was never written, the next one has to be full.
         let whole = whole || waiting.frame.as_ref().is_some_and(|frame| frame.whole);
         waiting.frame = Some(Frame { cells, whole });
         drop(waiting);
@@ -184,7 +184,7 @@ pub(super) fn is_up() -> bool {
     UP.load(Ordering::Acquire)
 }
 
-/// The writer's life: each frame that waits, as what has changed since the last one.
+/// The writer thread: writes each waiting frame as changes since the previous one.
 fn write(slot: &Slot, out: File) {
     let mut out = BufWriter::with_capacity(256 * 1024, out);
     let mut shown = Buffer::default();
@@ -193,7 +193,7 @@ fn write(slot: &Slot, out: File) {
         while waiting.frame.is_none() && !waiting.ended {
             waiting = slot.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        // The last frame would be gone in the same moment.
+        // The last frame would be cleared in the same moment.
         if waiting.ended {
             return;
         }
@@ -203,7 +203,7 @@ fn write(slot: &Slot, out: File) {
         if !is_up() {
             return;
         }
-        // A terminal that has gone away takes nothing more; the run does not need it.
+        // A terminal that has hung up accepts no more frames; the run does not need it.
         if draw(&mut out, &mut shown, frame).is_err() {
             return;
         }
@@ -223,7 +223,7 @@ fn draw(out: &mut impl Write, shown: &mut Buffer, frame: Frame) -> io::Result<()
     out.flush()
 }
 
-/// Cells with their columns and rows, each with a move before it unless it follows the one before.
+/// Cells with their columns and rows, each preceded by a cursor move unless it follows the previous one.
 fn draw_cells(out: &mut impl Write, cells: &[(u16, u16, &Cell)]) -> io::Result<()> {
     let mut next = None;
     let mut style = None;

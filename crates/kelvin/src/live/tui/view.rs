@@ -1,4 +1,4 @@
-//! The view's own thread: keys and events in, frames out. It waits for neither the run nor the terminal.
+//! The view's thread: keys and events in, frames out. It waits for neither the run nor the terminal.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -20,7 +20,7 @@ use super::screen::{self, Screen};
 /// The shortest time from one frame to the next.
 const FRAME: Duration = Duration::from_millis(250);
 
-/// How long keys are waited for before events are taken again.
+/// How long to wait for a key before events are taken again.
 const TURN: Duration = Duration::from_millis(100);
 
 /// The shortest interval between two evaluations of findings.
@@ -35,9 +35,9 @@ const REPEATED: Duration = Duration::from_secs(1);
 /// Values of watchers, and session samples, that the evidence may hold: some 100 MB.
 const MOST_EVIDENCE: usize = 20_000_000;
 
-/// What reaches the view.
+/// Messages to the view.
 pub(in super::super) enum Message {
-    /// The load is about to start: what is known of it, and the number of points where that is planned.
+    /// The load is about to start: its context, and the number of points if that is planned.
     Begin(Box<Context>, Option<usize>),
     /// Something happened.
     Event(SourceId, Box<Event>),
@@ -56,7 +56,7 @@ pub(super) struct View {
     asked: ViewOptions,
     ink: Palette,
     evidence: Option<Evidence>,
-    /// What the evidence holds.
+    /// The size of the evidence.
     held: usize,
     started: Instant,
     drawn: Option<Instant>,
@@ -90,7 +90,7 @@ impl View {
         }
     }
 
-    /// Goes on until the view is over, or the terminal has been given back by somebody else.
+    /// Continues until the view ends, or other code has restored the terminal.
     pub(super) fn work(mut self, messages: &Receiver<Message>) {
         let mut changed = true;
         let mut whole = false;
@@ -139,7 +139,7 @@ impl View {
         }
     }
 
-    /// Adds an event to the evidence, as long as that stays within what a view may hold.
+    /// Adds an event to the evidence, up to the view's limit.
     fn keep(&mut self, event: &Event) {
         let Some(evidence) = &mut self.evidence else { return };
         self.held += match event {
@@ -158,7 +158,7 @@ impl View {
         }
     }
 
-    /// Looks for findings when it is time to.
+    /// Looks for findings when that is due.
     fn diagnose(&mut self) {
         let Some(evidence) = &self.evidence else { return };
         let rest = LOOK.max(self.look_cost * LOOK_COST);
@@ -176,21 +176,21 @@ impl View {
     fn draw(&mut self, whole: bool) {
         self.drawn = Some(Instant::now());
         let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
-        // What a broken terminal says of itself must not take all memory.
+        // The size reported by a broken terminal must not use up all memory.
         let area = Rect::new(0, 0, width.clamp(1, 600), height.clamp(1, 300));
         let mut buffer = Buffer::empty(area);
         draw::draw(&mut buffer, area, &self.model, self.asked, self.ink);
         self.screen.show(buffer, whole);
     }
 
-    /// Waits for a key, a turn at most. Whether there was one that changes the picture, and whether all of it.
+    /// Waits for a key, one turn at most. Returns whether there was one that changes the picture, and whether all of it
+    /// is redrawn.
     fn key(&mut self) -> Option<bool> {
         if !self.keys {
             std::thread::sleep(TURN);
             return None;
         }
-        // A terminal that hangs up is readable for ever and has nothing to read: whoever asks it for a key then asks in
-        // vain, and does not come back.
+        // A terminal that hangs up is always readable and has no data: a read of a key would never return.
         let waited = if self.own_input { hung_up(TURN) } else { Ok(false) };
         let turn = if self.own_input { Duration::ZERO } else { TURN };
         let pressed = match waited {
@@ -205,7 +205,7 @@ impl View {
             Ok(Some(Input::Resize(..))) => Some(true),
             Ok(_) => None,
             Err(_) => {
-                // The terminal has gone away; Ctrl-C from elsewhere still ends the run.
+                // The terminal has hung up; Ctrl-C from elsewhere still ends the run.
                 self.keys = false;
                 None
             }
@@ -219,7 +219,7 @@ impl View {
             KeyCode::Char('l') if control => return Some(true),
             KeyCode::Char('q' | 'Q') if !control => {
                 let repeated = self.quit.replace(Instant::now()).is_some_and(|at| at.elapsed() < REPEATED);
-                // The third Ctrl-C ends the process and keeps no report; no letter may do that.
+                // The third Ctrl-C ends the process and stores no report; no letter may do that.
                 if !repeated && !self.stop.is_immediate() {
                     crate::signal::request_stop(&self.stop);
                 }
@@ -233,7 +233,7 @@ impl View {
     }
 }
 
-/// Waits for something to read, so long at most; whether the terminal has gone away.
+/// Waits for input, up to the limit; returns whether the terminal has hung up.
 fn hung_up(limit: Duration) -> std::io::Result<bool> {
     let input = std::io::stdin();
     let mut fds = [PollFd::new(&input, PollFlags::IN)];

@@ -29,9 +29,9 @@ pub struct ObservationReport {
     pub devices: Vec<DeviceRow>,
     /// The activity of the database's sessions; `None` if not sampled.
     pub sessions: Option<SessionsReport>,
-    /// Log written, in bytes a second.
+    /// Log written, in bytes per second.
     pub wal_bytes_per_s: Option<f64>,
-    /// Whole pages written to the log a second, the first time that a page changes after a checkpoint.
+    /// Full-page images written to the WAL per second: the first change of each page after a checkpoint.
     pub full_page_images_per_s: Option<f64>,
     /// Checkpoints, autovacuums and the like from the ramp-up to the window's end.
     pub occurrences: Vec<OccurrenceRow>,
@@ -60,7 +60,7 @@ pub struct MetricRow {
     pub known_percent: f64,
 }
 
-/// Something that happened beside the load.
+/// An occurrence during the load.
 #[derive(Debug, Clone, Serialize)]
 pub struct OccurrenceRow {
     /// "checkpoint", "autovacuum", "autoanalyze" or "restart".

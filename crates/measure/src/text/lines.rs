@@ -42,7 +42,7 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Truncates to so many characters, the last of which marks the truncation; control characters are removed.
+/// Truncates to so many characters, the last of which marks the truncation; control characters become blanks.
 pub fn cut(text: &str, most: usize) -> String {
     let text = printable(text);
     if text.chars().count() <= most {

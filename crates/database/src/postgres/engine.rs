@@ -121,7 +121,8 @@ impl Engine for PostgresEngine {
     }
 
     fn size(&self, session: &mut dyn Session) -> Result<u64> {
-        let size = session.query(&format!("SELECT {MARK} pg_database_size(current_database())"))?.int(0, 0)?;
+        let size =
+            session.query(&format!("SELECT {MARK} pg_database_size(current_database())"))?.int(0, 0)?;
         u64::try_from(size).map_err(|_| Error::protocol("the server reports a negative size"))
     }
 

@@ -9,8 +9,9 @@ const RELATIONS: &str =
 
 impl Home for PostgresEngine {
     fn product(&self) -> Result<String> {
-        let rows =
-            self.connect()?.query("SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)")?;
+        let rows = self
+            .connect()?
+            .query("SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)")?;
         rows.text(0, 0).map(str::to_owned)
     }
 

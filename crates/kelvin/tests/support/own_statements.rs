@@ -22,7 +22,8 @@ pub(crate) fn are_left_out(place: &Place, admin: &Config) {
     own.user = "counted".into();
     let target = own.to_string();
     place.write("only.sql", "SELECT id FROM hot WHERE id = 17;\n");
-    let run = ["run", "script", "only.sql", "--target", &target, "-u", "1", "--ramp-up", "0s", "-T", "2", "-q"];
+    let run =
+        ["run", "script", "only.sql", "--target", &target, "-u", "1", "--ramp-up", "0s", "-T", "2", "-q"];
     let output = place.run(&run);
     let report = place.report("last");
     let statements = report["points"][0]["observed"]["server_statements"].as_array();
@@ -37,10 +38,15 @@ pub(crate) fn are_left_out(place: &Place, admin: &Config) {
     let (top, mut other) = (look("top-sql", "3s"), look("waits", "1s"));
     assert!(other.wait().unwrap().success());
     let shown: serde_json::Value = serde_json::from_slice(&top.wait_with_output().unwrap().stdout).unwrap();
-    assert_eq!((&shown["counted"], &shown["statements"]), (&true.into(), &serde_json::json!([])), "{shown:#}");
+    assert_eq!(
+        (&shown["counted"], &shown["statements"]),
+        (&true.into(), &serde_json::json!([])),
+        "{shown:#}"
+    );
     // Nor are those by which plans were asked for.
     place.expect(0, &["top-sql", "--target", &target, "--since-start", "--plans", "-q"]);
-    let all = place.expect(0, &["top-sql", "--target", &target, "--since-start", "--limit", "99", "--json", "-q"]);
+    let all =
+        place.expect(0, &["top-sql", "--target", &target, "--since-start", "--limit", "99", "--json", "-q"]);
     let all: serde_json::Value = serde_json::from_str(&all).unwrap();
     let texts: Vec<&str> =
         all["statements"].as_array().unwrap().iter().map(|one| one["text"].as_str().unwrap()).collect();

@@ -202,7 +202,9 @@ impl ServerActivity for MysqlActivity {
             |error: Error| Error::usage(format!("the server does not explain it (error {})", error.code()));
         let plan = self
             .with(|session, _| statements::explain(session, &text, sample.as_deref()).map_err(refused))?
-            .ok_or("EXPLAIN plans a single SELECT, WITH, INSERT, REPLACE, UPDATE or DELETE that reads a table")?;
+            .ok_or(
+                "EXPLAIN plans a single SELECT, WITH, INSERT, REPLACE, UPDATE or DELETE that reads a table",
+            )?;
         Ok(StatementPlan { files: vec![("txt", format!("{}\n", plan.text))], plan })
     }
 }

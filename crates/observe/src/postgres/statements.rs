@@ -148,9 +148,8 @@ pub(super) fn find(
                     .into(),
             ));
         }
-        let read_only = |value| {
-            format!("SELECT {MARK} set_config('default_transaction_read_only', '{value}', false)")
-        };
+        let read_only =
+            |value| format!("SELECT {MARK} set_config('default_transaction_read_only', '{value}', false)");
         session.run(&read_only("off"))?;
         let created = session.run(&format!("CREATE {MARK} EXTENSION IF NOT EXISTS pg_stat_statements"));
         session.run(&read_only("on"))?;

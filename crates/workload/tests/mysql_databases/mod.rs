@@ -12,7 +12,7 @@ mod mysql_server;
 use std::sync::{Arc, Mutex, Weak};
 
 use kelvin_database::mysql::MysqlEngine;
-pub use mysql_server::{Server, is_mariadb};
+pub use mysql_server::Server;
 
 /// A server whose cache holds a few warehouses, shared by the tests that run at the same time. Each names databases of
 /// its own.

@@ -304,6 +304,10 @@ mod tests {
         let many = HostResources { cpus: 128, disk: 8 << 40, ..HOST };
         let estimated = of("steady", Product::Mariadb, (10, 11), many, &ProfileLoad::default());
         assert_eq!(value(&estimated, "innodb_log_file_size"), "65536M");
-        assert!(estimated.cautions[0].contains("the most that this profile gives it"), "{:?}", estimated.cautions);
+        assert!(
+            estimated.cautions[0].contains("the most that this profile gives it"),
+            "{:?}",
+            estimated.cautions
+        );
     }
 }

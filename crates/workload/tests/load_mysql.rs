@@ -10,18 +10,18 @@ use kelvin_database::{Engine, ErrorClass};
 use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{BuildProgress, Stop, progress::Quiet};
 use load_support::*;
-use mysql_databases::{database, is_mariadb, start};
+use mysql_databases::{database, start};
 
 fn int(engine: &dyn Engine, sql: &str) -> i64 {
     engine.connect().unwrap().query(sql).and_then(|rows| rows.int(0, 0)).unwrap()
 }
 
-/// Ends all other connections to the database in this step, once so many rows are loaded.
-struct Cut<'a>(&'a dyn Engine, &'static str, u64);
+/// Ends all other connections to the database once half of the second warehouse is loaded.
+struct Cut<'a>(&'a dyn Engine);
 
 impl BuildProgress for Cut<'_> {
     fn update(&self, what: &str, _done: u64, _total: u64, rows: u64) {
-        if what == self.1 && rows > self.2 {
+        if what == "warehouses loaded" && rows > 700_000 {
             let mut session = self.0.connect().unwrap();
             let others = session
                 .query(
@@ -42,9 +42,7 @@ fn rows_are_those_of_sqlite_after_a_build_that_was_cut_and_every_violation_is_fo
     let engine = database(&server, "cut");
     let shape = Options { loaders: Some(2), partitions: Some(3), ..options(2) };
     let workload = TprocC::new(shape.clone()).unwrap();
-    // Half of the second warehouse is loaded.
-    let cut = Cut(&engine, "warehouses loaded", 700_000);
-    let error = workload.build(&engine, &cut, &Stop::new()).unwrap_err();
+    let error = workload.build(&engine, &Cut(&engine), &Stop::new()).unwrap_err();
     assert_eq!(error.class(), ErrorClass::ConnectionLost, "{error}");
     assert!(error.message().contains("loading warehouse") && error.message().contains("table "), "{error}");
     assert!(!workload.is_built(&engine).unwrap());
@@ -91,17 +89,7 @@ fn what_cannot_be_built_is_refused_and_foreign_keys_are_made() {
     let error = TprocC::new(options(1)).unwrap().build(&nowhere, &Quiet, &Stop::new()).unwrap_err();
     assert!(error.message().contains("names no database"), "{error}");
 
-    // Without partitions MariaDB's tables are loaded as a whole.
-    let workload = TprocC::new(Options { foreign_keys: true, loaders: Some(2), ..options(1) }).unwrap();
-    let cut = Cut(&engine, "rows of the warehouses loaded", 200_000);
-    let outcome = workload.build(&engine, &cut, &Stop::new());
-    assert_eq!(outcome.is_err(), is_mariadb());
-    if let Err(error) = outcome {
-        assert_eq!(error.class(), ErrorClass::ConnectionLost, "{error}");
-        assert!(error.message().contains("loading all warehouses: table "), "{error}");
-    }
-    workload.build(&engine, &Quiet, &Stop::new()).unwrap();
-    initial_data_follow_the_rules(&engine, 1);
+    let workload = build(&engine, Options { foreign_keys: true, ..options(1) });
     let keys = "select count(*) from information_schema.table_constraints \
                 where constraint_schema = database() and constraint_type = 'FOREIGN KEY'";
     assert_eq!(int(&engine, keys), 10);

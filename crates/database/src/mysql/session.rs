@@ -301,11 +301,7 @@ impl Session for MysqlSession {
     }
 
     fn bulk_load<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
-        bulk::begin(self, table, false)
-    }
-
-    fn bulk_load_frozen<'a>(&'a mut self, table: &'a BulkTable<'a>) -> Result<Box<dyn BulkLoad + 'a>> {
-        bulk::begin(self, table, true)
+        bulk::begin(self, table)
     }
 
     fn in_transaction(&self) -> bool {

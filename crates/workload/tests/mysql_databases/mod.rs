@@ -13,8 +13,6 @@ use std::sync::{Arc, Mutex, Weak};
 
 use kelvin_database::mysql::MysqlEngine;
 pub use mysql_server::Server;
-#[allow(unused_imports, reason = "not every test asks")]
-pub use mysql_server::is_mariadb;
 
 /// A server whose cache holds a few warehouses, shared by the tests that run at the same time. Each names databases of
 /// its own.

@@ -1,15 +1,13 @@
 //! The build on MySQL and MariaDB: warehouses over several connections, second indexes after the rows.
 //!
-//! The rows of a warehouse come in the order of the primary keys, which are the tables: each page is filled once. MariaDB
-//! writes an undo record for each row, unless its table was empty, and when the transaction is committed it visits every row
-//! again to purge it: there a table is loaded as a whole. No statement that makes something is undone by a rollback here: each step looks first whether an earlier build has done it.
+//! The rows of a warehouse come in the order of the primary keys, which are the tables: each page is filled once. No
+//! statement that makes something is undone by a rollback here: each step looks first whether an earlier build has done it.
 
 use kelvin_database::{Engine, Error, Result, Session};
 
 use super::pool::{self, Job, Unit};
 use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
-use super::whole_table::{self, Beginning};
 use crate::tproc_c::Options;
 use crate::tproc_c::calls::procedures;
 use crate::tproc_c::dialect::Dialect;
@@ -19,9 +17,6 @@ use crate::{BuildProgress, Stop};
 /// Held by the one build that is under way in a database. Such locks are the server's: the name has the database's in it,
 /// in no more than the 64 characters that there may be.
 const LOCK: &str = "select get_lock(concat('kelvin build ', md5(database())), 0)";
-
-/// With these MariaDB notes that the table was empty instead of an undo record for each row. They hold as long as the connection.
-const NO_CHECKS: &str = "set session unique_checks = 0, foreign_key_checks = 0";
 
 /// The code of a refused checkpoint.
 const ACCESS_DENIED: &str = "1227/42000";
@@ -40,18 +35,10 @@ pub(crate) fn build(
     let mut session = engine.connect()?;
     must_name_a_database(session.as_mut())?;
     lock(session.as_mut(), LOCK, stop)?;
-    let Some(mut missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
+    let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
     let job = |what| Job { what, before: 0, unit: Unit::Task, progress, stop };
-    let (work, seed) = ((loaders, &set_up as &pool::Setup<'_>), options.seed_to_build());
-    // Each partition would be a table of its own to it.
-    if options.partitions.is_none() && fills_empty_tables_without_undo(session.as_mut())? {
-        let beginning = Beginning { first: &|_| Some(NO_CHECKS.into()), frozen: &|_| true };
-        whole_table::load(&missing, engine, work, seed, &beginning, (progress, stop))?;
-        let Some(rest) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
-        missing = rest;
-    }
-    missing.load(engine, work, seed, (progress, stop))?;
+    missing.load(engine, (loaders, &set_up), options.seed_to_build(), (progress, stop))?;
     let tables = BY_SIZE.map(table);
     let indexed: Vec<&Table> = tables.into_iter().filter(|table| table.second.is_some()).collect();
     pool::run(engine, loaders, &set_up, job("tables indexed"), &indexed, &|session, table, _| {
@@ -79,16 +66,6 @@ pub(crate) fn build(
     session.run(metadata::COMPLETE)?;
     let refused = |error: &Error| error.code().0 == ACCESS_DENIED;
     checkpoint(engine, session.as_mut(), refused, job("checkpoint"))
-}
-
-/// Whether a transaction that fills an empty table writes no undo log for it: MariaDB's does, unless it is replicated, where a large
-/// transaction is not wanted either.
-fn fills_empty_tables_without_undo(session: &mut dyn Session) -> Result<bool> {
-    if !session.query("select version()")?.text(0, 0)?.contains("MariaDB") {
-        return Ok(false);
-    }
-    let asked = "show global variables where variable_name in ('log_bin', 'wsrep_on') and value = 'ON'";
-    Ok(session.query(asked)?.is_empty())
 }
 
 /// Without one the tables would have nowhere to be, and the server's error does not say what to do about it.

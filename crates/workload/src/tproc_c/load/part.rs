@@ -59,7 +59,7 @@ pub(super) struct TableRows {
     pub(super) parts: RangeInclusive<u32>,
     /// The time of the load in them.
     pub(super) time: Timestamp,
-    /// Whether the table is empty, and nobody else needs to see what comes in.
+    /// Whether the transaction has emptied the table: nobody else needs to see what was there.
     pub(super) frozen: bool,
 }
 

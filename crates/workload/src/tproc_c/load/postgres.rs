@@ -40,7 +40,7 @@ pub(crate) fn build(
     let (work, seed) = ((loaders, &set_up as &pool::Setup<'_>), options.seed_to_build());
     if logs_no_new_table(session.as_mut())? {
         let beginning = Beginning {
-            first: &|table| Some(format!("truncate {}", table.name)),
+            empty: &|table| Some(format!("truncate {}", table.name)),
             // PostgreSQL does not freeze what is copied into a partitioned table.
             frozen: &|table| options.partitions.is_none() || table.id != Name::OrderLine,
         };

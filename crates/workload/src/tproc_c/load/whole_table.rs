@@ -1,5 +1,5 @@
-//! Tables loaded as a whole, one transaction each, on servers that write less for a table which was empty when the transaction
-//! began: PostgreSQL no log, where it is asked to, and MariaDB no undo log.
+//! Tables loaded as a whole, one transaction each, on servers that write no log for a table which the transaction itself
+//! has emptied.
 //!
 //! The price: a table is loaded by one connection, so that no more connections are busy than there are large tables; and
 //! what a killed server or a lost connection leaves is tables, not warehouses. Where somebody asks to end, the warehouses
@@ -17,9 +17,9 @@ use crate::{BuildProgress, Stop};
 
 /// What an engine does before the rows of a table.
 pub(super) struct Beginning<'a> {
-    /// A statement in the transaction before the rows, where one is needed.
-    pub(super) first: &'a (dyn Fn(&Table) -> Option<String> + Sync),
-    /// Whether the rows can come in as into a table that is empty ([`Session::bulk_load_frozen`]).
+    /// The statement that empties the table in the transaction, where one is needed.
+    pub(super) empty: &'a (dyn Fn(&Table) -> Option<String> + Sync),
+    /// Whether rows can come in as visible to all.
     pub(super) frozen: &'a (dyn Fn(&Table) -> bool + Sync),
 }
 
@@ -43,7 +43,7 @@ pub(super) fn load(
         let rows =
             TableRows { table, parts: 1..=missing.warehouses, time, frozen: (beginning.frozen)(table) };
         let load = |session: &mut dyn Session| {
-            if let Some(sql) = (beginning.first)(table) {
+            if let Some(sql) = (beginning.empty)(table) {
                 session.run(&sql)?;
             }
             let last = rows.load(session, &mut RowGenerator::new(seed), &|| ends(shared), shared)?;

@@ -15,10 +15,11 @@ use crate::tproc_c::schema::{TABLES, Table, metadata, sqlserver as ddl, table};
 use crate::tproc_c::{Options, Profile};
 use crate::{BuildProgress, Stop};
 
-/// Held by the one build that is under way in a database, whose such locks are its own.
-const LOCK: &str = "declare @taken int; \
-    exec @taken = sp_getapplock @Resource = 'kelvin build', @LockMode = 'Exclusive', @LockOwner = 'Session', \
-        @LockTimeout = 0; \
+/// Held by the one build that is under way in a database. The name has the database's in it, and is asked for only when it is
+/// free: Babelfish has one such lock for all databases, and ends with an error of its own where it is taken.
+const LOCK: &str = "declare @taken int = -1, @name nvarchar(255) = concat('kelvin build ', db_name()); \
+    if applock_test('public', @name, 'Exclusive', 'Session') = 1 \
+        exec @taken = sp_getapplock @Resource = @name, @LockMode = 'Exclusive', @LockOwner = 'Session', @LockTimeout = 0; \
     select case when @taken >= 0 then 1 else 0 end";
 
 pub(crate) fn build(

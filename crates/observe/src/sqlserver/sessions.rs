@@ -99,7 +99,15 @@ impl SessionSource for SqlServerSessions {
             observers.set(SESSIONS, server.connection);
             session.query(&sql::sessions(&observers.list(), texts))
         })?;
-        Ok(())
+        // Pages that were not seen before are asked for now: what they are of is known to the first look at them.
+        for row in 0..self.rows.len() {
+            let field = |column| self.rows.optional(row, column, Rows::text).ok().flatten();
+            let waits = field(6).is_some_and(|wait| wait_type(wait).kind == WaitKind::Page);
+            if let Some(page) = field(7).filter(|_| waits).and_then(page) {
+                self.pages.object(page);
+            }
+        }
+        self.pages.resolve(link)
     }
 
     fn count(
@@ -168,16 +176,6 @@ impl SessionSource for SqlServerSessions {
             });
         }
         Ok(())
-    }
-
-    fn looked(
-        &mut self,
-        link: &mut Link,
-        _previous: Nanos,
-        _now: Nanos,
-        _feed: &mut Feed,
-    ) -> Result<(), String> {
-        self.pages.resolve(link)
     }
 
     /// By the last look, which shows what each waits for.

@@ -6,6 +6,7 @@
 mod activity;
 mod recording;
 mod run;
+mod study;
 
 use kelvin_diagnose::{BottleneckOutcome, Severity};
 use kelvin_measure::observation::CaptureTime;

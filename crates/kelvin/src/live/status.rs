@@ -79,7 +79,7 @@ impl Status {
                 let (headline, series) =
                     (std::mem::take(&mut self.headline), std::mem::take(&mut self.series));
                 let (per, several) = (self.per, self.several);
-                *self = Self { headline, series, per, several, ..Self::of(self.words) };
+                *self = Self { headline, per, series, several, ..Self::of(self.words) };
             }
             Phase::Measure => self.opened = at,
             Phase::Stop => self.length = Some(at.saturating_sub(self.opened) as f64 / 1e9),
@@ -161,7 +161,7 @@ impl Status {
         let users = format!("{} {}", self.users, self.words.who.form_for(self.users.into()));
         let errors = format!("{} {}", whole(self.errors), plural(self.errors, "error", "errors"));
         let good = self.errors == 0;
-        let pace = |count: u64, seconds: f64| whole((count as f64 * self.per.seconds() / seconds) as u64);
+        let pace = |count: u64, seconds: f64| text::rate(Some(count as f64 * self.per.seconds() / seconds));
         let mean = match (second.part, self.measured_seconds) {
             (LoadPart::Measured, seconds) if seconds > 0.0 => pace(self.measured, seconds),
             _ => "–".into(),

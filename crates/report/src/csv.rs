@@ -7,10 +7,11 @@ use std::fmt::Display;
 use kelvin_measure::event::LoadPart;
 
 use crate::model::Grid;
-use crate::{LatencyRow, PointReport, RunReport};
+use crate::{LatencyRow, PointReport, RunReport, SourceReport};
 
-/// One row per point and second. What came after the first release stands behind the counts; the columns of an
-/// open loop are empty in a closed one.
+/// One row per point and second; where several sources put load on a point, one more per source and second, and a last
+/// column with the source's name, which is empty in rows of the sum of all. The columns of an open loop are empty in a
+/// closed one.
 pub fn series(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,users,second,part,width,headline_per_minute,transactions_per_minute,failed,retries,\
@@ -20,9 +21,12 @@ pub fn series(report: &RunReport) -> String {
     let added = "headline_per_second,transactions_per_second,asked_per_second,due,refused,waiting,response_p50_us,\
                  response_p95_us,response_p99_us,response_max_us,lag_p99_us,lag_max_us";
     header.extend(added.split(',').map(Into::into));
+    let by_source = by_source(report);
+    header.extend(by_source.then(|| "source".into()));
     line(&mut out, &header);
     for point in &report.points {
-        for s in &point.seconds {
+        let apart = point.sources.iter().flat_map(|of| of.seconds.iter().map(move |s| (s, Some(of))));
+        for (s, source) in point.seconds.iter().map(|s| (s, None)).chain(apart) {
             let part = match s.part {
                 LoadPart::RampUp => "ramp-up",
                 LoadPart::Measured => "measured",
@@ -31,7 +35,7 @@ pub fn series(report: &RunReport) -> String {
             let mut fields = vec![
                 text(report.run),
                 text(point.point),
-                text(point.users),
+                users(point, source),
                 text(s.second),
                 part.into(),
                 text(s.width),
@@ -45,7 +49,7 @@ pub fn series(report: &RunReport) -> String {
             fields.extend(s.good.iter().map(text));
             fields.push(format!("{:.1}", s.headline_per_second));
             fields.push(format!("{:.1}", s.transactions_per_second));
-            fields.push(number(point.asked_per_second()));
+            fields.push(number(point.asked_per_second().filter(|_| source.is_none())));
             let open = s.open.as_ref();
             let counts = open.map_or([None; 3], |o| [o.due, o.refused, o.waiting]);
             fields.extend(counts.map(|count| count.map_or_else(String::new, text)));
@@ -60,6 +64,7 @@ pub fn series(report: &RunReport) -> String {
                 ]
             });
             fields.extend(times.map(number));
+            fields.extend(by_source.then(|| name(source)));
             line(&mut out, &fields);
         }
     }
@@ -109,7 +114,8 @@ pub fn observed(report: &RunReport) -> String {
 }
 
 /// One row per point, transaction type and sort of time (response, in an open loop, and service), and one for
-/// all types together. `at_least` names the times that are known from below only.
+/// all types together. `at_least` names the times that are known from below only. Where several sources put load on a
+/// point, one more row per source, of all types together, and a last column as that of [`series`].
 pub fn summary(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,label,workload,target,started,status,state,point,users,window_s,headline_per_minute,\
@@ -117,12 +123,17 @@ pub fn summary(report: &RunReport) -> String {
                  p99.9_us,max_us,time,headline_per_second,transactions_per_second,asked_per_second,due,refused,\
                  waiting,client_cpu_cores,client_run_delay_ms_per_s,lag_p99_us,lag_max_us,\
                  unanswered_percent,at_least";
-    line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
+    let by_source = by_source(report);
+    let header: Vec<String> = fixed.split(',').chain(by_source.then_some("source")).map(Into::into).collect();
+    line(&mut out, &header);
     for point in &report.points {
-        let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row));
-        let service =
-            point.latency.iter().chain([&point.latency_all]).map(|row| (report.vocabulary().time_short, row));
-        for (time, row) in response.chain(service) {
+        let service_time = report.vocabulary().time_short;
+        let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row, None));
+        let service = point.latency.iter().chain([&point.latency_all]).map(|row| (service_time, row, None));
+        let time_of_sources = if point.open_loop { "response" } else { service_time };
+        let apart = point.sources.iter().map(|source| (time_of_sources, &source.latency, Some(source)));
+        for (time, row, source) in response.chain(service).chain(apart) {
+            let throughput = source.map_or(&point.throughput, |source| &source.throughput);
             let mut fields = vec![
                 text(report.run),
                 report.label.clone().unwrap_or_default(),
@@ -132,30 +143,34 @@ pub fn summary(report: &RunReport) -> String {
                 format!("{:?}", report.status).to_lowercase(),
                 report.judgement.state.word().to_owned(),
                 text(point.point),
-                text(point.users),
+                users(point, source),
                 format!("{:.3}", point.window_s),
-                number(point.throughput.headline_per_minute),
-                number(point.throughput.transactions_per_minute),
+                number(throughput.headline_per_minute),
+                number(throughput.transactions_per_minute),
             ];
             fields.extend(latency(row));
             fields.push(time.into());
-            let schedule = point.schedule.as_ref();
+            // The schedule and the generator are those of the whole point.
+            let whole = source.is_none().then_some(point);
+            let schedule = whole.and_then(|point| point.schedule.as_ref());
             let paces = [
-                point.throughput.headline_per_second,
-                point.throughput.transactions_per_second,
-                point.asked_per_second(),
+                throughput.headline_per_second,
+                throughput.transactions_per_second,
+                whole.and_then(PointReport::asked_per_second),
             ];
             fields.extend(paces.map(number));
             let counts = [schedule.map(|s| s.due), schedule.map(|s| s.refused), schedule.map(|s| s.waiting)];
             fields.extend(counts.map(|count| count.map_or_else(String::new, text)));
-            let lag = point.generator.lag.as_ref();
-            fields.push(point.generator.cpu_cores.map_or_else(String::new, |cores| format!("{cores:.3}")));
-            let rest =
-                [point.generator.run_delay_ms_per_s, lag.and_then(|l| l.p99_us), lag.and_then(|l| l.max_us)];
-            fields.extend(rest.map(number));
+            let generator = whole.map(|point| &point.generator);
+            let cores = generator.and_then(|g| g.cpu_cores);
+            fields.push(cores.map_or_else(String::new, |cores| format!("{cores:.3}")));
+            let lag = generator.and_then(|g| g.lag.as_ref());
+            let delay = generator.and_then(|g| g.run_delay_ms_per_s);
+            fields.extend([delay, lag.and_then(|l| l.p99_us), lag.and_then(|l| l.max_us)].map(number));
             let of_responses = (time == "response").then_some(row.unanswered_percent);
             fields.push(of_responses.map_or_else(String::new, |percent| format!("{percent:.3}")));
             fields.push(row.at_least.join(" "));
+            fields.extend(by_source.then(|| name(source)));
             line(&mut out, &fields);
         }
     }
@@ -221,6 +236,20 @@ pub fn jobs(report: &RunReport) -> String {
         }
     }
     out
+}
+
+/// Whether there are rows by source.
+fn by_source(report: &RunReport) -> bool {
+    report.points.iter().any(|point| !point.sources.is_empty())
+}
+
+/// The users of a row: how many of them are of one source is not known.
+fn users(point: &PointReport, source: Option<&SourceReport>) -> String {
+    if source.is_none() { text(point.users) } else { String::new() }
+}
+
+fn name(source: Option<&SourceReport>) -> String {
+    source.map_or_else(String::new, |source| source.name.clone())
 }
 
 fn latency(row: &LatencyRow) -> Vec<String> {

@@ -46,6 +46,17 @@ fn several_sources_add_rows_and_change_no_figure() {
     let table = text.split("\n\n").find(|part| part.starts_with("source ")).unwrap();
     insta::assert_snapshot!(table);
     assert_eq!(text.replace(&format!("\n{table}\n"), ""), text::render(&one, text::Options::default()));
+    // In CSV a last column names the source, and is empty in the rows of the run.
+    let mut by_source = String::new();
+    for table in [csv::series, csv::summary] {
+        let (whole, apart) = (table(&one), table(&two));
+        let (header, rows) = apart.split_once("\r\n").unwrap();
+        let of_run = rows.lines().filter_map(|row| row.strip_suffix(','));
+        let of_run: Vec<&str> = header.strip_suffix(",source").into_iter().chain(of_run).collect();
+        assert_eq!(of_run, whole.lines().collect::<Vec<_>>());
+        by_source.extend(rows.lines().filter(|row| row.ends_with("load2\"")).map(|row| format!("{row}\n")));
+    }
+    insta::assert_snapshot!("rows_of_several_sources_as_csv", by_source);
     let page = html::render(&two).unwrap();
     assert!(page.contains("<h3>By source</h3>") && page.contains(r#""name":"shop, load2""#), "{page}");
     let page = html::render(&one).unwrap();

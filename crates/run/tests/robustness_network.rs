@@ -7,12 +7,9 @@ use std::time::Duration;
 
 use kelvin_database::postgres::Config;
 use kelvin_workload::tproc_c::Calls;
-use robustness_support::proxy::{Garble, Proxy};
+use robustness_support::proxy::Proxy;
 use robustness_support::server::Server;
-use robustness_support::{assert_consistent, calling, load, pause, run, spec};
-
-/// The window, and what connecting and the last count may take.
-const LIMIT: Duration = Duration::from_secs(2 + 5);
+use robustness_support::{LIMIT, assert_consistent, calling, load, pause, run, run_garbled, spec};
 
 fn through(proxy: &Proxy, server: &Server) -> Config {
     Config { port: proxy.port, connect_timeout: Duration::from_secs(1), ..server.tcp() }
@@ -106,24 +103,7 @@ fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
     assert!(refused, "{}", ended.told());
 
     for calls in [Calls::Functions, Calls::Statements, Calls::Pipelined] {
-        let mut spec = calling(calls);
-        spec.load.users = "8".parse().unwrap();
-        spec.load.duration = "3s".parse().unwrap();
-        spec.load.timeout = "200ms".parse().unwrap();
-        let mut garbled = Vec::new();
-        let ended = run(&config, &spec, || {
-            for garble in [Garble::Change, Garble::Flip, Garble::Truncate, Garble::Insert] {
-                let before = proxy.garbled();
-                proxy.garble(garble, 20);
-                pause(450);
-                garbled.push((garble, proxy.garbled() - before));
-            }
-            proxy.be_honest();
-        })
-        .show("garbled");
-        assert!(garbled.iter().all(|&(_, answers)| answers > 0), "{garbled:?} {}", ended.told());
-        ended.assert_true().assert_error("protocol", "").assert_error("time-out", "");
-        ended.assert_recovered().assert_within(LIMIT + Duration::from_secs(2));
+        run_garbled(&config, &proxy, calls).assert_true();
         // Client SQL writes back what it has read, and no client sees that a number was changed on its way:
         // that takes TLS. With functions the data stay as the server made them.
         if calls == Calls::Functions {

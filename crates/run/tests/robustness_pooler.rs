@@ -4,7 +4,6 @@
 mod robustness_support;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::{Engine, ErrorClass, Rows, TransactionControl, Value};
@@ -14,10 +13,7 @@ use kelvin_workload::tproc_c::Calls;
 use kelvin_workload::{Stop, UserRange, Workload};
 use robustness_support::pooler::Pooler;
 use robustness_support::server::{Server, await_statement};
-use robustness_support::{assert_consistent, calling, load, run, run_workload, spec, try_run};
-
-/// The window, and what connecting and the last count may take.
-const LIMIT: Duration = Duration::from_secs(2 + 5);
+use robustness_support::{LIMIT, assert_consistent, calling, load, run, run_workload, spec, try_run};
 
 #[test]
 fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {

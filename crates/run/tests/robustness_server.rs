@@ -11,10 +11,7 @@ use kelvin_database::postgres::Config;
 use kelvin_run::spec::Work;
 use kelvin_workload::tproc_c::{Calls, Options};
 use robustness_support::server::Server;
-use robustness_support::{assert_consistent, calling, load, pause, run, spec};
-
-/// The window, and what connecting and the last count may take.
-const LIMIT: Duration = Duration::from_secs(2 + 5);
+use robustness_support::{LIMIT, assert_consistent, calling, load, pause, run, spec};
 
 #[test]
 fn kills_serialization_failures_and_restarts_are_survived() {

@@ -3,14 +3,15 @@
 //! Only the rows and the definitions come back: pages, statistics and free space are made anew.
 
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use super::files::{self, list, remove_both};
+use super::directory::SnapshotDirectory;
+use super::files;
 use super::info::hex;
 use super::{
-    Contents, RestoreResult, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, check_name,
-    exists_already, must_fit, program, stopped,
+    Contents, RestoreResult, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, must_fit, program,
+    stopped,
 };
 use crate::{Engine, Result, Session};
 
@@ -36,7 +37,7 @@ pub(crate) trait DumpPrograms {
 #[derive(Debug, Clone)]
 pub(crate) struct Dumps<P> {
     programs: P,
-    directory: PathBuf,
+    directory: SnapshotDirectory,
 }
 
 impl<P: DumpPrograms> Dumps<P> {
@@ -44,15 +45,7 @@ impl<P: DumpPrograms> Dumps<P> {
     pub(crate) fn of(programs: P, directory: &Path) -> Self {
         // One directory a database, so that names need to differ within it only.
         let directory = directory.join(hex(&programs.target(), 8));
-        Self { programs, directory }
-    }
-
-    fn data(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("{name}.dump"))
-    }
-
-    fn description(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("{name}.toml"))
+        Self { programs, directory: SnapshotDirectory::new(directory, "dump") }
     }
 }
 
@@ -62,27 +55,25 @@ impl<P: DumpPrograms> SnapshotStore for Dumps<P> {
     }
 
     fn list(&self) -> Result<Vec<SnapshotInfo>> {
-        list(&self.directory, "", ".toml")
+        self.directory.list()
     }
 
     fn save(&self, name: &str, contents: &Contents, job: &mut SnapshotJob<'_>) -> Result<SnapshotInfo> {
-        check_name(name)?;
-        if self.description(name).exists() {
-            return Err(exists_already(name));
-        }
+        self.directory.check_new(name)?;
         job.go_on("nothing was saved")?;
+        let path = self.directory.path();
         // A dump has every row that its user may read: nobody else is to read it.
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(&self.directory)
-            .map_err(|error| files::io_error("make", &self.directory, &error))?;
+            .create(path)
+            .map_err(|error| files::io_error("make", path, &error))?;
         let engine = self.programs.engine();
         let bytes = engine.size(engine.connect()?.as_mut())?;
         // Without indexes and free space it is smaller; how much is known afterwards.
-        let place = format!("in {}", self.directory.display());
-        must_fit(bytes, files::free_bytes(&self.directory), &place)?;
-        let unfinished = files::beside(&self.data(name), ".saving");
+        must_fit(bytes, files::free_bytes(path), &format!("in {}", path.display()))?;
+        let data = self.directory.data(name);
+        let unfinished = files::beside(&data, ".saving");
         let (name_of_program, dump) = self.programs.dump(&unfinished)?;
         let written = || std::fs::metadata(&unfinished).map_or(0, |metadata| metadata.len());
         let dumped = program::run(dump, name_of_program, job, &mut |job| {
@@ -92,23 +83,18 @@ impl<P: DumpPrograms> SnapshotStore for Dumps<P> {
             let _ = std::fs::remove_file(&unfinished);
             return Err(if (job.stop)() { stopped("nothing was saved") } else { error });
         }
-        let data = self.data(name);
         std::fs::File::open(&unfinished)
             .and_then(|file| file.sync_all())
             .and_then(|()| std::fs::rename(&unfinished, &data))
             .map_err(|error| files::io_error("name", &data, &error))?;
         let seal = files::seal(&data)?;
-        let mut about =
+        let about =
             SnapshotInfo::new(name, SnapshotMethod::Dump, self.programs.target(), seal.bytes, contents);
-        about.seal = Some(seal);
-        files::write_whole(&self.description(name), &about.to_text()?)?;
-        Ok(about)
+        self.directory.complete(about, seal)
     }
 
     fn restore(&self, about: &SnapshotInfo, job: &mut SnapshotJob<'_>) -> Result<RestoreResult> {
-        check_name(&about.name)?;
-        let data = self.data(&about.name);
-        about.must_be_sealed(files::seal(&data)?)?;
+        let data = self.directory.sealed_data(about)?;
         job.go_on("the database is unchanged")?;
         let (program, restore, how) = self.programs.restore(&data)?;
         let engine = self.programs.engine();
@@ -128,7 +114,6 @@ impl<P: DumpPrograms> SnapshotStore for Dumps<P> {
     }
 
     fn remove(&self, about: &SnapshotInfo) -> Result<()> {
-        check_name(&about.name)?;
-        remove_both(&self.description(&about.name), &self.data(&about.name))
+        self.directory.remove(about)
     }
 }

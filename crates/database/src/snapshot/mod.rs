@@ -7,6 +7,7 @@
 
 pub(crate) mod background;
 pub(crate) mod data_directory;
+pub(crate) mod directory;
 pub(crate) mod dump;
 pub(crate) mod files;
 pub(crate) mod info;

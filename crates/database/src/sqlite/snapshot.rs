@@ -6,10 +6,10 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::snapshot::background::watched;
-use crate::snapshot::files::{self, list, remove_both};
+use crate::snapshot::directory::SnapshotDirectory;
+use crate::snapshot::files;
 use crate::snapshot::{
-    Contents, RestoreResult, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, check_name,
-    exists_already, must_fit,
+    Contents, RestoreResult, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, must_fit,
 };
 use crate::{Error, ErrorClass, Result};
 
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct SqliteFiles {
     file: PathBuf,
-    directory: PathBuf,
+    directory: SnapshotDirectory,
 }
 
 impl SqliteFiles {
@@ -30,16 +30,8 @@ impl SqliteFiles {
     /// When the path cannot be made absolute.
     pub fn of(file: &Path) -> Result<Self> {
         let file = std::path::absolute(file).map_err(|error| files::io_error("use", file, &error))?;
-        let directory = files::beside(&file, ".snapshots");
+        let directory = SnapshotDirectory::new(files::beside(&file, ".snapshots"), "db");
         Ok(Self { file, directory })
-    }
-
-    fn data(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("{name}.db"))
-    }
-
-    fn description(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("{name}.toml"))
     }
 
     fn target(&self) -> String {
@@ -77,6 +69,15 @@ impl SqliteFiles {
         })
     }
 
+    /// Refuses a copy that would not fit; a clone takes no room.
+    fn must_have_room(&self, bytes: u64) -> Result<()> {
+        let directory = self.directory.path();
+        if files::clones(directory) {
+            return Ok(());
+        }
+        must_fit(bytes, files::free_bytes(directory), &format!("in {}", directory.display()))
+    }
+
     fn copy(from: &Path, to: &Path, what: &str, job: &mut SnapshotJob<'_>) -> Result<files::Copied> {
         let done = std::sync::atomic::AtomicU64::new(0);
         let asked = std::sync::atomic::AtomicBool::new(false);
@@ -99,47 +100,33 @@ impl SnapshotStore for SqliteFiles {
     }
 
     fn list(&self) -> Result<Vec<SnapshotInfo>> {
-        list(&self.directory, "", ".toml")
+        self.directory.list()
     }
 
     fn save(&self, name: &str, contents: &Contents, job: &mut SnapshotJob<'_>) -> Result<SnapshotInfo> {
-        check_name(name)?;
-        if self.description(name).exists() {
-            return Err(exists_already(name));
-        }
+        self.directory.check_new(name)?;
         job.go_on("nothing was saved")?;
-        std::fs::create_dir_all(&self.directory)
-            .map_err(|error| files::io_error("make", &self.directory, &error))?;
+        let directory = self.directory.path();
+        std::fs::create_dir_all(directory).map_err(|error| files::io_error("make", directory, &error))?;
         let connection = self.alone()?;
         let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
-        if !files::clones(&self.directory) {
-            let place = format!("in {}", self.directory.display());
-            must_fit(bytes, files::free_bytes(&self.directory), &place)?;
-        }
-        let unfinished = files::beside(&self.data(name), ".saving");
+        self.must_have_room(bytes)?;
+        let data = self.directory.data(name);
+        let unfinished = files::beside(&data, ".saving");
         // What an earlier attempt left when it was killed.
         let _ = std::fs::remove_file(&unfinished);
         Self::copy(&self.file, &unfinished, "MB saved", job)?;
         drop(connection);
-        let data = self.data(name);
         std::fs::rename(&unfinished, &data).map_err(|error| files::io_error("name", &data, &error))?;
-        let mut about = SnapshotInfo::new(name, SnapshotMethod::Files, self.target(), bytes, contents);
-        about.seal = Some(files::seal(&data)?);
-        // With its description it is a snapshot, and not before.
-        files::write_whole(&self.description(name), &about.to_text()?)?;
-        Ok(about)
+        let about = SnapshotInfo::new(name, SnapshotMethod::Files, self.target(), bytes, contents);
+        self.directory.complete(about, files::seal(&data)?)
     }
 
     fn restore(&self, about: &SnapshotInfo, job: &mut SnapshotJob<'_>) -> Result<RestoreResult> {
-        check_name(&about.name)?;
-        let data = self.data(&about.name);
-        about.must_be_sealed(files::seal(&data)?)?;
+        let data = self.directory.sealed_data(about)?;
         job.go_on("nothing was changed")?;
         let connection = if self.file.exists() { Some(self.alone()?) } else { None };
-        if !files::clones(&self.directory) {
-            let place = format!("in {}", self.directory.display());
-            must_fit(about.bytes, files::free_bytes(&self.directory), &place)?;
-        }
+        self.must_have_room(about.bytes)?;
         let new = files::beside(&self.file, ".restoring");
         let _ = std::fs::remove_file(&new);
         let copied = Self::copy(&data, &new, "MB restored", job)?;
@@ -165,7 +152,6 @@ impl SnapshotStore for SqliteFiles {
     }
 
     fn remove(&self, about: &SnapshotInfo) -> Result<()> {
-        check_name(&about.name)?;
-        remove_both(&self.description(&about.name), &self.data(&about.name))
+        self.directory.remove(about)
     }
 }

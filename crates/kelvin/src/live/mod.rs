@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use kelvin_lab::live::Live;
 pub(crate) use tui::{Tui, give_back_in_a_hurry};
 
+use kelvin_measure::event::Arrivals;
 use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
@@ -43,6 +44,20 @@ pub(crate) fn show_message(text: &str) {
     if !heard {
         crate::out::note(&format!("\n{text}"));
     }
+}
+
+/// The arrivals of the newest second after `new`, of all sources, with the refused ones of both.
+fn arrivals_after(last: &Arrivals, new: &Arrivals) -> Arrivals {
+    let newest = match (new.waiting, last.waiting) {
+        // An event without those who wait adds to a second of before.
+        (None, _) => *last,
+        // Another source reports the same second.
+        (Some(more), Some(before)) if (new.point, new.second) == (last.point, last.second) => {
+            Arrivals { due: last.due + new.due, waiting: Some(before + more), ..*new }
+        }
+        (Some(_), _) => *new,
+    };
+    Arrivals { refused: last.refused + new.refused, ..newest }
 }
 
 /// `--quiet`.

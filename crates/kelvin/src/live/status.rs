@@ -41,6 +41,10 @@ pub(super) struct Status {
     arrivals: Option<Arrivals>,
     /// The newest second that has had its line.
     printed: Option<i64>,
+    /// Whether several sources put load on the point. The newest second is then the sum of what they have sent of it, and
+    /// has its line when a later one begins.
+    several: bool,
+    newest: Option<Second>,
 }
 
 impl Status {
@@ -63,6 +67,8 @@ impl Status {
             errors: 0,
             arrivals: None,
             printed: None,
+            several: false,
+            newest: None,
         }
     }
 
@@ -72,7 +78,8 @@ impl Status {
             Phase::Connect => {
                 let (headline, series) =
                     (std::mem::take(&mut self.headline), std::mem::take(&mut self.series));
-                *self = Self { headline, series, per: self.per, ..Self::of(self.words) };
+                let (per, several) = (self.per, self.several);
+                *self = Self { headline, per, series, several, ..Self::of(self.words) };
             }
             Phase::Measure => self.opened = at,
             Phase::Stop => self.length = Some(at.saturating_sub(self.opened) as f64 / 1e9),
@@ -92,16 +99,34 @@ impl Status {
 
     /// The arrivals of a second were counted.
     pub(super) fn arrivals(&mut self, new: &Arrivals) {
-        let last = self.arrivals.unwrap_or_default();
-        let refused = last.refused + new.refused;
-        // An event without those who wait adds to a second of before.
-        let newest = if new.waiting.is_some() { *new } else { last };
-        self.arrivals = Some(Arrivals { refused, ..newest });
+        self.arrivals = Some(super::arrivals_after(&self.arrivals.unwrap_or_default(), new));
+    }
+
+    /// Another source of load than this process was declared.
+    pub(super) fn declare_source(&mut self) {
+        self.several = true;
+    }
+
+    /// A second is complete, or something is added to one: the line for it, or for the one before.
+    pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<Fields> {
+        match &mut self.newest {
+            _ if !self.several => self.line(second, ramp_up),
+            Some(newest) if (newest.second, newest.part) == (second.second, second.part) => {
+                newest.kinds.iter_mut().zip(&second.kinds).for_each(|(sum, kind)| sum.add(kind));
+                None
+            }
+            // Late: the line for it was printed.
+            Some(newest) if second.second < newest.second => self.line(second, ramp_up),
+            newest => {
+                let complete = newest.replace(second.clone())?;
+                self.line(&complete, ramp_up)
+            }
+        }
     }
 
     /// The line for a second; none for what came after the window, nor for what is added to a second whose
     /// line was printed.
-    pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<Fields> {
+    fn line(&mut self, second: &Second, ramp_up: u64) -> Option<Fields> {
         let (mut now, mut width) = (0, 1.0);
         let (mut service, mut response) = (Histogram::new(), Histogram::new());
         for (series, kind) in self.series.iter().zip(&second.kinds) {
@@ -136,7 +161,7 @@ impl Status {
         let users = format!("{} {}", self.users, self.words.who.form_for(self.users.into()));
         let errors = format!("{} {}", whole(self.errors), plural(self.errors, "error", "errors"));
         let good = self.errors == 0;
-        let pace = |count: u64, seconds: f64| whole((count as f64 * self.per.seconds() / seconds) as u64);
+        let pace = |count: u64, seconds: f64| text::rate(Some(count as f64 * self.per.seconds() / seconds));
         let mean = match (second.part, self.measured_seconds) {
             (LoadPart::Measured, seconds) if seconds > 0.0 => pace(self.measured, seconds),
             _ => "–".into(),
@@ -209,7 +234,8 @@ mod tests {
         (0..400).for_each(|_| slow.latency.record(9_000_000));
         both.kinds.push(slow);
         status.arrivals(&Arrivals { due: 410, refused: 2, waiting: Some(8), ..Arrivals::default() });
-        status.arrivals(&Arrivals { due: 420, refused: 3, waiting: Some(7), ..Arrivals::default() });
+        let next = Arrivals { second: 1, due: 420, refused: 3, waiting: Some(7), ..Arrivals::default() };
+        status.arrivals(&next);
         let line = status.second(&both, 0).unwrap();
         assert_eq!(
             line.join(),
@@ -219,6 +245,27 @@ mod tests {
         assert_eq!(
             line.fit(80),
             "measure 1 s · 400 tps now 400 mean · response p95 9.00 ms · 7 waiting, 5 refused"
+        );
+    }
+
+    #[test]
+    fn a_second_of_several_sources_is_their_sum() {
+        let mut status =
+            Status::new("pgbench", "tps", RatePeriod::Second, vec![Series::transaction("a", true)]);
+        status.declare_source();
+        status.phase(Phase::Connect, 0, 2, None);
+        status.phase(Phase::Measure, 0, 2, None);
+        let mut lines = Vec::new();
+        // The last source of the first second is late.
+        for (at, count) in [(0, 100), (0, 300), (1, 500), (0, 50), (1, 700), (2, 1)] {
+            lines.extend(status.second(&second(at, LoadPart::Measured, count), 0).map(|line| line.join()));
+        }
+        assert_eq!(
+            lines,
+            [
+                "measure 1 s · 400 tps now 400 mean · p95 1.50 ms · 0 errors · 2 users",
+                "measure 2 s · 1,200 tps now 825 mean · p95 1.50 ms · 0 errors · 2 users"
+            ]
         );
     }
 

@@ -107,6 +107,7 @@ impl Sink for Terminal {
                     self.fields(fields);
                 }
             }
+            Event::Source { .. } => self.status.declare_source(),
             Event::Note { text, .. } => self.message(text),
             _ => {}
         }

@@ -99,7 +99,6 @@ pub struct History {
     /// orders ([`independence`]). None where they are too few, or equal.
     pub noise_lag1: Option<(f64, f64)>,
     /// What was left out, and what else is there.
-    #[serde(rename = "told")]
     pub notes: Vec<String>,
 }
 

@@ -115,6 +115,7 @@ fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
     assert_eq!((found.entries[1].value, found.entries[1].range), (values[1], (values[0], values[2])));
     assert_eq!(found.notes[0], "run 5 is left out, void: steal of 12 %");
     assert!(found.notes[1].starts_with("run 6 is left out, partial: it was killed"), "{:?}", found.notes);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&found).unwrap());
 }
 
 #[test]

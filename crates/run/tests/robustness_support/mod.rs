@@ -27,6 +27,10 @@ use kelvin_run::{Run, RunError, RunOutcome, Spec};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
+use proxy::{Garble, Proxy};
+
+/// The window of [`spec`], and what connecting and the last count may take.
+pub const LIMIT: Duration = Duration::from_secs(2 + 5);
 
 /// Keeps the events and says when the window opens.
 struct Watch {
@@ -114,6 +118,30 @@ pub fn workload(spec: &Spec) -> TprocC {
 /// Runs `spec` on the server that `config` leads to, while `fault` happens, from the window's opening on.
 pub fn run(config: &impl Config, spec: &Spec, fault: impl FnOnce() + Send) -> Ended {
     try_run(config, spec, fault).unwrap()
+}
+
+/// Eight users, while one of twenty answers is garbled, in one way after another: errors, and the load recovers.
+#[track_caller]
+pub fn run_garbled(config: &impl Config, proxy: &Proxy, calls: kelvin_workload::tproc_c::Calls) -> Ended {
+    let mut spec = calling(calls);
+    spec.load.users = "8".parse().unwrap();
+    spec.load.duration = "3s".parse().unwrap();
+    spec.load.timeout = "200ms".parse().unwrap();
+    let mut garbled = Vec::new();
+    let ended = run(config, &spec, || {
+        for garble in [Garble::Change, Garble::Flip, Garble::Truncate, Garble::Insert] {
+            let before = proxy.garbled();
+            proxy.garble(garble, 20);
+            pause(450);
+            garbled.push((garble, proxy.garbled() - before));
+        }
+        proxy.be_honest();
+    })
+    .show("garbled");
+    assert!(garbled.iter().all(|&(_, answers)| answers > 0), "{garbled:?} {}", ended.told());
+    ended.assert_error("protocol", "").assert_error("time-out", "");
+    ended.assert_recovered().assert_within(LIMIT + Duration::from_secs(2));
+    ended
 }
 
 pub fn try_run(config: &impl Config, spec: &Spec, fault: impl FnOnce() + Send) -> Result<Ended, RunError> {

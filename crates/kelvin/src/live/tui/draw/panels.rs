@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::super::model::{CLASSES, Column, Model, NAMES, RECENT, Timeline};
+use super::super::model::{CLASSES, Column, LaneState, Model, NAMES, RECENT, Timeline};
 use super::charts::{self, round_up};
 use super::formatting::{self, figure, latency, line};
 use super::palette::Palette;
@@ -70,7 +70,12 @@ pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
     let most = each.max().unwrap_or(0).max(1);
     for (row, (name, lane, timeline)) in (2..).zip(lanes.iter().take(rows)) {
         let pace = |count, seconds| model.pace(count, seconds).map_or("–".into(), short);
-        let (now, mean) = (pace(lane.now, 1.0), pace(lane.headline, model.load.seconds));
+        let now = match lane.state(model.load.newest()) {
+            LaneState::Starting => "–".into(),
+            LaneState::Running(count) => pace(count, 1.0),
+            LaneState::Silent => "silent".into(),
+        };
+        let mean = pace(lane.headline, model.load.seconds);
         let shown: String = name.chars().take(21).collect();
         let p95 = latency(lane.p95());
         let text = format!("{shown:<22}{now:>9}{mean:>9}{p95:>11}{:>8}", short(lane.errors as f64));

@@ -10,8 +10,9 @@ use super::{Load, Timeline};
 /// One source in the point so far.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
-    /// Headline transactions of the newest second, and of the window.
-    pub(crate) now: u64,
+    /// Headline transactions of its newest second.
+    now: u64,
+    /// Those of the window.
     pub(crate) headline: u64,
     /// Errors of any kind.
     pub(crate) errors: u64,
@@ -19,7 +20,27 @@ pub(crate) struct Lane {
     newest: Option<i64>,
 }
 
+/// What a source does at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LaneState {
+    /// It has sent no second yet.
+    Starting,
+    /// Headline transactions of its newest second.
+    Running(u64),
+    /// Others are more than a second ahead of its newest one.
+    Silent,
+}
+
 impl Lane {
+    /// What it does when the newest second of all is `newest`. Sources send a second one after another, so one may be behind.
+    pub(crate) fn state(&self, newest: Option<i64>) -> LaneState {
+        match (self.newest, newest) {
+            (None, _) => LaneState::Starting,
+            (Some(of_lane), Some(newest)) if of_lane + 1 < newest => LaneState::Silent,
+            (Some(_), _) => LaneState::Running(self.now),
+        }
+    }
+
     /// The 95th percentile over the window.
     pub(crate) fn p95(&self) -> Option<Nanos> {
         self.latency.percentile(95.0)
@@ -62,9 +83,11 @@ impl Lanes {
             lane.headline += headline;
         }
         if second.part != LoadPart::Tail {
-            if sum.newest() == Some(second.second) {
-                let before = if lane.newest == sum.newest() { lane.now } else { 0 };
-                (lane.newest, lane.now) = (sum.newest(), before + headline);
+            let this = Some(second.second);
+            // The sum leaves out a last sliver of a second.
+            if lane.newest <= this && this <= sum.newest() {
+                let before = if lane.newest == this { lane.now } else { 0 };
+                (lane.newest, lane.now) = (this, before + headline);
             }
             if let Some(at) = at {
                 let column = timeline.column_at(at);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use kelvin_measure::event::{Arrivals, ErrorCount, LoadPart, Second, Series, SeriesRole};
 use kelvin_measure::{Histogram, Nanos};
 
-use super::super::super::status::SLIVER;
+use super::super::super::{arrivals_after, status::SLIVER};
 
 /// Seconds that "now" is made of, where one would jump too much.
 pub(crate) const RECENT: usize = 5;
@@ -134,7 +134,7 @@ impl Load {
     }
 
     /// The newest second of the load.
-    pub(super) fn newest(&self) -> Option<i64> {
+    pub(crate) fn newest(&self) -> Option<i64> {
         self.newest
     }
 
@@ -230,17 +230,7 @@ impl Load {
     }
 
     pub(super) fn arrivals(&mut self, new: &Arrivals) {
-        let last = self.arrivals.unwrap_or_default();
-        let newest = match (new.waiting, last.waiting) {
-            // An event without those who wait adds to a second of before.
-            (None, _) => last,
-            // Another source tells of the same second.
-            (Some(more), Some(before)) if (new.point, new.second) == (last.point, last.second) => {
-                Arrivals { due: last.due + new.due, waiting: Some(before + more), ..*new }
-            }
-            (Some(_), _) => *new,
-        };
-        self.arrivals = Some(Arrivals { refused: last.refused + new.refused, ..newest });
+        self.arrivals = Some(arrivals_after(&self.arrivals.unwrap_or_default(), new));
     }
 
     /// Errors of any kind, also those that a repetition mended.

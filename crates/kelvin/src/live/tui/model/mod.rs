@@ -16,7 +16,7 @@ use kelvin_measure::observation::{Observation, Occurrence};
 use kelvin_measure::{Nanos, SourceId, event::LoadPart};
 
 pub(super) use host::Host;
-pub(super) use lanes::Lanes;
+pub(super) use lanes::{LaneState, Lanes};
 pub(super) use load::{Load, RECENT};
 pub(super) use sessions::{CLASSES, NAMES, Sessions};
 pub(super) use timeline::{Column, MODES, Timeline};

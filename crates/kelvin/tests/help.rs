@@ -17,6 +17,7 @@ fn each_workload_teaches_its_own_flags() {
         "run tproc-c --help",
         "run pgbench --help",
         "run script --help",
+        "run scan --help",
         "run io --help",
         "io --help",
         "io sweep --help",

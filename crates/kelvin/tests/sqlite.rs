@@ -158,6 +158,27 @@ fn built_data_is_used_again_checked_and_dropped() {
     place.expect(2, &["run", "tproc-c", "--target", &target, "--no-build"]);
 }
 
+#[test]
+fn scans_count_what_they_read() {
+    let (place, target) = Place::with_warehouse();
+    let queries = ["--queries", "stock-value,customers-by-district"];
+    let args = [&["run", "scan", "--target", &target, "--no-build", "--users", "2"], &queries[..]].concat();
+    let shown = place.expect(0, &[&args[..], &["--transactions", "6"]].concat());
+    assert!(shown.contains(" scans/s") && shown.contains(" rows/s · "), "{shown}");
+    let point = &place.report("last")["points"][0];
+    let figure = |name: &str| point[name].as_f64().unwrap();
+    // Three of each query by each user: 100,000 rows of stock, 30,000 customers.
+    assert_eq!((figure("rows_per_second") * figure("window_s")).round(), 780_000.0, "{point}");
+    let bytes_of_a_row = figure("table_bytes_per_second") / figure("rows_per_second");
+    assert!((200.0..800.0).contains(&bytes_of_a_row), "{bytes_of_a_row}");
+    let file = place.expect(0, &[&args[..], &["--print-spec"]].concat());
+    place.write("scan.toml", &file);
+    assert_eq!(place.expect(0, &["run", "scan.toml", "--print-spec"]), file);
+    let output = place.run(&["run", "scan", "--queries", "stock"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("choose from stock-value, order-lines-by-item"));
+}
+
 /// The stored seconds of every run are checked against the collector's own sums.
 fn a_stored_figure_that_was_changed_is_found(place: &Place) {
     let failed = || {

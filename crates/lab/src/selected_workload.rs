@@ -8,6 +8,7 @@ use kelvin_run::Spec;
 use kelvin_run::spec::Work;
 use kelvin_workload::Workload;
 use kelvin_workload::pgbench::{self, Pgbench};
+use kelvin_workload::scan::Scan;
 use kelvin_workload::tproc_c::TprocC;
 
 use crate::store_bench::StoreBenchError;
@@ -26,6 +27,8 @@ pub enum SelectedWorkload {
     TprocC(TprocC),
     /// pgbench, and scripts of the user's in its language.
     Pgbench(Pgbench),
+    /// Scans of TPROC-C's tables.
+    Scan(Scan),
 }
 
 impl SelectedWorkload {
@@ -34,6 +37,7 @@ impl SelectedWorkload {
             Work::TprocC(options) => Self::TprocC(TprocC::new(options.clone())?),
             Work::Pgbench(options) => Self::Pgbench(Pgbench::new(options.clone())?),
             Work::Script(options) => Self::Pgbench(Pgbench::script(options.clone().into())?),
+            Work::Scan(options) => Self::Scan(Scan::new(options.clone())?),
             Work::Io(_) => {
                 let why = "I/O jobs run on files and devices, not on a database";
                 return Err(StoreBenchError::Refused(why.into()));
@@ -72,6 +76,7 @@ impl SelectedWorkload {
         match self {
             Self::TprocC(workload) => workload,
             Self::Pgbench(workload) => workload,
+            Self::Scan(workload) => workload,
         }
     }
 
@@ -80,6 +85,7 @@ impl SelectedWorkload {
         let notes = match self {
             Self::TprocC(workload) => workload.inspect(engine),
             Self::Pgbench(workload) => workload.inspect(engine),
+            Self::Scan(workload) => workload.inspect(engine),
         };
         Ok(notes.map_err(while_doing("checking the workload's data"))?)
     }
@@ -89,6 +95,7 @@ impl SelectedWorkload {
         match self {
             Self::TprocC(workload) => Arc::new(workload),
             Self::Pgbench(workload) => Arc::new(workload),
+            Self::Scan(workload) => Arc::new(workload),
         }
     }
 
@@ -107,16 +114,20 @@ impl SelectedWorkload {
 
     /// Bytes that a build loads, about.
     pub(crate) fn bytes_to_build(&self) -> u64 {
-        match self {
-            Self::TprocC(workload) => u64::from(workload.options().warehouses.unwrap_or(1)) * 100_000_000,
-            Self::Pgbench(workload) => u64::from(workload.options().scale.unwrap_or(1)) * 15_000_000,
-        }
+        let (number, bytes_each) = match self {
+            Self::TprocC(workload) => (workload.options().warehouses, 100_000_000),
+            Self::Scan(workload) => (workload.options().warehouses, 100_000_000),
+            Self::Pgbench(workload) => (workload.options().scale, 15_000_000),
+        };
+        u64::from(number.unwrap_or(1)) * bytes_each
     }
 
     /// What is left after an interrupted build.
     pub fn unfinished(&self) -> &'static str {
         match self {
-            Self::TprocC(_) => "complete warehouses are kept, and the same command builds the rest",
+            Self::TprocC(_) | Self::Scan(_) => {
+                "complete warehouses are kept, and the same command builds the rest"
+            }
             Self::Pgbench(_) => "the tables are incomplete; the same command creates them again",
         }
     }

@@ -6,6 +6,15 @@ use serde::Serialize;
 /// The name of the workload of I/O jobs.
 pub const IO: &str = "io";
 
+/// The name of the workload that reads whole tables.
+pub const SCAN: &str = "scan";
+
+/// The counter of rows that scans have read.
+pub const ROWS_READ: &str = "rows read";
+
+/// The counter of bytes that the tables had which scans have read.
+pub const TABLE_BYTES_READ: &str = "bytes of tables read";
+
 /// A countable thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Noun {

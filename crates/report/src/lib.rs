@@ -30,7 +30,8 @@ pub use model::{
     ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, JudgedCheck, Lag, LatencyRow,
     MetricRow, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointChecks, PointReport,
     Precision, ProcessorRow, Recipe, RowWaits, RunReport, ScheduleReport, SecondReport, ServerCounts,
-    ServerStatement, SessionsReport, SourceReport, StatementRow, Throughput, TransactionStatements, WaitRow,
+    ServerStatement, SessionsReport, SourceReport, StatementRow, TableReads, Throughput,
+    TransactionStatements, WaitRow,
 };
 
 /// Why a report cannot be made.

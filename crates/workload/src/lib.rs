@@ -6,6 +6,7 @@
 
 pub mod pgbench;
 pub mod progress;
+pub mod scan;
 pub mod tproc_c;
 mod user_range;
 

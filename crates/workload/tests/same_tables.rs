@@ -8,9 +8,10 @@ use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, Session};
 use kelvin_measure::{Counters, TransactionOutcome};
 use kelvin_workload::progress::Quiet;
+use kelvin_workload::scan::{self, Query, Scan};
 use kelvin_workload::tproc_c::{Calls, Options, TprocC};
 use kelvin_workload::{Stop, UserRange, Workload};
-use transactions_support::{Server, digests};
+use transactions_support::{Server, digest_rows, digests};
 
 const WAREHOUSES: u32 = 2;
 const TRANSACTIONS: u32 = 1200;
@@ -62,18 +63,48 @@ fn run(engine: &dyn Engine, calls: Calls, seed: u64) -> Tables {
     digests(session.as_mut())
 }
 
-/// Builds, and runs one seed after the other on the same tables, each by another way of calling; the tables after each.
-fn build_and_run(engine: &dyn Engine, ways: [Calls; 3]) -> Vec<Tables> {
+/// Runs each query of a scan: how many rows it read, and a digest of its answer.
+fn scans(engine: &dyn Engine) -> Tables {
+    let mut workload = Scan::new(scan::Options::default()).unwrap();
+    workload.inspect(engine).unwrap();
+    assert_eq!(workload.counters().len(), 2, "the engine knows the sizes of its tables");
+    let mut session = engine.connect().unwrap();
+    let mut user = workload.users(UserRange::all(1), 1, &kelvin_measure::Clock::real()).remove(0);
+    user.prepare(session.as_mut()).unwrap();
+    // The scales of the columns that hold money.
+    let columns: [&[Option<u8>]; 3] = [
+        &[None, None, Some(2)],
+        &[None, None, None, Some(2), None],
+        &[None, None, None, None, Some(2), Some(2)],
+    ];
+    let each = Query::ALL.into_iter().zip(columns).map(|(query, columns)| {
+        let (counters, mut sums) = (Counters::new(2), vec![0; 2]);
+        let next = user.next();
+        assert_eq!(workload.kinds()[usize::from(next.kind)].name, query.name());
+        user.execute(session.as_mut()).unwrap();
+        user.count(&counters);
+        counters.sum_into(&mut sums);
+        assert!((30..3000).contains(&(sums[1] / sums[0])), "{query}: {sums:?}");
+        let answer = session.query(query.sql()).unwrap();
+        assert_eq!(answer.columns(), columns.len());
+        (query.name(), sums[0] as usize, digest_rows(&answer, columns))
+    });
+    each.collect()
+}
+
+/// Builds, and runs one seed after the other on the same tables, each by another way of calling; the tables after each, and
+/// what scans of the last find.
+fn build_and_run(engine: &dyn Engine, ways: [Calls; 3]) -> (Vec<Tables>, Tables) {
     build(engine, WAREHOUSES);
     let loaded = digests(engine.connect().unwrap().as_mut());
     let runs = ways.into_iter().zip(42..).map(|(calls, seed)| run(engine, calls, seed));
-    std::iter::once(loaded).chain(runs).collect()
+    (std::iter::once(loaded).chain(runs).collect(), scans(engine))
 }
 
 #[test]
 fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() {
     let ways = [Calls::Statements, Calls::Pipelined, Calls::Functions];
-    let [sqlite, postgres, mariadb] = std::thread::scope(|scope| {
+    let [(sqlite, answers), postgres, mariadb] = std::thread::scope(|scope| {
         let sqlite = scope.spawn(|| {
             let directory = tempfile::tempdir().unwrap();
             let engine = SqliteEngine::open(directory.path().join("kelvin.db")).unwrap();
@@ -101,8 +132,14 @@ fn one_seed_gives_the_same_tables_on_every_engine_and_by_every_way_of_calling() 
         }
     }
     for (step, expected) in sqlite.iter().enumerate() {
-        assert_eq!(&postgres[step], expected, "PostgreSQL, step {step} of {ways:?}");
-        assert_eq!(&mariadb[step], expected, "MariaDB, step {step} of {ways:?}");
+        assert_eq!(&postgres.0[step], expected, "PostgreSQL, step {step} of {ways:?}");
+        assert_eq!(&mariadb.0[step], expected, "MariaDB, step {step} of {ways:?}");
+    }
+    assert_eq!(postgres.1, answers, "PostgreSQL's answers");
+    assert_eq!(mariadb.1, answers, "MariaDB's answers");
+    for (place, table) in ["stock", "order_line", "customer"].into_iter().enumerate() {
+        let rows = sqlite.last().unwrap().iter().find(|(name, ..)| *name == table).unwrap().1;
+        assert_eq!(answers[place].1, rows, "{} reads all of {table}", answers[place].0);
     }
 }
 

@@ -21,6 +21,7 @@ mod pgbench;
 mod repeat;
 mod reset;
 mod runs;
+mod scan;
 mod script;
 mod serve;
 mod server;

@@ -55,14 +55,17 @@ fn read(word: &OsStr, known: &[WorkloadName]) -> Result<Spec> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql")) {
         bail!("{shown} is not a specification; to run your own SQL: kelvin run script {shown}");
     }
-    let tableless = |workload: WorkloadName| {
-        format!(
+    let tableless = |workload: WorkloadName| match workload {
+        WorkloadName::Scan => {
+            "the workload \"scan\" reads the tables of tproc-c; build, check and drop take tproc-c".to_owned()
+        }
+        _ => format!(
             "the workload \"{}\" has no tables to build, check or drop; the workloads with tables are {}",
             workload.as_str(),
             names(known)
-        )
+        ),
     };
-    for other in [WorkloadName::Script, WorkloadName::Io] {
+    for other in WorkloadName::ALL {
         if shown == other.as_str() && !known.contains(&other) {
             bail!(tableless(other));
         }

@@ -15,7 +15,7 @@ use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
 use super::load::LoadArgs;
-use super::{Flags, OutputArgs, io, pgbench, script, tproc_c};
+use super::{Flags, OutputArgs, io, pgbench, scan, script, tproc_c};
 
 /// `kelvin run`.
 #[derive(Debug, Args)]
@@ -51,6 +51,8 @@ enum RunWorkload {
     Pgbench(Box<pgbench::RunArgs>),
     /// Your own SQL on your own tables (tps)
     Script(Box<script::RunArgs>),
+    /// Queries that read whole tables of TPROC-C (scans/s, rows/s)
+    Scan(Box<scan::RunArgs>),
     /// Jobs in fio's format on files and block devices (IOPS)
     Io(Box<io::RunArgs>),
     #[command(external_subcommand)]
@@ -161,6 +163,7 @@ impl RunArgs {
             RunWorkload::TprocC(flags) => spec(file, WorkloadName::TprocC, &**flags),
             RunWorkload::Pgbench(flags) => spec(file, WorkloadName::Pgbench, &**flags),
             RunWorkload::Script(flags) => spec(file, WorkloadName::Script, &**flags),
+            RunWorkload::Scan(flags) => spec(file, WorkloadName::Scan, &**flags),
             RunWorkload::Io(flags) => spec(file, WorkloadName::Io, &**flags),
             RunWorkload::Other(words) => unknown(words),
         }
@@ -172,7 +175,9 @@ impl RunArgs {
         let flag = match &self.workload {
             RunWorkload::Pgbench(flags) => flags.language.allow_shell,
             RunWorkload::Script(flags) => flags.language.allow_shell,
-            RunWorkload::TprocC(_) | RunWorkload::Io(_) | RunWorkload::Other(_) => false,
+            RunWorkload::TprocC(_) | RunWorkload::Scan(_) | RunWorkload::Io(_) | RunWorkload::Other(_) => {
+                false
+            }
         };
         if self.file.is_some() && !flag { refuse_shell(spec) } else { Ok(()) }
     }
@@ -187,6 +192,7 @@ impl RunArgs {
             RunWorkload::TprocC(flags) => Some(&flags.load),
             RunWorkload::Pgbench(flags) => Some(&flags.load),
             RunWorkload::Script(flags) => Some(&flags.load),
+            RunWorkload::Scan(flags) => Some(&flags.load),
             RunWorkload::Io(flags) => Some(&flags.flags.load),
             RunWorkload::Other(_) => None,
         }
@@ -243,7 +249,9 @@ impl RunArgs {
         match &self.workload {
             RunWorkload::Pgbench(flags) => flags.familiar.notes(),
             RunWorkload::Script(flags) => flags.familiar.notes(),
-            RunWorkload::TprocC(_) | RunWorkload::Io(_) | RunWorkload::Other(_) => Vec::new(),
+            RunWorkload::TprocC(_) | RunWorkload::Scan(_) | RunWorkload::Io(_) | RunWorkload::Other(_) => {
+                Vec::new()
+            }
         }
     }
 

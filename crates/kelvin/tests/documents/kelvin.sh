@@ -28,7 +28,7 @@ for word in "$@"; do
         *) word=2 ;;
         esac
         ;;
-    --rate) word=100 ;;
+    --rate) [[ $2 == scan ]] && word=5 || word=100 ;;
     --sweep) word=users=1,2,3,4 ;;
     --rate-curve) word=40,80% ;;
     --repeat) word=2 ;;

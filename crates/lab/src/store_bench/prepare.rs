@@ -49,8 +49,12 @@ pub(super) fn prepare(
         }
     }
     notes.extend(chosen.inspect(engine)?);
-    if let (SelectedWorkload::TprocC(tproc_c), Work::TprocC(options)) = (&chosen, &mut spec.work) {
-        options.warehouses = tproc_c.options().warehouses;
+    match (&chosen, &mut spec.work) {
+        (SelectedWorkload::TprocC(tproc_c), Work::TprocC(options)) => {
+            options.warehouses = tproc_c.options().warehouses;
+        }
+        (SelectedWorkload::Scan(scan), Work::Scan(options)) => options.warehouses = scan.options().warehouses,
+        _ => {}
     }
     notes.extend(chosen.working_set(engine)?);
     notes.extend(cautions(spec, engine));

@@ -166,6 +166,9 @@ fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
             let all = rate(best.transactions(report.headline_per));
             tiles.push(plain(all, format!("{}, commits and rollbacks", report.total_name())));
         }
+        if let Some(reads) = &best.throughput.reads {
+            tiles.push(plain(reads.describe(), "read by scans".into()));
+        }
         tiles.push(plain(seconds(best.window_s), format!("measured, {}", best.users())));
     }
     let errors: u64 = report.points.iter().map(PointReport::error_count).sum();

@@ -8,6 +8,7 @@ mod latency;
 mod observed;
 mod open_loop;
 mod point;
+mod reads;
 mod second;
 mod source;
 mod statements;
@@ -34,6 +35,7 @@ pub use observed::{
 };
 pub use open_loop::ScheduleReport;
 pub use point::{PercentileInterval, PointChecks, PointReport, Precision, ServerCounts, Throughput};
+pub use reads::TableReads;
 pub use second::{OpenSecond, SecondReport};
 pub use source::SourceReport;
 pub use statements::{StatementRow, TransactionStatements};

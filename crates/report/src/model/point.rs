@@ -14,6 +14,7 @@ use super::generator::{GeneratorReport, host_threads};
 use super::latency::{Distribution, LatencyRow, curve, row};
 use super::observed::ObservationReport;
 use super::open_loop::ScheduleReport;
+use super::reads::TableReads;
 use super::second::SecondReport;
 use super::source::SourceReport;
 use super::statements::{TransactionStatements, statements};
@@ -108,6 +109,9 @@ pub struct Throughput {
     pub transactions_per_minute: Option<f64>,
     /// Commits and rollbacks per elapsed second.
     pub transactions_per_second: Option<f64>,
+    /// What scans read; none of another workload, and of one of several sources.
+    #[serde(flatten)]
+    pub reads: Option<TableReads>,
 }
 
 impl Throughput {
@@ -118,6 +122,7 @@ impl Throughput {
             headline_per_second: figures.headline_per(RatePeriod::Second),
             transactions_per_minute: figures.transactions_per(RatePeriod::Minute),
             transactions_per_second: figures.transactions_per(RatePeriod::Second),
+            reads: None,
         }
     }
 
@@ -304,7 +309,10 @@ impl PointReport {
             window_s: figures.seconds,
             ramp_up_s: point.ramp_up,
             connect_s: connecting(&point.phases),
-            throughput: Throughput::of(&figures),
+            throughput: Throughput {
+                reads: TableReads::of(&run.info.counter_names, &point.counters, figures.seconds),
+                ..Throughput::of(&figures)
+            },
             server: ServerCounts {
                 headline: window.and_then(|w| w.server_headline),
                 transactions_per_minute: window

@@ -131,6 +131,9 @@ impl Page {
         if report.has_total() && !report.is_io() {
             headline.push_str(&format!(" · {} {}", rate(p.transactions(per)), report.total_name()));
         }
+        if let Some(reads) = &p.throughput.reads {
+            headline.push_str(&format!(" · {}", reads.describe()));
+        }
         if let Some(moved) = report.mebibytes_of(p) {
             headline.push_str(&format!(" · {} MiB/s", significant(moved)));
         }

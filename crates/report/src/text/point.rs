@@ -55,6 +55,9 @@ impl Page {
         if report.has_total() {
             figures.push_str(&format!("   {} {}", rate(p.transactions(per)), report.total_name()));
         }
+        if let Some(reads) = &p.throughput.reads {
+            figures.push_str(&format!("   {}", reads.describe()));
+        }
         let figures = self.painted(BOLD, &figures);
         self.line(&figures);
         let ramp_up = if p.ramp_up_s > 0.0 {

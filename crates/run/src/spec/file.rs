@@ -1,6 +1,6 @@
 //! A specification as its file has it: the name of a workload, and a table for each.
 
-use kelvin_workload::{pgbench, tproc_c};
+use kelvin_workload::{pgbench, scan, tproc_c};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -27,6 +27,7 @@ pub struct SpecFile<L = Load> {
     tproc_c: Option<tproc_c::Options>,
     pgbench: Option<pgbench::Options>,
     script: Option<ScriptOptions>,
+    scan: Option<scan::Options>,
     io: Option<IoOptions>,
 }
 
@@ -44,8 +45,13 @@ pub(super) enum LoadTable<'a> {
 impl SpecFile {
     /// The specification with the table of its workload; an error names the table of another.
     pub(super) fn into_spec(self) -> Result<Spec, String> {
-        let given =
-            [self.tproc_c.is_some(), self.pgbench.is_some(), self.script.is_some(), self.io.is_some()];
+        let given = [
+            self.tproc_c.is_some(),
+            self.pgbench.is_some(),
+            self.script.is_some(),
+            self.scan.is_some(),
+            self.io.is_some(),
+        ];
         let given = WorkloadName::ALL.into_iter().zip(given).filter(|(_, given)| *given);
         if let Some((other, _)) = given.into_iter().find(|(name, _)| *name != self.workload) {
             let (other, workload) = (other.as_str(), self.workload.as_str());
@@ -64,6 +70,7 @@ impl SpecFile {
                 WorkloadName::TprocC => Work::TprocC(self.tproc_c.unwrap_or_default()),
                 WorkloadName::Pgbench => Work::Pgbench(self.pgbench.unwrap_or_default()),
                 WorkloadName::Script => Work::Script(self.script.unwrap_or_default()),
+                WorkloadName::Scan => Work::Scan(self.scan.unwrap_or_default()),
                 WorkloadName::Io => Work::Io(self.io.unwrap_or_default()),
             },
         })
@@ -87,12 +94,14 @@ impl<'a> SpecFile<LoadTable<'a>> {
             tproc_c: None,
             pgbench: None,
             script: None,
+            scan: None,
             io: None,
         };
         match spec.work.clone() {
             Work::TprocC(options) => file.tproc_c = Some(options),
             Work::Pgbench(options) => file.pgbench = Some(options),
             Work::Script(options) => file.script = Some(options),
+            Work::Scan(options) => file.scan = Some(options),
             Work::Io(options) => file.io = Some(options),
         }
         file

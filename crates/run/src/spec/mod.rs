@@ -19,7 +19,7 @@ mod work;
 use std::path::Path;
 
 use kelvin_storage::job::Jobs;
-use kelvin_workload::{pgbench, tproc_c};
+use kelvin_workload::{pgbench, scan, tproc_c};
 use serde::{Deserialize, Serialize};
 
 pub use file::SpecFile;
@@ -214,6 +214,7 @@ impl Spec {
             Work::TprocC(options) => tproc_c::TprocC::new(options.clone()).map(drop),
             Work::Pgbench(options) => pgbench::Pgbench::new(options.clone()).map(drop),
             Work::Script(options) => pgbench::Pgbench::script(options.clone().into()).map(drop),
+            Work::Scan(options) => scan::Scan::new(options.clone()).map(drop),
             Work::Io(options) => {
                 return self
                     .validate_io()

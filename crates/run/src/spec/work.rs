@@ -1,6 +1,7 @@
 //! The workload of a run with what it leaves to choose.
 
-use kelvin_workload::{pgbench, tproc_c};
+use kelvin_measure::labels;
+use kelvin_workload::{pgbench, scan, tproc_c};
 use serde::{Deserialize, Serialize};
 
 use super::{IoOptions, ScriptOptions, TargetName};
@@ -14,6 +15,8 @@ pub enum Work {
     Pgbench(pgbench::Options),
     /// The user's own scripts on the user's own tables.
     Script(ScriptOptions),
+    /// Queries that read whole tables of TPROC-C.
+    Scan(scan::Options),
     /// I/O jobs in fio's language, on files and block devices.
     Io(IoOptions),
 }
@@ -25,6 +28,7 @@ impl Work {
             Self::TprocC(_) => WorkloadName::TprocC,
             Self::Pgbench(_) => WorkloadName::Pgbench,
             Self::Script(_) => WorkloadName::Script,
+            Self::Scan(_) => WorkloadName::Scan,
             Self::Io(_) => WorkloadName::Io,
         }
     }
@@ -34,7 +38,7 @@ impl Work {
         match self {
             Self::Pgbench(options) => &options.scripts,
             Self::Script(options) => &options.scripts,
-            Self::TprocC(_) | Self::Io(_) => &[],
+            Self::TprocC(_) | Self::Scan(_) | Self::Io(_) => &[],
         }
     }
 
@@ -43,7 +47,7 @@ impl Work {
         match self {
             Self::Pgbench(options) => options.allow_shell,
             Self::Script(options) => options.allow_shell,
-            Self::TprocC(_) | Self::Io(_) => false,
+            Self::TprocC(_) | Self::Scan(_) | Self::Io(_) => false,
         }
     }
 }
@@ -55,6 +59,7 @@ impl From<WorkloadName> for Work {
             WorkloadName::TprocC => Self::TprocC(tproc_c::Options::default()),
             WorkloadName::Pgbench => Self::Pgbench(pgbench::Options::default()),
             WorkloadName::Script => Self::Script(ScriptOptions::default()),
+            WorkloadName::Scan => Self::Scan(scan::Options::default()),
             WorkloadName::Io => Self::Io(IoOptions::default()),
         }
     }
@@ -70,13 +75,15 @@ pub enum WorkloadName {
     Pgbench,
     /// [`Work::Script`].
     Script,
+    /// [`Work::Scan`].
+    Scan,
     /// [`Work::Io`].
     Io,
 }
 
 impl WorkloadName {
     /// Every workload.
-    pub const ALL: [Self; 4] = [Self::TprocC, Self::Pgbench, Self::Script, Self::Io];
+    pub const ALL: [Self; 5] = [Self::TprocC, Self::Pgbench, Self::Script, Self::Scan, Self::Io];
 
     /// Its name on the command line and in a file, where its table has the same.
     pub fn as_str(self) -> &'static str {
@@ -84,7 +91,8 @@ impl WorkloadName {
             Self::TprocC => "tproc-c",
             Self::Pgbench => "pgbench",
             Self::Script => "script",
-            Self::Io => "io",
+            Self::Scan => labels::SCAN,
+            Self::Io => labels::IO,
         }
     }
 
@@ -93,6 +101,7 @@ impl WorkloadName {
         match self {
             Self::TprocC => "nopm",
             Self::Pgbench | Self::Script => "tps",
+            Self::Scan => "scans/s",
             Self::Io => "iops",
         }
     }
@@ -101,7 +110,7 @@ impl WorkloadName {
     pub(super) fn target(self) -> TargetName {
         match self {
             // I/O jobs name their own files, and have no use for it.
-            Self::TprocC | Self::Script | Self::Io => TargetName::default(),
+            Self::TprocC | Self::Script | Self::Scan | Self::Io => TargetName::default(),
             Self::Pgbench => TargetName::managed_postgres(),
         }
     }

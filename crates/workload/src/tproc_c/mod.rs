@@ -56,7 +56,7 @@ impl TprocC {
         Ok(Self { options, dialect_of: dialect::of_engine, metadata: None, driven: None })
     }
 
-    fn dialect(&self, engine: &dyn Engine) -> Result<&'static dyn Dialect> {
+    pub(crate) fn dialect(&self, engine: &dyn Engine) -> Result<&'static dyn Dialect> {
         (self.dialect_of)(engine.kind())
     }
 
@@ -115,7 +115,7 @@ impl TprocC {
     }
 
     /// What complete data the database holds, or as text why these options cannot use it.
-    fn look(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Metadata> {
+    pub(crate) fn look(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Metadata> {
         let build = Build::read(session, dialect)?.ok_or_else(|| {
             Error::usage("the database contains no TPROC-C data")
                 .with_help("build them: kelvin build tproc-c")

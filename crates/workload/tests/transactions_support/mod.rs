@@ -9,7 +9,7 @@
 #[path = "../server_support/mod.rs"]
 mod postgres_server;
 
-use kelvin_database::{Cell, Session};
+use kelvin_database::{Cell, Rows, Session};
 pub use postgres_server::Server;
 
 /// Sums over every table, by the server: a cheap sign of whether anything at all has changed.
@@ -121,14 +121,22 @@ fn digest(
         })
         .collect();
     let rows = session.query(&format!("select {} from {table} order by {order}", names.join(", "))).unwrap();
+    let scales: Vec<Option<u8>> = columns.iter().map(|&(_, scale)| scale).collect();
+    (table, rows.len(), digest_rows(&rows, &scales))
+}
+
+/// A digest of rows: the scale of each column of decimals, and none of whole numbers and texts.
+pub fn digest_rows(rows: &Rows, scales: &[Option<u8>]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for row in 0..rows.len() {
-        for (column, &(_, scale)) in columns.iter().enumerate() {
+        for (column, &scale) in scales.iter().enumerate() {
             let cell = rows.cell(row, column).unwrap();
             match (scale, cell) {
                 (_, Cell::Null) => mix(&mut hash, 1),
                 (Some(scale), _) => mix(&mut hash, rows.decimal(row, column, scale).unwrap() as u64),
-                (None, Cell::Int(number)) => mix(&mut hash, number as u64),
+                (None, Cell::Int(_) | Cell::Decimal { .. }) => {
+                    mix(&mut hash, rows.int(row, column).unwrap() as u64);
+                }
                 (None, _) => {
                     let (words, rest) = rows.text(row, column).unwrap().as_bytes().as_chunks::<8>();
                     for word in words {
@@ -142,5 +150,5 @@ fn digest(
             }
         }
     }
-    (table, rows.len(), hash)
+    hash
 }

@@ -32,6 +32,16 @@ pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
     }
 }
 
+/// The number of bytes that this query returns; none if it returns no row, or null.
+fn bytes(session: &mut dyn Session, query: &str) -> Result<Option<u64>> {
+    let rows = session.query(query)?;
+    if rows.is_empty() || rows.is_null(0, 0)? {
+        return Ok(None);
+    }
+    let bytes = rows.int(0, 0)?;
+    u64::try_from(bytes).map(Some).map_err(|_| Error::protocol(format!("a table has {bytes} bytes")))
+}
+
 /// One engine's part of the workload.
 pub(crate) trait Dialect: Debug + Send + Sync {
     /// Statements that make a table, with what has to be there before the rows.
@@ -96,6 +106,11 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     /// The SQL that makes a text of the number `x`, which is not null.
     fn number_as_text(&self, x: &str) -> String {
         format!("cast({x} as text)")
+    }
+
+    /// Bytes that a scan of a table of ours reads, without its indexes; none where that is not known.
+    fn table_bytes(&self, _session: &mut dyn Session, _table: &str) -> Result<Option<u64>> {
+        Ok(None)
     }
 
     /// Whether the server loses rows in updates that join something other than tables.

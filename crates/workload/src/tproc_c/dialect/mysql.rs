@@ -81,6 +81,16 @@ impl Dialect for Mysql {
         format!("cast({x} as char)")
     }
 
+    /// By InnoDB's statistics, of which MySQL keeps a copy for a day.
+    fn table_bytes(&self, session: &mut dyn Session, table: &str) -> Result<Option<u64>> {
+        session.run("set session sql_mode = @@sql_mode /*!80003 , information_schema_stats_expiry = 0 */")?;
+        let query = format!(
+            "select cast(data_length as signed) from information_schema.tables \
+             where table_schema = database() and table_name = '{table}'"
+        );
+        super::bytes(session, &query)
+    }
+
     fn drop_routines(&self, session: &mut dyn Session) -> Result<()> {
         procedures::drop(session)
     }

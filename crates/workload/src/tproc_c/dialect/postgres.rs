@@ -78,6 +78,15 @@ impl Dialect for Postgres {
          set enable_nestloop = off; set max_parallel_workers_per_gather = 0"
     }
 
+    /// Of a table with partitions, those of its partitions.
+    fn table_bytes(&self, session: &mut dyn Session, table: &str) -> Result<Option<u64>> {
+        let query = format!(
+            "select (pg_catalog.pg_relation_size('{table}') + coalesce((select sum(pg_catalog.pg_relation_size(relid)) \
+             from pg_catalog.pg_partition_tree('{table}') where relid <> '{table}'::regclass), 0))::bigint"
+        );
+        super::bytes(session, &query)
+    }
+
     fn joins_lose_rows(&self, session: &mut dyn Session) -> Result<bool> {
         faults::loses_rows_in_joins(session)
     }

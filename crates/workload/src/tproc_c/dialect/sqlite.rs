@@ -48,6 +48,13 @@ impl Dialect for Sqlite {
         Box::new(OneByOne::new(|| sql::returning(sql::sqlite::OLDEST_NEW_ORDER)))
     }
 
+    fn table_bytes(&self, session: &mut dyn Session, table: &str) -> Result<Option<u64>> {
+        super::bytes(
+            session,
+            &format!("select pgsize from dbstat where name = '{table}' and aggregate = true"),
+        )
+    }
+
     fn check_settings(&self) -> &'static str {
         "pragma cache_size = -65536; pragma mmap_size = 0"
     }

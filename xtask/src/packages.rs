@@ -61,6 +61,12 @@ const NEEDS: &[Need] = &[
         elsewhere: "tcl",
     },
     Need {
+        what: "python3, for HammerDB's scripts in Python",
+        is_there: || in_path("python3"),
+        debian: "python3",
+        elsewhere: "python3",
+    },
+    Need {
         what: "jq, for a command line in the documentation",
         is_there: || in_path("jq"),
         debian: "jq",

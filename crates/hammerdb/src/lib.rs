@@ -1,15 +1,17 @@
-//! HammerDB's command-line scripts, run without HammerDB: a Tcl evaluator ([`tcl`]), HammerDB's settings ([`Settings`]), its
-//! commands ([`Session`]), and what they ask for as commands of Kelvin ([`Step`]).
+//! HammerDB's command-line scripts, run without HammerDB: a Tcl evaluator ([`tcl`]), scripts in Python ([`run_python`]),
+//! HammerDB's settings ([`Settings`]), its commands ([`Session`]), and what they ask for as commands of Kelvin ([`Step`]).
 //!
 //! Nothing here connects to a database: a [`Runner`] does the steps.
 
 mod job;
+mod python;
 mod session;
 mod settings;
 mod step;
 pub mod tcl;
 
 pub use job::{JobPart, render};
+pub use python::run_python;
 pub use session::{Runner, Session};
 pub use settings::{Section, Settings, System, UnknownKey, is_secret};
 pub use step::{Action, Administration, DatabaseObject, KelvinCommand, Step};

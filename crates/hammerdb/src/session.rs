@@ -35,7 +35,7 @@ enum Benchmark {
 }
 
 /// Commands of HammerDB that this build knows.
-const COMMANDS: [&str; 35] = [
+pub(crate) const COMMANDS: [&str; 35] = [
     "buildschema",
     "checkschema",
     "customscript",

@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
 use kelvin_database::postgres::Host;
 use support::{Place, Server, text};
 
@@ -48,6 +51,37 @@ source ./scripts/tcl/generic/generic_tprocc_result.tcl
 deleteschema
 "#;
 
+/// The script in Python, line by line.
+fn in_python(script: &str) -> String {
+    let line = |line: &str| match line.trim() {
+        "foreach z {1 2} {" => "for z in [1, 2]:".into(),
+        "set jobid [ vurun ]" => "    jobid = tclpy.eval('vurun')".into(),
+        "puts \"$z users: $jobid\"" => "    print(f'{z} users: {jobid}')".into(),
+        "set of [ open $::env(TMP)/pg_tprocc w ]" => {
+            "import os; of = open(os.path.join(os.environ['TMP'], 'pg_tprocc'), 'w')".into()
+        }
+        "puts $of $jobid" => "of.write(jobid)".into(),
+        "close $of" => "of.close()".into(),
+        "set ::outputfile $::env(TMP)/pg_tprocc" => "outputfile = of.name".into(),
+        "source ./scripts/tcl/generic/generic_tprocc_result.tcl" => {
+            "exec(open('./scripts/python/generic/generic_tprocc_result.py').read())".into()
+        }
+        "puts \"SETTING CONFIGURATION\"" => "print('SETTING CONFIGURATION')".into(),
+        "print dict" => "tclpy.eval('print dict')".into(),
+        "}" | "#!/bin/tclsh" => "#".into(),
+        call => {
+            let mut words = call.split(' ');
+            let name = words.next().unwrap();
+            let quoted: Vec<_> = words
+                .map(|word| if word == "$z" { "z".into() } else { format!("'{}'", word.trim_matches('"')) })
+                .collect();
+            let indent = if line.starts_with(' ') { "    " } else { "" };
+            format!("{indent}{name}({})", quoted.join(", "))
+        }
+    };
+    script.lines().map(|text| line(text) + "\n").collect()
+}
+
 #[test]
 fn a_script_builds_checks_runs_prints_and_deletes() {
     let place = Place::new();
@@ -59,11 +93,13 @@ fn a_script_builds_checks_runs_prints_and_deletes() {
         .replace("PORT", &config.port.to_string())
         .replace("USER", &config.user)
         .replace("DATABASE", &config.database);
-    place.write("day.tcl", script);
-    let run = |more: &[&str]| {
-        let mut command = place.command(&[&["hammerdb", "run", "day.tcl"], more].concat());
+    place.write("day.tcl", &script);
+    place.write("day.py", in_python(&script));
+    let run_file = |file: &str, more: &[&str]| {
+        let mut command = place.command(&[&["hammerdb", "run", file], more].concat());
         command.env("TMP", place.directory()).output().unwrap()
     };
+    let run = |more: &[&str]| run_file("day.tcl", more);
 
     let plan = run(&["--plan"]);
     let (out, err) = (text(&plan.stdout), text(&plan.stderr));
@@ -75,6 +111,16 @@ fn a_script_builds_checks_runs_prints_and_deletes() {
     assert!(commands[3].contains("--users 2 --ramp-up 0s --duration 60s"), "{out}");
     assert!(out.contains("# pg_pass = ********") || out.contains("#  pg_pass = ********"), "{out}");
     assert!(!out.contains("s3cr3t") && !err.contains("s3cr3t"), "{out}{err}");
+    let sweep = "# the same as one sweep: kelvin run tproc-c ";
+    assert!(out.lines().any(|line| line.starts_with(sweep) && line.ends_with(" --sweep users=1,2")), "{out}");
+    let python = run_file("day.py", &["--plan"]);
+    assert_eq!(
+        (text(&python.stdout), python.status.code()),
+        (out.clone(), Some(0)),
+        "{}",
+        text(&python.stderr)
+    );
+    assert_eq!(text(&python.stderr).replace("day.py", "day.tcl"), err, "the same notes at the same lines");
     let hint =
         "day.tcl:7: note: ignored: PostgreSQL's dictionary connection has no key port; did you mean pg_port?";
     assert!(err.contains(hint), "{err}");
@@ -94,6 +140,8 @@ fn a_script_builds_checks_runs_prints_and_deletes() {
     {
         assert!(out.contains(part), "{part}: {out}");
     }
+    assert!(out.contains("sweep over users: runs 1 and 2\n"), "{out}");
+    assert!(out.contains("no scalability model was fitted to the sweep"), "{out}");
     let stored = place.report("last");
     let nopm = stored["points"][0]["headline_per_minute"].as_f64().unwrap();
     assert!(nopm > 0.0 && out.contains(&format!("achieved {nopm:.0} NOPM")), "{nopm}: {out}");
@@ -127,5 +175,45 @@ fn what_cannot_be_run_is_refused_with_its_line_and_runs_nothing() {
         assert_eq!(output.status.code(), Some(2), "{script}: {err}");
         assert!(err.contains(&format!("bad.tcl:{line}: ")) && err.contains(message), "{script}: {err}");
     }
+    place.write("bad.py", "dbset('db', 'pg')\nvurun()\n");
+    place.write("bad.txt", "");
+    for (file, path, message) in [
+        ("bad.py", None, "bad.py:2: there are no virtual users"),
+        ("bad.py", Some("/nonexistent"), "cannot run python3, which runs scripts in Python"),
+        ("bad.txt", None, "its name must end in .tcl or .py"),
+    ] {
+        let mut command = place.command(&["hammerdb", "run", file]);
+        let output = command.envs(path.map(|path| ("PATH", path))).output().unwrap();
+        let err = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && err.contains(message), "{file}: {err}");
+    }
     assert!(!place.store().exists(), "nothing was measured");
+}
+
+#[test]
+fn the_prompt_edits_lines_and_remembers_them() {
+    let place = Place::new();
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("exec {} hammerdb", env!("CARGO_BIN_EXE_kelvin")), "/dev/null"]);
+    command.current_dir(place.directory()).env("TERM", "xterm").env("SHELL", "/bin/sh");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut seen = String::new();
+    let mut wait_for = |what: &str| {
+        while !seen.contains(what) {
+            let mut bytes = [0; 4096];
+            let count = screen.read(&mut bytes).unwrap();
+            assert!(count > 0, "no {what:?} before the end: {seen:?}");
+            seen.push_str(&text(&bytes[..count]));
+        }
+        seen = seen.split_once(what).unwrap().1.to_owned();
+    };
+    wait_for("hammerdb>");
+    for typed in ["puts abd\x7fc\r", "\x1b[A\r"] {
+        keys.write_all(typed.as_bytes()).unwrap();
+        wait_for("\nabc\r\n");
+        wait_for("hammerdb>");
+    }
+    keys.write_all(b"exit\r").unwrap();
+    assert!(child.wait().unwrap().success());
 }

@@ -141,6 +141,25 @@ fn text_of_a_sweep_with_its_law() {
 }
 
 #[test]
+fn runs_that_differ_in_their_users_are_shown_as_a_sweep() {
+    let users = [1, 2, 4, 8];
+    let runs = || -> Vec<RunReport> {
+        let run = |(id, users)| {
+            let mut report = of(&Plan::closed(&[users]));
+            report.run = id;
+            report
+        };
+        (3..).zip(users).map(run).collect()
+    };
+    let law = of(&Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) }).scalability;
+    let fitted = text::sweep(runs(), Ok(law.unwrap()), text::Options::default());
+    insta::assert_snapshot!(fitted);
+    let table = fitted.split("\nUniversal").next().unwrap();
+    let not_fitted = text::sweep(runs(), Err("two points are too few".into()), text::Options::default());
+    assert_eq!(not_fitted, format!("{table}two points are too few\n"));
+}
+
+#[test]
 fn text_of_a_search_for_the_highest_rate() {
     let plan =
         Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };

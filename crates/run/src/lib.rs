@@ -20,3 +20,4 @@ pub use run::{Run, RunError, RunOutcome};
 pub use series::series;
 pub use similar_name::nearest;
 pub use spec::{Spec, SpecError};
+pub use sweep::fit_law;

@@ -24,27 +24,34 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
         second: 0,
         text: format!("void points are not included in the fit: {} users", void.join(", ")),
     });
-    let fitted = Usl::fit(
-        &measured
-            .iter()
-            .map(|point| Point { users: f64::from(point.users), throughput: point.throughput })
-            .collect::<Vec<_>>(),
-    );
-    let law = match fitted {
-        Ok(law) => law,
-        Err(error) => {
+    let law = match fit_law(measured, seed) {
+        Ok(law) => Event::Scalability(law),
+        Err(text) => {
             let point = points.last().map_or(0, |last| last.window.point);
-            let text = format!("no scalability model was fitted to the sweep: {error}");
-            return left_out.into_iter().chain([Event::Note { point, second: 0, text }]).collect();
+            Event::Note { point, second: 0, text }
         }
     };
+    left_out.into_iter().chain([law]).collect()
+}
+
+/// Fits the Universal Scalability Law to good transactions of all types a second by users.
+///
+/// # Errors
+/// Why there is no fit, as a sentence.
+pub fn fit_law(measured: Vec<ScalabilityPoint>, seed: u64) -> Result<Scalability, String> {
+    let points: Vec<Point> = measured
+        .iter()
+        .map(|point| Point { users: f64::from(point.users), throughput: point.throughput })
+        .collect();
+    let law = Usl::fit(&points)
+        .map_err(|error| format!("no scalability model was fitted to the sweep: {error}"))?;
     let intervals = law.intervals(CONFIDENCE, REPLICATES, seed);
     let estimate = |value, interval: Option<BootstrapInterval>| Estimate {
         value,
         low: interval.map(|interval| interval.low),
         high: interval.map(|interval| interval.high),
     };
-    let law = Event::Scalability(Scalability {
+    Ok(Scalability {
         lambda: estimate(law.lambda, intervals.map(|i| i.lambda)),
         sigma: estimate(law.sigma, intervals.map(|i| i.sigma)),
         kappa: estimate(law.kappa, intervals.map(|i| i.kappa)),
@@ -55,6 +62,5 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
         peak_below: matches!(law.peak().users, PeakUsers::Below(_)),
         r_squared: Some(law.r_squared).filter(|r| r.is_finite()),
         points: measured,
-    });
-    left_out.into_iter().chain([law]).collect()
+    })
 }

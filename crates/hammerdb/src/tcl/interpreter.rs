@@ -166,6 +166,12 @@ impl<'h> Interpreter<'h> {
         }
     }
 
+    /// [`Interpreter::run_line`] of a text that a script in another language hands over.
+    pub fn run_at(&mut self, text: &str, position: &Position) -> Result<Option<String>, Fault> {
+        self.file.clone_from(&position.file);
+        self.run_line(text, position.line)
+    }
+
     fn top(&mut self, text: &str, line: u32) -> Answer {
         match self.evaluate(text, line) {
             Err(Stop::Return(value)) => Ok(value),

@@ -23,6 +23,11 @@ pub fn is_complete(text: &str) -> bool {
         && !matches!(parse::script(text, 1), Err(fault) if fault.message.ends_with("is never closed"))
 }
 
+/// A command of these words, each as it is.
+pub(crate) fn command_text(words: &[String]) -> String {
+    list::from(words)
+}
+
 /// A place in a script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Position {

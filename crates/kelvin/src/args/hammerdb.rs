@@ -11,8 +11,10 @@ use clap::{Args, Subcommand};
     after_help = "Without a subcommand, commands are read from standard input, as hammerdbcli does.\n\
     \n\
     buildschema, checkschema, deleteschema and vurun run kelvin build, check, drop and run with the profile \
-    hammerdb. Runs are stored, and job ID result, timing and tcount print them. A script may read and write \
-    files below its own directory, the current one and $TMP, and starts no programs.\n\
+    hammerdb. Runs are stored, and job ID result, timing and tcount print them; runs with several numbers of \
+    users are shown as a sweep at the end. A script in Tcl may read and write files below its own directory, \
+    the current one and $TMP, and starts no programs. A script in Python runs in python3 and may do whatever \
+    you may.\n\
     \n\
     Examples:\n\
     \x20 kelvin hammerdb run pg_tprocc_run.tcl\n\
@@ -33,8 +35,8 @@ pub(crate) enum HammerdbCommand {
 /// `kelvin hammerdb run`.
 #[derive(Debug, Args)]
 pub(crate) struct HammerdbRunArgs {
-    /// The script, in Tcl
-    #[arg(value_name = "FILE.tcl")]
+    /// The script, in Tcl or Python
+    #[arg(value_name = "FILE.tcl|FILE.py")]
     pub(crate) file: PathBuf,
     /// Print what the script would run as kelvin commands, and run nothing
     #[arg(long)]

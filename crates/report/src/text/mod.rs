@@ -16,6 +16,7 @@ pub(crate) use io::{loop_words, times_of};
 pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
+pub use points::sweep;
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
 pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as squeezed, how};
 

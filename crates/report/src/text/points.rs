@@ -2,9 +2,29 @@
 
 use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
-use super::{Page, RED, unanswered};
+use super::{Options, Page, RED, unanswered};
 use crate::{PointReport, RunReport, ScheduleReport};
-use kelvin_measure::text::{NONE, bounded, coefficient, decimal, ms, rate, whole};
+use kelvin_measure::text::{NONE, bounded, coefficient, decimal, ms, rate, series, whole};
+
+/// The points of runs that differ in their number of users, with the law that was fitted to them, or why none was.
+pub fn sweep(runs: Vec<RunReport>, law: Result<Scalability, String>, options: Options) -> String {
+    let mut page = Page { out: String::new(), colour: options.colour, all: options.all };
+    let numbers: Vec<String> = runs.iter().map(|run| run.run.to_string()).collect();
+    let mut runs = runs.into_iter();
+    let Some(mut whole) = runs.next() else { return page.out };
+    whole.points.extend(runs.flat_map(|run| run.points));
+    page.line("");
+    page.wrapped("", &format!("sweep over users: runs {}", series(&numbers)));
+    let why_none = law.as_ref().err().cloned();
+    whole.scalability = law.ok();
+    page.points(&whole);
+    page.curve(&whole);
+    page.scalability(&whole);
+    if let Some(why) = why_none {
+        page.wrapped("", &why);
+    }
+    page.out
+}
 
 impl Page {
     /// Users or rates with their figures, in the order in which they were run.

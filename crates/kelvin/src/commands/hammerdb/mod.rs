@@ -1,16 +1,20 @@
 //! `kelvin hammerdb`: scripts of HammerDB's command line, and its prompt.
 
+mod prompt;
 mod runner;
+mod sweep;
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::ffi::OsStr;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kelvin_hammerdb::{Fault, Interpreter, Session};
+use kelvin_hammerdb::{Fault, Interpreter, Session, run_python};
 
 use crate::args::{Global, HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
 use crate::exit::{Code, Stopped};
 use crate::out;
+use prompt::{Entered, Lines};
 use runner::{KelvinRunner, Mode};
 
 /// Runs a script, or the commands of standard input.
@@ -22,9 +26,11 @@ pub(crate) fn hammerdb(args: &HammerdbArgs, global: &Global) -> Result<Code> {
 }
 
 fn run(args: &HammerdbRunArgs, global: &Global) -> Result<Code> {
-    if args.file.extension().is_none_or(|extension| extension != "tcl") {
-        bail!("{} is no Tcl script: its name must end in .tcl", args.file.display());
-    }
+    let python = match args.file.extension().and_then(OsStr::to_str) {
+        Some("tcl") => false,
+        Some("py") => true,
+        _ => bail!("{} is no script: its name must end in .tcl or .py", args.file.display()),
+    };
     let mode = match (args.plan, args.print_spec) {
         (true, _) => Mode::Plan,
         (_, true) => Mode::Specifications,
@@ -34,8 +40,12 @@ fn run(args: &HammerdbRunArgs, global: &Global) -> Result<Code> {
     let directory =
         args.file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut session = Session::new(&mut runner);
-    let status = interpreter(&mut session, Some(directory))?.run_file(&args.file);
+    let mut interpreter = interpreter(&mut session, Some(directory))?;
+    let status =
+        if python { run_python(&mut interpreter, &args.file) } else { interpreter.run_file(&args.file) };
+    drop(interpreter);
     drop(session);
+    runner.show_sweeps()?;
     match status {
         Ok(0) => Ok(runner.worst()),
         Ok(status) => bail!("the script ended with exit {status}"),
@@ -64,14 +74,15 @@ fn prompt(global: &Global) -> Result<Code> {
     let mut runner = KelvinRunner::new(global, Mode::Run, 1.0)?;
     let mut session = Session::new(&mut runner);
     let mut interpreter = interpreter(&mut session, None)?;
-    let (mut text, mut line) = (String::new(), 1);
-    loop {
-        if typed {
-            out::write(if text.is_empty() { "hammerdb>" } else { "        >" })?;
-            std::io::stdout().flush()?;
+    let mut lines = Lines::new(typed)?;
+    let (mut text, mut line, mut ended) = (String::new(), 1, false);
+    while !ended {
+        match lines.next(!text.is_empty())? {
+            Entered::Line(entered) => text.push_str(&entered),
+            Entered::Interrupt => text.clear(),
+            Entered::End => ended = true,
         }
-        let read = std::io::stdin().lock().read_line(&mut text).context("cannot read standard input")?;
-        if read > 0 && !kelvin_hammerdb::tcl::is_complete(&text) {
+        if !ended && !kelvin_hammerdb::tcl::is_complete(&text) {
             continue;
         }
         match interpreter.run_line(&text, line) {
@@ -83,11 +94,9 @@ fn prompt(global: &Global) -> Result<Code> {
         }
         line += text.lines().count() as u32;
         text.clear();
-        if read == 0 {
-            break;
-        }
     }
     drop(interpreter);
     drop(session);
+    runner.show_sweeps()?;
     Ok(runner.worst())
 }

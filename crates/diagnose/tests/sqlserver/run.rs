@@ -97,15 +97,19 @@ pub(crate) fn observe(name: &str) -> Outcome {
         if let Some(phase) = phase {
             evidence.event(&Event::Phase { point: 0, phase, at, users, planned: None });
         }
-        seen.try_iter().for_each(|observation| evidence.event(&Event::Observed(observation)));
-        if second && at >= RAMP_UP * SECOND && at < CLOSE * SECOND {
+        for observation in seen.try_iter() {
+            evidence.event(&Event::Observed(observation));
+        }
+        if second && (RAMP_UP * SECOND..CLOSE * SECOND).contains(&at) {
             evidence.event(&Event::Second(counts(at / SECOND, load(at / SECOND))));
         }
     }
     for (watcher, feed) in all.iter_mut().zip(&mut feeds) {
         watcher.end(feed).unwrap();
     }
-    seen.try_iter().for_each(|observation| evidence.event(&Event::Observed(observation)));
+    for observation in seen.try_iter() {
+        evidence.event(&Event::Observed(observation));
+    }
     evidence.event(&Event::Window(Window {
         point: 0,
         users,

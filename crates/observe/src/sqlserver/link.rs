@@ -104,7 +104,7 @@ pub(super) fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, Server)>
         server.views.retain(|view| view != sql::PAGE_INFO);
     }
     if server.has("dm_os_sys_info") {
-        server.started = session.query(sql::STARTED)?.text(0, 0)?.to_owned();
+        session.query(sql::STARTED)?.text(0, 0)?.clone_into(&mut server.started);
     }
     Ok((session, server))
 }

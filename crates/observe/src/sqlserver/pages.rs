@@ -52,16 +52,14 @@ impl Pages {
         if let Some(name) = allocation(page) {
             return Some(format!("{database}{name} page"));
         }
-        match self.known.get(&page) {
-            Some(known) => known.clone(),
-            None => {
-                if self.wanted.len() < AT_A_TIME && self.known.len() < MOST && !self.wanted.contains(&page) {
-                    self.wanted.push(page);
-                }
-                // The table of a page of tempdb has often gone when it is asked for.
-                (page.0 == TEMPDB).then(|| "tempdb".to_owned())
-            }
+        if let Some(known) = self.known.get(&page) {
+            return known.clone();
         }
+        if self.wanted.len() < AT_A_TIME && self.known.len() < MOST && !self.wanted.contains(&page) {
+            self.wanted.push(page);
+        }
+        // The table of a page of tempdb has often gone when it is asked for.
+        (page.0 == TEMPDB).then(|| "tempdb".to_owned())
     }
 
     /// Asks for those that were not known.

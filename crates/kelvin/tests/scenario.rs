@@ -173,8 +173,8 @@ fn an_end_by_ctrl_c_or_a_failing_step_keeps_what_was_measured() {
     let place =
         place(&TWO.replace("mark = \"half\"\nannotate = true", "run = \"echo no such disk >&2; false\""));
     place.expect(2, &["run", "two.toml"]);
-    let told = place.expect(4, &["run", "two.toml", "--allow-shell"]);
-    assert!(told.contains("no such disk"), "{told}");
+    let text = place.expect(4, &["run", "two.toml", "--allow-shell"]);
+    assert!(text.contains("no such disk"), "{text}");
     let report = place.report("last");
     assert_eq!(report["state"], "failed");
     let ((_, shops), (_, crowds)) = (seconds(&report, "shop"), seconds(&report, "crowd"));

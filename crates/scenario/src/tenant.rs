@@ -24,6 +24,8 @@ const SEEDS_APART: u64 = 1_000_003;
 pub struct Tenant {
     /// Its name; of a copy that of its table with its number: "dss-2".
     pub name: String,
+    /// The name of its table, which its copies have in common: "dss".
+    pub group: String,
     /// What it runs, and on what.
     pub spec: Spec,
     /// The most users of any step, who all connect at the beginning; workers of I/O jobs.
@@ -114,7 +116,8 @@ impl Tenants {
                 return Err((place, format!("there are two tenants named {own}")));
             }
             let index = self.all.len() as u64;
-            self.all.push(tenant(own, value, directory, seed.wrapping_add(index * SEEDS_APART))?);
+            let seed = seed.wrapping_add(index * SEEDS_APART);
+            self.all.push(tenant((own, name.clone()), value, directory, seed)?);
         }
         if self.by_name.insert(name.clone(), members).is_some() {
             return Err((place, format!("there are two tenants named {name}")));
@@ -162,7 +165,12 @@ fn copies<'a>(table: &mut DeTable<'a>, names: &Names<'a>) -> Result<Vec<Option<D
 }
 
 /// Reads one table as a specification.
-fn tenant(name: String, value: Value<'_>, directory: &Path, seed: u64) -> Result<Tenant, Refusal> {
+fn tenant(
+    (name, group): (String, String),
+    value: Value<'_>,
+    directory: &Path,
+    seed: u64,
+) -> Result<Tenant, Refusal> {
     let span = value.span();
     let of = |why: String| (span.clone(), format!("tenants.{name}: {why}"));
     let file: SpecFile = document::read(value)?;
@@ -183,7 +191,7 @@ fn tenant(name: String, value: Value<'_>, directory: &Path, seed: u64) -> Result
     } else {
         spec.load.points().first().map_or(1, |&(users, _)| users)
     };
-    Ok(Tenant { name, spec, users })
+    Ok(Tenant { name, group, spec, users })
 }
 
 /// Refuses what the steps decide, or what only a run by itself has.

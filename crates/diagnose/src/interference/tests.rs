@@ -41,46 +41,50 @@ fn step(number: u32, at: u64, kind: StepKind, tenant: &str) -> Step {
 
 fn neighbours(after: (f64, f64), seed: u64) -> Vec<Interference> {
     let mut random = Random::part(seed, 1, 1);
-    let shop = tenant("shop", (0, 120), |second| if second < 60 { (400.0, 5.0) } else { after }, &mut random);
+    let shop = tenant("shop", (0, 120), |second| if second < 60 { (40.0, 5.0) } else { after }, &mut random);
     let scan = tenant("scan", (60, 120), |_| (30.0, 50.0), &mut random);
     let steps = [step(1, 0, StepKind::Start, "shop"), step(3, 60, StepKind::Start, "scan")];
     interference(&[shop, scan], &steps)
 }
 
 #[test]
-fn a_neighbour_that_takes_a_third_is_named_with_an_interval_that_holds_the_truth() {
-    let found = neighbours((270.0, 9.0), 1);
-    let [one] = found.as_slice() else { panic!("{found:?}") };
-    assert_eq!((one.tenant.as_str(), one.causes.as_slice()), ("shop", &["scan".to_owned()][..]));
-    assert_eq!((one.step, one.at_s, one.seconds.1), (3, 60.0, 60));
-    assert_eq!(one.verdict, InterferenceVerdict::Worse);
-    let holds =
-        |change: &RelativeChange, truth: f64| change.low.unwrap() < truth && truth < change.high.unwrap();
-    assert!(holds(&one.throughput, 270.0 / 400.0), "{:?}", one.throughput);
-    assert!(holds(&one.p50_us, 9.0 / 5.0) && holds(&one.p99_us, 9.0 / 5.0), "{one:?}");
-    assert!(one.p99_us.low.unwrap() > 1.2);
+fn a_neighbour_that_takes_a_third_is_named_and_the_intervals_hold_the_truth_as_often_as_they_say() {
+    let mut held = [0; 3];
+    for seed in 0..30 {
+        let found = neighbours((27.0, 9.0), seed);
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((one.tenant.as_str(), one.causes.as_slice()), ("shop", &["scan".to_owned()][..]));
+        assert_eq!((one.step, one.at_s, one.seconds.1), (3, 60.0, 60));
+        assert_eq!(one.verdict, InterferenceVerdict::Worse);
+        let truths = [(one.throughput, 27.0 / 40.0), (one.p50_us, 9.0 / 5.0), (one.p99_us, 9.0 / 5.0)];
+        for (held, (change, truth)) in held.iter_mut().zip(truths) {
+            *held += i32::from(change.low.unwrap() < truth && change.high.is_none_or(|high| truth < high));
+        }
+    }
+    // Of 30 intervals at 95 % 25 or more hold the truth in 997 of 1000 cases.
+    assert!(held.iter().all(|held| *held >= 25), "{held:?}");
 }
 
 #[test]
 fn without_an_effect_nothing_is_shown_and_the_bound_is_small() {
     let mut shown = 0;
     for seed in 0..20 {
-        let found = neighbours((400.0, 5.0), seed);
+        let found = neighbours((40.0, 5.0), seed);
         match found[0].verdict {
             InterferenceVerdict::NotShown { throughput_percent, p99_percent } => {
-                assert!(throughput_percent.unwrap() < 10.0 && p99_percent.unwrap() < 40.0, "{:?}", found[0]);
+                assert!(throughput_percent.unwrap() < 20.0 && p99_percent.unwrap() < 100.0, "{:?}", found[0]);
             }
             _ => shown += 1,
         }
     }
     // Three figures at 95 % each.
-    assert!(shown <= 5, "{shown} of 20");
+    assert!(shown <= 6, "{shown} of 20");
 }
 
 #[test]
 fn a_load_that_ends_makes_it_better_and_short_stretches_say_so() {
     let mut random = Random::part(1, 1, 1);
-    let shop = tenant("shop", (0, 90), |s| if s < 30 { (200.0, 9.0) } else { (400.0, 5.0) }, &mut random);
+    let shop = tenant("shop", (0, 90), |s| if s < 30 { (20.0, 9.0) } else { (40.0, 5.0) }, &mut random);
     let steps = [
         step(1, 0, StepKind::Start, "shop"),
         step(4, 30, StepKind::Stop, "scan"),

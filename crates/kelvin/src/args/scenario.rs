@@ -57,6 +57,13 @@ pub(crate) struct ScenarioRunArgs {
     /// Permit I/O jobs to write to this block device, whose contents are destroyed; can be repeated
     #[arg(long, value_name = "DEVICE")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
+    /// Also run the scenario without each tenant in turn, in random order and in rounds, until the effect of every
+    /// neighbour is shown or the rounds are over
+    #[arg(long)]
+    pub(crate) prove: bool,
+    /// The most rounds of --prove, 4 to 100; a round runs the scenario once with all tenants and once without each
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "prove", value_parser = clap::value_parser!(u32).range(4..=100))]
+    pub(crate) rounds: u32,
     /// Show the run on the whole terminal, with a lane for each tenant
     #[arg(long)]
     pub(crate) tui: bool,

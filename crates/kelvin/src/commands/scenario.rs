@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use kelvin_lab::live::Live;
-use kelvin_lab::store_bench::StoreBenchError;
+use kelvin_lab::store_bench::{StoreBench, StoreBenchError};
 use kelvin_measure::text::{count, duration};
 use kelvin_scenario::execute::{self, CompletedScenario};
+use kelvin_scenario::prove::{Proof, Shown};
 use kelvin_scenario::{Action, ExpectationResult, Scenario};
 use kelvin_store::{RunState, Store};
+use kelvin_workload::Stop;
 
 use crate::args::{Format, Global, ScenarioCommand, ScenarioFile, ScenarioFileArgs, ScenarioRunArgs};
 use crate::exit::Code;
@@ -115,6 +117,8 @@ fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
 /// Runs a scenario as the flags say, whatever file it is from.
 pub(super) fn run_scenario(scenario: &Scenario, args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
     kelvin_run::observation::probe(&scenario.observe).map_err(anyhow::Error::msg)?;
+    let proof =
+        args.prove.then(|| Proof::plan(scenario, args.rounds)).transpose().map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui {
         Box::new(Tui::new(&execute::view(scenario), global.quiet, &stop)?)
@@ -124,9 +128,12 @@ pub(super) fn run_scenario(scenario: &Scenario, args: &ScenarioRunArgs, global: 
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open(&path)?;
     let mut bench = bench(&store, &mut *live, &stop);
+    if let Some(proof) = proof {
+        return prove(proof, &mut bench, &stop, args);
+    }
     let done = execute::execute(scenario, &mut bench, &stop, &args.i_know_it_destroys)?;
     drop(bench);
-    let CompletedScenario { run, expectations } = done;
+    let CompletedScenario { run, expectations, .. } = done;
     let missed = expectations.iter().any(|one| !one.holds);
     let code = match Code::of_run(run.judged.run.state, run.stored.failed()) {
         _ if missed && run.judged.run.state == RunState::Counted => Code::NotValid,
@@ -137,6 +144,63 @@ pub(super) fn run_scenario(scenario: &Scenario, args: &ScenarioRunArgs, global: 
         print_expectations(&expectations)?;
     }
     Ok(code)
+}
+
+/// Runs the rounds of a proof; each run is stored as any other.
+fn prove(mut proof: Proof, bench: &mut StoreBench<'_>, stop: &Stop, args: &ScenarioRunArgs) -> Result<Code> {
+    for why in proof.kept() {
+        out::note(&format!("kelvin: {why}"));
+    }
+    out::note(&format!("kelvin: at most {} runs", proof.most_runs()));
+    let mut unusable = 0;
+    while let Some(variants) = proof.next_round() {
+        let mut round = Vec::with_capacity(variants.len());
+        let mut counted = true;
+        for variant in variants {
+            let done = execute::execute(&variant.scenario, bench, stop, &args.i_know_it_destroys)?;
+            if stop.requested() {
+                print_effects(&proof, args)?;
+                return Ok(Code::Interrupted);
+            }
+            counted &= done.run.judged.run.counts();
+            round.push((variant.without, done.tenants));
+        }
+        if counted {
+            proof.take(round);
+        } else {
+            unusable += 1;
+            out::note("kelvin: a run of this round does not count; the round is repeated");
+        }
+        if unusable > args.rounds {
+            bail!("too many rounds had a run that does not count; kelvin runs lists them with their reasons");
+        }
+    }
+    print_effects(&proof, args)?;
+    Ok(Code::Success)
+}
+
+fn print_effects(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
+    let effects = proof.effects();
+    if args.output.format() != Format::Text {
+        for effect in &effects {
+            out::line(&serde_json::to_string(effect)?)?;
+        }
+        return Ok(());
+    }
+    let words = |name: &str, found: Option<Shown>| match found {
+        None => format!("{name}: no figure"),
+        Some(Shown { ratio, low, high, shown }) => {
+            let percent = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
+            let verdict = if shown { "shown" } else { "not shown" };
+            format!("{name} {} % ({} to {}; {verdict})", percent(ratio), percent(low), percent(high))
+        }
+    };
+    out::line(&format!("{} rounds; effect of a neighbour, with it against without it:", proof.rounds()))?;
+    for effect in &effects {
+        let figures = [words("throughput", effect.throughput), words("p99", effect.p99)];
+        out::line(&format!("  {} on {}: {}", effect.neighbour, effect.tenant, figures.join(", ")))?;
+    }
+    Ok(())
 }
 
 fn print_expectations(expectations: &[ExpectationResult]) -> Result<()> {

@@ -59,6 +59,8 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
         // All of its commands are from the command line.
         allow_shell: true,
         i_know_it_destroys: args.i_know_it_destroys.clone(),
+        prove: false,
+        rounds: 0,
         tui: args.tui,
         output: args.output.clone(),
     };

@@ -76,6 +76,7 @@ fn drive(
         accept_noise: false,
         clock: &clock,
         stop: &stop,
+        control: None,
     };
     let result = point.run(&engine, &workload, &mut Nobody)?;
     let good: u64 = result.totals.transactions(&result.totals.measured).map(KindCounts::good).sum();

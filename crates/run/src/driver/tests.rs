@@ -48,6 +48,7 @@ fn run(ranges: &[(u32, u32)]) -> (Drawn, PointResult, Vec<(SourceId, Event)>) {
         accept_noise: true,
         clock: &clock,
         stop: &stop,
+        control: None,
     };
     let ranges: Vec<UserRange> =
         ranges.iter().map(|&(first, end)| UserRange::part(first..end, 8).unwrap()).collect();

@@ -35,6 +35,8 @@ pub struct CompletedScenario {
     pub run: CompletedRun,
     /// What came of the expectations.
     pub expectations: Vec<ExpectationResult>,
+    /// What each tenant did.
+    pub tenants: Vec<TenantSeries>,
 }
 
 /// One turn of a tenant, from a start to its end.
@@ -122,7 +124,7 @@ pub fn execute(
         .record(&info, &environment, &view, |sink| Ok(((), drive(&stage, &loads, devices, &info, sink)?)))?;
     let tenants = TenantSeries::all(&run.stored).map_err(StoreBenchError::kept)?;
     let expectations = scenario.expect.iter().flat_map(|expected| expected.judge(&tenants)).collect();
-    Ok(CompletedScenario { run, expectations })
+    Ok(CompletedScenario { run, expectations, tenants })
 }
 
 /// What is known of the run before it begins.

@@ -58,7 +58,7 @@ impl Steps<'_> {
         self.wait_until_armed()?;
         self.origin = self.now() + LEAD;
         self.at = self.origin;
-        self.tell(Message::Opened(self.origin))?;
+        self.send(Message::Opened(self.origin))?;
         let scenario = self.stage.scenario;
         let first = scenario.steps.iter().position(|step| matches!(step.action, Action::Start { .. }));
         for (number, step) in (1..).zip(&scenario.steps).skip(first.unwrap_or(0)) {
@@ -92,7 +92,7 @@ impl Steps<'_> {
             }
             Action::Run { command, timeout, may_fail } => {
                 self.sleep_until(self.at)?;
-                self.tell_step(number, self.now(), StepKind::Run, &[], text, shown)?;
+                self.send_step(number, self.now(), StepKind::Run, &[], text, shown)?;
                 let stage = self.stage;
                 let done = command::run(command, &stage.scenario.directory, timeout.duration(), stage.stop);
                 self.at = self.at.max(self.now());
@@ -101,14 +101,14 @@ impl Steps<'_> {
                     Ok(()) => Ok(()),
                     Err(why) if *may_fail => {
                         let text = format!("{command}: {why}");
-                        self.tell_step(number, self.now(), StepKind::Mark, &[], text, false)
+                        self.send_step(number, self.now(), StepKind::Mark, &[], text, false)
                     }
                     Err(why) => Err(End::Failed(format!("step {number}, {command}: {why}"))),
                 }
             }
             Action::Mark(_) => {
                 self.sleep_until(self.at)?;
-                self.tell_step(number, self.at, StepKind::Mark, &[], text, shown)
+                self.send_step(number, self.at, StepKind::Mark, &[], text, shown)
             }
             // Done before the clock began.
             Action::Prepare(_) | Action::Fill(_) => Ok(()),
@@ -158,7 +158,7 @@ impl Steps<'_> {
         found.sort_unstable();
         for same in found.chunk_by(|one, other| one.0 == other.0) {
             let (at, names): (Nanos, Vec<usize>) = (same[0].0, same.iter().map(|one| one.1).collect());
-            self.tell_step(number, at, StepKind::Start, &names, text.to_owned(), shown)?;
+            self.send_step(number, at, StepKind::Start, &names, text.to_owned(), shown)?;
             self.at = self.at.max(at);
         }
         Ok(())
@@ -180,7 +180,7 @@ impl Steps<'_> {
             }
         }
         self.at = at;
-        self.tell_step(number, at, StepKind::Change, tenants, text, shown)
+        self.send_step(number, at, StepKind::Change, tenants, text, shown)
     }
 
     /// Ends the loads of tenants, and waits for that.
@@ -197,7 +197,7 @@ impl Steps<'_> {
             turn.stop.request();
         }
         self.at = at;
-        self.tell_step(number, at, StepKind::Stop, &left, text, shown)?;
+        self.send_step(number, at, StepKind::Stop, &left, text, shown)?;
         self.wait_for(&left, None)?;
         // The wait behind it counts from the end of the load.
         self.at = at;
@@ -282,7 +282,7 @@ impl Steps<'_> {
         self.stage.stop.requested() || self.stage.is_abandoned()
     }
 
-    fn tell_step(
+    fn send_step(
         &self,
         number: u32,
         at: Nanos,
@@ -293,10 +293,10 @@ impl Steps<'_> {
     ) -> Result<(), End> {
         let names = tenants.iter().map(|&tenant| self.stage.scenario.tenants[tenant].name.clone()).collect();
         let at = at.saturating_sub(self.origin);
-        self.tell(Message::Step(StepEvent { point: 0, number, at, kind, tenants: names, text, annotated }))
+        self.send(Message::Step(StepEvent { point: 0, number, at, kind, tenants: names, text, annotated }))
     }
 
-    fn tell(&self, message: Message) -> Result<(), End> {
+    fn send(&self, message: Message) -> Result<(), End> {
         self.sender.send(message).map_err(|_| End::Stopped)
     }
 }

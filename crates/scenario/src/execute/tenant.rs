@@ -60,10 +60,10 @@ pub(super) fn run(
             totals,
             error,
         };
-        // Whoever waits for its end finds it told.
-        let told = sender.send(Message::Ended(tenant, Box::new(outcome)));
+        // Whoever waits for its end finds it sent.
+        let sent = sender.send(Message::Ended(tenant, Box::new(outcome)));
         turn.control.end();
-        if failed || told.is_err() || begun.is_none() {
+        if failed || sent.is_err() || begun.is_none() {
             break;
         }
     }

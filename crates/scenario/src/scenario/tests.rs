@@ -73,10 +73,10 @@ fn a_file_says_who_does_what_when() {
     assert_eq!(jobs(2).jobs[0].targets.filenames[0], Path::new("f2"));
     // No job says how long: a step does.
     assert_eq!(jobs(1).jobs[0].course.runtime, Some(30 * 24 * 3600 * 1_000_000_000));
-    let told: Vec<(Option<f64>, &str)> =
+    let planned: Vec<(Option<f64>, &str)> =
         scenario.timeline.steps.iter().map(|step| (step.at, step.text.as_str())).collect();
     assert_eq!(
-        told,
+        planned,
         [
             (None, "fill disk-1, disk-2"),
             (Some(0.0), "start shop"),

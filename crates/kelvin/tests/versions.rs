@@ -7,6 +7,8 @@
     reason = "a test fails by panicking, and says what it left out"
 )]
 
+#[path = "support/own_statements.rs"]
+mod own_statements;
 mod support;
 
 use std::ffi::OsString;
@@ -14,6 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use kelvin_database::managed::Manager;
 use serde_json::Value;
 use support::{Place, text};
 
@@ -155,6 +158,8 @@ fn holds(version: &str, from: &str, faulty: bool) {
         assert!(report["points"][0]["observed"]["sessions"]["looks"].as_u64() > Some(0), "{version}");
         assert_eq!(environment.contains("io_method"), major >= "18", "{version}: {environment}");
     }
+    let managed = Manager::new(server.base.path()).running(major.parse().unwrap()).unwrap();
+    own_statements::are_left_out(&server.place, &managed.config());
     let doctor = server.expect(&["doctor", "--target", "postgres", "--json"]);
     assert!(doctor.contains(version), "{doctor}");
     server.expect(&["snapshot", "save", "base", "--target", "postgres", "-q"]);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::managed::PostgresProfiles;
 use super::settings::PostgresSettings;
-use super::{Config, faults, startup};
+use super::{Config, MARK, faults, startup};
 use crate::managed::Profiles;
 use crate::settings::ServerSettings;
 use crate::{
@@ -38,7 +38,7 @@ impl PostgresEngine {
 
 /// The server's version as a number: 180001 is 18.1.
 fn version_number(session: &mut dyn Session) -> Result<i64> {
-    session.query("SELECT current_setting('server_version_num')::int")?.int(0, 0)
+    session.query(&format!("SELECT {MARK} current_setting('server_version_num')::int"))?.int(0, 0)
 }
 
 impl Engine for PostgresEngine {
@@ -81,10 +81,10 @@ impl Engine for PostgresEngine {
     }
 
     fn fingerprint(&self, session: &mut dyn Session) -> Result<Fingerprint> {
-        let version = session.query("SELECT version()")?.text(0, 0)?.to_owned();
+        let version = session.query(&format!("SELECT {MARK} version()"))?.text(0, 0)?.to_owned();
         // Commands, connection strings and pass phrases can hold secrets: they stay out.
         let rows = session.query(&format!(
-            "SELECT name, coalesce(current_setting(name, true), ''), source FROM pg_settings \
+            "SELECT {MARK} name, coalesce(current_setting(name, true), ''), source FROM pg_settings \
              WHERE (name IN ({ALWAYS}) OR source NOT IN ('default', 'override')) \
              AND name !~ '(password|passphrase|conninfo|secret|_command$)' \
              AND name NOT IN ('application_name', 'client_encoding', 'DateStyle') ORDER BY name"
@@ -107,12 +107,12 @@ impl Engine for PostgresEngine {
         // snapshot is kept for the length of a transaction unless it is dropped.
         let version = version_number(session)?;
         if version >= 150_000 {
-            session.run("SELECT pg_stat_force_next_flush()")?;
+            session.run(&format!("SELECT {MARK} pg_stat_force_next_flush()"))?;
         }
-        session.run("SELECT pg_stat_clear_snapshot()")?;
-        let rows = session.query(
-            "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()",
-        )?;
+        session.run(&format!("SELECT {MARK} pg_stat_clear_snapshot()"))?;
+        let rows = session.query(&format!(
+            "SELECT {MARK} xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+        ))?;
         let count = |column| {
             u64::try_from(rows.int(0, column)?)
                 .map_err(|_| Error::protocol("the server reports a negative count"))
@@ -121,7 +121,8 @@ impl Engine for PostgresEngine {
     }
 
     fn size(&self, session: &mut dyn Session) -> Result<u64> {
-        let size = session.query("SELECT pg_database_size(current_database())")?.int(0, 0)?;
+        let size =
+            session.query(&format!("SELECT {MARK} pg_database_size(current_database())"))?.int(0, 0)?;
         u64::try_from(size).map_err(|_| Error::protocol("the server reports a negative size"))
     }
 
@@ -130,7 +131,9 @@ impl Engine for PostgresEngine {
             return None;
         }
         // No row, rather than an error, for users who may not know it.
-        let rows = session.query("SELECT setting FROM pg_settings WHERE name = 'data_directory'").ok()?;
+        let rows = session
+            .query(&format!("SELECT {MARK} setting FROM pg_settings WHERE name = 'data_directory'"))
+            .ok()?;
         let path = PathBuf::from(rows.text(0, 0).ok()?);
         path.is_absolute().then_some(path)
     }

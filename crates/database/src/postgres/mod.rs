@@ -38,3 +38,7 @@ pub use crate::stream::tls::SslMode;
 pub use config::{ChannelBinding, Config};
 pub use engine::PostgresEngine;
 pub use password::Password;
+
+/// What Kelvin's own statements beside a load contain behind their first word, by which they are left out of what
+/// `pg_stat_statements` counts. A comment before the statement is no part of the text that PostgreSQL 18 keeps.
+pub const MARK: &str = "/* kelvin observer */";

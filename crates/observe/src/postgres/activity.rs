@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kelvin_database::postgres::MARK;
 use kelvin_database::{Engine, Result, Rows};
 use kelvin_measure::observation::UnavailableMetrics;
 
@@ -84,7 +85,7 @@ impl PostgresActivity {
 
 impl ServerActivity for PostgresActivity {
     fn product(&mut self) -> std::result::Result<String, String> {
-        let asked = "/* kelvin observer */ SELECT current_setting('server_version')";
+        let asked = "SELECT /* kelvin observer */ current_setting('server_version')";
         self.link.with(|session, _| {
             let rows = session.query(asked)?;
             let version = rows.text(0, 0)?;
@@ -106,7 +107,7 @@ impl ServerActivity for PostgresActivity {
         }
         let settings = self.link.with(|session, _| {
             let rows = session.query(
-                "/* kelvin observer */ SELECT current_setting('track_io_timing'), \
+                "SELECT /* kelvin observer */ current_setting('track_io_timing'), \
                  coalesce(current_setting('track_wal_io_timing', true), '')",
             )?;
             Ok([rows.text(0, 0)? == "off", rows.text(0, 1)? == "off"])
@@ -159,8 +160,7 @@ impl ServerActivity for PostgresActivity {
             // Beside the view, in its schema.
             let info = source.view.replace(".pg_stat_statements", ".pg_stat_statements_info");
             let rows = session.query(&format!(
-                "{} SELECT to_char(stats_reset AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS \"UTC\"') FROM {info}",
-                sql::MARK
+                "SELECT {MARK} to_char(stats_reset AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS \"UTC\"') FROM {info}"
             ))?;
             Ok(rows.optional(0, 0, Rows::text)?.map(str::to_owned))
         });

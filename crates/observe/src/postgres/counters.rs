@@ -1,7 +1,9 @@
 //! The server's counters: which ones exist in which version, their metric names, and what their
 //! differences come to.
 
-use super::sql::{MARK, V14, V16, V17, V18};
+use kelvin_database::postgres::MARK;
+
+use super::sql::{V14, V16, V17, V18};
 use crate::metric;
 
 /// A counter reported as a rate.
@@ -429,7 +431,7 @@ impl Counters {
         for (index, counter) in self.counters.iter().enumerate() {
             columns.push(format!("v{}.c{index}", counter.view));
         }
-        format!("{MARK} SELECT {} FROM {}", columns.join(", "), sources.join(", "))
+        format!("SELECT {MARK} {} FROM {}", columns.join(", "), sources.join(", "))
     }
 
     /// Values in a row of [`Counters::sql`].

@@ -1,5 +1,6 @@
 //! A PostgreSQL watcher's own connection.
 
+use kelvin_database::postgres::MARK;
 use kelvin_database::{Engine, Result, Rows, Session, Statement};
 
 use super::{APPLICATION_NAME, sql};
@@ -39,16 +40,19 @@ pub(super) type Link = crate::server::link::Link<Server>;
 pub(super) fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, Server)> {
     let mut session = bounded(engine)?;
     session.run(&format!(
-        "SET application_name = '{APPLICATION_NAME}'; SET statement_timeout = {}; SET lock_timeout = 1000; \
-         SET jit = off; SET max_parallel_workers_per_gather = 0; SET default_transaction_isolation = 'read committed'",
+        "SELECT {MARK} set_config('application_name', '{APPLICATION_NAME}', false), \
+         set_config('statement_timeout', '{}', false), set_config('lock_timeout', '1000', false), \
+         set_config('jit', 'off', false), set_config('max_parallel_workers_per_gather', '0', false), \
+         set_config('default_transaction_isolation', 'read committed', false), \
+         set_config('default_transaction_read_only', 'on', false)",
         PATIENCE.as_millis()
     ))?;
-    // Only superusers may; others' queries are distinguished by their comment. Where it is not loaded the name would be taken
+    // Only superusers may; others' queries are distinguished by their mark. Where it is not loaded the name would be taken
     // for a setting of one's own.
-    let _not_allowed = session.query(
-        "/* kelvin observer */ SELECT set_config('pg_stat_statements.track', 'none', false) \
-         WHERE current_setting('pg_stat_statements.max', true) IS NOT NULL",
-    );
+    let _not_allowed = session.query(&format!(
+        "SELECT {MARK} set_config('pg_stat_statements.track', 'none', false) \
+         WHERE current_setting('pg_stat_statements.max', true) IS NOT NULL"
+    ));
     let rows = session.query(sql::WHO)?;
     let version = rows.int(0, 0)?;
     let rights = Rights { all_stats: rows.int(0, 1)? == 1, all_settings: rows.int(0, 2)? == 1 };

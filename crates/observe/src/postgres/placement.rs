@@ -36,7 +36,7 @@ struct Asked {
 fn ask(engine: &dyn Engine, session: &mut dyn Session) -> kelvin_database::Result<Asked> {
     let data = engine.data_directory(session);
     let rows = session.query(
-        "/* kelvin observer */ SELECT pg_backend_pid()::int8, current_user::text, current_database()::text, \
+        "SELECT /* kelvin observer */ pg_backend_pid()::int8, current_user::text, current_database()::text, \
          floor(extract(epoch FROM pg_postmaster_start_time()))::int8",
     )?;
     Ok(Asked {

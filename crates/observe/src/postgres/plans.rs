@@ -1,17 +1,18 @@
 //! How the server would run a statement of which only the normalised text is known.
 //!
-//! Nothing is executed: `EXPLAIN` without `ANALYZE`, in a transaction that may only read and is rolled back. From 16
+//! Nothing is executed: `EXPLAIN` without `ANALYZE`, in a session whose transactions may only read. From 16
 //! on `GENERIC_PLAN` takes the text with its placeholders; before, it is prepared and the generic plan of its execution
 //! with NULLs asked for, which plans the same way (except that partitions are left out at once, since no key is NULL).
 
 use std::fmt::Write;
 
+use kelvin_database::postgres::MARK;
 use kelvin_database::{Result, Session};
 use kelvin_measure::observation::{QueryPlan, Scan};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::sql::{MARK, V16};
+use super::sql::V16;
 use crate::server::statement_text::is_query;
 
 /// What planning one statement may take, in milliseconds.
@@ -28,47 +29,42 @@ pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Resul
     if !is_query(text) {
         return Ok(None);
     }
-    session.run(&format!("{MARK} BEGIN READ ONLY; SET LOCAL statement_timeout = {PATIENCE_MS}"))?;
-    let outputs = if version >= V16 { generic(session, text) } else { prepared(session, text) };
-    let ended = session.run("ROLLBACK");
-    let (json, text) = outputs?;
-    ended?;
+    let (json, text) = if version >= V16 { generic(session, text)? } else { prepared(session, text)? };
     Ok(parse(&json).map(|(hash, scans)| Explained { plan: QueryPlan { hash, text, scans }, json }))
 }
 
 fn generic(session: &mut dyn Session, text: &str) -> Result<(String, String)> {
-    let json = lines(session, &format!("{MARK} EXPLAIN (GENERIC_PLAN, VERBOSE, FORMAT JSON) {text}"))?;
-    Ok((json, lines(session, &format!("{MARK} EXPLAIN (GENERIC_PLAN) {text}"))?))
+    let json = lines(session, &format!("EXPLAIN {MARK} (GENERIC_PLAN, VERBOSE, FORMAT JSON) {text}"))?;
+    Ok((json, lines(session, &format!("EXPLAIN {MARK} (GENERIC_PLAN) {text}"))?))
 }
 
 fn prepared(session: &mut dyn Session, text: &str) -> Result<(String, String)> {
-    session.run("SET LOCAL plan_cache_mode = force_generic_plan")?;
-    session.run(&format!("{MARK} PREPARE kelvin_plan AS {text}"))?;
+    session.run(&format!("PREPARE {MARK} kelvin_plan AS {text}"))?;
     let outputs = explain_prepared(session);
-    if outputs.is_err() {
-        // A transaction that failed takes no DEALLOCATE, and the name outlives the transaction.
-        session.run("ROLLBACK; BEGIN READ ONLY")?;
-    }
     session.run("DEALLOCATE kelvin_plan")?;
     outputs
 }
 
 fn explain_prepared(session: &mut dyn Session) -> Result<(String, String)> {
     let count = session
-        .query(
-            "/* kelvin observer */ SELECT coalesce(cardinality(parameter_types), 0) FROM pg_prepared_statements \
-             WHERE name = 'kelvin_plan'",
-        )?
+        .query(&format!(
+            "SELECT {MARK} coalesce(cardinality(parameter_types), 0) FROM pg_prepared_statements \
+             WHERE name = 'kelvin_plan'"
+        ))?
         .int(0, 0)?;
     let nulls = vec!["NULL"; count.max(0) as usize].join(", ");
     let execute =
         if count > 0 { format!("EXECUTE kelvin_plan({nulls})") } else { "EXECUTE kelvin_plan".into() };
-    let json = lines(session, &format!("{MARK} EXPLAIN (VERBOSE, FORMAT JSON) {execute}"))?;
-    Ok((json, lines(session, &format!("{MARK} EXPLAIN {execute}"))?))
+    let json = lines(session, &format!("EXPLAIN {MARK} (VERBOSE, FORMAT JSON) {execute}"))?;
+    Ok((json, lines(session, &format!("EXPLAIN {MARK} {execute}"))?))
 }
 
+/// Runs an EXPLAIN. What is set before it holds to the end of this one message.
 fn lines(session: &mut dyn Session, sql: &str) -> Result<String> {
-    let rows = session.query(sql)?;
+    let rows = session.query(&format!(
+        "SELECT {MARK} set_config('statement_timeout', '{PATIENCE_MS}', true), \
+         set_config('plan_cache_mode', 'force_generic_plan', true); {sql}"
+    ))?;
     let lines: Result<Vec<&str>> = (0..rows.len()).map(|row| rows.text(row, 0)).collect();
     Ok(lines?.join("\n"))
 }

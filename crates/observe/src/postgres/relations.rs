@@ -18,7 +18,7 @@ const BTREE_SPECIAL: f64 = 16.0;
 /// the catalogue, sequential and index scans, fillfactor, then for the estimate: columns, columns with
 /// statistics, whether there are NULLs, average bytes of a row's or entry's values, columns whose bytes are known (those of
 /// fixed length and char(n), which is padded, without statistics too); whether the table can be read, whether a B-tree's columns are all plain; block size.
-const RELATIONS: &str = "/* kelvin observer */ WITH largest AS ( \
+const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
      SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, indrelid, indkey, indpred, amname, \
       pg_relation_size(c.oid) AS main, \
       coalesce((SELECT option_value::float8 FROM pg_options_to_table(reloptions) WHERE option_name = 'fillfactor'), \
@@ -56,7 +56,7 @@ const RELATIONS: &str = "/* kelvin observer */ WITH largest AS ( \
 pub(super) fn read(session: &mut dyn Session, _version: i64) -> Result<(Vec<Relation>, u64)> {
     let rows = session.query(RELATIONS)?;
     let relations = (0..rows.len()).map(|row| relation(&rows, row)).collect::<Result<_>>()?;
-    let size = session.query("/* kelvin observer */ SELECT pg_database_size(current_database())")?;
+    let size = session.query("SELECT /* kelvin observer */ pg_database_size(current_database())")?;
     Ok((relations, count(size.int(0, 0)?)))
 }
 

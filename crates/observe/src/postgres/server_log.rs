@@ -57,7 +57,7 @@ pub(super) fn line(text: &str) -> Option<CheckpointLine> {
 pub(super) fn find(link: &mut Link, server: u32, data: Option<&Path>) -> Option<Log> {
     let asked = link.with(|session, _| {
         let rows = session.query(
-            "/* kelvin observer */ SELECT current_setting('log_checkpoints'), \
+            "SELECT /* kelvin observer */ current_setting('log_checkpoints'), \
              has_function_privilege('pg_current_logfile()', 'EXECUTE')",
         )?;
         if rows.text(0, 0)? != "on" {
@@ -66,7 +66,7 @@ pub(super) fn find(link: &mut Link, server: u32, data: Option<&Path>) -> Option<
         if rows.int(0, 1)? == 0 {
             return Ok(Some(None));
         }
-        let rows = session.query("/* kelvin observer */ SELECT pg_current_logfile()")?;
+        let rows = session.query("SELECT /* kelvin observer */ pg_current_logfile()")?;
         rows.optional(0, 0, |rows, row, column| rows.text(row, column).map(PathBuf::from)).map(Some)
     });
     let current = asked.ok().flatten()?;

@@ -75,7 +75,7 @@ impl PostgresSessions {
         }
         let asked = link.with(|session, _| {
             let rows = session.query(
-                "/* kelvin observer */ SELECT current_setting('track_activities'), \
+                "SELECT /* kelvin observer */ current_setting('track_activities'), \
                  coalesce(current_setting('compute_query_id', true), ''), \
                  current_setting('pg_stat_statements.max', true) IS NOT NULL",
             )?;
@@ -131,7 +131,7 @@ impl SessionSource for PostgresSessions {
             // The name that a connection like the users' comes with; ours has another since.
             let own = link.with(|session, _| {
                 let rows = session.query(
-                    "/* kelvin observer */ SELECT reset_val FROM pg_settings WHERE name = 'application_name'",
+                    "SELECT /* kelvin observer */ reset_val FROM pg_settings WHERE name = 'application_name'",
                 )?;
                 Ok(rows.text(0, 0)?.to_owned())
             });

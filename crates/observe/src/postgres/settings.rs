@@ -93,7 +93,7 @@ impl Settings {
 pub(super) fn read(session: &mut dyn Session, _version: i64) -> Result<Settings> {
     let names: Vec<String> = NAMES.iter().map(|name| format!("'{name}'")).collect();
     let rows = session.query(&format!(
-        "/* kelvin observer */ SELECT name, reset_val, coalesce(unit, '') FROM pg_settings \
+        "SELECT /* kelvin observer */ name, reset_val, coalesce(unit, '') FROM pg_settings \
          WHERE reset_val IS NOT NULL AND name IN ({})",
         names.join(", ")
     ))?;

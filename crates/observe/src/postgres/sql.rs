@@ -1,12 +1,12 @@
 //! What is asked, by the server's version: the one place that knows how the views differ (13 to 18).
 //!
-//! Every text begins with a comment that distinguishes our statements from the load's in `pg_stat_statements`.
+//! Every text bears the mark that distinguishes our statements from the load's in `pg_stat_statements`. Commands such as BEGIN
+//! and SET are not used: since 16 one with our mark and one of the load's are the same statement to it.
+
+use kelvin_database::postgres::MARK;
 
 use super::APPLICATION_NAME;
 use crate::server::figures::LONGEST_TEXT;
-
-/// Begins every statement of the observers.
-pub(super) const MARK: &str = "/* kelvin observer */";
 
 pub(super) const V14: i64 = 140_000;
 pub(super) const V16: i64 = 160_000;
@@ -14,7 +14,7 @@ pub(super) const V17: i64 = 170_000;
 pub(super) const V18: i64 = 180_000;
 
 /// Version, rights, and which life of the server it is.
-pub(super) const WHO: &str = "/* kelvin observer */ SELECT current_setting('server_version_num')::int8, \
+pub(super) const WHO: &str = "SELECT /* kelvin observer */ current_setting('server_version_num')::int8, \
      pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), \
      pg_has_role(current_user, 'pg_read_all_settings', 'USAGE'), \
      extract(epoch FROM pg_postmaster_start_time())::float8, \
@@ -32,7 +32,7 @@ pub(super) fn sessions(version: i64, texts: bool) -> String {
         "NULL::text".into()
     };
     format!(
-        "{MARK} SELECT pid, backend_type, state, wait_event_type, wait_event, {query}, \
+        "SELECT {MARK} pid, backend_type, state, wait_event_type, wait_event, {query}, \
          CASE WHEN backend_type = 'autovacuum worker' THEN query END, \
          CASE WHEN backend_type = 'autovacuum worker' THEN extract(epoch FROM query_start)::float8 END, \
          CASE WHEN backend_type = 'client backend' THEN application_name END, {text} \
@@ -49,7 +49,7 @@ pub(super) fn sessions(version: i64, texts: bool) -> String {
 /// written to, or by others who wait for the same transaction.
 pub(super) fn row_waiters() -> String {
     format!(
-        "{MARK} WITH held AS MATERIALIZED (SELECT locktype, database, relation, transactionid::text AS xact, pid, mode, granted \
+        "WITH {MARK} held AS MATERIALIZED (SELECT locktype, database, relation, transactionid::text AS xact, pid, mode, granted \
           FROM pg_lock_status()), \
          waiting AS (SELECT pid, max(xact) AS xact, max(query) AS query FROM ( \
           SELECT pid, NULL AS xact, CASE WHEN datid = {HERE} THEN query END AS query FROM pg_stat_activity \
@@ -78,7 +78,7 @@ pub(super) fn row_waiters() -> String {
 /// [`row_waiters`] asks it: `pg_blocking_pids` would lock it anew for each who waits.
 pub(super) fn blockers() -> String {
     format!(
-        "{MARK} WITH held AS MATERIALIZED (SELECT transactionid::text AS xact, pid, granted FROM pg_lock_status() \
+        "WITH {MARK} held AS MATERIALIZED (SELECT transactionid::text AS xact, pid, granted FROM pg_lock_status() \
           WHERE locktype = 'transactionid'), \
          blocking AS (SELECT holder.pid, string_agg(DISTINCT waiter.pid::text, ' ') AS waiting, \
           count(DISTINCT waiter.pid) AS many FROM held AS waiter JOIN held AS holder ON holder.xact = waiter.xact \
@@ -100,7 +100,7 @@ pub(super) fn blocked(version: i64) -> String {
     let since = if version >= V14 { "coalesce(asked.waitstart, w.query_start)" } else { "w.query_start" };
     let ago = |since: &str| format!("(extract(epoch FROM clock_timestamp() - {since}) * 1000)::float8");
     format!(
-        "{MARK} SELECT w.pid::int8, coalesce(w.application_name, ''), w.wait_event, \
+        "SELECT {MARK} w.pid::int8, coalesce(w.application_name, ''), w.wait_event, \
          coalesce((SELECT nspname || '.' || relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace \
           WHERE c.oid = coalesce(asked.relation, held.relation)), ''), {}, left(w.query, {LONGEST_TEXT}), \
          other.pid::int8, coalesce(b.application_name, ''), \
@@ -166,7 +166,8 @@ pub(super) fn files(version: i64) -> String {
             wal_time("wal_sync_time")
         ));
     }
-    format!("{MARK} {}", parts.join(" UNION ALL "))
+    let all = parts.join(" UNION ALL ");
+    format!("SELECT {MARK} * FROM ({all}) AS files")
 }
 
 const HERE: &str = "(SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -183,7 +184,7 @@ pub(super) fn checkpoints(version: i64) -> String {
         )
     };
     format!(
-        "{MARK} SELECT extract(epoch FROM clock_timestamp())::float8, \
+        "SELECT {MARK} extract(epoch FROM clock_timestamp())::float8, \
          pg_wal_lsn_diff(checkpoint_lsn, '0/0')::int8, extract(epoch FROM checkpoint_time)::float8, {columns} \
          FROM pg_control_checkpoint(), {view}"
     )
@@ -192,7 +193,7 @@ pub(super) fn checkpoints(version: i64) -> String {
 /// How often and when autovacuum was done with each table: name, vacuums, analyzes, seconds since 1970 of the last each.
 pub(super) fn vacuums() -> String {
     format!(
-        "{MARK} SELECT schemaname || '.' || relname, autovacuum_count, autoanalyze_count, \
+        "SELECT {MARK} schemaname || '.' || relname, autovacuum_count, autoanalyze_count, \
          extract(epoch FROM last_autovacuum)::float8, extract(epoch FROM last_autoanalyze)::float8 \
          FROM pg_stat_user_tables WHERE autovacuum_count + autoanalyze_count > 0"
     )
@@ -228,7 +229,7 @@ mod tests {
             blocked(V14),
             files(V18),
         ] {
-            assert!(text.starts_with(MARK), "{text}");
+            assert_eq!(text.split_once(' ').unwrap().1.find(MARK), Some(0), "{text}");
         }
     }
 }

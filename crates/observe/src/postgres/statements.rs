@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use kelvin_database::postgres::MARK;
 use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::{StatementTotals, UnavailableMetrics};
 
 use super::link::Link;
 use super::plans;
-use super::sql::MARK;
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 use crate::server::statement_text::{is_query, masked};
+
+/// The mark is among so many of a statement's first characters.
+const MARKED: usize = 60;
 
 /// All plans of a point together may take this long.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -124,7 +127,7 @@ pub(super) fn find(
     create: bool,
 ) -> Result<std::result::Result<(StatementsView, String), String>> {
     let rows = session.query(&format!(
-        "{MARK} SELECT coalesce((SELECT reset_val FROM pg_settings WHERE name = 'pg_stat_statements.track'), ''), \
+        "SELECT {MARK} coalesce((SELECT reset_val FROM pg_settings WHERE name = 'pg_stat_statements.track'), ''), \
          EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements'), \
          EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')"
     ))?;
@@ -145,10 +148,15 @@ pub(super) fn find(
                     .into(),
             ));
         }
-        session.run(&format!("{MARK} CREATE EXTENSION IF NOT EXISTS pg_stat_statements"))?;
+        let read_only =
+            |value| format!("SELECT {MARK} set_config('default_transaction_read_only', '{value}', false)");
+        session.run(&read_only("off"))?;
+        let created = session.run(&format!("CREATE {MARK} EXTENSION IF NOT EXISTS pg_stat_statements"));
+        session.run(&read_only("on"))?;
+        created?;
     }
     let rows = session.query(&format!(
-        "{MARK} SELECT quote_ident(nspname) || '.pg_stat_statements', \
+        "SELECT {MARK} quote_ident(nspname) || '.pg_stat_statements', \
          (SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attname = 'total_exec_time'), \
          (SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attname = 'toplevel') \
          FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
@@ -171,8 +179,8 @@ pub(super) fn find(
 pub(super) fn read(session: &mut dyn Session, source: &StatementsView) -> Result<StatementReading> {
     let toplevel = if source.has_toplevel { "toplevel" } else { "true" };
     let rows = session.query(&format!(
-        "{MARK} SELECT userid::int8, {toplevel}, queryid, calls, total_exec_time, rows, shared_blks_hit, \
-         shared_blks_read, wal_bytes::int8, shared_blks_dirtied FROM {} WHERE queryid IS NOT NULL AND query NOT LIKE '{MARK}%' \
+        "SELECT {MARK} userid::int8, {toplevel}, queryid, calls, total_exec_time, rows, shared_blks_hit, \
+         shared_blks_read, wal_bytes::int8, shared_blks_dirtied FROM {} WHERE queryid IS NOT NULL AND left(query, {MARKED}) NOT LIKE '%{MARK}%' \
          AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())",
         source.view
     ))?;
@@ -207,7 +215,7 @@ pub(super) fn texts(
     }
     let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
     let rows = session.query(&format!(
-        "{MARK} SELECT DISTINCT ON (queryid) queryid, query, \
+        "SELECT {MARK} DISTINCT ON (queryid) queryid, query, \
          userid = (SELECT oid FROM pg_roles WHERE rolname = current_user) AS ours \
          FROM {} WHERE queryid IN ({}) AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
          ORDER BY queryid, ours DESC",

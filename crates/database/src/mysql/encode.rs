@@ -3,7 +3,7 @@
 use super::decode::{kind, put_decimal, put_integer};
 use super::wire::put_bytes;
 use crate::calendar::{DAY, civil_from_days};
-use crate::{Decimal, Error, ErrorClass, Result, Timestamp, Value};
+use crate::{ColumnType, Decimal, Error, ErrorClass, Result, Timestamp, Value};
 
 /// The type that a value is sent as.
 #[inline]
@@ -15,6 +15,16 @@ pub(crate) fn kind_of(value: Value<'_>) -> u8 {
         Value::Text(_) => kind::VAR_STRING,
         Value::Timestamp(_) => kind::DATETIME,
         Value::Null | Value::IntArray(_) | Value::DecimalArray(_) | Value::TextArray(_) => kind::NULL,
+    }
+}
+
+/// The type that a column's values are sent as where they are not NULL.
+pub(crate) fn kind_of_column(column: ColumnType) -> u8 {
+    match column {
+        ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 => kind::LONGLONG,
+        ColumnType::Decimal(_) => kind::NEWDECIMAL,
+        ColumnType::Text => kind::VAR_STRING,
+        ColumnType::Timestamp => kind::DATETIME,
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) mod capability {
     pub(crate) const CONNECT_ATTRS: u64 = 1 << 20;
     pub(crate) const PLUGIN_AUTH_LENENC: u64 = 1 << 21;
     pub(crate) const DEPRECATE_EOF: u64 = 1 << 24;
+    /// MariaDB's: one execution of a prepared statement for many rows of parameters.
+    pub(crate) const BULK: u64 = 1 << 34;
     /// MariaDB's: the columns of a prepared statement's result are described once, not at every execution.
     pub(crate) const CACHE_METADATA: u64 = 1 << 36;
 }

@@ -112,8 +112,14 @@ impl MysqlSession {
         Ok(Statement(self.statements.len() as u32 - 1))
     }
 
+    /// Prepares a statement without a result for one use; [`Self::close_statement`] ends it.
+    pub(crate) fn prepare_by_id(&mut self, sql: &str) -> Result<u32> {
+        self.send_text(command::STMT_PREPARE, sql.as_bytes())?;
+        Ok(self.read_prepared(&mut Vec::new())?.0.id)
+    }
+
     /// Tells the server to forget a statement, which it does not answer.
-    fn close_statement(&mut self, id: u32) -> Result<()> {
+    pub(crate) fn close_statement(&mut self, id: u32) -> Result<()> {
         let [a, b, c, d] = id.to_le_bytes();
         self.send_text(command::STMT_CLOSE, &[a, b, c, d])
     }

@@ -26,6 +26,7 @@ pub(crate) mod command {
     pub(crate) const STMT_PREPARE: u8 = 0x16;
     pub(crate) const STMT_EXECUTE: u8 = 0x17;
     pub(crate) const STMT_CLOSE: u8 = 0x19;
+    pub(crate) const STMT_BULK_EXECUTE: u8 = 0xfa;
 }
 
 pub(crate) struct MysqlSession {

@@ -152,7 +152,7 @@ fn wanted(greeting: &Greeting, config: &Config) -> u64 {
         all |= c::CONNECT_WITH_DB;
     }
     if greeting.capabilities & c::MYSQL == 0 && greeting.capabilities & c::DEPRECATE_EOF != 0 {
-        all |= c::CACHE_METADATA;
+        all |= c::CACHE_METADATA | c::BULK;
     } else {
         all |= c::MYSQL;
     }

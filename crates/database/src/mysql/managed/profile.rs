@@ -14,6 +14,9 @@ const MARGIN: f64 = 1.25;
 /// Share of the redo log that is filled before pages are flushed for its sake alone, without regard for the load
 /// (innodb_adaptive_flushing_lwm can be no more).
 const CALM_SHARE: f64 = 0.7;
+/// The largest redo log of `steady`: the server gives it all of its room on the disk when it starts, and may have to read all of
+/// it after a crash.
+const MOST_REDO: u64 = 64 * GIB;
 
 /// MySQL's or MariaDB's profiles.
 #[derive(Debug, Clone, Copy)]
@@ -116,13 +119,19 @@ impl MysqlProfiles {
         }
         let rate = load.wal_rate.unwrap_or(host.cpus as f64 * ESTIMATED_REDO_RATE_OF_A_CPU);
         let needed = ((rate * load.seconds * MARGIN / CALM_SHARE) as u64).max(GIB);
-        // MariaDB before 10.9 and MySQL take 512 GB; the disk is what limits.
-        let redo = needed.min((host.disk / 2).max(GIB)).min(512 * GIB - MIB);
+        // The rest of the disk is for the data, their snapshots and other servers'.
+        let room = (host.disk / 4).max(GIB);
+        let redo = needed.min(room).min(MOST_REDO);
         if redo < needed {
             let holds = redo as f64 * CALM_SHARE / rate.max(1.0);
+            let (limit, help) = if room < MOST_REDO {
+                ("a quarter of the free space", "make runs shorter or free disk space")
+            } else {
+                ("the most that this profile gives it", "make runs shorter")
+            };
             cautions.push(format!(
-                "the redo log of a run needs {} MB, and half of the free space is {} MB: furious flushing starts \
-                 after about {holds:.0} s; make runs shorter or free disk space",
+                "the redo log of a run needs {} MB, and {limit} is {} MB: furious flushing starts \
+                 after about {holds:.0} s; {help}",
                 needed / MIB,
                 redo / MIB
             ));
@@ -150,8 +159,9 @@ impl MysqlProfiles {
         );
         let reason = format!(
             "no furious flushing in the run: {basis} x {:.0} s x {MARGIN} / {CALM_SHARE}, the share of the log \
-             that may fill before flushing starts; at most half of the free space",
-            load.seconds
+             that may fill before flushing starts; at most {} GB and a quarter of the free space",
+            load.seconds,
+            MOST_REDO / GIB
         );
         self.redo_log(lines, redo, &reason);
         self.flash(lines);
@@ -287,7 +297,17 @@ mod tests {
         assert_eq!(value(&steady, "innodb_buffer_pool_size"), "5120M");
         assert!(steady.cautions.is_empty());
         let small = of("steady", Product::Mariadb, (10, 11), HostResources { disk: 20 << 30, ..HOST }, &load);
-        assert_eq!(value(&small, "innodb_log_file_size"), "10240M");
-        assert!(small.cautions[0].contains("after about 188 s"), "{:?}", small.cautions);
+        assert_eq!(value(&small, "innodb_log_file_size"), "5120M");
+        assert!(small.cautions[0].contains("a quarter of the free space is 5120 MB"), "{:?}", small.cautions);
+        assert!(small.cautions[0].contains("after about 94 s"), "{:?}", small.cautions);
+        // Many CPUs and no measured rate: the estimate does not take whatever the disk has.
+        let many = HostResources { cpus: 128, disk: 8 << 40, ..HOST };
+        let estimated = of("steady", Product::Mariadb, (10, 11), many, &ProfileLoad::default());
+        assert_eq!(value(&estimated, "innodb_log_file_size"), "65536M");
+        assert!(
+            estimated.cautions[0].contains("the most that this profile gives it"),
+            "{:?}",
+            estimated.cautions
+        );
     }
 }

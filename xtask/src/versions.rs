@@ -35,6 +35,11 @@ const MYSQL_TESTS: &[&str] = &[
     "planted_mariadb",
 ];
 
+/// Further test files, and the tests in them that run against that server.
+const MYSQL_TESTS_OF: &[&str] = &["reset", "server", "waits"];
+const SOME: &[&str] =
+    &["a_managed_mariadb_comes_back", "a_mariadb_is_compared_changed", "a_mariadb_server_tells_its_waits"];
+
 /// The tests look for them here: crates/kelvin/tests/versions.rs.
 fn directory(top: &Path) -> PathBuf {
     download::target(top, "servers")
@@ -142,10 +147,14 @@ pub(crate) fn run() -> Result<ExitCode> {
     fetch_postgres_17(&top)?;
     let mut passed = cargo_test(&top, &["--test", "versions", "--", "--include-ignored"], None)?;
     for base in mysql_bases(&top)? {
-        let mut words: Vec<&str> = MYSQL_TESTS.iter().flat_map(|name| ["--test", name]).collect();
-        words.insert(0, "--no-fail-fast");
         println!("\n== {}", base.display());
-        passed &= cargo_test(&top, &words, Some(&base))?;
+        let files = |names: &[&'static str]| -> Vec<&str> {
+            let files = names.iter().flat_map(|name| ["--test", *name]);
+            ["--no-fail-fast"].into_iter().chain(files).collect()
+        };
+        passed &= cargo_test(&top, &files(MYSQL_TESTS), Some(&base))?;
+        let some = [&files(MYSQL_TESTS_OF)[..], &["--"], SOME].concat();
+        passed &= cargo_test(&top, &some, Some(&base))?;
     }
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -156,6 +165,10 @@ fn cargo_test(top: &Path, words: &[&str], base: Option<&Path>) -> Result<bool> {
     command.env("KELVIN_REQUIRE_SERVERS", "1");
     if let Some(base) = base {
         command.env("KELVIN_MYSQL_BASE", base);
+        // Managed servers are looked for there.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::env::join_paths([base.join("bin")].into_iter().chain(std::env::split_paths(&path)));
+        command.env("PATH", all.context("PATH")?);
     }
     Ok(command.status().context("cannot run cargo test")?.success())
 }

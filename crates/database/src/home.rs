@@ -4,8 +4,8 @@ use crate::{Result, Session};
 
 /// Maintenance of a database, implemented by its engine.
 pub trait Home: Send + Sync {
-    /// The product's version without the words of its build, such as "15.18".
-    fn version(&self) -> Result<String>;
+    /// Product and version without the words of its build, such as "PostgreSQL 15.18".
+    fn product(&self) -> Result<String>;
 
     /// A session whose statements may take as long as they need.
     fn unlimited(&self) -> Result<Box<dyn Session>>;

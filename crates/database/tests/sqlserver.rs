@@ -339,7 +339,7 @@ fn the_server_says_what_it_is() {
         assert_eq!(arithabort, "1");
     }
     assert!(engine.size(&mut *session).unwrap() > 1 << 20);
-    assert_eq!(engine.home().unwrap().version().unwrap().split('.').count(), 4);
+    assert_eq!(engine.home().unwrap().product().unwrap().split('.').count(), 4);
     fresh(&mut *session, "kelvin_table", "k int");
     assert!(engine.home().unwrap().tables().unwrap().contains(&"kelvin_table".to_owned()));
     session.run("DROP TABLE kelvin_table").unwrap();

@@ -4,6 +4,8 @@
 
 #[path = "../../database/tests/mysql_support/mod.rs"]
 mod mysql_support;
+#[path = "support/own_statements.rs"]
+mod own_statements;
 #[path = "../../database/tests/support/mod.rs"]
 mod postgres_support;
 mod support;
@@ -170,6 +172,7 @@ fn a_postgres_server_tells_its_waits_and_statements() {
     let plain = json(&place, &["top-sql", "--target", &of("plain", "postgres"), "--since-start"]);
     assert!(plain["not_seen"].to_string().contains("pg_monitor"), "{plain:#}");
     watching_ends_with_the_totals(&place, &target);
+    own_statements::are_left_out(&place, &config);
 
     let heavy = Load::start(
         server.session(),
@@ -237,7 +240,11 @@ fn a_mariadb_server_tells_its_waits_and_statements() {
     assert!(seen["classes"][0]["since_start"]["waits"].as_f64().unwrap() >= 1.0, "{seen:#}");
     let _heavy = Load::start(server.session(), &["SELECT BENCHMARK(200000, SHA1('hush'))"], 0);
     let _light = Load::start(server.session(), &["CREATE TABLE scratch (a INT)", "DROP TABLE scratch"], 20);
-    let top = json(&place, &["top-sql", "--target", &target, "-d", "2s"]);
+    let _quick = Load::start(server.session(), &["SELECT n FROM hot WHERE id = 1"], 20);
+    let top = json(&place, &["top-sql", "--target", &target, "-d", "2s", "--plans"]);
+    // MariaDB keeps no values of a statement that it has counted.
+    let plan = words(&find(&top, "from `hot`")["plan_text"]);
+    assert_eq!(plan, "planned with '1' in the place of each value\nhot: const on PRIMARY (id), 1 rows");
     assert!(words(&top["statements"][0]["text"]).to_lowercase().contains("benchmark"), "{top:#}");
     assert!(top["counted"] == true && !top.to_string().contains("hush"), "{top:#}");
     let files = json(&place, &["waits", "--target", &target, "-d", "2s"]);

@@ -251,10 +251,20 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     session.run("select * from mine").unwrap();
 }
 
+/// MariaDB, or the product below `KELVIN_MYSQL_BASE`, whose programs are in the path then.
 #[test]
-fn mariadb_comes_back_exactly_by_files_and_by_dump() {
+fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
     use kelvin_database::mysql::managed::{self, MysqlServer};
-    use kelvin_database::mysql::{MysqlEngine, Product};
+    use kelvin_database::mysql::{MysqlEngine, Product, snapshot};
+
+    let base = std::env::var_os("KELVIN_MYSQL_BASE").map(std::path::PathBuf::from);
+    let product = if base.as_ref().is_some_and(|base| base.join("bin/mysqld").is_file()) {
+        Product::Mysql
+    } else {
+        Product::Mariadb
+    };
+    // MySQL's server may come without its client.
+    let dumps = product == Product::Mariadb || snapshot::programs(product, base.as_deref()).is_some();
 
     let directory = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
     std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -271,18 +281,19 @@ fn mariadb_comes_back_exactly_by_files_and_by_dump() {
         .into(),
         cautions: Vec::new(),
     };
-    let instance = managed::up(&server.0, Product::Mariadb, Some(&small), &mut |_| ()).unwrap();
+    let instance = managed::up(&server.0, product, Some(&small), &mut |_| ()).unwrap();
     let engine = MysqlEngine::new(instance.config.clone());
     let place = DataLocation::Mysql {
         config: Box::new(instance.config),
-        managed: Some(Box::new(MysqlServer::new(server.0.clone(), Product::Mariadb).unwrap())),
+        managed: Some(Box::new(MysqlServer::new(server.0.clone(), product).unwrap())),
         dumps: directory.path().join("dumps"),
     };
     let (notes, _, built) = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!(built, 1);
     assert!(notes[0].starts_with("reset by files (the files of the stopped server are copied)"), "{notes:?}");
     let loaded = tables(&engine);
-    for how in [ResetMethod::Files, ResetMethod::Dump] {
+    let ways = if dumps { &[ResetMethod::Files, ResetMethod::Dump][..] } else { &[ResetMethod::Files] };
+    for &how in ways {
         if how == ResetMethod::Dump {
             save(&engine, &place, how);
         }
@@ -293,19 +304,38 @@ fn mariadb_comes_back_exactly_by_files_and_by_dump() {
         assert_eq!(has_left_behind(&engine), how == ResetMethod::Dump, "{how}");
         assert_eq!(managed::status(&server.0)[0].profile, "mine.cnf");
     }
-    let kept: BTreeSet<&str> = place.snapshots().unwrap().iter().map(|about| about.way.as_str()).collect();
-    assert_eq!(kept, BTreeSet::from(["dump", "files"]));
+    let all = place.snapshots().unwrap();
+    let kept: BTreeSet<String> = all.iter().map(|about| about.way.to_string()).collect();
+    assert_eq!(kept, ways.iter().map(ToString::to_string).collect());
+    assert!(all.iter().all(|about| about.contents.engine.starts_with(&product.to_string())), "{all:?}");
     // The redo log has its room on the disk again, as the server had given it.
     let data = managed::status(&server.0).remove(0).data_directory;
-    let redo = std::fs::metadata(data.join("ib_logfile0")).unwrap();
-    assert!(std::os::unix::fs::MetadataExt::blocks(&redo) * 512 >= redo.len(), "{redo:?}");
+    let redo = ["ib_logfile0", "#innodb_redo"].map(|name| data.join(name));
+    let redo = redo.iter().find(|path| path.exists()).unwrap();
+    let files: Vec<_> = if redo.is_dir() {
+        std::fs::read_dir(redo).unwrap().map(|entry| entry.unwrap().path()).collect()
+    } else {
+        vec![redo.clone()]
+    };
+    for file in files {
+        let redo = std::fs::metadata(&file).unwrap();
+        assert!(std::os::unix::fs::MetadataExt::blocks(&redo) * 512 >= redo.len(), "{file:?}: {redo:?}");
+    }
+
+    // Without the product's programs there is no dump, and the other product's are not used.
+    if !dumps {
+        let error = done(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
+        assert!(error.contains("the client programs of MySQL"), "{error}");
+    }
 
     // Who is connected stays connected, and is named.
     let mut session = engine.connect().unwrap();
     let error = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
     assert!(error.contains("other sessions are active"), "{error}");
-    let error = done(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
-    assert!(error.contains("(user kelvin)") && error.contains("nothing was changed"), "{error}");
+    if dumps {
+        let error = done(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
+        assert!(error.contains("(user kelvin)") && error.contains("nothing was changed"), "{error}");
+    }
     session.run("select 1").unwrap();
 }
 

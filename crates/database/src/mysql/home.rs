@@ -19,8 +19,9 @@ const PURGE_LIMIT: Duration = Duration::from_mins(2);
 const PURGED: i64 = 50;
 
 impl Home for MysqlEngine {
-    fn version(&self) -> Result<String> {
-        Ok(super::engine::number(&super::engine::version(self.connect()?.as_mut())?.0))
+    fn product(&self) -> Result<String> {
+        let (version, product) = super::engine::version(self.connect()?.as_mut())?;
+        Ok(format!("{product} {}", super::engine::number(&version)))
     }
 
     fn unlimited(&self) -> Result<Box<dyn Session>> {

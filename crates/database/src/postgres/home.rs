@@ -8,8 +8,10 @@ const RELATIONS: &str =
     "relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^(pg_|information_schema$)')";
 
 impl Home for PostgresEngine {
-    fn version(&self) -> Result<String> {
-        let rows = self.connect()?.query("SELECT split_part(current_setting('server_version'), ' ', 1)")?;
+    fn product(&self) -> Result<String> {
+        let rows = self
+            .connect()?
+            .query("SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)")?;
         rows.text(0, 0).map(str::to_owned)
     }
 

@@ -4,8 +4,8 @@ use super::SqliteEngine;
 use crate::{Engine, Error, Home, Result, Session};
 
 impl Home for SqliteEngine {
-    fn version(&self) -> Result<String> {
-        self.connect()?.query("SELECT sqlite_version()")?.text(0, 0).map(str::to_owned)
+    fn product(&self) -> Result<String> {
+        self.connect()?.query("SELECT 'SQLite ' || sqlite_version()")?.text(0, 0).map(str::to_owned)
     }
 
     fn unlimited(&self) -> Result<Box<dyn Session>> {

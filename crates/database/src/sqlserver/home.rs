@@ -9,8 +9,9 @@ use crate::{Engine, Home, Result, Session};
 const ANALYZE: &str = "EXEC sp_updatestats";
 
 impl Home for SqlServerEngine {
-    fn version(&self) -> Result<String> {
-        Ok(property(self.connect()?.as_mut(), "ProductVersion")?.unwrap_or_default())
+    fn product(&self) -> Result<String> {
+        let version = property(self.connect()?.as_mut(), "ProductVersion")?;
+        Ok(format!("{} {}", self.kind(), version.unwrap_or_default()))
     }
 
     fn unlimited(&self) -> Result<Box<dyn Session>> {

@@ -230,7 +230,7 @@ pub fn contents(
     Ok(Contents {
         workload: workload.to_owned(),
         data: data.map_or_else(|| "the tables of the database".to_owned(), |data| data.words.clone()),
-        engine: format!("{} {}", engine.kind(), location::home(engine)?.version()?),
+        engine: location::home(engine)?.product()?,
         fresh,
     })
 }

@@ -12,7 +12,7 @@ use super::samples::Samples;
 use super::sessions::{MysqlSessions, text};
 use super::state::counted_kind;
 use super::statements::{self, CPU_TIME, NO_PERFORMANCE_SCHEMA};
-use super::{BETWEEN_LOOKS, files, placement, plans, sql};
+use super::{BETWEEN_LOOKS, files, placement, sql};
 use crate::activity::{
     Activity, BlockedSession, CountedWait, ServerActivity, ServerReading, StatementCounters, StatementPlan,
     StatementReading,
@@ -188,37 +188,34 @@ impl ServerActivity for MysqlActivity {
 
     /// Neither product runs stored functions to explain a statement, whoever wrote it.
     fn plan(&mut self, query: i64, _others: bool) -> std::result::Result<StatementPlan, String> {
-        let sampled = self.samples.get(query);
-        let mariadb = self.link.about.mariadb;
-        let sample = match sampled {
-            Some(sample) => sample,
-            None if mariadb => {
-                return Err("EXPLAIN needs a statement with its values: MariaDB keeps none with its digests, and none was \
-                            sampled while it ran"
-                    .into());
-            }
-            None => self.with(|session, _| sample(session, query))?,
+        let sample = match self.samples.get(query) {
+            // MariaDB keeps none.
+            None if !self.link.about.mariadb => self.with(|session, _| sample(session, query))?,
+            sampled => sampled,
         };
+        let text = self.texts.get(&query).cloned().unwrap_or_default();
+        if sample.is_none() && text.is_empty() {
+            return Err("no sample of it was taken while it ran".into());
+        }
         // The server's own message repeats a part of the statement.
         let refused =
             |error: Error| Error::usage(format!("the server does not explain it (error {})", error.code()));
-        let plan = self.with(|session, _| plans::plan(session, &sample).map_err(refused))?.ok_or(
-            "EXPLAIN plans a single SELECT, WITH, INSERT, REPLACE, UPDATE or DELETE that reads a table",
-        )?;
+        let plan = self
+            .with(|session, _| statements::explain(session, &text, sample.as_deref()).map_err(refused))?
+            .ok_or(
+                "EXPLAIN plans a single SELECT, WITH, INSERT, REPLACE, UPDATE or DELETE that reads a table",
+            )?;
         Ok(StatementPlan { files: vec![("txt", format!("{}\n", plan.text))], plan })
     }
 }
 
-/// MySQL's sample of a digest.
-fn sample(session: &mut dyn Session, query: i64) -> Result<String> {
+/// MySQL's sample of a digest, while it has one.
+fn sample(session: &mut dyn Session, query: i64) -> Result<Option<String>> {
     let rows = session.query(&format!(
         "SELECT QUERY_SAMPLE_TEXT FROM performance_schema.events_statements_summary_by_digest \
          WHERE DIGEST LIKE '{query:016x}%' AND SCHEMA_NAME = DATABASE() LIMIT 1"
     ))?;
-    match rows.len() {
-        0 => Err(Error::usage("performance_schema no longer has its sample")),
-        _ => Ok(text(&rows, 0, 0)?.to_owned()),
-    }
+    if rows.is_empty() { Ok(None) } else { Ok(rows.optional(0, 0, Rows::text)?.map(str::to_owned)) }
 }
 
 fn status(session: &mut dyn Session) -> Result<Vec<CountedWait>> {

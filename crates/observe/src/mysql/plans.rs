@@ -12,6 +12,8 @@ use kelvin_measure::observation::{QueryPlan, Scan};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::server::statement_text::is_query;
+
 /// What stands first in a plan that was made without the statement's own values.
 const MADE_UP: &str = "planned with '1' in the place of each value";
 
@@ -34,17 +36,12 @@ pub(super) fn plan(session: &mut dyn Session, sql: &str) -> Result<Option<QueryP
     Ok(if json.is_empty() { None } else { parse(json.text(0, 0)?, made_up) })
 }
 
-/// Verbs of what is planned and not run by EXPLAIN.
-const VERBS: [&str; 6] = ["select", "with", "update", "delete", "insert", "replace"];
-
 /// The statement with a value for each of its question marks, and whether it had any; none for what is no single query. A text
 /// with a semicolon may be two statements, of which EXPLAIN would be the first and the second would be run.
 fn with_values(sql: &str) -> Option<(String, bool)> {
     let sql = sql.trim().trim_end_matches(';').trim_end();
-    let verb = sql.trim_start_matches(['(', ' ']).split(|c: char| !c.is_ascii_alphabetic()).next()?;
-    let is_query = VERBS.iter().any(|known| verb.eq_ignore_ascii_case(known));
     // Both servers end a text that they have cut off so.
-    if !is_query || sql.contains(';') || sql.ends_with("...") {
+    if !is_query(sql) || sql.contains(';') || sql.ends_with("...") {
         return None;
     }
     let mut text = String::with_capacity(sql.len() + 16);

@@ -128,17 +128,17 @@ impl Statements {
             if Instant::now() < until {
                 // A plan that cannot be had is none; the totals are good without.
                 let sample = self.samples.get(&one.query).map(String::as_str);
-                one.plan = link.with(|session, _| explain(session, one, sample)).ok().flatten();
+                one.plan = link.with(|session, _| explain(session, &one.text, sample)).ok().flatten();
             }
         }
         Ok(Some((top, total_ms(&grown))))
     }
 }
 
-/// The plan of a statement with the values that the server has kept of one, else of its text without values.
-fn explain(
+/// The plan of a statement with the values that there are of one, else of its text without values.
+pub(super) fn explain(
     session: &mut dyn Session,
-    one: &StatementTotals,
+    text: &str,
     sample: Option<&str>,
 ) -> Result<Option<QueryPlan>> {
     if let Some(sample) = sample
@@ -146,7 +146,7 @@ fn explain(
     {
         return Ok(Some(plan));
     }
-    plans::plan(session, &one.text)
+    plans::plan(session, text)
 }
 
 /// Statements with their values, by digest: MySQL keeps one of each, MariaDB the last ones of each session that is connected, where
@@ -192,6 +192,15 @@ impl Reading {
     }
 }
 
+/// The digest's text, marked as the servers do it where it is cut: a part of a statement is not what is to be explained.
+fn cut(digest: &str) -> String {
+    let mut text: String = digest.chars().take(LONGEST_TEXT).collect();
+    if text.len() < digest.len() {
+        text.push_str("...");
+    }
+    text
+}
+
 /// Reads all digests; with `cpu` their CPU time.
 pub(super) fn read(session: &mut dyn Session, server: &Server, cpu: bool) -> Result<Reading> {
     let rows = session.query(&digests(server, cpu))?;
@@ -212,7 +221,7 @@ pub(super) fn read(session: &mut dyn Session, server: &Server, cpu: bool) -> Res
             log_bytes: None,
         };
         reading.sums.insert((0, level, query), sums);
-        reading.texts.insert(query, digest.chars().take(LONGEST_TEXT).collect());
+        reading.texts.insert(query, cut(digest));
     }
     Ok(reading)
 }

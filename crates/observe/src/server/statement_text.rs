@@ -142,6 +142,10 @@ pub(crate) fn is_query(text: &str) -> bool {
     let mut rest = text.trim_start();
     loop {
         if let Some(comment) = rest.strip_prefix("/*") {
+            // MySQL and MariaDB run what is in such a comment.
+            if comment.starts_with('!') || comment.starts_with("M!") {
+                return false;
+            }
             let Some(end) = comment.find("*/") else { return false };
             rest = comment[end + 2..].trim_start();
         } else if let Some(comment) = rest.strip_prefix("--") {
@@ -219,6 +223,8 @@ mod tests {
             "VACUUM",
             "",
             "/* select",
+            "/*!50000 CALL p() */ select 1",
+            "/*M! a */ select 1",
             "-- select",
             "CREATE TABLE a AS SELECT 1",
         ] {

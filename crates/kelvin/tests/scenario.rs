@@ -1,5 +1,7 @@
 //! Scenarios from the file to the report: a script on SQLite and I/O jobs beside each other.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use kelvin_measure::invariant::{GENERATOR_RAN, LOAD_GENERATOR};

@@ -34,8 +34,7 @@ impl Type {
     /// A value as the file has it.
     fn takes(self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Integer, Value::Integer(_))
-            | (Self::Number, Value::Integer(_))
+            (Self::Integer | Self::Number, Value::Integer(_))
             | (Self::Text, Value::String(_))
             | (Self::Boolean, Value::Boolean(_)) => true,
             (Self::Number, Value::Float(number)) => number.is_finite(),

@@ -150,10 +150,10 @@ fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Sc
     let expect = expectation::read(expect, &names, &tenants)?;
     for step in &steps {
         if let Action::Users(of, users) = &step.action {
-            of.iter().for_each(|&tenant| {
+            for &tenant in of {
                 let most = &mut tenants.all[tenant].users;
                 *most = (*most).max(*users);
-            });
+            }
         }
     }
     let mut scenario = Scenario {

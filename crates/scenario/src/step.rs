@@ -273,22 +273,24 @@ fn step(value: Value<'_>, tenants: &Tenants) -> Result<Step, Refusal> {
     table.refuse_strays().map_err(refuse)?;
     let (rate, users) = (table.rate.as_ref(), table.users);
     let action = match table.verb().map_err(refuse)? {
-        "prepare" => Action::Prepare(find(named(&table.prepare))?),
-        "fill" => Action::Fill(find(named(&table.fill))?),
+        "prepare" => Action::Prepare(find(named(table.prepare.as_ref()))?),
+        "fill" => Action::Fill(find(named(table.fill.as_ref()))?),
         "start" => Action::Start {
-            tenants: find(named(&table.start))?,
+            tenants: find(named(table.start.as_ref()))?,
             lasts: table.r#for,
             stagger: table.stagger.unwrap_or(Span::seconds(0)),
         },
-        "stop" => Action::Stop(find(named(&table.stop))?),
+        "stop" => Action::Stop(find(named(table.stop.as_ref()))?),
         "set" => match (rate.map(Rates::single), users) {
-            (Some(Some(rate)), None) => Action::Rate(find(named(&table.set))?, rate),
-            (None, Some(users)) if users > 0 => Action::Users(find(named(&table.set))?, users),
+            (Some(Some(rate)), None) => Action::Rate(find(named(table.set.as_ref()))?, rate),
+            (None, Some(users)) if users > 0 => Action::Users(find(named(table.set.as_ref()))?, users),
             (None, Some(_)) => return Err(refuse("0 users are no load; stop the tenant".into())),
             _ => return Err(refuse("set needs one rate, or users".into())),
         },
         "wait" => Action::Wait(table.wait.unwrap_or(Span::seconds(0))),
-        "wait-for" => Action::WaitFor { tenants: find(named(&table.wait_for))?, timeout: table.timeout },
+        "wait-for" => {
+            Action::WaitFor { tenants: find(named(table.wait_for.as_ref()))?, timeout: table.timeout }
+        }
         "run" => Action::Run {
             command: table.run.clone().unwrap_or_default(),
             timeout: table.timeout.unwrap_or(COMMAND_TIMEOUT),
@@ -303,9 +305,9 @@ fn step(value: Value<'_>, tenants: &Tenants) -> Result<Step, Refusal> {
 }
 
 /// The names of the verb that was found.
-fn named(names: &Option<OneOrMore>) -> &OneOrMore {
+fn named(names: Option<&OneOrMore>) -> &OneOrMore {
     static NOBODY: OneOrMore = OneOrMore::More(Vec::new());
-    names.as_ref().unwrap_or(&NOBODY)
+    names.unwrap_or(&NOBODY)
 }
 
 impl Table {

@@ -127,7 +127,9 @@ impl Walk<'_> {
             Action::Start { tenants, lasts, stagger } => self.start(tenants, *lasts, *stagger),
             Action::Stop(tenants) => {
                 self.each_at_work(tenants, "stop")?;
-                tenants.iter().for_each(|&tenant| self.places[tenant] = Place::Idle);
+                for &tenant in tenants {
+                    self.places[tenant] = Place::Idle;
+                }
                 Ok(())
             }
             Action::Rate(tenants, _) => {

@@ -11,11 +11,7 @@ use kelvin_database::{Result, Session};
 use kelvin_measure::observation::{QueryPlan, Scan};
 use serde_json::Value;
 
-use crate::server::statement_text::hash;
-
-use crate::server::statement_text::is_query;
-
-use crate::server::statement_text::is_query;
+use crate::server::statement_text::{hash, is_query};
 
 /// What stands first in a plan that was made without the statement's own values.
 const MADE_UP: &str = "planned with '1' in the place of each value";

@@ -115,7 +115,7 @@ pub fn execute(
     devices: &[PathBuf],
 ) -> Result<CompletedScenario, StoreBenchError> {
     let loads = prepare::prepare(scenario, bench, stop, devices)?;
-    let info = new_run(scenario, &loads, bench.command())?;
+    let info = new_run(scenario, &loads, bench.command());
     let environment = prepare::environment(&loads);
     let stage = Stage::new(scenario, stop);
     let view = view(scenario);
@@ -128,7 +128,7 @@ pub fn execute(
 }
 
 /// What is known of the run before it begins.
-fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> Result<NewRun, StoreBenchError> {
+fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> NewRun {
     let (kinds, counter_names) = merge::layout(scenario, loads);
     let target = scenario.tenants.iter().zip(loads);
     let target: Vec<String> =
@@ -141,7 +141,7 @@ fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> Result
     notes.extend(
         changed.map(|one| format!("parameter {} = {} (default {})", one.name, one.value, one.default)),
     );
-    Ok(NewRun {
+    NewRun {
         workload: labels::SCENARIO.into(),
         target: kelvin_measure::text::few(target, 4),
         label: scenario.label.clone(),
@@ -157,7 +157,7 @@ fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> Result
         notes,
         environment: serde_json::Value::Null,
         started: jiff::Timestamp::now(),
-    })
+    }
 }
 
 /// What views are shown of the load: it begins at once, and has the users of all tenants.
@@ -190,10 +190,10 @@ fn drive(
         let begun = merge.begin(&mut watched);
         let mut refused = None;
         let started = begun.map_err(RunError::from).and_then(|()| {
-            for tenant in 0..loads.len() {
+            for (tenant, load) in loads.iter().enumerate() {
                 let sender = sender.clone();
                 spawn(scope, &format!("tenant-{}", tenant + 1), move || {
-                    tenant::run(stage, tenant, &loads[tenant], devices, &sender);
+                    tenant::run(stage, tenant, load, devices, &sender);
                 })?;
             }
             let sender = sender.clone();

@@ -139,28 +139,22 @@ fn take(
 ) -> Result<()> {
     let of = &scenario.tenants[tenant];
     let mut spec = of.spec.clone();
-    let load = match &mut spec.work {
-        Work::Io(io) => {
-            io.prepare |= fill;
-            bench.message(&format!(
-                "{} {}",
-                if fill { "filling the files of" } else { "laying out the files of" },
-                of.name
-            ));
-            io_run(&spec, devices, None)?.lay_out(stop, &mut Unseen)?;
-            let run = io_run(&of.spec, devices, None)?;
-            PreparedLoad::Io(IoFacts {
-                series: run.series(),
-                counters: run.counters(),
-                target: run.target(),
-                path: run.filesystem_path(),
-                notes: run.notes(),
-            })
-        }
-        _ => {
-            let prepared = bench.prepare_tenant(&mut spec)?;
-            PreparedLoad::Database(Box::new((spec, prepared)))
-        }
+    let load = if let Work::Io(io) = &mut spec.work {
+        io.prepare |= fill;
+        let doing = if fill { "filling the files of" } else { "laying out the files of" };
+        bench.message(&format!("{doing} {}", of.name));
+        io_run(&spec, devices, None)?.lay_out(stop, &mut Unseen)?;
+        let run = io_run(&of.spec, devices, None)?;
+        PreparedLoad::Io(IoFacts {
+            series: run.series(),
+            counters: run.counters(),
+            target: run.target(),
+            path: run.filesystem_path(),
+            notes: run.notes(),
+        })
+    } else {
+        let prepared = bench.prepare_tenant(&mut spec)?;
+        PreparedLoad::Database(Box::new((spec, prepared)))
     };
     if stop.requested() {
         return Err(StoreBenchError::Stopped(format!("interrupted while {} was prepared", of.name)));

@@ -241,7 +241,9 @@ mod tests {
     fn row(cells: &[Cell], text: &str) -> Rows {
         let mut rows = Rows::new();
         rows.reset(cells.len() + 1, false);
-        cells.iter().for_each(|cell| rows.push(*cell));
+        for cell in cells {
+            rows.push(*cell);
+        }
         rows.push_text(text.as_bytes()).unwrap();
         rows
     }

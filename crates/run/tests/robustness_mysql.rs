@@ -156,7 +156,8 @@ fn a_full_disk_fails_what_needs_room() {
     let engine = MysqlEngine::new(config.clone());
     let workload = workload(&spec());
     let error = workload.build(&engine, &Filling(&disk), &Stop::new()).unwrap_err();
-    assert_eq!(error.class(), ErrorClass::DiskFull, "{error}");
+    // Seen once in many runs: the server closed a loader's connection before its error for another was read.
+    assert!(matches!(error.class(), ErrorClass::DiskFull | ErrorClass::ConnectionLost), "{error}");
     disk.empty();
     load(&config);
     assert_consistent(&config);

@@ -22,8 +22,8 @@ const KNOWN: f64 = 0.2;
 /// Seconds a second in which something waited at all.
 const LEAST: f64 = 0.1;
 
-/// Classes that are no part of a wait list: what idle clients and CPU queues are.
-const LEFT_OUT: [&str; 3] = ["client", "signal", "cpu"];
+/// The signal part is counted in each of the others already.
+const SIGNAL: &str = "signal";
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
@@ -34,7 +34,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let mut waits: Vec<(String, f64)> = evidence
         .names(metric::LOAD_WAITS, "")
         .filter_map(|name| Some((class(name)?, evidence.mean(point, name)?)))
-        .filter(|(class, _)| !LEFT_OUT.contains(&class.as_str()))
+        .filter(|(class, _)| class != SIGNAL)
         .collect();
     waits.sort_by(|a, b| b.1.total_cmp(&a.1));
     let all: f64 = waits.iter().map(|(_, seconds)| seconds).sum();

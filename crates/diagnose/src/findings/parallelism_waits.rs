@@ -95,7 +95,7 @@ mod tests {
         Staged::new()
             .metric("sqlserver.load_waits.parallel", parallel)
             .metric("sqlserver.load_waits.log", log)
-            .metric("sqlserver.load_waits.client", 50.0)
+            .metric("sqlserver.load_waits.signal", 50.0)
     }
 
     #[test]

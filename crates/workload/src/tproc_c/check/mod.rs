@@ -14,8 +14,6 @@ use conditions::{CONDITIONS, Condition, Slice};
 
 /// Warehouses that one query checks: about 3 million order lines, whose groups a server sorts or hashes in memory.
 const WAREHOUSES_OF_A_QUERY: u32 = 10;
-/// Connections that check an embedded database, each with a page cache of 64 MB.
-const MOST_EMBEDDED: usize = 4;
 
 /// Checks all conditions and hands out each outcome, in their order, as it is known. A query that fails is a condition that
 /// does not hold, and so is one that found no rows to look at.
@@ -31,9 +29,9 @@ pub(crate) fn check(
     build.as_ref().map_or(Ok(()), Build::must_be_whole)?;
     let warehouses = build.as_ref().map_or(1, |build| build.metadata.warehouses);
     let hammerdbs = build.is_some_and(|build| build.metadata.built_by == BuiltBy::Hammerdb);
-    // An embedded database shares this process and its memory: few connections, each with one condition at a time.
+    // An embedded database is asked as a whole, over one connection: it shares this process and its memory.
     let embedded = engine.capabilities().embedded;
-    let connections = connections_of_the_host().min(if embedded { MOST_EMBEDDED } else { usize::MAX });
+    let connections = if embedded { 1 } else { connections_of_the_host() };
     let queries = queries(warehouses, if embedded { u32::MAX } else { WAREHOUSES_OF_A_QUERY }, connections);
     let mut outcomes: Vec<Outcome> = CONDITIONS.iter().map(|_| Outcome::default()).collect();
     for (condition, _) in &queries {

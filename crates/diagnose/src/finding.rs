@@ -1,5 +1,6 @@
 //! A finding: a fact that the reader of a result has to know, with its evidence.
 
+use kelvin_measure::text;
 use serde::Serialize;
 
 use crate::Effect;
@@ -40,6 +41,13 @@ impl EvidenceLine {
     /// A line of evidence.
     pub fn new(what: impl Into<String>, found: impl Into<String>) -> Self {
         Self { what: what.into(), found: found.into() }
+    }
+
+    /// How many of the active sessions, on average: "1.2 of 8 active (15 %)".
+    pub(crate) fn of_active(what: impl Into<String>, sessions: f64, active: f64) -> Self {
+        let share = if active > 0.0 { sessions / active } else { 0.0 };
+        let share = text::percent(share);
+        Self::new(what, format!("{} of {} active ({share})", text::number(sessions), text::number(active)))
     }
 }
 

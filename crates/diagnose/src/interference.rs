@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use kelvin_measure::event::Step;
-use kelvin_measure::{CensoredTimes, Histogram, SECOND};
+use kelvin_measure::{Histogram, SECOND};
 use kelvin_stats::mover::Side;
 use kelvin_stats::{ess, mover, mser, percentile};
 use serde::Serialize;
@@ -185,11 +185,9 @@ impl Figures {
         let precise = ess::conservative_precision(&values);
         let half = precise.and_then(|precise| precise.half_width(CONFIDENCE));
         let sums = tenant.sums(|second| seconds.binary_search(&second).is_ok());
-        let times = CensoredTimes::with_unanswered(&sums.times, sums.unanswered() as f64);
         let batches = batches(tenant, seconds);
         let at = |percent: f64| {
-            let known =
-                times.percentile(percent).filter(|value| !value.at_least).map(|value| value.value / 1e3);
+            let known = sums.percentile(percent).map(|nanos| nanos / 1e3);
             let interval = percentile::interval(&batches, sums.unanswered() as f64, percent, CONFIDENCE);
             let interval =
                 interval.map(|one| (one.low / 1e3, one.high.map_or(f64::INFINITY, |high| high / 1e3)));
@@ -209,7 +207,7 @@ impl Figures {
 
 /// The times of stretches of seconds that are alike in length.
 fn batches(tenant: &TenantSeries, seconds: &[i64]) -> Vec<Vec<(f64, u64)>> {
-    let responds = tenant.seconds.values().any(|own| !own.response.is_empty());
+    let times_of = tenant.times();
     let count = seconds.len().min(percentile::MOST_BATCHES);
     let part = |batch: usize| seconds.len() * batch / count.max(1);
     let each = (0..count).map(|batch| {
@@ -217,7 +215,7 @@ fn batches(tenant: &TenantSeries, seconds: &[i64]) -> Vec<Vec<(f64, u64)>> {
         for own in
             seconds[part(batch)..part(batch + 1)].iter().filter_map(|second| tenant.seconds.get(second))
         {
-            times.add(if responds { &own.response } else { &own.service });
+            times.add(times_of(own));
         }
         times.buckets().map(|(nanos, count)| (nanos as f64, count)).collect()
     });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Event, LoadPart, SeriesRole, Step, Stretch};
-use kelvin_measure::{Histogram, SECOND, Source, SourceId};
+use kelvin_measure::{CensoredTimes, Histogram, SECOND, Source, SourceId};
 use kelvin_store::{Result, StoredRun};
 
 /// A tenant's whole load, second by second.
@@ -68,6 +68,12 @@ impl TenantSums {
         self.failed + self.refused + self.queued
     }
 
+    /// A percentile of the times in nanoseconds, with what got no good answer beyond all of them; none where it lies there.
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        let times = CensoredTimes::with_unanswered(&self.times, self.unanswered() as f64);
+        times.percentile(percent).filter(|value| !value.at_least).map(|value| value.value)
+    }
+
     /// The share of the scheduled arrivals that were done; none in a closed loop, and where none was scheduled.
     pub fn held(&self) -> Option<f64> {
         self.due.filter(|due| *due > 0.0).map(|due| self.good as f64 / due)
@@ -122,8 +128,13 @@ impl TenantSeries {
 
     /// Whether its load was on for the whole of a second.
     pub fn is_at_work(&self, second: i64) -> bool {
+        self.stretch_at(second).is_some()
+    }
+
+    /// The stretch that holds the whole of a second.
+    fn stretch_at(&self, second: i64) -> Option<&Stretch> {
         let (from, to) = edges(second);
-        self.stretches.iter().any(|one| i128::from(one.from) <= from && to <= i128::from(one.to))
+        self.stretches.iter().find(|one| i128::from(one.from) <= from && to <= i128::from(one.to))
     }
 
     /// Whether its load was on in any part of a second.
@@ -132,15 +143,10 @@ impl TenantSeries {
         self.stretches.iter().any(|one| i128::from(one.from) < to && from < i128::from(one.to))
     }
 
-    /// Whether its arrivals had a schedule.
-    pub fn is_open_loop(&self) -> bool {
-        self.stretches.iter().any(|one| one.schedule.is_some())
-    }
-
     /// The sums of those seconds, of all in which its load was on throughout, for which `of` holds.
     pub fn sums(&self, of: impl Fn(i64) -> bool) -> TenantSums {
         let mut sums = TenantSums::default();
-        let open = self.seconds.values().any(|own| !own.response.is_empty());
+        let times = self.times();
         let (mut before, mut after) = (None, 0);
         for (&second, own) in
             self.seconds.iter().filter(|(second, _)| self.is_at_work(**second) && of(**second))
@@ -149,10 +155,12 @@ impl TenantSeries {
             sums.good += own.good;
             sums.failed += own.failed;
             sums.refused += own.refused;
-            sums.times.add(if open { &own.response } else { &own.service });
+            sums.times.add(times(own));
             before.get_or_insert_with(|| self.seconds.get(&(second - 1)).map_or(0, |last| last.waiting));
             after = own.waiting;
-            if let Some(due) = own.due.map(|due| due as f64).or_else(|| self.rate_at(second)) {
+            // Where nobody counted the arrivals, those that the schedule asked for.
+            let scheduled = || self.stretch_at(second)?.schedule.map(|schedule| schedule.rate);
+            if let Some(due) = own.due.map(|due| due as f64).or_else(scheduled) {
                 *sums.due.get_or_insert(0.0) += due;
             }
         }
@@ -160,11 +168,10 @@ impl TenantSeries {
         sums
     }
 
-    /// The rate that a schedule asked for in a second whose arrivals nobody counted.
-    fn rate_at(&self, second: i64) -> Option<f64> {
-        let (from, to) = edges(second);
-        let of = |one: &&Stretch| i128::from(one.from) <= from && to <= i128::from(one.to);
-        self.stretches.iter().find(of)?.schedule.map(|schedule| schedule.rate)
+    /// The times of a second as clients see them: response times in an open loop, else service times.
+    pub(crate) fn times(&self) -> impl Fn(&TenantSecond) -> &Histogram {
+        let responds = self.seconds.values().any(|own| !own.response.is_empty());
+        move |own| if responds { &own.response } else { &own.service }
     }
 }
 

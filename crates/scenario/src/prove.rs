@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_diagnose::tenants::TenantSeries;
-use kelvin_measure::{CensoredTimes, Random};
+use kelvin_measure::Random;
 use kelvin_stats::sequential::Boundary;
 use kelvin_stats::student::{Ratio, paired_ratio};
 use serde::Serialize;
@@ -219,10 +219,11 @@ struct Figures {
 impl Figures {
     fn of(tenant: &TenantSeries, of: impl Fn(i64) -> bool) -> Option<Self> {
         let sums = tenant.sums(of);
-        let times = CensoredTimes::with_unanswered(&sums.times, sums.unanswered() as f64);
-        let p99 = times.percentile(99.0).filter(|value| !value.at_least).map(|value| value.value);
         let throughput = sums.good as f64 / sums.seconds as f64;
-        (sums.seconds > 0).then_some(Self { throughput: Some(throughput).filter(|rate| *rate > 0.0), p99 })
+        (sums.seconds > 0).then_some(Self {
+            throughput: Some(throughput).filter(|rate| *rate > 0.0),
+            p99: sums.percentile(99.0),
+        })
     }
 }
 

@@ -25,7 +25,7 @@ pub use claim::Claim;
 pub use convert::{Conversion, ConvertedAction, ConvertedStep, Settings, Tenant, convert};
 pub use expect::Expectation;
 pub use fault::{Fault, Faults, Location};
-pub use render::{claim_lines, counted, render, size};
+pub use render::{claim_lines, render, size};
 pub use result::{Aggregate, Band, ResultLine, ResultMeasure, ResultSubject};
 pub use scenario::{Group, ReadText, Scenario, Workload, parse, read};
 pub use step::{Phase, Step};

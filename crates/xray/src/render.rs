@@ -218,7 +218,7 @@ fn value(value: f64) -> String {
 }
 
 /// A number with its noun.
-pub fn counted(count: u32, noun: &str) -> String {
+fn counted(count: u32, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 

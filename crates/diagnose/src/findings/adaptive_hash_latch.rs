@@ -71,15 +71,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
             )
         },
         evidence: vec![
-            EvidenceLine::new(
-                what,
-                format!(
-                    "{} of {} active ({})",
-                    text::number(waiting),
-                    text::number(active.sessions()),
-                    text::percent(share)
-                ),
-            ),
+            EvidenceLine::of_active(what, waiting, active.sessions()),
             EvidenceLine::new("innodb_adaptive_hash_index", "on"),
         ],
         effect: Effect::up_to(share, EffectBasis::TransactionTime),

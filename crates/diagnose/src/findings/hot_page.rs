@@ -37,14 +37,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let explained = hot_rows::is_red(evidence, point)
         || buffers_too_small::is_red(evidence, point)
         || scan_without_index::is_red(evidence);
-    let mut facts = vec![EvidenceLine::new(
+    let mut facts = vec![EvidenceLine::of_active(
         "sessions waiting for a page used by another session",
-        format!(
-            "{} of {} active ({})",
-            text::number(waiting),
-            text::number(active.sessions()),
-            text::percent(share)
-        ),
+        waiting,
+        active.sessions(),
     )];
     let objects = active.by(|group| group.object.clone().filter(|_| waits_for_a_page(group)));
     let objects: Vec<(&str, f64)> =

@@ -66,14 +66,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let rows = evidence.row_waits(point);
     let of = rows.first().map_or(String::new(), |(relation, _)| format!(" of {relation}"));
     let mut facts = vec![
-        EvidenceLine::new(
+        EvidenceLine::of_active(
             "sessions waiting for a row held by another session",
-            format!(
-                "{} of {} active ({})",
-                text::number(waiting),
-                text::number(active.sessions()),
-                text::percent(share)
-            ),
+            waiting,
+            active.sessions(),
         ),
         EvidenceLine::new("sessions waiting for the log at the same time", text::number(log)),
         EvidenceLine::new("sessions idle in a transaction, waiting for their client", text::number(idle)),

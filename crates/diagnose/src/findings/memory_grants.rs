@@ -36,15 +36,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = vec![
-        EvidenceLine::new(
-            "sessions waiting for a memory grant",
-            format!(
-                "{} of {} active ({})",
-                text::number(waiting),
-                text::number(active.sessions()),
-                text::percent(share)
-            ),
-        ),
+        EvidenceLine::of_active("sessions waiting for a memory grant", waiting, active.sessions()),
         EvidenceLine::new("pending grants by the server's count", text::number(pending)),
     ];
     let statements = evidence.statements(point).map_or(&[][..], |(statements, _)| statements);

@@ -28,10 +28,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     if share.is_nan() || share < KNOWN {
         return None;
     }
-    let mut facts = vec![EvidenceLine::new(
-        "sessions waiting for Query Store (QDS waits)",
-        format!("{} of {} active ({})", text::number(waited), text::number(active), text::percent(share)),
-    )];
+    let mut facts =
+        vec![EvidenceLine::of_active("sessions waiting for Query Store (QDS waits)", waited, active)];
     facts.extend(
         setting::setting_value(evidence, "is_query_store_on")
             .map(|on| EvidenceLine::new("is_query_store_on", on)),

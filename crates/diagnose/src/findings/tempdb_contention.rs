@@ -35,15 +35,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     if share.is_nan() || share < KNOWN || waiting < 0.5 {
         return None;
     }
-    let mut facts = vec![EvidenceLine::new(
-        "sessions waiting for a page of tempdb",
-        format!(
-            "{} of {} active ({})",
-            text::number(waiting),
-            text::number(active.sessions()),
-            text::percent(share)
-        ),
-    )];
+    let mut facts =
+        vec![EvidenceLine::of_active("sessions waiting for a page of tempdb", waiting, active.sessions())];
     facts.extend(pages.iter().take(4).map(|(object, sessions)| {
         EvidenceLine::new((*object).to_owned(), format!("{} of them", text::number(*sessions)))
     }));

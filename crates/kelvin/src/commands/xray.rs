@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use anyhow::{Context, Result, bail};
+use kelvin_measure::text::{count, plural};
 use kelvin_storage::Error;
-use kelvin_xray::{
-    Conversion, Scenario, Settings, Tenant, claim_lines, convert, counted, read, render, size,
-};
+use kelvin_xray::{Conversion, Scenario, Settings, Tenant, claim_lines, convert, read, render, size};
 
 use crate::args::{Global, ScenarioFile, ScenarioRunArgs, XrayArgs};
 use crate::exit::Code;
@@ -87,13 +86,17 @@ fn overview(scenario: &Scenario, conversion: &Conversion) -> String {
         "{} ({})\n{}; {}; files and devices: {}\n",
         scenario.title,
         scenario.name,
-        counted(conversion.nodes, "node"),
-        counted(conversion.steps.len() as u32, "step"),
+        count(conversion.nodes, "node"),
+        count(conversion.steps.len() as u32, "step"),
         size(conversion.bytes),
     );
     for tenant in &conversion.tenants {
-        let copies = counted(tenant.copies, "copy").replace("copys", "copies");
-        let _ = writeln!(text, "  tenant {}: workload {}, {copies}", tenant.name, tenant.workload);
+        let copies = plural(tenant.copies, "copy", "copies");
+        let _ = writeln!(
+            text,
+            "  tenant {}: workload {}, {} {copies}",
+            tenant.name, tenant.workload, tenant.copies
+        );
     }
     for expectation in &conversion.expectations {
         let tenant = &conversion.tenants[expectation.tenant];

@@ -115,11 +115,11 @@ pub fn execute(
     devices: &[PathBuf],
 ) -> Result<CompletedScenario, StoreBenchError> {
     let loads = prepare::prepare(scenario, bench, stop, devices)?;
-    let info = new_run(scenario, &loads, bench.command());
     let environment = prepare::environment(&loads);
+    let described = serde_json::to_value(&environment)?;
+    let info = new_run(scenario, &loads, described, bench.command());
     let stage = Stage::new(scenario, stop);
     let view = view(scenario);
-    let info = NewRun { environment: serde_json::to_value(&environment)?, ..info };
     let (run, ()) = bench
         .record(&info, &environment, &view, |sink| Ok(((), drive(&stage, &loads, devices, &info, sink)?)))?;
     let tenants = TenantSeries::all(&run.stored).map_err(StoreBenchError::kept)?;
@@ -128,7 +128,12 @@ pub fn execute(
 }
 
 /// What is known of the run before it begins.
-fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> NewRun {
+fn new_run(
+    scenario: &Scenario,
+    loads: &[PreparedLoad],
+    environment: serde_json::Value,
+    command: &str,
+) -> NewRun {
     let (kinds, counter_names) = merge::layout(scenario, loads);
     let target = scenario.tenants.iter().zip(loads);
     let target: Vec<String> =
@@ -155,7 +160,7 @@ fn new_run(scenario: &Scenario, loads: &[PreparedLoad], command: &str) -> NewRun
         headline_per: kelvin_measure::event::RatePeriod::Second,
         counter_names,
         notes,
-        environment: serde_json::Value::Null,
+        environment,
         started: jiff::Timestamp::now(),
     }
 }

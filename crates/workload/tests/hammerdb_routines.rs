@@ -437,7 +437,8 @@ create procedure neword @no_w_id int, @no_max_w_id int, @no_d_id int, @no_c_id i
 begin
     declare @next int, @line int = 1;
     begin transaction;
-    update district set @next = d_next_o_id = d_next_o_id + 1 where d_w_id = @no_w_id and d_id = @no_d_id;
+    update district set d_next_o_id = d_next_o_id + 1 where d_w_id = @no_w_id and d_id = @no_d_id;
+    select @next = d_next_o_id from district where d_w_id = @no_w_id and d_id = @no_d_id;
     while @line <= @no_o_ol_cnt
     begin
         insert into order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info)

@@ -52,7 +52,8 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
 #[test]
 fn the_built_in_scripts_run_on_sql_server_and_the_balances_agree() {
     if let Some(engine) = sqlserver_databases::database("pgbench") {
-        built_in_scripts(&engine, "max server memory");
+        // The limit of its memory is not set, so that there is none to compare with.
+        built_in_scripts(&engine, "of tables and keys");
     }
 }
 

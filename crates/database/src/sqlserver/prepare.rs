@@ -120,7 +120,12 @@ impl SqlServerSession {
             // Whatever they are, they do not change the names.
             None => Declared { known: None, given: vec![Wire::Text; parameters] }.text(),
         };
-        let rows = self.ask("sp_describe_first_result_set", &[sql, &types])?;
+        let rows = if self.babelfish && parameters > 0 {
+            // It knows no parameters there.
+            self.ask("sp_describe_first_result_set", &[&without_parameters(sql)])?
+        } else {
+            self.ask("sp_describe_first_result_set", &[sql, &types])?
+        };
         for row in 0..rows.len() {
             // is_hidden, column_ordinal, name
             if rows.int(row, 0)? == 0 {
@@ -207,4 +212,15 @@ fn returned(rows: &Rows, row: usize) -> Result<Wire> {
         _ if rows.int(row, 4)? == -1 => Wire::LongText,
         _ => Wire::Text,
     })
+}
+
+/// The statement with NULL in place of each `@P1`, `@P2`, …
+fn without_parameters(sql: &str) -> String {
+    let mut parts = sql.split("@P");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str("NULL");
+        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    text
 }

@@ -180,7 +180,8 @@ impl QueryFigures {
             figures.streams = u32::try_from(streams.len()).ok();
             figures.throughput = (hours > 0.0).then(|| queries.len() as f64 / hours * scale);
         }
-        figures.composite = figures.power.zip(figures.throughput).map(|(power, through)| (power * through).sqrt());
+        figures.composite =
+            figures.power.zip(figures.throughput).map(|(power, through)| (power * through).sqrt());
         let sets: Vec<_> = of(QueryTest::QuerySets).collect();
         if good(&sets) {
             let seconds = |list: &[&QueryExecution]| {

@@ -74,7 +74,8 @@ pub fn series(report: &RunReport) -> String {
 /// One row per execution of a query of TPROC-H, in the order in which they ended; only the header of other workloads.
 pub fn queries(report: &RunReport) -> String {
     let mut out = String::new();
-    let header = "run,point,test,stream,position,query,scale,at_s,seconds,rows,digest,state,plan,parameters,detail";
+    let header =
+        "run,point,test,stream,position,query,scale,at_s,seconds,rows,digest,state,plan,parameters,detail";
     line(&mut out, &header.split(',').map(Into::into).collect::<Vec<String>>());
     for one in report.details.queries.iter().flat_map(|queries| &queries.executions) {
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();

@@ -25,8 +25,7 @@ use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
     elasticity_interval, explained, grouped, how, interference_sentence, interval, is_minor, others, peak,
-    squeezed,
-    two_times, unanswered,
+    squeezed, two_times, unanswered,
 };
 use crate::{Result, RunReport};
 use answer::Answer;

@@ -82,7 +82,9 @@ impl QueryReport {
         words.extend(figures.throughput.map(|value| format!("throughput {}{streams}", significant(value))));
         words.extend(figures.composite.map(|composite| format!("composite {}", significant(composite))));
         words.extend(
-            figures.geometric_mean.map(|mean| format!("geometric mean of the queries {} s", significant(mean))),
+            figures
+                .geometric_mean
+                .map(|mean| format!("geometric mean of the queries {} s", significant(mean))),
         );
         if words.is_empty() {
             words.push("no figure".into());
@@ -106,7 +108,8 @@ impl QueryRow {
         };
         let others = times(false);
         let others_s = (!others.is_empty()).then(|| {
-            let (least, most) = others.iter().fold((f64::MAX, 0.0_f64), |(a, b), &time| (a.min(time), b.max(time)));
+            let (least, most) =
+                others.iter().fold((f64::MAX, 0.0_f64), |(a, b), &time| (a.min(time), b.max(time)));
             [least, others.iter().sum::<f64>() / others.len() as f64, most]
         });
         let worst = executions.iter().find(|one| !one.state.counts());

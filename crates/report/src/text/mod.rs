@@ -19,8 +19,8 @@ pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
 pub use points::sweep;
-pub(crate) use queries::others;
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
+pub(crate) use queries::others;
 pub(crate) use scenario::{
     interval as change_interval, percent as change_percent, sentence as interference_sentence,
 };

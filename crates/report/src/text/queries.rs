@@ -3,15 +3,14 @@
 use kelvin_measure::text::{NONE, significant, whole};
 
 use super::{Page, RED};
-use crate::model::QueryRow;
 use crate::RunReport;
+use crate::model::QueryRow;
 
 impl Page {
-    /// Figures, what voids them, and a line for each query.
+    /// What voids the figures that stand first, and a line for each query.
     pub(super) fn queries(&mut self, report: &RunReport) {
         let Some(found) = &report.details.queries else { return };
         self.line("");
-        self.wrapped("", &found.describe());
         for why in &found.figures.void {
             self.wrapped_in(RED, "  void: ", why);
         }

@@ -218,6 +218,12 @@ impl Spec {
 
     /// Refuses settings that contradict each other.
     pub fn validate(&self) -> Result<(), SpecError> {
+        if matches!(self.work, Work::TprocH(_)) && (self.load.is_open_loop() || self.load.sweep.is_some()) {
+            return Err(SpecError::Contradiction(
+                "[tproc-h] the queries of a stream follow one another: a rate or a sweep does not apply"
+                    .into(),
+            ));
+        }
         self.load.validate().map_err(SpecError::Contradiction)?;
         self.observe.validate().map_err(SpecError::Contradiction)?;
         self.reset.validate().map_err(SpecError::Contradiction)?;
@@ -233,11 +239,6 @@ impl Spec {
                     "[tproc-c] keying and think times require a closed loop; with a rate, transactions start \
                      as scheduled"
                         .into(),
-                ));
-            }
-            Work::TprocH(_) if self.load.is_open_loop() || self.load.sweep.is_some() => {
-                return Err(SpecError::Contradiction(
-                    "[tproc-h] the queries of a stream follow one another: a rate or a sweep does not apply".into(),
                 ));
             }
             Work::TprocC(options) => tproc_c::TprocC::new(options.clone()).map(drop),

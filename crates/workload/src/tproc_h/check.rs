@@ -3,9 +3,9 @@
 use kelvin_database::{Engine, Error, Result, Session};
 use kelvin_measure::event::CheckLine;
 
+use super::Scale;
 use super::answer::Answer;
 use super::dialect::Dialect;
-use super::Scale;
 use super::query::{self, Parameters, QUERIES};
 use super::schema::{Name, TABLES, table};
 use super::state::{State, loaded_rows};
@@ -146,7 +146,11 @@ fn outcome(
         }
         Condition::None(_, sql) => {
             let violations = session.query(sql)?.int(0, 0)?;
-            Ok(if violations == 0 { Ok("0 violations".into()) } else { Err(format!("{violations} violations")) })
+            Ok(if violations == 0 {
+                Ok("0 violations".into())
+            } else {
+                Err(format!("{violations} violations"))
+            })
         }
         Condition::Published(number) => {
             let parameters = Parameters::for_validation(*number, state.scale.factor());

@@ -38,8 +38,9 @@ pub(crate) struct RowWriter {
 impl RowWriter {
     /// Rows at this scale factor. With `dates_are_text` dates are `1992-01-01`, else points in time.
     pub(crate) fn new(scale: f64, dates_are_text: bool) -> Self {
-        let dates = dates_are_text
-            .then(|| (0..TOTAL_DATE_RANGE).map(|day| date_text(i64::from(day)).unwrap_or_default()).collect());
+        let dates = dates_are_text.then(|| {
+            (0..TOTAL_DATE_RANGE).map(|day| date_text(i64::from(day)).unwrap_or_default()).collect()
+        });
         Self { scale, dates, texts: Default::default() }
     }
 

@@ -51,8 +51,7 @@ impl Ledger {
         tally.executed += 1;
         tally.failed += u64::from(matches!(execution.state, AnswerState::Failed | AnswerState::TimedOut));
         tally.differing += u64::from(execution.state == AnswerState::Differs);
-        tally.compared +=
-            u64::from(matches!(execution.state, AnswerState::Published | AnswerState::Differs));
+        tally.compared += u64::from(matches!(execution.state, AnswerState::Published | AnswerState::Differs));
         pages.ended.push(execution);
     }
 

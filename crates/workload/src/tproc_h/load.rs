@@ -39,8 +39,9 @@ pub(crate) fn build(
     let rows = parts.iter().map(Part::rows_of(scale)).sum();
     let unit = Unit::Rows { rows, parts: parts.len() as u64 };
     run(engine, loaders, &set_up, job("parts loaded", unit), &parts, &|session, part, shared| {
-        load(session, dialect, scale, part, shared)
-            .map_err(|error| error.context(&format!("loading part {} of {}", part.slice.number, part.table.name)))
+        load(session, dialect, scale, part, shared).map_err(|error| {
+            error.context(&format!("loading part {} of {}", part.slice.number, part.table.name))
+        })
     })
     .map_err(|error| match error.help() {
         Some(_) => error,
@@ -104,7 +105,8 @@ fn prepare(
         change_tables(engine, session, begin)?;
     }
     let loaded = state::loaded_parts(session)?;
-    let missing = found.map_or_else(|| TABLES.iter().map(|table| table.name).collect(), |state| state.missing);
+    let missing =
+        found.map_or_else(|| TABLES.iter().map(|table| table.name).collect(), |state| state.missing);
     if let Some((table, _)) = loaded.iter().find(|(table, _)| missing.contains(&table.as_str())) {
         return Err(Error::usage(format!("the table {table} was loaded and is gone"))
             .with_help("drop the data and rebuild them"));
@@ -119,7 +121,9 @@ fn prepare(
         (1..=of).map(move |number| Part { table, slice: Slice { number, of } })
     };
     let is_loaded = |part: &Part| {
-        loaded.iter().any(|(table, number)| table == part.table.name && *number == i64::from(part.slice.number))
+        loaded
+            .iter()
+            .any(|(table, number)| table == part.table.name && *number == i64::from(part.slice.number))
     };
     let parts = TABLES.iter().rev().flat_map(parts_of).filter(|part| !is_loaded(part)).collect();
     Ok(Some((scale, parts)))

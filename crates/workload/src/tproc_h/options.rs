@@ -166,8 +166,11 @@ impl Options {
         {
             return refuse(format!("the query {twice} is given twice"));
         }
-        let ranges =
-            [("streams", self.streams, 0), ("query sets", Some(self.query_sets), 1), ("loaders", self.loaders, 1)];
+        let ranges = [
+            ("streams", self.streams, 0),
+            ("query sets", Some(self.query_sets), 1),
+            ("loaders", self.loaders, 1),
+        ];
         for (what, number, low) in ranges {
             if let Some(number) = number.filter(|number| !(low..=MOST).contains(number)) {
                 return refuse(format!("{number} {what} are outside the range {low} to {MOST}"));
@@ -178,7 +181,8 @@ impl Options {
         }
         if self.profile == Profile::Hammerdb && self.streams.is_some() {
             return refuse(
-                "streams belong to the spec profile: in the hammerdb profile, each virtual user is one".into(),
+                "streams belong to the spec profile: in the hammerdb profile, each virtual user is one"
+                    .into(),
             );
         }
         if self.profile == Profile::Spec && self.query_sets != 1 {

@@ -8,11 +8,11 @@ use kelvin_measure::query::{QueryExecution, QueryTest};
 use kelvin_measure::{Clock, labels};
 use tpchgen::text::TextPool;
 
+use super::check::has_published;
 use super::query::order_of_stream;
 use super::schema::TABLES;
 use super::state::{BUILD, LOADED, State};
 use super::user::{PlannedStep, Shared, Step, User};
-use super::check::has_published;
 use super::{TprocH, check, dialect, load};
 use crate::tproc_c::Profile;
 use crate::{BuildProgress, Stop, TransactionKind, UserRange, VirtualUser, Workload, WorkloadData};
@@ -39,21 +39,22 @@ impl Workload for TprocH {
 
     fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
         let dialect = dialect::of_engine(engine.kind())?;
-        let refused = self.options.chosen().into_iter().find_map(|query| Some((query, dialect.refused(query)?)));
+        let refused =
+            self.options.chosen().into_iter().find_map(|query| Some((query, dialect.refused(query)?)));
         match refused {
             None => Ok(()),
-            Some((query, why)) => Err(Error::usage(format!(
-                "query {query} cannot be run on {}: {why}",
-                engine.kind()
-            ))
-            .with_help("name the queries to run: --queries")),
+            Some((query, why)) => {
+                Err(Error::usage(format!("query {query} cannot be run on {}: {why}", engine.kind()))
+                    .with_help("name the queries to run: --queries"))
+            }
         }
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let (dialect, mut session) = (dialect::of_engine(engine.kind())?, engine.connect()?);
         let state = State::read(session.as_mut(), dialect)?.ok_or_else(|| {
-            Error::usage("the database contains no TPROC-H data").with_help("build them: kelvin build tproc-h")
+            Error::usage("the database contains no TPROC-H data")
+                .with_help("build them: kelvin build tproc-h")
         })?;
         state.must_match(self.options.scale)?;
         state.must_be_whole()?;
@@ -67,11 +68,15 @@ impl Workload for TprocH {
         }
         let mut notes = Vec::new();
         if state.is_ours {
-            notes.extend(load::missing_indexes(session.as_mut(), dialect)?.into_iter().map(|index| {
-                format!("{index} is missing")
-            }));
+            notes.extend(
+                load::missing_indexes(session.as_mut(), dialect)?
+                    .into_iter()
+                    .map(|index| format!("{index} is missing")),
+            );
         } else {
-            notes.push("Kelvin did not build these data: indexes and statistics are as they were found".into());
+            notes.push(
+                "Kelvin did not build these data: indexes and statistics are as they were found".into(),
+            );
         }
         if state.refreshes > 0 {
             let times = state.refreshes;
@@ -82,7 +87,8 @@ impl Workload for TprocH {
         }
         if self.options.validate && !has_published(&state) {
             notes.push(
-                "answers are published for scale factor 1 and data as loaded only: they are not compared".into(),
+                "answers are published for scale factor 1 and data as loaded only: they are not compared"
+                    .into(),
             );
         }
         notes.push("derived from TPC-H; these figures are no TPC results".into());
@@ -131,7 +137,9 @@ impl Workload for TprocH {
     fn missing_objects(&self, engine: &dyn Engine) -> Result<Vec<String>> {
         let (dialect, mut session) = (dialect::of_engine(engine.kind())?, engine.connect()?);
         match State::read(session.as_mut(), dialect)? {
-            Some(state) if state.is_ours && state.complete => load::missing_indexes(session.as_mut(), dialect),
+            Some(state) if state.is_ours && state.complete => {
+                load::missing_indexes(session.as_mut(), dialect)
+            }
             _ => Ok(Vec::new()),
         }
     }
@@ -212,7 +220,9 @@ impl TprocH {
         let chosen = self.options.chosen();
         let queries = |stream: u32, draw: u32, order: u32| {
             let order = order_of_stream(order).iter().filter(|query| chosen.contains(query));
-            order.map(move |query| PlannedStep { step: Step::Query(*query), stream, draw }).collect::<Vec<_>>()
+            order
+                .map(move |query| PlannedStep { step: Step::Query(*query), stream, draw })
+                .collect::<Vec<_>>()
         };
         if self.options.profile == Profile::Hammerdb {
             let (user, order) = (number + 1, if total == 1 { 0 } else { number + 1 });

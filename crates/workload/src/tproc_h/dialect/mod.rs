@@ -12,8 +12,8 @@ use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 use super::Options;
 use super::schema::Table;
 use crate::Stop;
-use crate::tproc_c::load::connections_of_the_host;
 use crate::tproc_c::dialect::{Dialect as Common, of_engine as common_of};
+use crate::tproc_c::load::connections_of_the_host;
 
 /// The dialect of an engine.
 ///

@@ -78,7 +78,8 @@ impl Parameters {
     /// Those of a query of a stream, from the seed.
     pub(crate) fn draw(query: u8, scale: f64, seed: u64, stream: u32) -> Self {
         let index = u64::from(stream) << 8 | u64::from(query);
-        let mut draw = Draw { random: Random::part(seed, DOMAIN, index), lists: Distributions::static_default() };
+        let mut draw =
+            Draw { random: Random::part(seed, DOMAIN, index), lists: Distributions::static_default() };
         Self(draw.parameters(query, scale))
     }
 }

@@ -68,7 +68,9 @@ fn agree(kind: AnswerColumn, found: &str, published: &str) -> bool {
     let tolerance = match kind {
         AnswerColumn::Sum(_) => SUM_TOLERANCE,
         // The published quotients have two places.
-        AnswerColumn::Ratio => return ((found * 100.0).round() / 100.0 - published).abs() <= SHARE_TOLERANCE * published.abs(),
+        AnswerColumn::Ratio => {
+            return ((found * 100.0).round() / 100.0 - published).abs() <= SHARE_TOLERANCE * published.abs();
+        }
         _ => SHARE_TOLERANCE * published.abs(),
     };
     (found - published).abs() <= tolerance
@@ -82,8 +84,12 @@ mod tests {
     fn the_tolerances_are_the_specifications() {
         let sum = AnswerColumn::Sum(4);
         assert!(agree(sum, "200.00", "100.00") && !agree(sum, "200.01", "100.00"));
-        assert!(agree(AnswerColumn::Average, "25.77", "25.52") && !agree(AnswerColumn::Average, "25.78", "25.52"));
-        assert!(agree(AnswerColumn::Ratio, "0.0344", "0.03") && !agree(AnswerColumn::Ratio, "0.0361", "0.03"));
+        assert!(
+            agree(AnswerColumn::Average, "25.77", "25.52") && !agree(AnswerColumn::Average, "25.78", "25.52")
+        );
+        assert!(
+            agree(AnswerColumn::Ratio, "0.0344", "0.03") && !agree(AnswerColumn::Ratio, "0.0361", "0.03")
+        );
         assert!(!agree(AnswerColumn::Int, "3", "4") && agree(AnswerColumn::Text, "a b", "a b"));
         assert!(!agree(sum, "NULL", "100.00"));
     }

@@ -163,6 +163,8 @@ pub enum ColumnType {
     Text,
     /// A point in time.
     Timestamp,
+    /// A day: a [`crate::Timestamp`] that is its beginning.
+    Date,
 }
 
 /// A table to load into.

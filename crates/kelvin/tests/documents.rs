@@ -20,12 +20,16 @@ use command_lines::{documents, shell_lines};
 use support::{Place, Server, text};
 
 /// What is not run: a part of the line, and why.
-const NOT_RUN: [(&str, &str); 13] = [
+const NOT_RUN: [(&str, &str); 14] = [
     ("examples/colocation/", "it writes more than a gigabyte; the tests of scenarios check its plan"),
     ("LOG|RESULT|DIRECTORY|RUN…", "the shape of a command"),
     ("ssh ", "another host"),
     ("sslmode=verify-full", "a server with a certificate: tests/robustness_tls.rs has one"),
     ("sqlserver://", "a SQL Server: crates/database/tests/sqlserver.rs takes one"),
+    (
+        "check tproc-h --target postgres --validate",
+        "data of scale factor 1: `mod machine` of tests/tproc_h.rs",
+    ),
     ("kelvin hammerdb run", "a script of HammerDB: tests/hammerdb.rs runs one"),
     ("kelvin xray", "a scenario of X-Ray: crates/xray/tests/conversion.rs converts two"),
     ("--profile hammerdb", "a schema that HammerDB built: crates/workload/tests/hammerdb_routines.rs"),

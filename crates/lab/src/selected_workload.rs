@@ -10,6 +10,7 @@ use kelvin_workload::Workload;
 use kelvin_workload::pgbench::{self, Pgbench};
 use kelvin_workload::scan::Scan;
 use kelvin_workload::tproc_c::TprocC;
+use kelvin_workload::tproc_h::TprocH;
 
 use crate::store_bench::StoreBenchError;
 
@@ -25,6 +26,8 @@ pub(crate) fn while_doing(what: &'static str) -> impl Fn(Error) -> Error {
 pub enum SelectedWorkload {
     /// TPROC-C.
     TprocC(TprocC),
+    /// TPROC-H.
+    TprocH(TprocH),
     /// pgbench, and scripts of the user's in its language.
     Pgbench(Pgbench),
     /// Scans of TPROC-C's tables.
@@ -35,6 +38,7 @@ impl SelectedWorkload {
     fn new(spec: &Spec) -> Result<Self> {
         Ok(match &spec.work {
             Work::TprocC(options) => Self::TprocC(TprocC::new(options.clone())?),
+            Work::TprocH(options) => Self::TprocH(TprocH::new(options.clone())?),
             Work::Pgbench(options) => Self::Pgbench(Pgbench::new(options.clone())?),
             Work::Script(options) => Self::Pgbench(Pgbench::script(options.clone().into())?),
             Work::Scan(options) => Self::Scan(Scan::new(options.clone())?),
@@ -68,6 +72,12 @@ impl SelectedWorkload {
             options.scale = options.scale.or(Some(1));
             return Self::new(spec);
         }
+        if let Work::TprocH(options) = &mut spec.work {
+            let there = TprocH::scale_in(engine).map_err(while_doing("looking for the workload's tables"))?;
+            options.scale = Some(options.scale.or(there).unwrap_or_default());
+            spec.arrange_streams();
+            return Self::new(spec);
+        }
         Ok(chosen)
     }
 
@@ -75,6 +85,7 @@ impl SelectedWorkload {
     pub fn get(&self) -> &dyn Workload {
         match self {
             Self::TprocC(workload) => workload,
+            Self::TprocH(workload) => workload,
             Self::Pgbench(workload) => workload,
             Self::Scan(workload) => workload,
         }
@@ -84,6 +95,7 @@ impl SelectedWorkload {
     pub fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let notes = match self {
             Self::TprocC(workload) => workload.inspect(engine),
+            Self::TprocH(workload) => workload.inspect(engine),
             Self::Pgbench(workload) => workload.inspect(engine),
             Self::Scan(workload) => workload.inspect(engine),
         };
@@ -94,6 +106,7 @@ impl SelectedWorkload {
     pub fn shared(self) -> Arc<dyn Workload> {
         match self {
             Self::TprocC(workload) => Arc::new(workload),
+            Self::TprocH(workload) => Arc::new(workload),
             Self::Pgbench(workload) => Arc::new(workload),
             Self::Scan(workload) => Arc::new(workload),
         }
@@ -116,6 +129,9 @@ impl SelectedWorkload {
     pub(crate) fn bytes_to_build(&self) -> u64 {
         let (number, bytes_each) = match self {
             Self::TprocC(workload) => (workload.options().warehouses, 100_000_000),
+            Self::TprocH(workload) => {
+                return (workload.options().scale_to_build().factor() * 1_800_000_000.0) as u64;
+            }
             Self::Scan(workload) => (workload.options().warehouses, 100_000_000),
             Self::Pgbench(workload) => (workload.options().scale, 15_000_000),
         };
@@ -128,6 +144,7 @@ impl SelectedWorkload {
             Self::TprocC(_) | Self::Scan(_) => {
                 "complete warehouses are kept, and the same command builds the rest"
             }
+            Self::TprocH(_) => "complete parts are kept, and the same command builds the rest",
             Self::Pgbench(_) => "the tables are incomplete; the same command creates them again",
         }
     }

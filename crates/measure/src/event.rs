@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::invariant::Invariant;
 use crate::json::{lower, number, upper};
 use crate::observation::Observation;
+use crate::query::QueryExecution;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
 use crate::{Histogram, Nanos, Source, SourceId};
 
@@ -584,6 +585,8 @@ pub enum Event {
         /// As text.
         text: String,
     },
+    /// A query of TPROC-H, or one of its refresh functions, was executed.
+    Query(QueryExecution),
     /// Sums of the workload's own counters over the measured window so far.
     Counters {
         /// Which point of the run.
@@ -654,6 +657,7 @@ impl Event {
             Self::Arrivals(_) => "arrivals",
             Self::Errors(_) => "errors",
             Self::Note { .. } => "note",
+            Self::Query(_) => "query",
             Self::Counters { .. } => "counters",
             Self::Window(_) => "window",
             Self::Audit { .. } => "audit",

@@ -6,6 +6,9 @@ use serde::Serialize;
 /// The name of the workload of I/O jobs.
 pub const IO: &str = "io";
 
+/// The name of the workload of analytic queries.
+pub const TPROC_H: &str = "tproc-h";
+
 /// The name of the workload that reads whole tables.
 pub const SCAN: &str = "scan";
 
@@ -95,6 +98,15 @@ static DATABASE: WorkloadLabels = WorkloadLabels {
     process: "the client's process",
 };
 
+static QUERIES: WorkloadLabels = WorkloadLabels {
+    unit: Noun { one: "query", many: "queries" },
+    a_unit: "a query",
+    kind: "query",
+    time_is: "from the query's start on the connection to its last row",
+    closed_loop: "closed loop: each stream starts its next query when the last one has ended",
+    ..DATABASE
+};
+
 static STORAGE: WorkloadLabels = WorkloadLabels {
     user: Noun { one: "worker", many: "workers" },
     who: Noun { one: "worker", many: "workers" },
@@ -120,7 +132,11 @@ static STORAGE: WorkloadLabels = WorkloadLabels {
 impl WorkloadLabels {
     /// Of a workload by its name.
     pub fn for_workload(workload: &str) -> &'static Self {
-        if workload == IO { &STORAGE } else { &DATABASE }
+        match workload {
+            IO => &STORAGE,
+            TPROC_H => &QUERIES,
+            _ => &DATABASE,
+        }
     }
 
     /// "1 virtual user", "8 workers"; `count` is written as the caller writes numbers.

@@ -14,6 +14,7 @@ pub mod invariant;
 mod json;
 pub mod labels;
 pub mod observation;
+pub mod query;
 mod random;
 mod recorder;
 mod redact;

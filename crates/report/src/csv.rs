@@ -71,6 +71,38 @@ pub fn series(report: &RunReport) -> String {
     out
 }
 
+/// One row per execution of a query of TPROC-H, in the order in which they ended; only the header of other workloads.
+pub fn queries(report: &RunReport) -> String {
+    let mut out = String::new();
+    let header =
+        "run,point,test,stream,position,query,scale,at_s,seconds,rows,digest,state,plan,parameters,detail";
+    line(&mut out, &header.split(',').map(Into::into).collect::<Vec<String>>());
+    for one in report.details.queries.iter().flat_map(|queries| &queries.executions) {
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        line(
+            &mut out,
+            &[
+                text(report.run),
+                text(one.point),
+                serde_json::to_value(one.test).map(word).unwrap_or_default(),
+                text(one.stream),
+                text(one.position),
+                one.query.clone(),
+                text(one.scale),
+                format!("{:.6}", one.at as f64 / 1e9),
+                format!("{:.6}", one.seconds()),
+                one.rows.map_or_else(String::new, text),
+                one.digest.clone().unwrap_or_default(),
+                serde_json::to_value(one.state).map(word).unwrap_or_default(),
+                one.plan.as_ref().map(|plan| plan.digest.clone()).unwrap_or_default(),
+                one.parameters.clone(),
+                one.detail.clone(),
+            ],
+        );
+    }
+    out
+}
+
 /// One row per point and second of ramp-up and window, and a column per metric: its mean over that second; then a column
 /// per class of waits: the average sessions of clients in it. Only the header's fixed columns when nothing was observed.
 pub fn observed(report: &RunReport) -> String {
@@ -211,7 +243,7 @@ pub fn jobs(report: &RunReport) -> String {
     let fixed = "run,point,job,workers,job_depth_asked,job_depth_reached,job_cpu_us,path,device,direction,ios,bytes,iops,\
                  bytes_per_s,mean_us,p50_us,p95_us,p99_us,depth_reached,failed";
     line(&mut out, &fixed.split(',').map(Into::into).collect::<Vec<_>>());
-    for job in &report.jobs {
+    for job in &report.details.jobs {
         for target in &job.targets {
             let mut fields = vec![
                 text(report.run),

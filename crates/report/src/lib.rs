@@ -29,9 +29,9 @@ pub use model::SCHEMA;
 pub use model::{
     ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, JudgedCheck, Lag, LatencyRow,
     MetricRow, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointChecks, PointReport,
-    Precision, ProcessorRow, Recipe, RowWaits, RunReport, ScenarioReport, ScheduleReport, SecondReport,
-    ServerCounts, ServerStatement, SessionsReport, SourceReport, StatementRow, TableReads, Throughput,
-    TransactionStatements, WaitRow,
+    Precision, ProcessorRow, QueryReport, QueryRow, Recipe, RowWaits, RunReport, ScenarioReport,
+    ScheduleReport, SecondReport, ServerCounts, ServerStatement, SessionsReport, SourceReport, StatementRow,
+    TableReads, Throughput, TransactionStatements, WaitRow, WorkDetails,
 };
 
 /// Why a report cannot be made.

@@ -122,6 +122,7 @@ impl State {
             Event::Source { .. }
             | Event::Progress { .. }
             | Event::Note { .. }
+            | Event::Query(_)
             | Event::Counters { .. }
             | Event::Audit { .. }
             | Event::Invariant { .. }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::event::{AuditLine, CheckLine, Event, MaximumRate, Phase, Scalability, Squeeze, Window};
 use kelvin_measure::invariant::Invariant;
+use kelvin_measure::query::QueryExecution;
 use kelvin_measure::{Nanos, SourceId};
 
 use crate::stored::StoredRun;
@@ -202,6 +203,15 @@ impl StoredRun {
             Event::Squeeze(found) => Some(found),
             _ => None,
         })
+    }
+
+    /// The executions of TPROC-H's queries, in the order in which they ended.
+    pub fn queries(&self) -> Vec<QueryExecution> {
+        let queries = self.events.iter().filter_map(|(_, event)| match event {
+            Event::Query(execution) => Some(execution.clone()),
+            _ => None,
+        });
+        queries.collect()
     }
 
     /// A named result that a run of I/O jobs stored besides its counts; the last of several.

@@ -8,6 +8,7 @@ pub mod pgbench;
 pub mod progress;
 pub mod scan;
 pub mod tproc_c;
+pub mod tproc_h;
 mod user_range;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
+use kelvin_measure::query::QueryExecution;
 use kelvin_measure::{Clock, Counters, Nanos, TransactionOutcome};
 
 pub use kelvin_measure::event::RatePeriod;
@@ -153,6 +155,11 @@ pub trait Workload: Send + Sync {
     /// for the times of their statements. [`Workload::inspect`] came before.
     fn users(&self, range: UserRange, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>>;
 
+    /// The executions that users have ended since the last call, with their answers; empty where answers are not kept.
+    fn take_executions(&self) -> Vec<QueryExecution> {
+        Vec::new()
+    }
+
     /// Judges the sums of the counters of `users` users over the measured window.
     fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine>;
 }
@@ -164,6 +171,11 @@ pub trait VirtualUser: Send {
 
     /// Decides the next transaction and all its inputs, from the seed.
     fn next(&mut self) -> NextTransaction;
+
+    /// Whether it has done all that its workload has for it; [`VirtualUser::next`] is not called again.
+    fn has_ended(&self) -> bool {
+        false
+    }
 
     /// Executes what `next` decided, from begin to commit. May be called again for the same inputs after an
     /// error; the caller has rolled back by then.

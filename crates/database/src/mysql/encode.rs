@@ -24,7 +24,7 @@ pub(crate) fn kind_of_column(column: ColumnType) -> u8 {
         ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 => kind::LONGLONG,
         ColumnType::Decimal(_) => kind::NEWDECIMAL,
         ColumnType::Text => kind::VAR_STRING,
-        ColumnType::Timestamp => kind::DATETIME,
+        ColumnType::Timestamp | ColumnType::Date => kind::DATETIME,
     }
 }
 

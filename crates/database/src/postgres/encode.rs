@@ -3,6 +3,7 @@
 use super::decode::EPOCH;
 use super::numeric;
 use super::oid::{self, BinaryFormat, Element};
+use crate::calendar::DAY;
 use crate::decimal::POWERS;
 use crate::{ColumnType, Decimal, Error, ErrorClass, Result, Value};
 
@@ -18,6 +19,7 @@ pub(crate) fn value(out: &mut Vec<u8>, kind: BinaryFormat, value: Value<'_>) -> 
         (BinaryFormat::Numeric, Value::Decimal(v)) => numeric::put(out, v)?,
         (BinaryFormat::Numeric, Value::Int(v)) => numeric::put(out, Decimal::new(v, 0))?,
         (BinaryFormat::Timestamp, Value::Timestamp(v)) => timestamp(out, v.0)?,
+        (BinaryFormat::Date, Value::Timestamp(v)) => date(out, v.0)?,
         (BinaryFormat::Array(element, oid), v) => array(out, element, oid, v)?,
         (BinaryFormat::Int2 | BinaryFormat::Int4 | BinaryFormat::Int8, Value::Decimal(v)) => {
             let unit = POWERS.get(usize::from(v.scale)).map_or(0, |&p| p as i64);
@@ -62,6 +64,7 @@ fn kind(column: ColumnType) -> BinaryFormat {
         ColumnType::Decimal(_) => BinaryFormat::Numeric,
         ColumnType::Text => BinaryFormat::Text,
         ColumnType::Timestamp => BinaryFormat::Timestamp,
+        ColumnType::Date => BinaryFormat::Date,
     }
 }
 
@@ -102,6 +105,16 @@ fn text(out: &mut Vec<u8>, value: &str) -> Result<()> {
 #[inline]
 fn timestamp(out: &mut Vec<u8>, micros: i64) -> Result<()> {
     put(out, micros.checked_sub(EPOCH).ok_or_else(|| out_of_range(micros, "timestamp"))?.to_be_bytes());
+    Ok(())
+}
+
+/// A day, as the number of days since 2000-01-01.
+fn date(out: &mut Vec<u8>, micros: i64) -> Result<()> {
+    let since = micros.checked_sub(EPOCH).ok_or_else(|| out_of_range(micros, "date"))?;
+    if since % DAY != 0 {
+        return Err(refuse("a time of day does not fit in a date"));
+    }
+    put(out, i32::try_from(since / DAY).map_err(|_| out_of_range(micros, "date"))?.to_be_bytes());
     Ok(())
 }
 

@@ -100,7 +100,9 @@ fn understood(line: &str, script: &Path) -> Result<(), String> {
     let of_file =
         ["run", "squeeze", "build", "check", "drop"].contains(&words.first().map_or("", String::as_str));
     let workloads: &[Option<&str>] = match file {
-        Some(2) if of_file => &[Some("tproc-c"), Some("pgbench"), Some("script"), Some("scan"), Some("io")],
+        Some(2) if of_file => {
+            &[Some("tproc-c"), Some("tproc-h"), Some("pgbench"), Some("script"), Some("scan"), Some("io")]
+        }
         _ => &[None],
     };
     let of_workloads = workloads.iter().map(|workload| {

@@ -124,6 +124,21 @@ impl TargetArgs {
 }
 
 impl LoadArgs {
+    /// Whether numbers of users were given.
+    pub(super) fn gives_users(&self) -> bool {
+        self.users.is_some()
+    }
+
+    /// The flag of a length of the load that was given.
+    pub(super) fn decided_by_queries(&self) -> Option<&'static str> {
+        let given = [
+            ("--ramp-up", self.ramp_up.is_some()),
+            ("--duration", self.duration.is_some()),
+            ("--transactions", self.transactions.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
     /// Removes users, duration and ramp-up, as options of I/O jobs.
     pub(super) fn take_shape(&mut self) -> Result<Vec<(&'static str, String)>> {
         let mut options = Vec::new();

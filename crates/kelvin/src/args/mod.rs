@@ -31,6 +31,7 @@ mod squeeze;
 mod study;
 mod study_analysis;
 mod tproc_c;
+mod tproc_h;
 mod transfer;
 mod vioperf;
 mod waits;
@@ -272,7 +273,7 @@ pub(crate) struct ReportArgs {
     /// =observed the observations of host and database per second, with =jobs one row per I/O job and file or
     /// device
     #[arg(long, group = "format", value_name = "ROWS", num_args = 0..=1, require_equals = true,
-        default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements", "observed", "jobs"])]
+        default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements", "observed", "jobs", "queries"])]
     pub(crate) csv: Option<String>,
     /// The output of `kelvin show`
     #[arg(long, group = "format")]

@@ -15,7 +15,7 @@ use super::FormatArgs;
     kelvin runs --label base --format csv"
 )]
 pub(crate) struct RunsArgs {
-    /// Runs of this workload: tproc-c, pgbench, script, scan or io
+    /// Runs of this workload: tproc-c, tproc-h, pgbench, script, scan or io
     #[arg(long, value_name = "WORKLOAD", help_heading = "Filters")]
     workload: Option<String>,
     /// Runs in this state

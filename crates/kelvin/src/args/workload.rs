@@ -15,7 +15,7 @@ use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
 use super::load::LoadArgs;
-use super::{Flags, OutputArgs, io, pgbench, scan, script, tproc_c};
+use super::{Flags, OutputArgs, io, pgbench, scan, script, tproc_c, tproc_h};
 
 /// `kelvin run`.
 #[derive(Debug, Args)]
@@ -47,6 +47,8 @@ pub(crate) struct RunArgs {
 enum RunWorkload {
     /// Orders, payments and deliveries of a wholesaler, derived from TPC-C (NOPM)
     TprocC(Box<tproc_c::RunArgs>),
+    /// Analytic queries with checked answers, derived from TPC-H (power, throughput, queries/min)
+    TprocH(Box<tproc_h::RunArgs>),
     /// pgbench's built-in scripts, or your own on its tables (tps)
     Pgbench(Box<pgbench::RunArgs>),
     /// Your own SQL on your own tables (tps)
@@ -61,9 +63,11 @@ enum RunWorkload {
 
 /// The workloads that have tables of their own.
 #[derive(Debug, Subcommand)]
-enum OnTables<T: Args, P: Args> {
+enum OnTables<T: Args, H: Args, P: Args> {
     /// The warehouses of TPROC-C
     TprocC(Box<T>),
+    /// The eight tables of TPROC-H
+    TprocH(Box<H>),
     /// pgbench's accounts, tellers, branches and history
     Pgbench(Box<P>),
     #[command(external_subcommand)]
@@ -80,7 +84,7 @@ enum OnTables<T: Args, P: Args> {
 )]
 pub(crate) struct BuildArgs {
     #[command(subcommand)]
-    workload: OnTables<tproc_c::DataArgs, pgbench::BuildArgs>,
+    workload: OnTables<tproc_c::DataArgs, tproc_h::DataArgs, pgbench::BuildArgs>,
     #[arg(skip)]
     file: Option<Box<Spec>>,
     /// Do not check the consistency conditions after the load
@@ -98,7 +102,7 @@ pub(crate) struct BuildArgs {
 )]
 pub(crate) struct CheckArgs {
     #[command(subcommand)]
-    workload: OnTables<tproc_c::DataArgs, pgbench::DataArgs>,
+    workload: OnTables<tproc_c::DataArgs, tproc_h::DataArgs, pgbench::DataArgs>,
     #[arg(skip)]
     file: Option<Box<Spec>>,
 }
@@ -113,7 +117,7 @@ pub(crate) struct CheckArgs {
 )]
 pub(crate) struct DropArgs {
     #[command(subcommand)]
-    workload: OnTables<tproc_c::DataArgs, pgbench::DataArgs>,
+    workload: OnTables<tproc_c::DataArgs, tproc_h::DataArgs, pgbench::DataArgs>,
     #[arg(skip)]
     file: Option<Box<Spec>>,
     /// Do not ask for confirmation
@@ -129,10 +133,11 @@ fn spec(file: Option<&Spec>, workload: WorkloadName, flags: &dyn Flags) -> Resul
     Ok(spec)
 }
 
-impl<T: Args + Flags, P: Args + Flags> OnTables<T, P> {
+impl<T: Args + Flags, H: Args + Flags, P: Args + Flags> OnTables<T, H, P> {
     fn spec(&self, file: Option<&Spec>) -> Result<Spec> {
         match self {
             Self::TprocC(flags) => spec(file, WorkloadName::TprocC, &**flags),
+            Self::TprocH(flags) => spec(file, WorkloadName::TprocH, &**flags),
             Self::Pgbench(flags) => spec(file, WorkloadName::Pgbench, &**flags),
             Self::Other(words) => unknown(words),
         }
@@ -161,6 +166,7 @@ impl RunArgs {
         let file = self.file.as_deref();
         match &self.workload {
             RunWorkload::TprocC(flags) => spec(file, WorkloadName::TprocC, &**flags),
+            RunWorkload::TprocH(flags) => spec(file, WorkloadName::TprocH, &**flags),
             RunWorkload::Pgbench(flags) => spec(file, WorkloadName::Pgbench, &**flags),
             RunWorkload::Script(flags) => spec(file, WorkloadName::Script, &**flags),
             RunWorkload::Scan(flags) => spec(file, WorkloadName::Scan, &**flags),
@@ -175,9 +181,11 @@ impl RunArgs {
         let flag = match &self.workload {
             RunWorkload::Pgbench(flags) => flags.language.allow_shell,
             RunWorkload::Script(flags) => flags.language.allow_shell,
-            RunWorkload::TprocC(_) | RunWorkload::Scan(_) | RunWorkload::Io(_) | RunWorkload::Other(_) => {
-                false
-            }
+            RunWorkload::TprocC(_)
+            | RunWorkload::TprocH(_)
+            | RunWorkload::Scan(_)
+            | RunWorkload::Io(_)
+            | RunWorkload::Other(_) => false,
         };
         if self.file.is_some() && !flag { refuse_shell(spec) } else { Ok(()) }
     }
@@ -190,6 +198,7 @@ impl RunArgs {
     fn load(&self) -> Option<&LoadArgs> {
         match &self.workload {
             RunWorkload::TprocC(flags) => Some(&flags.load),
+            RunWorkload::TprocH(flags) => Some(&flags.load),
             RunWorkload::Pgbench(flags) => Some(&flags.load),
             RunWorkload::Script(flags) => Some(&flags.load),
             RunWorkload::Scan(flags) => Some(&flags.load),
@@ -249,9 +258,11 @@ impl RunArgs {
         match &self.workload {
             RunWorkload::Pgbench(flags) => flags.familiar.notes(),
             RunWorkload::Script(flags) => flags.familiar.notes(),
-            RunWorkload::TprocC(_) | RunWorkload::Scan(_) | RunWorkload::Io(_) | RunWorkload::Other(_) => {
-                Vec::new()
-            }
+            RunWorkload::TprocC(_)
+            | RunWorkload::TprocH(_)
+            | RunWorkload::Scan(_)
+            | RunWorkload::Io(_)
+            | RunWorkload::Other(_) => Vec::new(),
         }
     }
 
@@ -307,7 +318,7 @@ macro_rules! on_tables {
             }
 
             fn workloads(&self) -> &'static [WorkloadName] {
-                &[WorkloadName::TprocC, WorkloadName::Pgbench]
+                &[WorkloadName::TprocC, WorkloadName::TprocH, WorkloadName::Pgbench]
             }
         }
     };

@@ -26,6 +26,7 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
             "summary" => kelvin_report::csv::summary(&report),
             "statements" => kelvin_report::csv::statements(&report),
             "jobs" => kelvin_report::csv::jobs(&report),
+            "queries" => kelvin_report::csv::queries(&report),
             "observed" => kelvin_report::csv::observed(&report),
             _ => kelvin_report::csv::series(&report),
         };

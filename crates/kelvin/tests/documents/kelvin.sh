@@ -28,6 +28,7 @@ for word in "$@"; do
         *) word=2 ;;
         esac
         ;;
+    --scale) word=0.01 ;;
     --rate) [[ $2 == scan ]] && word=5 || word=100 ;;
     --sweep) word=users=1,2,3,4 ;;
     --rate-curve) word=40,80% ;;
@@ -43,6 +44,10 @@ for word in "$@"; do
 done
 case $1 in
 run)
+    if [[ $2 == tproc-h ]]; then
+        timed=yes ramp=yes
+        [[ $target ]] || args+=(--target sqlite:h.db)
+    fi
     if [[ $2 != io && $2 != *.toml ]]; then
         [[ $timed ]] || args+=(--duration $short)
         [[ $ramp ]] || args+=(--ramp-up 0s)

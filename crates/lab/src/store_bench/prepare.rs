@@ -53,6 +53,7 @@ pub(super) fn prepare(
         (SelectedWorkload::TprocC(tproc_c), Work::TprocC(options)) => {
             options.warehouses = tproc_c.options().warehouses;
         }
+        (SelectedWorkload::TprocH(tproc_h), Work::TprocH(options)) => options.scale = tproc_h.options().scale,
         (SelectedWorkload::Scan(scan), Work::Scan(options)) => options.warehouses = scan.options().warehouses,
         _ => {}
     }

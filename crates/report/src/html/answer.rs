@@ -58,6 +58,7 @@ impl Answer {
         let serious: Vec<&FindingGroup<'_>> = findings.iter().filter(|one| !is_minor(one.finding)).collect();
         let verdict = best.and_then(|best| best.verdict.as_ref());
         let mut sentences: Vec<String> = Vec::new();
+        sentences.extend(report.details.queries.as_ref().map(|queries| sentence(&queries.describe())));
         sentences.extend(report.maximum_rate.as_ref().map(|found| sentence(&describe_maximum_rate(found))));
         sentences.extend(report.scalability.as_ref().map(|fit| sentence(&peak(fit))));
         sentences.extend(report.squeeze.iter().flat_map(elasticities).map(|words| sentence(&words)));

@@ -24,8 +24,8 @@ pub(crate) use observed::SeenCharts;
 use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
-    elasticity_interval, explained, grouped, how, interference_sentence, interval, is_minor, peak, squeezed,
-    two_times, unanswered,
+    elasticity_interval, explained, grouped, how, interference_sentence, interval, is_minor, others, peak,
+    squeezed, two_times, unanswered,
 };
 use crate::{Result, RunReport};
 use answer::Answer;
@@ -35,10 +35,11 @@ use kelvin_measure::text::{
 };
 use point::PointView;
 
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("page.html", include_str!("page.html")),
     ("answer.html", include_str!("answer.html")),
     ("point.html", include_str!("point.html")),
+    ("queries.html", include_str!("queries.html")),
     ("legend.html", include_str!("legend.html")),
     // What the page of I/O jobs has instead of the table of users or rates, and beside each point.
     ("io_phases.html", include_str!("io_phases.html")),
@@ -124,6 +125,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         law_words => report.scalability.as_ref().map(|fit| [explained(fit), peak(fit)]),
         scenario => scenario(report),
         squeeze => squeeze(report),
+        queries => queries(report),
         highest => report.maximum_rate.as_ref().map(describe_maximum_rate),
         checks => checks(report),
         facts,
@@ -188,6 +190,31 @@ fn scenario(report: &RunReport) -> Value {
     };
     let found = report.scenario.as_ref();
     Value::from(Serde(found.map(|found| found.interference.iter().map(row).collect::<Vec<_>>())))
+}
+
+/// The table of the queries, with the plans behind it.
+fn queries(report: &RunReport) -> Value {
+    let found = report.details.queries.as_ref().map(|found| {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| kelvin_measure::text::NONE.into());
+        let row = |row: &crate::QueryRow| {
+            serde_json::json!({
+                "query": row.query, "power": or_none(row.power_s.map(significant)), "others": others(row),
+                "rows": or_none(row.rows.map(whole)), "digest": or_none(row.digest.clone()),
+                "plan": or_none(row.plan.clone()), "answer": row.answer(), "bad": !row.state.counts(),
+            })
+        };
+        let mut plans: Vec<(&str, &str)> = Vec::new();
+        for one in &found.executions {
+            let Some(plan) = &one.plan else { continue };
+            if plans.iter().all(|(query, _)| *query != one.query) {
+                plans.push((&one.query, &plan.text));
+            }
+        }
+        serde_json::json!({
+            "sentence": found.describe(), "rows": found.rows.iter().map(row).collect::<Vec<_>>(), "plans": plans,
+        })
+    });
+    Value::from(Serde(found))
 }
 
 /// The rows of the squeeze's table, under its sentence.

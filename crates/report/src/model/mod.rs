@@ -8,6 +8,7 @@ mod latency;
 mod observed;
 mod open_loop;
 mod point;
+mod queries;
 mod reads;
 mod scenario;
 mod second;
@@ -36,6 +37,7 @@ pub use observed::{
 };
 pub use open_loop::ScheduleReport;
 pub use point::{PercentileInterval, PointChecks, PointReport, Precision, ServerCounts, Throughput};
+pub use queries::{QueryReport, QueryRow, WorkDetails};
 pub use reads::TableReads;
 pub use scenario::ScenarioReport;
 pub use second::{OpenSecond, SecondReport};
@@ -99,9 +101,9 @@ pub struct RunReport {
     pub absent: Vec<UnavailableMetrics>,
     /// What fell silent while the run went on.
     pub lost: Vec<UnavailableMetrics>,
-    /// What each I/O job did on each of its files and devices; empty of a run on a database.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub jobs: Vec<JobLine>,
+    /// What only I/O jobs or queries have.
+    #[serde(flatten)]
+    pub details: WorkDetails,
     /// Consistency conditions.
     pub checks: Vec<JudgedCheck>,
     /// Sentences that belong to the result.
@@ -245,11 +247,7 @@ impl RunReport {
                 PointReport::of(run, point, seen, &findings, judgement.unwrap_or_else(|| judged.run.clone()))
             })
             .collect::<Result<Vec<_>>>()?;
-        // What a newer Kelvin wrote otherwise is not shown.
-        let jobs: Vec<JobLine> = run
-            .storage("jobs")
-            .and_then(|jobs| serde_json::from_value(jobs.clone()).ok())
-            .unwrap_or_default();
+        let details = WorkDetails::of(run);
         let checks: Vec<JudgedCheck> = run
             .checks()
             .into_iter()
@@ -263,7 +261,7 @@ impl RunReport {
             })
             .collect();
         let info = &run.info;
-        let notes = notes(&info.notes, &jobs).into_iter();
+        let notes = notes(&info.notes, &details.jobs).into_iter();
         let accepted = accepted(&points);
         Ok(Self {
             schema: SCHEMA,
@@ -292,7 +290,7 @@ impl RunReport {
             absent: seen.map(|e| once(e.absent())).unwrap_or_default(),
             lost: seen.map(|e| once(e.lost())).unwrap_or_default(),
             notes: notes.chain(accepted).collect(),
-            jobs,
+            details,
             checks,
             recipe: Recipe::of(info),
             evidence: looked,
@@ -310,7 +308,7 @@ impl RunReport {
     /// What the jobs of a point did.
     pub(crate) fn jobs_of(&self, point: &PointReport) -> impl Iterator<Item = &JobLine> {
         let wanted = point.point;
-        self.jobs.iter().filter(move |job| job.point == wanted)
+        self.details.jobs.iter().filter(move |job| job.point == wanted)
     }
 
     /// Which of the kinds are of a direction of I/O, on whatever device.

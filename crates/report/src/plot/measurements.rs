@@ -181,7 +181,7 @@ impl JobMeasurement {
             Some(label) => format!("run {} {label}", report.run),
             None => format!("run {}", report.run),
         };
-        let each = report.jobs.iter().map(|line| {
+        let each = report.details.jobs.iter().map(|line| {
             let job = jobs.jobs.iter().find(|job| job.name == line.job);
             let mut did = Vec::new();
             for direction in Direction::ALL {

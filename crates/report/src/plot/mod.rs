@@ -261,7 +261,7 @@ fn seconds_of(report: &RunReport, point: &PointReport) -> Vec<LogSeries> {
                 let value = amount / width;
                 points.push(Point { width, value, low: value, high: value, ..alone });
             }
-            let prefix = report.jobs.first().map_or_else(String::new, |job| job.job.clone());
+            let prefix = report.details.jobs.first().map_or_else(String::new, |job| job.job.clone());
             LogSeries { name: name.clone(), prefix, quantity, direction, how, points }
         };
         let iops = series(LogKind::Iops, 1.0, "seconds of the measured window".into());

@@ -89,13 +89,19 @@ fn at_level(report: &RunReport, options: Options, level: Level) -> String {
 impl Page {
     /// What several loads, a search or a squeeze say together, before what they rest on.
     pub(super) fn first_answer(&mut self, report: &RunReport) {
-        if report.points.len() > 1 || report.squeeze.is_some() {
+        if report.points.len() > 1 || report.squeeze.is_some() || report.details.queries.is_some() {
             self.line("");
             self.answer(report, LEVELS[0]);
         }
     }
 
     fn answer(&mut self, report: &RunReport, level: Level) {
+        if let Some(queries) = &report.details.queries {
+            self.sentence(BOLD, "", &queries.describe(), level.sentence);
+            for why in queries.figures.void.iter().take(2) {
+                self.sentence(RED, "void", why, 2);
+            }
+        }
         for words in report.squeeze.iter().flat_map(elasticities).take(5) {
             self.sentence(BOLD, "", &words, level.sentence.min(2));
         }

@@ -7,6 +7,7 @@ mod latency;
 mod observed;
 mod point;
 mod points;
+mod queries;
 mod scenario;
 mod squeeze;
 
@@ -19,6 +20,7 @@ pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
 pub use points::sweep;
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
+pub(crate) use queries::others;
 pub(crate) use scenario::{
     interval as change_interval, percent as change_percent, sentence as interference_sentence,
 };
@@ -59,6 +61,7 @@ pub fn render(report: &RunReport, options: Options) -> String {
     page.scalability(report);
     page.squeeze(report);
     page.scenario(report);
+    page.queries(report);
     if report.points.len() > 1 && report.is_io() {
         page.io_points(report);
     } else if report.points.len() > 1 {

@@ -230,7 +230,7 @@ impl Point<'_> {
             armed.push(ArmedGenerator::connect(self, (source, range), engine, workload, sink)?);
         }
         let mut underway = self.start(armed, monitor, sink)?;
-        let driven = self.drive(&mut underway, sink);
+        let driven = self.drive(&mut underway, &**workload, sink);
         if driven.is_err() {
             // Nobody hears us any more: end the load in order, then say so.
             let now = self.clock.now();
@@ -288,7 +288,12 @@ impl Point<'_> {
     }
 
     /// Drains and emits until the window has closed, by time, by count, or because somebody asked.
-    fn drive(&self, underway: &mut Underway, sink: &mut dyn Sink) -> Result<(), RunError> {
+    fn drive(
+        &self,
+        underway: &mut Underway,
+        workload: &dyn Workload,
+        sink: &mut dyn Sink,
+    ) -> Result<(), RunError> {
         let LoadTimes { begin, open, .. } = underway.times;
         let mut measuring = open == begin;
         let mut counted_until = 0;
@@ -310,6 +315,7 @@ impl Point<'_> {
                 underway.close(now.min(planned));
             }
             underway.emit(now, sink)?;
+            self.emit_executions(workload, open, sink)?;
             let second = second_from(open, now);
             if measuring && second > counted_until {
                 counted_until = second;
@@ -319,6 +325,20 @@ impl Point<'_> {
                 return self.phase(sink, Phase::Stop, now.min(planned), None);
             }
         }
+    }
+
+    /// Hands out the executions whose answers the workload keeps.
+    fn emit_executions(
+        &self,
+        workload: &dyn Workload,
+        open: Nanos,
+        sink: &mut dyn Sink,
+    ) -> Result<(), RunError> {
+        for mut execution in workload.take_executions() {
+            (execution.point, execution.at) = (self.index, execution.at.saturating_sub(open));
+            sink.event(&Event::Query(execution))?;
+        }
+        Ok(())
     }
 
     /// Waits until the samples are to be drained, or the timeline wants something.
@@ -399,6 +419,7 @@ impl Point<'_> {
         for generator in generators {
             reports.push(generator.finish(ended, hurry, sink)?);
         }
+        self.emit_executions(workload, times.open, sink)?;
         let counters = sum_columns(reports.iter().map(|report| report.counters.clone()));
         sink.event(&Event::Counters { point: self.index, values: counters.clone() })?;
         let mut server = server.finish(hurry);

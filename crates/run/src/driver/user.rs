@@ -229,7 +229,7 @@ impl User {
         self.book.add(UserCounter::Idle as usize, shared.within_window(shared.begin, now));
         let mut transactions = 0;
         let mut failures_in_a_row = 0;
-        while !self.done(now, transactions) {
+        while !self.done(now, transactions) && !self.work.has_ended() {
             if shared.changes {
                 now = self.rest(now);
                 if self.done(now, transactions) {
@@ -281,7 +281,7 @@ impl User {
                 self.give_up(&format!("after {failures_in_a_row} consecutive failures"));
                 break;
             }
-            if self.reached_count(transactions) {
+            if self.reached_count(transactions) || self.work.has_ended() {
                 // The window ends with the last transaction: what comes after it is in no figure.
                 break;
             }

@@ -1,6 +1,6 @@
 //! A specification as its file has it: the name of a workload, and a table for each.
 
-use kelvin_workload::{pgbench, scan, tproc_c};
+use kelvin_workload::{pgbench, scan, tproc_c, tproc_h};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -25,6 +25,7 @@ pub struct SpecFile<L = Load> {
     observe: Observe,
     reset: Option<Reset>,
     tproc_c: Option<tproc_c::Options>,
+    tproc_h: Option<tproc_h::Options>,
     pgbench: Option<pgbench::Options>,
     script: Option<ScriptOptions>,
     scan: Option<scan::Options>,
@@ -47,6 +48,7 @@ impl SpecFile {
     pub(super) fn into_spec(self) -> Result<Spec, String> {
         let given = [
             self.tproc_c.is_some(),
+            self.tproc_h.is_some(),
             self.pgbench.is_some(),
             self.script.is_some(),
             self.scan.is_some(),
@@ -68,6 +70,7 @@ impl SpecFile {
             reset: self.reset.unwrap_or_default(),
             work: match self.workload {
                 WorkloadName::TprocC => Work::TprocC(self.tproc_c.unwrap_or_default()),
+                WorkloadName::TprocH => Work::TprocH(self.tproc_h.unwrap_or_default()),
                 WorkloadName::Pgbench => Work::Pgbench(self.pgbench.unwrap_or_default()),
                 WorkloadName::Script => Work::Script(self.script.unwrap_or_default()),
                 WorkloadName::Scan => Work::Scan(self.scan.unwrap_or_default()),
@@ -92,6 +95,7 @@ impl<'a> SpecFile<LoadTable<'a>> {
             observe: spec.observe.clone(),
             reset: Some(&spec.reset).filter(|reset| **reset != Reset::default()).cloned(),
             tproc_c: None,
+            tproc_h: None,
             pgbench: None,
             script: None,
             scan: None,
@@ -99,6 +103,7 @@ impl<'a> SpecFile<LoadTable<'a>> {
         };
         match spec.work.clone() {
             Work::TprocC(options) => file.tproc_c = Some(options),
+            Work::TprocH(options) => file.tproc_h = Some(options),
             Work::Pgbench(options) => file.pgbench = Some(options),
             Work::Script(options) => file.script = Some(options),
             Work::Scan(options) => file.scan = Some(options),

@@ -92,6 +92,17 @@ impl Default for Load {
 }
 
 impl Load {
+    /// The load of streams of queries: one user until the streams are known, and an hour for a query.
+    pub(super) fn of_queries() -> Self {
+        Self {
+            users: Users::several(vec![1]),
+            ramp_up: Span::seconds(0),
+            transactions: std::num::NonZeroU64::new(22),
+            timeout: Span::seconds(3600),
+            ..Self::default()
+        }
+    }
+
     /// Arrivals per second at which a search begins by default.
     pub const FIRST_RATE: f64 = 100.0;
 

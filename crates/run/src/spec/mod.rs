@@ -19,7 +19,7 @@ mod work;
 use std::path::Path;
 
 use kelvin_storage::job::Jobs;
-use kelvin_workload::{pgbench, scan, tproc_c};
+use kelvin_workload::{pgbench, scan, tproc_c, tproc_h};
 use serde::{Deserialize, Serialize};
 
 pub use file::SpecFile;
@@ -146,9 +146,19 @@ impl Spec {
             build: Build::default(),
             check: false,
             accept_noise: false,
-            load: Load::default(),
+            load: if workload == WorkloadName::TprocH { Load::of_queries() } else { Load::default() },
             observe: Observe::default(),
             reset: Reset::default(),
+        }
+    }
+
+    /// Takes users and transactions from the streams of TPROC-H, whose scale factor is known.
+    pub fn arrange_streams(&mut self) {
+        let Work::TprocH(options) = &self.work else { return };
+        self.load.transactions = std::num::NonZeroU64::new(options.most_transactions());
+        self.load.ramp_up = Span::seconds(0);
+        if options.profile == tproc_h::Profile::Spec {
+            self.load.users = Users::several(options.users());
         }
     }
 
@@ -208,6 +218,12 @@ impl Spec {
 
     /// Refuses settings that contradict each other.
     pub fn validate(&self) -> Result<(), SpecError> {
+        if matches!(self.work, Work::TprocH(_)) && (self.load.is_open_loop() || self.load.sweep.is_some()) {
+            return Err(SpecError::Contradiction(
+                "[tproc-h] the queries of a stream follow one another: a rate or a sweep does not apply"
+                    .into(),
+            ));
+        }
         self.load.validate().map_err(SpecError::Contradiction)?;
         self.observe.validate().map_err(SpecError::Contradiction)?;
         self.reset.validate().map_err(SpecError::Contradiction)?;
@@ -226,6 +242,7 @@ impl Spec {
                 ));
             }
             Work::TprocC(options) => tproc_c::TprocC::new(options.clone()).map(drop),
+            Work::TprocH(options) => tproc_h::TprocH::new(options.clone()).map(drop),
             Work::Pgbench(options) => pgbench::Pgbench::new(options.clone()).map(drop),
             Work::Script(options) => pgbench::Pgbench::script(options.clone().into()).map(drop),
             Work::Scan(options) => scan::Scan::new(options.clone()).map(drop),

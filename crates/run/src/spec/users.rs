@@ -12,6 +12,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Users(Vec<u32>);
 
 impl Users {
+    /// These numbers, none of them 0 and none twice.
+    pub(super) fn several(numbers: Vec<u32>) -> Self {
+        Self(numbers)
+    }
+
     /// The numbers, in the order in which they run.
     pub fn numbers(&self) -> &[u32] {
         &self.0

@@ -1,7 +1,7 @@
 //! The workload of a run with what it leaves to choose.
 
 use kelvin_measure::labels;
-use kelvin_workload::{pgbench, scan, tproc_c};
+use kelvin_workload::{pgbench, scan, tproc_c, tproc_h};
 use serde::{Deserialize, Serialize};
 
 use super::{IoOptions, ScriptOptions, TargetName};
@@ -11,6 +11,8 @@ use super::{IoOptions, ScriptOptions, TargetName};
 pub enum Work {
     /// The TPC-C-like workload.
     TprocC(tproc_c::Options),
+    /// The TPC-H-like workload.
+    TprocH(tproc_h::Options),
     /// pgbench's built-in scripts and scripts on its tables.
     Pgbench(pgbench::Options),
     /// The user's own scripts on the user's own tables.
@@ -26,6 +28,7 @@ impl Work {
     pub fn name(&self) -> WorkloadName {
         match self {
             Self::TprocC(_) => WorkloadName::TprocC,
+            Self::TprocH(_) => WorkloadName::TprocH,
             Self::Pgbench(_) => WorkloadName::Pgbench,
             Self::Script(_) => WorkloadName::Script,
             Self::Scan(_) => WorkloadName::Scan,
@@ -38,7 +41,7 @@ impl Work {
         match self {
             Self::Pgbench(options) => &options.scripts,
             Self::Script(options) => &options.scripts,
-            Self::TprocC(_) | Self::Scan(_) | Self::Io(_) => &[],
+            Self::TprocC(_) | Self::TprocH(_) | Self::Scan(_) | Self::Io(_) => &[],
         }
     }
 
@@ -47,7 +50,7 @@ impl Work {
         match self {
             Self::Pgbench(options) => options.allow_shell,
             Self::Script(options) => options.allow_shell,
-            Self::TprocC(_) | Self::Scan(_) | Self::Io(_) => false,
+            Self::TprocC(_) | Self::TprocH(_) | Self::Scan(_) | Self::Io(_) => false,
         }
     }
 }
@@ -57,6 +60,7 @@ impl From<WorkloadName> for Work {
     fn from(name: WorkloadName) -> Self {
         match name {
             WorkloadName::TprocC => Self::TprocC(tproc_c::Options::default()),
+            WorkloadName::TprocH => Self::TprocH(tproc_h::Options::default()),
             WorkloadName::Pgbench => Self::Pgbench(pgbench::Options::default()),
             WorkloadName::Script => Self::Script(ScriptOptions::default()),
             WorkloadName::Scan => Self::Scan(scan::Options::default()),
@@ -71,6 +75,8 @@ impl From<WorkloadName> for Work {
 pub enum WorkloadName {
     /// [`Work::TprocC`].
     TprocC,
+    /// [`Work::TprocH`].
+    TprocH,
     /// [`Work::Pgbench`].
     Pgbench,
     /// [`Work::Script`].
@@ -83,12 +89,14 @@ pub enum WorkloadName {
 
 impl WorkloadName {
     /// Every workload.
-    pub const ALL: [Self; 5] = [Self::TprocC, Self::Pgbench, Self::Script, Self::Scan, Self::Io];
+    pub const ALL: [Self; 6] =
+        [Self::TprocC, Self::TprocH, Self::Pgbench, Self::Script, Self::Scan, Self::Io];
 
     /// Its name on the command line and in a file, where its table has the same.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::TprocC => "tproc-c",
+            Self::TprocH => labels::TPROC_H,
             Self::Pgbench => "pgbench",
             Self::Script => "script",
             Self::Scan => labels::SCAN,
@@ -100,6 +108,7 @@ impl WorkloadName {
     pub fn headline(self) -> &'static str {
         match self {
             Self::TprocC => "nopm",
+            Self::TprocH => "queries/min",
             Self::Pgbench | Self::Script => "tps",
             Self::Scan => "scans/s",
             Self::Io => "iops",
@@ -110,7 +119,7 @@ impl WorkloadName {
     pub(super) fn target(self) -> TargetName {
         match self {
             // I/O jobs name their own files, and have no use for it.
-            Self::TprocC | Self::Script | Self::Scan | Self::Io => TargetName::default(),
+            Self::TprocC | Self::TprocH | Self::Script | Self::Scan | Self::Io => TargetName::default(),
             Self::Pgbench => TargetName::managed_postgres(),
         }
     }

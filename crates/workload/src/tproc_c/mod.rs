@@ -5,13 +5,13 @@ mod calls;
 mod check;
 mod data;
 mod data_state;
-mod dialect;
+pub(crate) mod dialect;
 mod hammerdb;
 mod inputs;
-mod load;
+pub(crate) mod load;
 mod non_uniform;
 mod options;
-mod schema;
+pub(crate) mod schema;
 mod user;
 mod workload;
 

@@ -19,8 +19,8 @@ use super::schema::{self, Name, Table};
 use crate::{BuildProgress, Stop};
 
 pub(crate) use pool::stopped;
-pub(crate) use pool::{Job, Setup, Unit, run_each};
-pub(crate) use steps::{connections_of_the_host, interruptible};
+pub(crate) use pool::{Job, Setup, Shared, Unit, run, run_each};
+pub(crate) use steps::{checkpoint, connections_of_the_host, interruptible};
 
 /// What is missing of a build that is not complete: perhaps no part, and only what follows them.
 pub(crate) struct Missing {
@@ -203,7 +203,7 @@ fn create_tables(
 }
 
 /// Does `work` in a transaction, which is rolled back when it fails.
-fn in_transaction(
+pub(crate) fn in_transaction(
     session: &mut dyn Session,
     work: impl FnOnce(&mut dyn Session) -> Result<()>,
 ) -> Result<()> {

@@ -19,7 +19,7 @@ use crate::{BuildProgress, Stop};
 const LOCK: &str = "select get_lock(concat('kelvin build ', md5(database())), 0)";
 
 /// The code of a refused checkpoint.
-const ACCESS_DENIED: &str = "1227/42000";
+pub(crate) const ACCESS_DENIED: &str = "1227/42000";
 
 pub(crate) fn build(
     engine: &dyn Engine,
@@ -33,8 +33,7 @@ pub(crate) fn build(
             .with_help("leave out the partitions or the foreign keys"));
     }
     let mut session = engine.connect()?;
-    must_name_a_database(session.as_mut())?;
-    lock(session.as_mut(), LOCK, stop)?;
+    keep_others_out(session.as_mut(), stop)?;
     let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
     let job = |what| Job { what, before: 0, unit: Unit::Task, progress, stop };
@@ -68,6 +67,12 @@ pub(crate) fn build(
     checkpoint(engine, session.as_mut(), refused, job("checkpoint"))
 }
 
+/// Takes the lock of a build, as long as the session lasts.
+pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
+    must_name_a_database(session)?;
+    lock(session, LOCK, stop)
+}
+
 /// Without one the tables would have nowhere to be, and the server's error does not say what to do about it.
 fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
     if session.query("select database()")?.is_null(0, 0)? {
@@ -78,7 +83,7 @@ fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
 }
 
 /// Settings of a loading connection. None of them outlives it.
-fn set_up(session: &mut dyn Session) -> Result<()> {
+pub(crate) fn set_up(session: &mut dyn Session) -> Result<()> {
     // Another loader's warehouse is never waited for; the tables' own locks may take as long as an index takes. MySQL's
     // indexes are sorted by several threads; MariaDB takes the rest for a comment.
     session.run(

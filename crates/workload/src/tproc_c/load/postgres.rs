@@ -21,7 +21,7 @@ use crate::{BuildProgress, Stop};
 const LOCK: i64 = 0x006b_656c_7669_6e43;
 
 /// The code of a refused checkpoint.
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
+pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 pub(crate) fn build(
     engine: &dyn Engine,
@@ -31,8 +31,7 @@ pub(crate) fn build(
     stop: &Stop,
 ) -> Result<()> {
     let mut session = engine.connect()?;
-    let free = format!("select case when pg_try_advisory_lock({LOCK}) then 1 else 0 end");
-    lock(session.as_mut(), &free, stop)?;
+    keep_others_out(session.as_mut(), stop)?;
     let Some(mut missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
     let set_up = |session: &mut dyn Session| set_up(session, loaders);
@@ -78,13 +77,19 @@ pub(crate) fn build(
     checkpoint(engine, session.as_mut(), refused, job("checkpoint", 0))
 }
 
+/// Takes the lock of a build, as long as the session lasts.
+pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
+    let free = format!("select case when pg_try_advisory_lock({LOCK}) then 1 else 0 end");
+    lock(session, &free, stop)
+}
+
 /// Whether the server writes no WAL for a table that the transaction itself has made or emptied.
 fn logs_no_new_table(session: &mut dyn Session) -> Result<bool> {
     Ok(session.query("select current_setting('wal_level')")?.text(0, 0)? == "minimal")
 }
 
 /// Settings of one of `loaders` loading connections. None of them outlives it.
-fn set_up(session: &mut dyn Session, loaders: usize) -> Result<()> {
+pub(crate) fn set_up(session: &mut dyn Session, loaders: usize) -> Result<()> {
     // There is one sort a connection. The server's memory is not known here, but whoever gave it its buffers knew: a quarter
     // of those, for a server as it should be a sixteenth of its memory, sorts 30 million lines without a file.
     session.run(

@@ -26,8 +26,7 @@ pub(crate) fn build(
         return Err(Error::usage("SQLite does not support partitions").with_help("leave out the partitions"));
     }
     if options.loaders.is_some_and(|loaders| loaders > 1) {
-        return Err(Error::usage("SQLite allows one writer and therefore one loader")
-            .with_help("leave out the loaders"));
+        return Err(one_loader());
     }
     let Some(missing) = prepare(engine, engine.connect()?.as_mut(), dialect, options)? else {
         return Ok(());
@@ -49,17 +48,27 @@ pub(crate) fn build(
     })?;
     progress.update("checkpoint", 0, 1, 0);
     let mut session = engine.connect()?;
-    session.query("pragma journal_mode = wal")?;
-    // The rows were written without waiting for the disk: they must be there before anything says so.
-    if let Some(file) = database_file(session.as_mut())? {
-        std::fs::File::open(&file).and_then(|opened| opened.sync_all()).map_err(|error| {
-            Error::new(ErrorClass::Server, format!("{file} cannot be synced to disk: {error}"))
-        })?;
-    }
+    sync(session.as_mut())?;
     session.run("pragma synchronous = full")?;
     session.run(metadata::COMPLETE)?;
     engine.checkpoint(session.as_mut())?;
     progress.update("checkpoint", 1, 1, 0);
+    Ok(())
+}
+
+/// Why several loaders are refused.
+pub(crate) fn one_loader() -> Error {
+    Error::usage("SQLite allows one writer and therefore one loader").with_help("leave out the loaders")
+}
+
+/// Sets the journal back, and brings to disk what was written without waiting for it: before anything says that it is there.
+pub(crate) fn sync(session: &mut dyn Session) -> Result<()> {
+    session.query("pragma journal_mode = wal")?;
+    if let Some(file) = database_file(session)? {
+        std::fs::File::open(&file).and_then(|opened| opened.sync_all()).map_err(|error| {
+            Error::new(ErrorClass::Server, format!("{file} cannot be synced to disk: {error}"))
+        })?;
+    }
     Ok(())
 }
 
@@ -72,7 +81,7 @@ fn database_file(session: &mut dyn Session) -> Result<Option<String>> {
 
 /// Settings of the loading connection; only the journal mode outlives it, and the end of the build sets it
 /// back.
-fn set_up(session: &mut dyn Session) -> Result<()> {
+pub(crate) fn set_up(session: &mut dyn Session) -> Result<()> {
     let mode = session.query("pragma journal_mode = truncate")?;
     if mode.text(0, 0)? != "truncate" {
         return Err(Error::usage("the database file is in use by another connection")

@@ -34,13 +34,12 @@ pub(crate) fn build(
             .with_help("leave out the partitions"));
     }
     let mut session = engine.connect()?;
-    must_name_a_database(session.as_mut())?;
     let babelfish = is_babelfish(session.as_mut())?;
     if babelfish && options.fill_page {
         return Err(Error::usage("--fill-page is not possible: the pages of Babelfish are PostgreSQL's")
             .with_help("leave out --fill-page"));
     }
-    lock(session.as_mut(), LOCK, stop)?;
+    keep_others_out(session.as_mut(), stop)?;
     let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
     let job = |what| Job { what, before: 0, unit: Unit::Task, progress, stop };
@@ -88,6 +87,12 @@ fn is_babelfish(session: &mut dyn Session) -> Result<bool> {
     Ok(!rows.is_null(0, 0)? && rows.int(0, 0)? == 1)
 }
 
+/// Takes the lock of a build, as long as the session lasts.
+pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
+    must_name_a_database(session)?;
+    lock(session, LOCK, stop)
+}
+
 /// Without one, the tables would be made in the server's own.
 fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
     let rows = session.query("select db_name(), case when db_id() <= 4 then 1 else 0 end")?;
@@ -99,7 +104,7 @@ fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
 }
 
 /// Settings of a loading connection. None of them outlives it.
-fn set_up(session: &mut dyn Session) -> Result<()> {
+pub(crate) fn set_up(session: &mut dyn Session) -> Result<()> {
     // Another loader's warehouse is never waited for; a table's own lock may take as long as an index takes.
     session.run("set lock_timeout -1")
 }

@@ -86,7 +86,7 @@ pub(crate) fn interruptible<T>(
 }
 
 /// A checkpoint, where the user may ask for one: managed databases often do not let him, with an error that is `refused`.
-pub(super) fn checkpoint(
+pub(crate) fn checkpoint(
     engine: &dyn Engine,
     session: &mut dyn Session,
     refused: impl Fn(&Error) -> bool,

@@ -6,7 +6,7 @@
 use super::{ColumnKind, ForeignKey, Name, Table};
 
 /// Of every text column.
-const BY_BYTES: &str = "collate Latin1_General_BIN2";
+pub(crate) const BY_BYTES: &str = "collate Latin1_General_BIN2";
 
 /// Whether each row of a table that all transactions change is to have a page of its own where [`create_table`] is asked for it.
 fn is_hot(table: &Table) -> bool {

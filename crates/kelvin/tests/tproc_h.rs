@@ -1,0 +1,145 @@
+//! TPROC-H through the command: equal answers on three engines, the tests with their figures, an interrupted build, and what is
+//! void.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../database/tests/mysql_support/mod.rs"]
+mod mysql_support;
+mod support;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use support::{Place, Server};
+
+/// Rows and digest of each query, and how the answers were judged, of the last run.
+fn answers(place: &Place) -> BTreeMap<String, (u64, String)> {
+    let report = place.report("last");
+    let rows = report["queries"]["rows"].as_array().unwrap().clone();
+    let row = |row: &Value| {
+        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let digest = text("digest");
+        assert_eq!((digest.len(), text("state").as_str()), (16, "unchecked"), "{row}");
+        (text("query"), (row["rows"].as_u64().unwrap(), digest))
+    };
+    rows.iter().filter(|row| row["digest"].is_string()).map(row).collect()
+}
+
+/// Builds, checks, and runs the power test without refresh functions; returns the answers.
+fn power_test(target: &str) -> (Place, BTreeMap<String, (u64, String)>) {
+    let place = Place::new();
+    let words = ["tproc-h", "--scale", "0.01", "--target", target];
+    let with = |before: &[&'static str], after: &[&'static str]| {
+        let words = [before, &words, after].concat();
+        place.expect(0, &words.iter().copied().collect::<Vec<_>>())
+    };
+    let checked = with(&["build"], &["-q"]);
+    assert!(!checked.contains("FAIL"), "{checked}");
+    let shown = with(&["run"], &["--streams", "0", "--no-refresh", "--seed", "3"]);
+    assert!(shown.contains("TPROC-H at scale factor 0.01: power"), "{shown}");
+    let answers = answers(&place);
+    (place, answers)
+}
+
+#[test]
+fn the_22_answers_are_equal_on_sqlite_postgres_and_mariadb() {
+    let (postgres, mariadb) = (Server::start(), mysql_support::Server::start());
+    let mariadb_url = format!("mysql://root@/kelvin?socket={}", mariadb.socket().display());
+    let directory = tempfile::tempdir().unwrap();
+    let sqlite_url = format!("sqlite:{}", directory.path().join("h.db").display());
+    let urls = [postgres.url(), mariadb_url, sqlite_url];
+    let found = std::thread::scope(|scope| {
+        let tests = urls.each_ref().map(|url| scope.spawn(move || power_test(url)));
+        tests.map(|test| test.join().unwrap())
+    });
+    let [(place, postgres_answers), (_, mariadb_answers), (sqlite, sqlite_answers)] = found;
+    assert_eq!(postgres_answers.len(), 22);
+    assert_eq!(postgres_answers["Q1"].0, 4);
+    assert_eq!(mariadb_answers, postgres_answers);
+    assert_eq!(sqlite_answers, postgres_answers);
+    // PostgreSQL's plans are in the result.
+    let report = place.report("last");
+    let plans = report["queries"]["rows"].as_array().unwrap().iter().filter(|row| row["plan"].is_string());
+    assert_eq!(plans.count(), 22);
+    the_tests_on(&place, &urls[0]);
+    a_limit_on(&sqlite, &urls[2]);
+}
+
+/// A time limit voids the figure, and the query is named; what comes after it is run.
+fn a_limit_on(place: &Place, target: &str) {
+    let words = ["run", "tproc-h", "--target", target, "--streams", "0", "--queries", "1,22", "--no-refresh"];
+    // SQLite measures the whole statement: query 1 reads 60,000 rows, query 22 a few hundred.
+    let shown = place.expect(1, &[&words[..], &["--timeout", "8ms"]].concat());
+    assert!(shown.contains("Q1 of stream 0 timed out"), "{shown}");
+    let report = place.report("last");
+    assert_eq!((&report["queries"]["power"], report["state"].as_str()), (&Value::Null, Some("void")));
+    assert_eq!(report["queries"]["rows"][1]["state"], "unchecked");
+}
+
+/// Power and throughput test with refresh functions, on data that [`power_test`] has built.
+fn the_tests_on(place: &Place, target: &str) {
+    let words = ["run", "tproc-h", "--target", target, "--streams", "2", "--queries", "1,6,14"];
+    let shown = place.expect(0, &words);
+    assert!(shown.contains("composite"), "{shown}");
+    let report = place.report("last");
+    let limits = report["queries"]["limits"].as_array().unwrap();
+    assert_eq!(limits[0], "power test with queries 1, 6, 14 only");
+    let executions = report["queries"]["executions"].as_array().unwrap();
+    let count = |test: &str, query: &str| {
+        executions.iter().filter(|one| one["test"] == test && one["query"] == query).count()
+    };
+    assert_eq!([count("power", "RF1"), count("power", "Q6"), count("power", "RF2")], [1, 1, 1]);
+    assert_eq!(
+        [count("throughput", "RF1"), count("throughput", "Q6"), count("throughput", "RF2")],
+        [2, 2, 2]
+    );
+    // A window of 15 orders came and another went, three times: the check knows.
+    let refreshed = executions.iter().find(|one| one["query"] == "RF2").unwrap();
+    assert_eq!(refreshed["rows"], 15);
+    let checked = place.expect(0, &["check", "tproc-h", "--target", target]);
+    assert!(checked.contains("every order has a line"), "{checked}");
+    let csv = place.expect(0, &["report", "last", "--csv=queries"]);
+    assert_eq!(csv.lines().count(), 1 + executions.len());
+    // HammerDB's way has users with query sets.
+    let words = [
+        "run",
+        "tproc-h",
+        "--target",
+        target,
+        "--profile",
+        "hammerdb",
+        "--users",
+        "2",
+        "--query-sets",
+        "2",
+        "--queries",
+        "6,14",
+    ];
+    let shown = place.expect(0, &words);
+    assert!(shown.contains("geometric mean"), "{shown}");
+    let report = place.report("last");
+    assert_eq!(report["queries"]["executions"].as_array().unwrap().len(), 8);
+    assert_eq!(report["queries"]["user_means"].as_array().unwrap().len(), 2);
+    let dropped = place.expect(0, &["drop", "tproc-h", "--target", target, "--yes"]);
+    assert!(!dropped.contains("error"), "{dropped}");
+    place.expect(2, &["run", "tproc-h", "--target", target, "--no-build"]);
+}
+
+/// What takes minutes on a quiet machine.
+mod machine {
+    use super::*;
+
+    #[test]
+    #[ignore = "loads a gigabyte: cargo xtask machine"]
+    fn at_scale_factor_1_the_answers_are_the_published_ones() {
+        let (server, place) = (Server::start(), Place::new());
+        place.expect(0, &["build", "tproc-h", "--scale", "1", "--target", &server.url(), "-q"]);
+        let checked = place.expect(0, &["check", "tproc-h", "--target", &server.url(), "--validate"]);
+        for query in 1..=22 {
+            assert!(
+                checked.contains(&format!("the answer to query {query} is the published one")),
+                "{checked}"
+            );
+        }
+    }
+}

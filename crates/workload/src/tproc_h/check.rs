@@ -1,0 +1,164 @@
+//! The conditions that complete data meet: the numbers of rows, and how the tables refer to each other.
+
+use kelvin_database::{Engine, Error, Result, Session};
+use kelvin_measure::event::CheckLine;
+
+use super::Scale;
+use super::answer::Answer;
+use super::dialect::Dialect;
+use super::query::{self, Parameters, QUERIES};
+use super::schema::{Name, TABLES, table};
+use super::state::{State, loaded_rows};
+use crate::tproc_c::load::{Job, Unit, run_each};
+use crate::{BuildProgress, Stop};
+
+/// Whether answers to the parameters of the validation run are published for these data.
+pub(super) fn has_published(state: &State) -> bool {
+    state.refreshes == 0 && state.scale == Scale::default()
+}
+
+/// One condition.
+enum Condition {
+    /// A table has as many rows as the generator makes.
+    Rows(Name),
+    /// A query, by its name, that counts violations.
+    None(&'static str, &'static str),
+    /// The answer to a query equals the published one.
+    Published(u8),
+}
+
+/// Conditions on how the tables refer to each other.
+const REFERENCES: [(&str, &str); 6] = [
+    (
+        "every order has a line",
+        "select count(*) from orders where not exists (select * from lineitem where l_orderkey = o_orderkey)",
+    ),
+    (
+        "every line has an order",
+        "select count(*) from lineitem left outer join orders on o_orderkey = l_orderkey where o_orderkey is null",
+    ),
+    (
+        "every order has a customer",
+        "select count(*) from orders left outer join customer on c_custkey = o_custkey where c_custkey is null",
+    ),
+    (
+        "every line has a part of its supplier",
+        "select count(*) from lineitem left outer join partsupp \
+         on ps_partkey = l_partkey and ps_suppkey = l_suppkey where ps_partkey is null",
+    ),
+    (
+        "every supplier and every customer has a nation",
+        "select (select count(*) from supplier where s_nationkey not between 0 and 24) + \
+         (select count(*) from customer where c_nationkey not between 0 and 24)",
+    ),
+    ("every nation has a region", "select count(*) from nation where n_regionkey not between 0 and 4"),
+];
+
+/// Checks all conditions and hands out each outcome, in their order. With `validate` the 22 queries are asked, too, whose
+/// answers are published for scale factor 1 and data as loaded.
+pub(crate) fn check(
+    engine: &dyn Engine,
+    (dialect, validate): (&dyn Dialect, bool),
+    (progress, stop): (&dyn BuildProgress, &Stop),
+    each: &mut dyn FnMut(CheckLine),
+) -> Result<()> {
+    let Some(state) = State::read(engine.connect()?.as_mut(), dialect)? else {
+        return Err(Error::usage("the database contains no TPROC-H data")
+            .with_help("build them: kelvin build tproc-h"));
+    };
+    state.must_be_whole()?;
+    if validate && !has_published(&state) {
+        return Err(Error::usage("answers are published for scale factor 1 and data as loaded only")
+            .with_help("leave out --validate"));
+    }
+    let conditions = conditions(dialect, validate);
+    let numbers: Vec<usize> = (0..conditions.len()).collect();
+    let set_up = |session: &mut dyn Session| dialect.set_up_queries(session);
+    let job = Job { what: "conditions checked", before: 0, unit: Unit::Task, progress, stop };
+    // One connection: a query may take all cores of the server.
+    run_each(
+        engine,
+        (1, &set_up),
+        job,
+        &numbers,
+        &|session, number, shared| {
+            let found = outcome(session, dialect, &state, &conditions[*number]);
+            if found.is_err() {
+                shared.go_on()?;
+            }
+            Ok(found)
+        },
+        &mut |number, found| {
+            let (name, exempt) = conditions[number].describe(&state);
+            let (holds, detail) = match found {
+                Ok(Ok(detail)) => (true, detail),
+                Ok(Err(detail)) => (false, detail),
+                Err(error) => (false, error.to_string()),
+            };
+            let exempt = exempt.filter(|_| !holds);
+            each(CheckLine { number: number as u32 + 1, name, holds, detail, exempt });
+        },
+    )
+}
+
+fn conditions(dialect: &dyn Dialect, validate: bool) -> Vec<Condition> {
+    let rows = TABLES.iter().map(|table| Condition::Rows(table.id));
+    let references = REFERENCES.iter().map(|(name, sql)| Condition::None(name, sql));
+    let queries = (1..=QUERIES).filter(|query| validate && dialect.refused(*query).is_none());
+    rows.chain(references).chain(queries.map(Condition::Published)).collect()
+}
+
+impl Condition {
+    /// Its name, and why a violation may be nothing that went wrong.
+    fn describe(&self, state: &State) -> (String, Option<String>) {
+        let refreshed = || Some(format!("refresh functions have changed the data {} times", state.refreshes));
+        match self {
+            Self::Rows(name) => {
+                let changes = matches!(name, Name::Orders | Name::LineItem) && state.refreshes > 0;
+                let name = format!("{} has as many rows as the generator makes", table(*name).name);
+                (name, if changes { refreshed() } else { None })
+            }
+            Self::None(name, _) => ((*name).to_owned(), None),
+            Self::Published(query) => (format!("the answer to query {query} is the published one"), None),
+        }
+    }
+}
+
+/// What was found: `Ok` where the condition holds.
+fn outcome(
+    session: &mut dyn Session,
+    dialect: &dyn Dialect,
+    state: &State,
+    condition: &Condition,
+) -> Result<std::result::Result<String, String>> {
+    match condition {
+        Condition::Rows(name) => {
+            let table = table(*name);
+            let found = session.query(&format!("select count(*) from {}", table.name))?.int(0, 0)?;
+            let expected = match name {
+                // Its number of rows is known when they have been made.
+                Name::LineItem if state.is_ours => loaded_rows(session, table)?,
+                Name::LineItem => return Ok(Ok(format!("{found} rows"))),
+                _ => table.rows(state.scale.factor()),
+            };
+            let detail = format!("{found} of {expected} rows");
+            Ok(if found == expected { Ok(detail) } else { Err(detail) })
+        }
+        Condition::None(_, sql) => {
+            let violations = session.query(sql)?.int(0, 0)?;
+            Ok(if violations == 0 {
+                Ok("0 violations".into())
+            } else {
+                Err(format!("{violations} violations"))
+            })
+        }
+        Condition::Published(number) => {
+            let parameters = Parameters::for_validation(*number, state.scale.factor());
+            let sql = query::sql(*number, dialect, &parameters)?;
+            let rows = session.query(&sql)?;
+            let answer = Answer::of(*number, &rows, dialect.has_only_integers())?;
+            let detail = || format!("{} rows, digest {}", answer.0.len(), answer.digest());
+            Ok(query::differences(*number, &answer.0).map(|()| detail()))
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! TPROC-H on PostgreSQL.
+
+use kelvin_database::{EngineKind, Error, Result, Session};
+
+use super::{Common, Dialect, common};
+use crate::Stop;
+use crate::tproc_c::load::postgres as load;
+use crate::tproc_h::schema::{Table, standard_type};
+
+#[derive(Debug)]
+pub(super) struct Postgres;
+
+impl Dialect for Postgres {
+    fn common(&self) -> Result<&'static dyn Common> {
+        common(EngineKind::Postgres)
+    }
+
+    fn create_table(&self, table: &Table) -> String {
+        table.create(|kind| standard_type(kind, ""), false, "")
+    }
+
+    fn create_index(&self, table: &Table, number: usize, name: &str, columns: &[&str]) -> Option<String> {
+        let (table, columns) = (table.name, columns.join(", "));
+        Some(match number {
+            0 => format!("alter table {table} add constraint {name} primary key ({columns})"),
+            _ => format!("create index {name} on {table} ({columns})"),
+        })
+    }
+
+    fn count_indexes(&self, _table: &str, name: &str) -> String {
+        format!("select count(*) from pg_catalog.pg_class where oid = to_regclass('{name}')")
+    }
+
+    fn set_up_load(&self, session: &mut dyn Session, loaders: usize) -> Result<()> {
+        load::set_up(session, loaders)
+    }
+
+    fn begin_build(&self, session: &mut dyn Session, stop: &Stop) -> Result<()> {
+        load::keep_others_out(session, stop)
+    }
+
+    /// With the visibility map, so that indexes alone can answer, and nothing is left to the run's own vacuum.
+    fn analyze(&self, table: &Table) -> String {
+        format!("vacuum (analyze, freeze) {}", table.name)
+    }
+
+    fn refuses_checkpoint(&self, error: &Error) -> bool {
+        error.code().0 == load::INSUFFICIENT_PRIVILEGE
+    }
+
+    /// Its type differs between versions.
+    fn year(&self, date: &str) -> String {
+        format!("cast(extract(year from {date}) as integer)")
+    }
+
+    fn plan(&self, session: &mut dyn Session, sql: &str) -> Result<Option<String>> {
+        let rows = session.query(&format!("explain (costs off) {sql}"))?;
+        Ok(Some(rows.texts(0)?.join("\n")))
+    }
+}

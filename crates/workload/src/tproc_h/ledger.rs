@@ -1,0 +1,67 @@
+//! What the users of a run have done, for the driver and the audit.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kelvin_measure::query::{AnswerState, QueryExecution};
+
+/// What became of the executions since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tally {
+    pub(super) executed: u64,
+    /// Those that failed or timed out.
+    pub(super) failed: u64,
+    /// Those whose answers were compared with published ones.
+    pub(super) compared: u64,
+    /// Those whose answers differ from them.
+    pub(super) differing: u64,
+}
+
+#[derive(Debug, Default)]
+struct Pages {
+    ended: Vec<QueryExecution>,
+    tally: Tally,
+    window: u32,
+}
+
+/// Shared by all users of a run.
+#[derive(Debug, Default)]
+pub(super) struct Ledger(Mutex<Pages>);
+
+impl Ledger {
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins behind the last window of the orders that was refreshed.
+    pub(super) fn begin(&self, window: u32) {
+        self.pages().window = window;
+    }
+
+    /// The window of the next pair of refresh functions.
+    pub(super) fn next_window(&self) -> u32 {
+        let mut pages = self.pages();
+        pages.window = pages.window.saturating_add(1);
+        pages.window
+    }
+
+    /// Keeps an execution that has ended.
+    pub(super) fn keep(&self, execution: QueryExecution) {
+        let mut pages = self.pages();
+        let tally = &mut pages.tally;
+        tally.executed += 1;
+        tally.failed += u64::from(matches!(execution.state, AnswerState::Failed | AnswerState::TimedOut));
+        tally.differing += u64::from(execution.state == AnswerState::Differs);
+        tally.compared += u64::from(matches!(execution.state, AnswerState::Published | AnswerState::Differs));
+        pages.ended.push(execution);
+    }
+
+    /// The executions since the last call.
+    pub(super) fn take(&self) -> Vec<QueryExecution> {
+        std::mem::take(&mut self.pages().ended)
+    }
+
+    /// What became of the executions since the last call.
+    pub(super) fn take_tally(&self) -> Tally {
+        std::mem::take(&mut self.pages().tally)
+    }
+}

@@ -1,0 +1,94 @@
+//! The 22 queries: their text, what their answers consist of, and the order of each stream.
+
+mod order;
+mod parameters;
+mod published;
+mod text;
+
+use kelvin_database::Result;
+
+pub(crate) use order::{order_of_stream, streams_of_scale};
+pub(crate) use parameters::Parameters;
+pub(crate) use published::differences;
+
+use super::dialect::Dialect;
+
+/// Number of queries.
+pub(crate) const QUERIES: u8 = 22;
+
+/// What a column of an answer is: how it is compared with the published one (TPC-H clause 2.1.3.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerColumn {
+    /// A text, which must be equal but for spaces at its end.
+    Text,
+    /// An integer, which must be equal.
+    Int,
+    /// A date, which must be equal.
+    Date,
+    /// A decimal of a column, which must be equal.
+    Money,
+    /// A sum of decimals, within 100 of the published one. An engine without decimals returns integers with so many places.
+    Sum(u8),
+    /// An average with two places, within 1 %.
+    Average,
+    /// A quotient with four places, within 1 % of the published one, which has two.
+    Ratio,
+}
+
+impl AnswerColumn {
+    /// Places after the point in its normalised form; none if it is not a number with a point.
+    pub(crate) fn places(self) -> Option<u8> {
+        match self {
+            Self::Text | Self::Int | Self::Date => None,
+            Self::Money | Self::Sum(_) | Self::Average => Some(2),
+            Self::Ratio => Some(4),
+        }
+    }
+
+    /// Whether it must be equal to the published one.
+    pub(crate) fn is_exact(self) -> bool {
+        !matches!(self, Self::Sum(_) | Self::Average | Self::Ratio)
+    }
+}
+
+use AnswerColumn::{Average, Date, Int, Money, Ratio, Sum, Text};
+
+/// The columns of the answer to a query, 1 to 22.
+pub(crate) fn columns(query: u8) -> &'static [AnswerColumn] {
+    match query {
+        1 => &[Text, Text, Sum(2), Sum(2), Sum(4), Sum(6), Average, Average, Average, Int],
+        2 => &[Money, Text, Text, Int, Text, Text, Text, Text],
+        3 => &[Int, Sum(4), Date, Int],
+        4 => &[Text, Int],
+        5 => &[Text, Sum(4)],
+        6 => &[Sum(4)],
+        7 => &[Text, Text, Int, Sum(4)],
+        8 => &[Int, Ratio],
+        9 => &[Text, Int, Sum(4)],
+        10 => &[Int, Text, Sum(4), Money, Text, Text, Text, Text],
+        11 => &[Int, Sum(2)],
+        12 => &[Text, Int, Int],
+        13 => &[Int, Int],
+        14 => &[Ratio],
+        15 => &[Int, Text, Text, Text, Sum(4)],
+        16 => &[Text, Text, Int, Int],
+        17 => &[Average],
+        18 => &[Text, Int, Int, Date, Money, Sum(2)],
+        19 => &[Sum(4)],
+        20 => &[Text, Text],
+        21 => &[Text, Int],
+        _ => &[Text, Int, Sum(2)],
+    }
+}
+
+/// The statement of a query with these parameters.
+///
+/// # Errors
+/// When the engine cannot carry the query.
+pub(crate) fn sql(query: u8, dialect: &dyn Dialect, parameters: &Parameters) -> Result<String> {
+    if let Some(why) = dialect.refused(query) {
+        return Err(kelvin_database::Error::usage(format!("query {query} cannot be run: {why}"))
+            .with_help("leave it out: --queries"));
+    }
+    Ok(text::sql(query, dialect, parameters))
+}

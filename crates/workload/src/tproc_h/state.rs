@@ -1,0 +1,141 @@
+//! What a database holds: the two tables that describe a build, and what can be said of tables that somebody else made.
+
+use kelvin_database::{Error, Result, Session};
+
+use super::Scale;
+use super::dialect::Dialect;
+use super::schema::{Name, TABLES, Table, table};
+
+/// Describes the build: one row.
+pub(crate) const BUILD: &str = "kelvin_tproc_h";
+
+/// The parts that are loaded: one row each.
+pub(crate) const LOADED: &str = "kelvin_tproc_h_loaded";
+
+/// The statements that begin a build, before its tables are made.
+pub(crate) fn begin(scale: Scale) -> [String; 3] {
+    [
+        format!(
+            "create table {BUILD} (scale varchar(20) not null, complete integer not null, \
+             refreshes integer not null)"
+        ),
+        format!(
+            "create table {LOADED} (name varchar(20) not null, part integer not null, loaded bigint not null, \
+             primary key (name, part))"
+        ),
+        format!("insert into {BUILD} (scale, complete, refreshes) values ('{scale}', 0, 0)"),
+    ]
+}
+
+/// The statement that marks a build as complete.
+pub(crate) fn complete() -> String {
+    format!("update {BUILD} set complete = 1")
+}
+
+/// The statement that notes a part with the rows that it has.
+pub(crate) fn loaded(table: &Table, part: i32, rows: u64) -> String {
+    format!("insert into {LOADED} (name, part, loaded) values ('{}', {part}, {rows})", table.name)
+}
+
+/// The statement that notes how many refresh functions have inserted rows.
+pub(crate) fn refreshed(refreshes: u32) -> String {
+    format!("update {BUILD} set refreshes = {refreshes}")
+}
+
+/// What a database holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) scale: Scale,
+    pub(crate) complete: bool,
+    /// Refresh functions that have inserted rows.
+    pub(crate) refreshes: u32,
+    /// Whether Kelvin built the tables; others are driven, and never refreshed or removed.
+    pub(crate) is_ours: bool,
+    /// Tables that are not there.
+    pub(crate) missing: Vec<&'static str>,
+}
+
+impl State {
+    /// Looks; none when there is nothing, and an error when there are some of the tables without a description.
+    pub(crate) fn read(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Option<Self>> {
+        let present = present_tables(session, dialect)?;
+        let has = |name: &str| present.iter().any(|present| present == name);
+        let missing: Vec<_> = TABLES.iter().map(|table| table.name).filter(|name| !has(name)).collect();
+        if has(BUILD) {
+            return Self::read_ours(session, missing).map(Some);
+        }
+        if missing.len() == TABLES.len() {
+            return Ok(None);
+        }
+        if missing.is_empty() {
+            return Self::of_others(session).map(Some);
+        }
+        Err(Error::usage(format!(
+            "the database already has tables that Kelvin did not create: {}",
+            present.join(", ")
+        ))
+        .with_help("remove them or use another database"))
+    }
+
+    fn read_ours(session: &mut dyn Session, missing: Vec<&'static str>) -> Result<Self> {
+        let rows = session.query(&format!("select scale, complete, refreshes from {BUILD}"))?;
+        let damaged = |why: String| {
+            Error::usage(format!("table {BUILD} {why}")).with_help("drop the data and rebuild them")
+        };
+        if rows.len() != 1 {
+            return Err(damaged(format!("has {} rows instead of one", rows.len())));
+        }
+        Ok(Self {
+            scale: rows.text(0, 0)?.parse().map_err(damaged)?,
+            complete: rows.int(0, 1)? == 1,
+            refreshes: u32::try_from(rows.int(0, 2)?).unwrap_or(u32::MAX),
+            is_ours: true,
+            missing,
+        })
+    }
+
+    /// Tables of the right names that HammerDB or dbgen's files may have filled: the suppliers give the scale factor.
+    fn of_others(session: &mut dyn Session) -> Result<Self> {
+        let suppliers = session.query("select count(*) from supplier")?.int(0, 0)?;
+        let scale = suppliers as f64 / table(Name::Supplier).rows(1.0) as f64;
+        let scale = Scale::try_from(scale).map_err(|why| {
+            Error::usage(format!("the tables are not TPROC-H's: {suppliers} suppliers ({why})"))
+        })?;
+        Ok(Self { scale, complete: true, refreshes: 0, is_ours: false, missing: Vec::new() })
+    }
+
+    /// Refuses tables of another size.
+    pub(crate) fn must_match(&self, scale: Option<Scale>) -> Result<()> {
+        let Some(asked) = scale.filter(|asked| *asked != self.scale) else { return Ok(()) };
+        Err(Error::usage(format!("the database has scale factor {}, and {asked} was asked for", self.scale))
+            .with_help("leave out --scale, or drop the data: kelvin drop tproc-h"))
+    }
+
+    /// Refuses a build of which tables are gone.
+    pub(crate) fn must_be_whole(&self) -> Result<()> {
+        if self.missing.is_empty() || !self.complete {
+            return Ok(());
+        }
+        Err(Error::usage(format!("tables are missing: {}", self.missing.join(", ")))
+            .with_help("drop the data and rebuild them"))
+    }
+}
+
+/// The names of those tables that exist.
+pub(crate) fn present_tables(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Vec<String>> {
+    let names = TABLES.iter().map(|table| table.name).chain([BUILD, LOADED]);
+    let names = names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    session.query(&dialect.common()?.present_tables(&names))?.texts(0)
+}
+
+/// The parts that are loaded, by table and number.
+pub(crate) fn loaded_parts(session: &mut dyn Session) -> Result<Vec<(String, i64)>> {
+    let rows = session.query(&format!("select name, part from {LOADED}"))?;
+    (0..rows.len()).map(|row| Ok((rows.text(row, 0)?.to_owned(), rows.int(row, 1)?))).collect()
+}
+
+/// Rows that the load has put into a table; none where nobody counted them.
+pub(crate) fn loaded_rows(session: &mut dyn Session, table: &Table) -> Result<i64> {
+    let rows = session.query(&format!("select sum(loaded) from {LOADED} where name = '{}'", table.name))?;
+    rows.optional(0, 0, kelvin_database::Rows::int).map(Option::unwrap_or_default)
+}

@@ -1,0 +1,244 @@
+//! The virtual users: streams of queries, and the one that refreshes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelvin_database::{Error, ErrorClass, Result, Session};
+use kelvin_measure::query::{AnswerState, QueryExecution, QueryPlan, QueryTest};
+use kelvin_measure::{Clock, Counters, Nanos, TransactionOutcome};
+
+use super::answer::{Answer, digest_of};
+use super::dialect::Dialect;
+use super::ledger::Ledger;
+use super::query::{self, Parameters};
+use super::workload::ROWS;
+use super::{Scale, refresh};
+use crate::{NextTransaction, VirtualUser};
+
+/// What a step of a user's work is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A query, 1 to 22.
+    Query(u8),
+    /// Inserts new orders.
+    Insert,
+    /// Deletes old orders.
+    Delete,
+}
+
+impl Step {
+    /// Its name in results.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Query(number) => format!("Q{number}"),
+            Self::Insert => "RF1".into(),
+            Self::Delete => "RF2".into(),
+        }
+    }
+}
+
+/// What all users of a run share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) dialect: &'static dyn Dialect,
+    pub(super) scale: Scale,
+    pub(super) seed: u64,
+    /// Parameters of the validation run instead of drawn ones.
+    pub(super) validate: bool,
+    /// Whether the answers to those are published for these data.
+    pub(super) has_published: bool,
+    /// The steps, in the order of the workload's kinds.
+    pub(super) kinds: Vec<Step>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) clock: Clock,
+}
+
+/// A step of a user.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlannedStep {
+    pub(super) step: Step,
+    /// The stream, or the number of a pair of refresh functions.
+    pub(super) stream: u32,
+    /// Which parameters of its query are drawn.
+    pub(super) draw: u32,
+}
+
+/// One step with what is known of it before it is executed.
+struct Planned {
+    step: PlannedStep,
+    parameters: Option<Parameters>,
+    /// The statement, or why there is none.
+    sql: std::result::Result<String, String>,
+    plan: Option<QueryPlan>,
+}
+
+/// One user.
+pub(super) struct User {
+    shared: Arc<Shared>,
+    test: QueryTest,
+    steps: Vec<Planned>,
+    /// The number of steps that were begun; the last of them is at work.
+    begun: usize,
+    /// The window of its own last RF1.
+    window: u32,
+    /// Rows of the last answer, for the audit.
+    rows: u64,
+    /// The step at work has failed, and may be repeated.
+    failed: Option<QueryExecution>,
+}
+
+impl User {
+    /// A user that takes these steps.
+    pub(super) fn new(shared: &Arc<Shared>, test: QueryTest, steps: &[PlannedStep]) -> Self {
+        let steps = steps.iter().map(|step| plan(shared, *step)).collect();
+        Self { shared: Arc::clone(shared), test, steps, begun: 0, window: 0, rows: 0, failed: None }
+    }
+
+    fn execution(&self, at: Nanos, took: Nanos) -> QueryExecution {
+        let planned = &self.steps[self.begun - 1];
+        QueryExecution {
+            point: 0,
+            test: self.test,
+            stream: planned.step.stream,
+            position: self.begun as u32,
+            query: planned.step.step.name(),
+            scale: self.shared.scale.factor(),
+            at,
+            took,
+            rows: None,
+            digest: None,
+            state: AnswerState::Unchecked,
+            detail: String::new(),
+            parameters: planned.parameters.as_ref().map(Parameters::describe).unwrap_or_default(),
+            plan: planned.plan.clone(),
+        }
+    }
+
+    /// Executes the step at work; the rows of its answer or those that it changed, and when it was over.
+    fn step(&mut self, session: &mut dyn Session) -> Result<(Outcome, Nanos)> {
+        let (shared, planned) = (&self.shared, &self.steps[self.begun - 1]);
+        let rows = match planned.step.step {
+            Step::Query(number) => {
+                let sql = planned.sql.as_ref().map_err(|why| Error::usage(why.clone()))?;
+                let rows = session.query(sql)?;
+                let end = shared.clock.now();
+                let answer = Answer::of(number, &rows, shared.dialect.has_only_integers())?;
+                return Ok((Outcome::Answer(number, answer), end));
+            }
+            Step::Insert => {
+                let window = shared.ledger.next_window();
+                self.window = window;
+                refresh::insert(session, shared.dialect, shared.scale, window)?
+            }
+            Step::Delete => refresh::delete(session, shared.scale, self.window)?,
+        };
+        Ok((Outcome::Changed(rows), self.shared.clock.now()))
+    }
+}
+
+impl User {
+    /// The step that has failed is not repeated any more.
+    fn give_up(&mut self) {
+        if let Some(failed) = self.failed.take() {
+            self.shared.ledger.keep(failed);
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// What a step has brought.
+enum Outcome {
+    Answer(u8, Answer),
+    Changed(u64),
+}
+
+fn plan(shared: &Shared, step: PlannedStep) -> Planned {
+    let Step::Query(number) = step.step else {
+        return Planned { step, parameters: None, sql: Err(String::new()), plan: None };
+    };
+    let scale = shared.scale.factor();
+    let parameters = if shared.validate {
+        Parameters::for_validation(number, scale)
+    } else {
+        Parameters::draw(number, scale, shared.seed, step.draw)
+    };
+    let sql = query::sql(number, shared.dialect, &parameters).map_err(|error| error.to_string());
+    Planned { step, parameters: Some(parameters), sql, plan: None }
+}
+
+impl VirtualUser for User {
+    /// Before the clock starts, the plans are read: at the start and not after a lost connection.
+    fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.shared.dialect.set_up_queries(session)?;
+        if self.begun > 0 {
+            return Ok(());
+        }
+        for planned in &mut self.steps {
+            let (Step::Query(_), Ok(sql)) = (planned.step.step, &planned.sql) else { continue };
+            let text = self.shared.dialect.plan(session, sql)?;
+            planned.plan = text.map(|text| QueryPlan { digest: digest_of(&text), text });
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> NextTransaction {
+        self.give_up();
+        // Never beyond the last: the driver asks whether there is one.
+        self.begun = (self.begun + 1).min(self.steps.len());
+        let step = self.steps[self.begun - 1].step.step;
+        let kind = self.shared.kinds.iter().position(|kind| *kind == step).unwrap_or_default();
+        NextTransaction { kind: kind as u16, keying: Duration::ZERO, thinking: Duration::ZERO }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.begun >= self.steps.len()
+    }
+
+    fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
+        if self.begun == 0 {
+            return Err(Error::usage("a user was asked for a query before it had one"));
+        }
+        let begin = self.shared.clock.now();
+        match self.step(session) {
+            Ok((outcome, end)) => {
+                let mut execution = self.execution(begin, end - begin);
+                match outcome {
+                    Outcome::Changed(rows) => execution.rows = Some(rows),
+                    Outcome::Answer(number, answer) => {
+                        execution.rows = Some(answer.0.len() as u64);
+                        execution.digest = Some(answer.digest());
+                        if self.shared.has_published {
+                            let compared = query::differences(number, &answer.0);
+                            execution.state = match &compared {
+                                Ok(()) => AnswerState::Published,
+                                Err(_) => AnswerState::Differs,
+                            };
+                            execution.detail = compared.err().unwrap_or_default();
+                        }
+                    }
+                }
+                self.rows = execution.rows.unwrap_or_default();
+                self.failed = None;
+                self.shared.ledger.keep(execution);
+                Ok(TransactionOutcome::Committed)
+            }
+            Err(error) => {
+                let mut execution = self.execution(begin, self.shared.clock.now() - begin);
+                let timed_out = error.class() == ErrorClass::Timeout;
+                execution.state = if timed_out { AnswerState::TimedOut } else { AnswerState::Failed };
+                execution.detail = error.to_string();
+                self.failed = Some(execution);
+                Err(error)
+            }
+        }
+    }
+
+    fn count(&self, counters: &Counters) {
+        counters.add(ROWS, self.rows);
+    }
+}

@@ -32,6 +32,7 @@ mod study;
 mod study_analysis;
 mod tproc_c;
 mod tproc_h;
+mod trace;
 mod transfer;
 mod vioperf;
 mod waits;
@@ -62,6 +63,9 @@ pub(crate) use study::{
     FolderArgs, ForkArgs, ListArgs, NewArgs, PlanArgs, RecoverArgs, StudyCommand, StudyFolder, StudyRunArgs,
 };
 pub(crate) use study_analysis::{AnalyzeArgs, StudyReportArgs};
+pub(crate) use trace::{
+    TraceCacheArgs, TraceCommand, TraceFileArgs, TracePolicy, TraceRecordArgs, TraceShowArgs,
+};
 pub(crate) use transfer::{ExportArgs, ImportArgs};
 pub(crate) use vioperf::{Required, VioperfArgs};
 pub(crate) use waits::{Measure, PlansOf, SampledServerArgs, TopSqlArgs, WaitsArgs};
@@ -175,6 +179,9 @@ pub(crate) enum Command {
     Waits(WaitsArgs),
     /// Show a server's most expensive statements, their plans, and what changed since an earlier look
     TopSql(TopSqlArgs),
+    /// Record the block requests of this host, and describe the streams of a trace
+    #[command(subcommand)]
+    Trace(TraceCommand),
     /// Measure whether storage is fast enough for a column store: MB/s per core, with vioperf's four tests
     Vioperf(VioperfArgs),
     /// Run scripts of HammerDB's command line, without HammerDB

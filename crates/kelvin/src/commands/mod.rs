@@ -32,6 +32,7 @@ mod snapshot;
 mod squeeze;
 mod study;
 mod top_sql;
+mod trace;
 mod transfer;
 mod vioperf;
 mod waits;
@@ -77,6 +78,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Observe(args) => observe::observe(&args, global),
         Command::Waits(args) => waits::waits(&args, global),
         Command::TopSql(args) => top_sql::top_sql(&args, global),
+        Command::Trace(command) => trace::trace(&command, global),
         Command::Vioperf(args) => vioperf::run(&args, global),
         Command::Hammerdb(args) => hammerdb::hammerdb(&args, global),
         Command::Xray(args) => xray::xray(&args, global),

@@ -31,14 +31,35 @@ fn is_magic(word: u32) -> bool {
 }
 
 /// Whether these are the first bytes of a binary trace, in either byte order.
-pub(crate) fn is_trace(bytes: &[u8]) -> bool {
+pub fn is_trace(bytes: &[u8]) -> bool {
     bytes
         .first_chunk::<4>()
         .is_some_and(|first| is_magic(u32::from_le_bytes(*first)) || is_magic(u32::from_be_bytes(*first)))
 }
 
+/// A record of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlktraceRecord {
+    /// Nanoseconds since the trace began.
+    pub at: Nanos,
+    /// In sectors of 512 bytes.
+    pub sector: u64,
+    /// How much.
+    pub bytes: u32,
+    /// The event: 1 queued, 7 issued, 8 completed and so on (`enum blktrace_act`).
+    pub event: u32,
+    /// What kind of request it is, a bit each (`enum blktrace_cat`): 1 read, 2 write, 4 flush, 8 sync, …
+    pub categories: u32,
+    /// The thread that caused it.
+    pub pid: i32,
+    /// Major and minor.
+    pub device: (u32, u32),
+    /// Whether the device reported an error.
+    pub failed: bool,
+}
+
 /// Reads a trace record by record.
-pub(crate) struct Records {
+pub struct Records {
     input: Input,
     path: PathBuf,
     /// Bytes before the next record.
@@ -47,8 +68,15 @@ pub(crate) struct Records {
     first: Option<Nanos>,
 }
 
+impl std::fmt::Debug for Records {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Records").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 impl Records {
-    pub(crate) fn new(input: Input, path: &Path) -> Self {
+    /// Reads from `input`; `path` stands in messages.
+    pub fn new(input: Input, path: &Path) -> Self {
         Self { input, path: path.to_path_buf(), position: 0, first: None }
     }
 
@@ -63,39 +91,21 @@ impl Records {
         Error::system(format!("reading the trace {}", self.path.display()))
     }
 
-    /// The next event; its device is in `names`.
-    pub(crate) fn next(&mut self, names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
-        loop {
-            let failed = self.system();
-            if self.input.fill_buf().map_err(failed)?.is_empty() {
-                return Ok(None);
-            }
-            let mut record = [0; RECORD];
-            match self.input.read_exact(&mut record) {
-                Ok(()) => (),
-                Err(cause) if cause.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    return Err(self.bad("the trace is truncated: it ends within a record"));
-                }
-                Err(cause) => return Err(self.system()(cause)),
-            }
-            let event = self.event(&record, names)?;
-            // The length of the payload was read in the record's byte order by the rules of `event`.
-            let more = u64::from(Fields::of(&record).map_or(0, |fields| fields.follows));
-            let failed = self.system();
-            let skipped =
-                std::io::copy(&mut self.input.by_ref().take(more), &mut std::io::sink()).map_err(failed)?;
-            if skipped < more {
+    /// The fields of the next record, behind which its payload was skipped. `position` stays before the record.
+    fn fields(&mut self) -> Result<Option<Fields>> {
+        let failed = self.system();
+        if self.input.fill_buf().map_err(failed)?.is_empty() {
+            return Ok(None);
+        }
+        let mut record = [0; RECORD];
+        match self.input.read_exact(&mut record) {
+            Ok(()) => (),
+            Err(cause) if cause.kind() == std::io::ErrorKind::UnexpectedEof => {
                 return Err(self.bad("the trace is truncated: it ends within a record"));
             }
-            self.position += RECORD as u64 + more;
-            if let Some(event) = event {
-                return Ok(Some(event));
-            }
+            Err(cause) => return Err(self.system()(cause)),
         }
-    }
-
-    fn event(&mut self, record: &[u8; RECORD], names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
-        let fields = Fields::of(record).ok_or_else(|| {
+        let fields = Fields::of(&record).ok_or_else(|| {
             self.bad(
                 "no record starts here: its magic number is missing (the trace is damaged or incomplete)",
             )
@@ -106,6 +116,49 @@ impl Records {
                 self.bad(format!("blktrace record version {version} is not supported; only {VERSION} is"))
             );
         }
+        let more = u64::from(fields.follows);
+        let failed = self.system();
+        let skipped =
+            std::io::copy(&mut self.input.by_ref().take(more), &mut std::io::sink()).map_err(failed)?;
+        if skipped < more {
+            return Err(self.bad("the trace is truncated: it ends within a record"));
+        }
+        Ok(Some(fields))
+    }
+
+    /// The next record, of whatever event.
+    ///
+    /// # Errors
+    ///
+    /// What is no record, with its byte.
+    pub fn next_record(&mut self) -> Result<Option<BlktraceRecord>> {
+        let Some(fields) = self.fields()? else { return Ok(None) };
+        self.position += RECORD as u64 + u64::from(fields.follows);
+        Ok(Some(BlktraceRecord {
+            at: fields.time,
+            sector: fields.sector,
+            bytes: fields.bytes,
+            event: fields.action & 0xffff,
+            categories: fields.action >> 16,
+            pid: fields.pid as i32,
+            device: (fields.device >> 20, fields.device & 0xf_ffff),
+            failed: fields.error != 0,
+        }))
+    }
+
+    /// The next event; its device is in `names`.
+    pub(crate) fn next(&mut self, names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
+        loop {
+            let Some(fields) = self.fields()? else { return Ok(None) };
+            let event = self.event(&fields, names)?;
+            self.position += RECORD as u64 + u64::from(fields.follows);
+            if let Some(event) = event {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    fn event(&mut self, fields: &Fields, names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
         let kind = fields.action >> 16;
         if fields.action & 0xffff != QUEUED || kind & (PASSED_THROUGH | NOTE) != 0 {
             return Ok(None);
@@ -145,7 +198,9 @@ struct Fields {
     sector: u64,
     bytes: u32,
     action: u32,
+    pid: u32,
     device: u32,
+    error: u16,
     follows: u16,
 }
 
@@ -172,7 +227,9 @@ impl Fields {
             sector: long(16)?,
             bytes: word(24)?,
             action: word(28)?,
+            pid: word(32)?,
             device: word(36)?,
+            error: (word(44)? >> if little { 0 } else { 16 }) as u16,
             follows: if little { u16::from_le_bytes(*last) } else { u16::from_be_bytes(*last) },
         })
     }

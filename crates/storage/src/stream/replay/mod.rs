@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use kelvin_measure::Nanos;
 
-pub use trace::{Action, Trace, TraceEvent, TraceFile};
+pub use blktrace::{BlktraceRecord, Records as BlktraceRecords, is_trace as is_blktrace};
+pub use trace::{Action, Input, Reader as TraceReader, Trace, TraceEvent, TraceFile};
 pub use write::IologWriter;
 
 use crate::job::{Job, Replay, ReplaySkip};

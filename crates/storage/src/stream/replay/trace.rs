@@ -71,7 +71,7 @@ impl TraceFile {
 }
 
 /// A trace that is read event by event.
-pub(crate) struct Reader {
+pub struct Reader {
     format: Format,
     names: Vec<TraceFile>,
 }
@@ -82,11 +82,15 @@ enum Format {
 }
 
 /// Where a trace comes from.
-pub(crate) type Input = Box<dyn BufRead + Send>;
+pub type Input = Box<dyn BufRead + Send>;
 
 impl Reader {
     /// A trace of the given name (for messages), whose first bytes show its format.
-    pub(crate) fn new(mut input: Input, path: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// When the first line or bytes belong to no format.
+    pub fn new(mut input: Input, path: &Path) -> Result<Self> {
         let first =
             input.fill_buf().map_err(Error::system(format!("reading the trace {}", path.display())))?;
         let format = if blktrace::is_trace(first) {
@@ -103,7 +107,12 @@ impl Reader {
     }
 
     /// The next event; none at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<TraceEvent>> {
+    ///
+    /// # Errors
+    ///
+    /// What does not belong there, with its line or byte.
+    #[allow(clippy::should_implement_trait, reason = "an iterator's items would all be results")]
+    pub fn next(&mut self) -> Result<Option<TraceEvent>> {
         match &mut self.format {
             Format::Iolog(lines) => lines.next(&mut self.names),
             Format::Blktrace(records) => records.next(&mut self.names),
@@ -111,7 +120,7 @@ impl Reader {
     }
 
     /// The files met so far.
-    pub(crate) fn names(&self) -> &[TraceFile] {
+    pub fn names(&self) -> &[TraceFile] {
         &self.names
     }
 }

@@ -1,0 +1,127 @@
+//! `kelvin trace`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use kelvin_measure::text::parse_bytes;
+use kelvin_run::spec::Span;
+use kelvin_trace::import::MOST;
+
+use super::FormatArgs;
+
+#[derive(Debug, Subcommand)]
+#[command(
+    after_help = "A trace has a line of time for each block request: device, place, size, operation, process, response \
+    time. kelvin trace record takes it from the kernel (as root); the other commands also read traces of blktrace, perf \
+    script, fio's iologs and csv files; docs/trace.md describes all.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin trace record --duration 30s -o io.trace\n\
+    \x20 kelvin trace record -o io.trace -- kelvin run pgbench --target postgres\n\
+    \x20 kelvin trace show io.trace\n\
+    \x20 kelvin trace cache io.trace --sizes 64m,256m,1g"
+)]
+pub(crate) enum TraceCommand {
+    /// Record the block requests of this host, until Ctrl-C, for a time, or while a command runs
+    Record(TraceRecordArgs),
+    /// Show the streams of a trace: sizes, arrivals, depth, sequentiality, and what merging made of them
+    Show(TraceShowArgs),
+    /// Predict what a cache would bring: miss ratios of LRU, ARC and S3-FIFO by size
+    Cache(TraceCacheArgs),
+}
+
+/// `kelvin trace record`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceRecordArgs {
+    /// How long to record [default: until Ctrl-C, or until the command ends]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Span>,
+    /// Record only this block device, such as vda or /dev/vda (of a partition its disk) [default: all]
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    /// The file to write; it must not exist
+    #[arg(long, short, value_name = "FILE", default_value = "kelvin.trace")]
+    pub(crate) output: PathBuf,
+    /// End when the file has this size
+    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_bytes)]
+    pub(crate) most_bytes: u64,
+    /// Size of the kernel's buffer of each processor
+    #[arg(long, value_name = "SIZE", default_value = "4m", value_parser = parse_bytes)]
+    pub(crate) buffer: u64,
+    /// Run this command, and record while it runs
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// A trace to read.
+#[derive(Debug, Args)]
+pub(crate) struct TraceFileArgs {
+    /// The trace: of kelvin trace record, blktrace, perf script, fio (iolog), or csv
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Read at most this many requests
+    #[arg(long, value_name = "N", default_value_t = MOST)]
+    pub(crate) most: usize,
+}
+
+/// `kelvin trace show`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceShowArgs {
+    #[command(flatten)]
+    pub(crate) trace: TraceFileArgs,
+    /// What one device would see if these streams came together on it: `merge A,B,C`, each a process or a device of the
+    /// trace, or the file of another trace
+    #[arg(long, num_args = 2, value_names = ["merge", "STREAMS"])]
+    pub(crate) what_if: Option<Vec<String>>,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+/// `kelvin trace cache`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceCacheArgs {
+    #[command(flatten)]
+    pub(crate) trace: TraceFileArgs,
+    /// Sizes of the cache [default: ten sizes up to what the trace touches]
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = parse_bytes)]
+    pub(crate) sizes: Vec<u64>,
+    /// Size of the cache's blocks
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_bytes)]
+    pub(crate) block: u64,
+    /// Share of the blocks in a sample; five samples show its error. 1 leaves the samples out
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
+    pub(crate) sample: f64,
+    /// Leave the exact curve out, and simulate on a sample, for traces that are too long for it
+    #[arg(long)]
+    pub(crate) sampled_only: bool,
+    /// Policies to simulate beside LRU
+    #[arg(long, value_name = "POLICY,…", value_delimiter = ',', value_enum, default_value = "arc,s3-fifo")]
+    pub(crate) policies: Vec<TracePolicy>,
+    /// Cache reads only: writes go past the cache [default: a write-back cache of reads and writes]
+    #[arg(long)]
+    pub(crate) reads: bool,
+    /// Response time of a hit, for the predicted mean response time
+    #[arg(long, value_name = "TIME", default_value = "2us")]
+    pub(crate) hit_time: Span,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+/// The values of `--policies`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TracePolicy {
+    /// None
+    None,
+    /// Megiddo and Modha, 2003
+    Arc,
+    /// Yang et al., 2023
+    S3Fifo,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| format!("\"{text}\" is not a number"))?;
+    if (0.0001..=1.0).contains(&share) {
+        return Ok(share);
+    }
+    Err(format!("a sample of {text} of the blocks is not between 0.0001 and 1"))
+}

@@ -1,0 +1,247 @@
+//! `kelvin trace cache`.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use kelvin_measure::text::{NONE, binary, nanos, percent, whole};
+use kelvin_report::table::{Table, number};
+use kelvin_trace::Trace;
+use kelvin_trace::cache::policy::Policy;
+use kelvin_trace::cache::{Accesses, Curve, Sampled, accesses, exact, mean_absolute_error, sampled};
+use serde::Serialize;
+
+use crate::args::{TraceCacheArgs, TracePolicy};
+use crate::document::{self, Document};
+use crate::exit::Code;
+use crate::out;
+
+/// Samples with different seeds.
+const SEEDS: u64 = 5;
+/// Sizes if none are asked for.
+const SIZES: u64 = 10;
+
+/// Reads, computes and prints.
+pub(super) fn cache(args: &TraceCacheArgs) -> Result<Code> {
+    if !args.block.is_power_of_two() || !(512..=1 << 26).contains(&args.block) {
+        bail!("a --block of {} is not a power of two between 512 and 64m", args.block);
+    }
+    if args.sampled_only && args.sample >= 1.0 {
+        bail!("--sampled-only needs a --sample below 1");
+    }
+    let trace = super::read(&args.trace)?;
+    let prediction = predict(&trace, args)?;
+    document::print(&prediction, args.format.format())?;
+    Ok(Code::Success)
+}
+
+/// The miss ratios of a size.
+#[derive(Debug, Serialize)]
+struct Row {
+    size: u64,
+    lru: Option<f64>,
+    /// Median, lowest and highest of the samples.
+    lru_sampled: Option<(f64, f64, f64)>,
+    policies: Vec<(Policy, Option<f64>)>,
+    /// Mean response time with LRU, in nanoseconds.
+    response: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Prediction {
+    accesses: f64,
+    touched: f64,
+    block: u64,
+    reads_only: bool,
+    sample: Option<f64>,
+    /// Mean absolute error of the median sample against the exact curve, and of the best and the worst sample.
+    sample_error: Option<(f64, f64, f64)>,
+    /// The share of accesses that miss whatever the size.
+    compulsory: f64,
+    /// Mean response time of the accesses in the trace, in nanoseconds.
+    traced_response: Option<f64>,
+    hit_time: u64,
+    rows: Vec<Row>,
+    notes: Vec<String>,
+    #[serde(skip)]
+    width: usize,
+}
+
+fn predict(trace: &Trace, args: &TraceCacheArgs) -> Result<Prediction> {
+    let which = if args.reads { Accesses::Reads } else { Accesses::All };
+    let all = || accesses(trace, args.block, which);
+    let curve = (!args.sampled_only).then(|| exact(all()));
+    let samples = (args.sample < 1.0).then(|| sampled(all(), args.sample, SEEDS));
+    let Some(main) = curve.as_ref().or_else(|| samples.as_ref()?.curves.first()) else {
+        bail!("nothing to compute");
+    };
+    if main.accesses < 1.0 {
+        bail!("the trace has no requests that a cache would serve");
+    }
+    let touched = main.unique * args.block as f64;
+    let mut sizes = args.sizes.clone();
+    if sizes.is_empty() {
+        let tenth = |n| ((touched * n as f64 / SIZES as f64) as u64).next_multiple_of(args.block);
+        sizes = (1..=SIZES).map(tenth).collect();
+        sizes.dedup();
+    }
+    let traced = traced_response(trace, which);
+    let rows = sizes.iter().map(|size| row(*size, args, &all, curve.as_ref(), samples.as_ref(), traced));
+    let rows = rows.collect();
+    let error = match (&curve, &samples) {
+        (Some(curve), Some(samples)) => Some(errors(curve, samples)),
+        _ => None,
+    };
+    Ok(Prediction {
+        accesses: main.accesses,
+        touched,
+        block: args.block,
+        reads_only: args.reads,
+        sample: samples.as_ref().map(|samples| samples.rate),
+        sample_error: error,
+        compulsory: main.floor(),
+        traced_response: traced,
+        hit_time: args.hit_time.nanos(),
+        rows,
+        notes: trace.notes.clone(),
+        width: out::width(),
+    })
+}
+
+fn row<I: Iterator<Item = u64>>(
+    size: u64,
+    args: &TraceCacheArgs,
+    all: &impl Fn() -> I,
+    curve: Option<&Curve>,
+    samples: Option<&Sampled>,
+    traced: Option<f64>,
+) -> Row {
+    let blocks = size / args.block;
+    let lru = curve.map(|curve| curve.miss_ratio(blocks as f64));
+    let lru_sampled = samples.and_then(|samples| samples.miss_ratio(blocks as f64));
+    let rate = if args.sampled_only { args.sample } else { 1.0 };
+    let simulate = |policy: &TracePolicy| {
+        let policy = match policy {
+            TracePolicy::None => return None,
+            TracePolicy::Arc => Policy::Arc,
+            TracePolicy::S3Fifo => Policy::S3Fifo,
+        };
+        let ratio = if blocks == 0 { Some(1.0) } else { policy.miss_ratio(all(), blocks, rate) };
+        Some((policy, ratio))
+    };
+    let policies = args.policies.iter().filter_map(simulate).collect();
+    let miss = lru.or(lru_sampled.map(|(median, ..)| median));
+    let hit_time = args.hit_time.nanos() as f64;
+    let response = miss.zip(traced).map(|(miss, traced)| miss * traced + (1.0 - miss) * hit_time);
+    Row { size, lru, lru_sampled, policies, response }
+}
+
+fn errors(curve: &Curve, samples: &Sampled) -> (f64, f64, f64) {
+    let median = |blocks| samples.miss_ratio(blocks).map_or(0.0, |(median, ..)| median);
+    let mut each: Vec<f64> = samples
+        .curves
+        .iter()
+        .map(|sample| mean_absolute_error(curve, |blocks| sample.miss_ratio(blocks)))
+        .collect();
+    each.sort_unstable_by(f64::total_cmp);
+    let (best, worst) = (each.first().copied().unwrap_or(0.0), each.last().copied().unwrap_or(0.0));
+    (mean_absolute_error(curve, median), best, worst)
+}
+
+fn traced_response(trace: &Trace, which: Accesses) -> Option<f64> {
+    let counts = |request: &&kelvin_trace::Request| match which {
+        Accesses::All => request.moves_data(),
+        Accesses::Reads => request.operation == kelvin_trace::Operation::Read,
+    };
+    let times: Vec<u64> =
+        trace.requests.iter().filter(counts).filter_map(|request| request.response()).collect();
+    (!times.is_empty()).then(|| times.iter().map(|time| *time as f64).sum::<f64>() / times.len() as f64)
+}
+
+impl Document for Prediction {
+    fn text(&self) -> Result<String> {
+        let mut text = String::new();
+        let which = if self.reads_only { "reads" } else { "reads and writes" };
+        let words = format!(
+            "{} accesses of {which} to blocks of {}, {} touched; {} are first accesses, which miss whatever the size",
+            whole(self.accesses.round() as u64),
+            binary(self.block),
+            binary(self.touched as u64),
+            percent(self.compulsory)
+        );
+        out::wrapped(&mut text, &words, 0, 2, self.width);
+        for note in &self.notes {
+            out::wrapped(&mut text, &format!("note: {note}"), 0, 2, self.width);
+        }
+        let _ = write!(text, "\nMiss ratios\n{:>12}{:>9}", "size", "LRU");
+        if self.sample.is_some() {
+            let _ = write!(text, "{:>11}{:>20}", "sampled", "(lowest–highest)");
+        }
+        for (policy, _) in self.rows.first().iter().flat_map(|row| &row.policies) {
+            let _ = write!(text, "{:>9}", policy.name());
+        }
+        if self.traced_response.is_some() {
+            let _ = write!(text, "{:>14}", "mean response");
+        }
+        let ratio = |ratio: Option<f64>| ratio.map_or_else(|| NONE.into(), |ratio| format!("{ratio:.4}"));
+        for row in &self.rows {
+            let _ = write!(text, "\n{:>12}{:>9}", binary(row.size), ratio(row.lru));
+            if self.sample.is_some() {
+                let (median, low, high) = row.lru_sampled.unwrap_or_default();
+                let band = format!("({low:.4}–{high:.4})");
+                let _ = write!(text, "{:>11}{band:>20}", ratio(Some(median)));
+            }
+            for (_, missed) in &row.policies {
+                let _ = write!(text, "{:>9}", ratio(*missed));
+            }
+            if let Some(response) = row.response {
+                let _ = write!(text, "{:>14}", nanos(response));
+            }
+        }
+        text.push_str("\n\n");
+        if let (Some(rate), Some((median, best, worst))) = (self.sample, self.sample_error) {
+            let words = format!(
+                "{SEEDS} samples of {} of the blocks: mean absolute error of their median {median:.4}, of each {best:.4} to \
+                 {worst:.4}.",
+                percent(rate)
+            );
+            out::wrapped(&mut text, &words, 0, 2, self.width);
+        }
+        if let Some(traced) = self.traced_response {
+            let words = format!(
+                "The mean response is a model: a hit takes {}, a miss {} as in the trace, whatever the load.",
+                nanos(self.hit_time as f64),
+                nanos(traced)
+            );
+            out::wrapped(&mut text, &words, 0, 2, self.width);
+        }
+        let words = "A block trace has the requests that missed the caches above it: the figures are of a cache in addition to \
+            those.";
+        out::wrapped(&mut text, words, 0, 2, self.width);
+        Ok(text)
+    }
+
+    fn records(&self) -> Result<Vec<String>> {
+        Ok(vec![serde_json::to_string(self)?])
+    }
+
+    fn table(&self) -> Result<Table> {
+        let mut table = Table::new("size,lru,lru_sampled,lowest,highest,arc,s3_fifo,mean_response_ns");
+        for row in &self.rows {
+            let of = |policy| {
+                let found = row.policies.iter().find(|(one, _)| *one == policy);
+                number(found.and_then(|(_, ratio)| *ratio))
+            };
+            table.rows.push(vec![
+                row.size.to_string(),
+                number(row.lru),
+                number(row.lru_sampled.map(|all| all.0)),
+                number(row.lru_sampled.map(|all| all.1)),
+                number(row.lru_sampled.map(|all| all.2)),
+                of(Policy::Arc),
+                of(Policy::S3Fifo),
+                number(row.response),
+            ]);
+        }
+        Ok(table)
+    }
+}

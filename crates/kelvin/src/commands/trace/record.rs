@@ -1,0 +1,163 @@
+//! `kelvin trace record`.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use kelvin_measure::text::{binary, count, nanos, plain_percent, seconds, whole};
+use kelvin_trace::capture::{Capture, CaptureOptions};
+use kelvin_trace::file::Recording;
+use kelvin_workload::Stop;
+
+use crate::args::{Global, TraceRecordArgs};
+use crate::exit::Code;
+use crate::{out, signal};
+
+/// Between two readings of the kernel's buffers: 4 MiB of a processor last for 30,000 requests.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Completions come a moment after the command's end.
+const AFTER: Duration = Duration::from_millis(100);
+
+/// Records until the end that was asked for, puts everything back, and prints what was recorded.
+pub(super) fn record(args: &TraceRecordArgs, global: &Global) -> Result<Code> {
+    if args.buffer < 64 << 10 || args.buffer > 1 << 30 {
+        bail!("a --buffer of {} is not between 64k and 1g", binary(args.buffer));
+    }
+    let path = args.output.as_path();
+    let mut open = File::options();
+    open.write(true).create_new(true).mode(0o600);
+    let file = open.open(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let recorded = record_into(args, global, file);
+    match recorded {
+        Ok((recording, code)) => {
+            let size = std::fs::metadata(path).map_or(0, |about| about.len());
+            report(path, &recording, size)?;
+            Ok(code)
+        }
+        Err(error) => {
+            // An empty file would be in the way of the next attempt.
+            let is_empty = std::fs::metadata(path).is_ok_and(|about| about.len() == 0);
+            if is_empty {
+                let _ = std::fs::remove_file(path);
+            }
+            Err(error)
+        }
+    }
+}
+
+fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(Recording, Code)> {
+    let options = CaptureOptions {
+        device: args.device.clone(),
+        buffer_kib: args.buffer >> 10,
+        most_bytes: args.most_bytes,
+    };
+    let program = args.command.first().cloned();
+    let stop = signal::listen_saying("kelvin: ending the recording; Ctrl-C again to stop now")?;
+    let mut capture = Capture::start(&options, program.clone(), BufWriter::with_capacity(1 << 17, file))?;
+    let mut child = match program {
+        Some(program) => {
+            let mut command = Command::new(&program);
+            command.args(&args.command[1..]);
+            match command.spawn() {
+                Ok(child) => Some(child),
+                Err(error) => {
+                    drop(capture);
+                    let _ = std::fs::remove_file(&args.output);
+                    return Err(error).with_context(|| format!("cannot run {program}"));
+                }
+            }
+        }
+        None => None,
+    };
+    if !global.quiet && child.is_none() && args.duration.is_none() {
+        out::note("kelvin: recording; Ctrl-C ends it");
+    }
+    let mut ended = None;
+    let mut over = None;
+    loop {
+        let goes_on = capture.drain()?;
+        if let Some(child) = &mut child
+            && ended.is_none()
+            && let Some(status) = child.try_wait()?
+        {
+            ended = Some(status);
+            over = Some(capture.lasted() + AFTER);
+        }
+        let is_after = over.is_some_and(|over| capture.lasted() >= over);
+        if !goes_on
+            || stop.requested()
+            || is_after
+            || capture.is_over(args.duration.map(|span| span.duration()))
+        {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    let (recording, _) = capture.finish()?;
+    if recording.full {
+        out::warning(&format!(
+            "recording ended early: the file has {} (--most-bytes)",
+            binary(args.most_bytes)
+        ));
+    }
+    let code = match (ended, child) {
+        (Some(status), _) if !status.success() => {
+            out::warning(&format!("the command ended with {status}"));
+            Code::Aborted
+        }
+        (None, Some(child)) => {
+            wait(child, &stop)?;
+            if stop.requested() { Code::Interrupted } else { Code::Success }
+        }
+        // Without a command, Ctrl-C is how a recording ends.
+        _ => Code::Success,
+    };
+    Ok((recording, code))
+}
+
+/// Waits for a command that outlasts the recording; after Ctrl-C, which it has got as well, it is asked once more.
+fn wait(mut child: Child, stop: &Stop) -> Result<()> {
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    if stop.requested()
+        && let Some(pid) = pid
+    {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    child.wait().context("cannot wait for the command")?;
+    Ok(())
+}
+
+fn report(path: &Path, recording: &Recording, size: u64) -> Result<()> {
+    let lasted = recording.lasted as f64 / 1e9;
+    let requests = recording.requests;
+    let mut text = format!(
+        "{} requests in {} ({} a second), {} in {}\n",
+        whole(requests),
+        seconds(lasted),
+        whole((requests as f64 / lasted.max(1e-9)).round() as u64),
+        binary(size),
+        path.display()
+    );
+    let events = recording.issues + recording.completions;
+    if requests > 0 {
+        text += &format!(
+            "{:.1} bytes an event, {} of CPU a request ({} of a processor)\n",
+            size as f64 / events.max(1) as f64,
+            nanos(recording.cpu as f64 / requests as f64),
+            plain_percent(recording.cpu as f64 / recording.lasted.max(1) as f64),
+        );
+    }
+    text += &super::table::checks(recording);
+    out::write(&text)?;
+    if recording.lost > 0 {
+        out::warning(&format!(
+            "{} lost: the kernel's buffers were full; use a larger --buffer",
+            count(recording.lost, "event")
+        ));
+    }
+    Ok(())
+}

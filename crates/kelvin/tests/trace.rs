@@ -1,0 +1,136 @@
+//! `kelvin trace` from end to end. Recording needs root and tracefs; where they are absent, that test says so and is skipped.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Place, text, wait_until};
+
+/// A log that is written in order, and reads at random, as blkparse prints them.
+fn blkparse() -> String {
+    let mut lines = String::new();
+    let mut place = 12_345_u64;
+    for n in 0..2000_u64 {
+        let at = n * 1_000_000;
+        let (pid, letters, sector, name) = if n % 2 == 0 {
+            (100, "WS", 1_000_000 + n * 8, "wal")
+        } else {
+            place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (200, "R", 100_000_000 + (place >> 40) * 16, "backend")
+        };
+        for (action, at) in [("D", at), ("C", at + 400_000)] {
+            let (seconds, nanos) = (at / 1_000_000_000, at % 1_000_000_000);
+            let name = if action == "C" { "0" } else { name };
+            writeln!(
+                lines,
+                "254,0 0 {n} {seconds}.{nanos:09} {pid} {action} {letters} {sector} + 16 [{name}]"
+            )
+            .unwrap();
+        }
+    }
+    lines
+}
+
+#[test]
+fn streams_are_shown_and_a_cache_is_predicted() {
+    let place = Place::new();
+    place.write("io.txt", blkparse());
+    let run = |line: &str| {
+        let args: Vec<&str> = line.split(' ').collect();
+        let output = place.command(&args).env("COLUMNS", "110").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    insta::assert_snapshot!("show", run("trace show io.txt"));
+    insta::assert_snapshot!("cache", run("trace cache io.txt --sizes 1m,4m,16m"));
+    let shown: Value = serde_json::from_str(&run("trace show io.txt --json")).unwrap();
+    let streams = shown["streams"].as_array().unwrap();
+    let patterns: Vec<_> = streams.iter().map(|one| one["category"]["pattern"].as_str().unwrap()).collect();
+    assert_eq!(patterns, ["mixed", "sequential", "random"]);
+    let merged = run("trace show io.txt --what-if merge wal,wal --json");
+    let merged: Value = serde_json::from_str(&merged).unwrap();
+    assert_eq!(merged["streams"][0]["requests"], 2000);
+    assert!(run("trace cache io.txt --format csv").starts_with("size,lru,lru_sampled"));
+}
+
+#[test]
+fn what_cannot_be_read_ends_with_2() {
+    let place = Place::new();
+    place.write("io.txt", "8,0 3 1 0.5 697 D W eight + 8 [a]\n8,0 3 1 0.6 697 D W 8 + 8 [a]\n");
+    place.write("empty", "");
+    let mut seen = String::new();
+    for line in [
+        "trace show absent",
+        "trace show empty",
+        "trace show .",
+        "trace show io.txt",
+        "trace cache io.txt --block 1000",
+        "trace cache io.txt --sample 2",
+        "trace show io.txt --what-if split a,b",
+        "trace record -o io.txt",
+        "trace record --buffer 1k -o new",
+    ] {
+        let output = place.run(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        writeln!(seen, "$ kelvin {line}\n{}", text(&output.stderr).trim_end()).unwrap();
+    }
+    assert!(!place.path("new").exists());
+    insta::assert_snapshot!(seen);
+}
+
+/// Whether this process may record: else why not.
+fn can_record() -> Result<(), String> {
+    let instances = Path::new("/sys/kernel/tracing/instances");
+    std::fs::read_dir(instances).map_err(|error| format!("{}: {error}", instances.display()))?;
+    let events = Path::new("/sys/kernel/tracing/events/block");
+    std::fs::read_dir(events).map(|_| ()).map_err(|error| format!("{}: {error}", events.display()))
+}
+
+fn instances_of(pid: u32) -> bool {
+    Path::new("/sys/kernel/tracing/instances").join(format!("kelvin-{pid}")).exists()
+}
+
+#[test]
+fn a_recording_has_the_requests_of_its_command_and_leaves_nothing_behind() {
+    if let Err(why) = can_record() {
+        eprintln!("skipped: recording needs root and tracefs ({why})");
+        return;
+    }
+    let place = Place::new();
+    let kelvin = env!("CARGO_BIN_EXE_kelvin");
+    let job = "--name=job --filename=f --size=8m --bs=64k --rw=write --direct=1 --ioengine=psync";
+    let mut args = vec!["trace", "record", "-o", "io.trace", "--", kelvin, "io"];
+    args.extend(job.split(' '));
+    args.push("--no-store");
+    let output = place.run(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown: Value =
+        serde_json::from_str(&place.expect(0, &["trace", "show", "io.trace", "--json"])).unwrap();
+    let recording = &shown["recording"];
+    assert_eq!((&recording["lost"], &recording["complete"]), (&Value::from(0), &Value::from(true)));
+    assert_eq!(recording["unreadable_pages"], 0);
+    let written: u64 = shown["streams"][0]["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["operation"] == "write")
+        .map(|one| one["bytes"].as_u64().unwrap())
+        .sum();
+    assert!(written >= 8 << 20, "{written} bytes; {}", text(&output.stdout));
+
+    // Ctrl-C ends a recording in order.
+    let mut child = place.command(&["trace", "record", "-o", "more.trace"]).spawn().unwrap();
+    wait_until("the instance is there", Duration::from_secs(20), || instances_of(child.id()));
+    wait_until("the file is there", Duration::from_secs(20), || place.path("more.trace").exists());
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    // The handler is there before the instance.
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(!instances_of(child.id()));
+    place.expect(0, &["trace", "show", "more.trace"]);
+}

@@ -1,0 +1,422 @@
+//! Recording block requests from the kernel's ring buffers.
+//!
+//! The events `block_rq_issue` and `block_rq_complete` go to an [`Instance`] of our own, stamped with
+//! `CLOCK_MONOTONIC`, the clock of Kelvin's runs. [`Capture::drain`] reads the pages of every processor, merges their
+//! records by time, matches them to requests and writes these to a file. Memory is bounded by the buffers and the
+//! requests in flight, the file by its size.
+
+mod format;
+mod instance;
+pub(crate) mod matcher;
+mod page;
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use kelvin_host::SystemTree;
+use kelvin_host::disk::{DiskCounters, whole_disk};
+use kelvin_measure::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+pub use format::{EventFormat, PageFormat};
+pub use instance::{Instance, tracefs};
+
+use crate::file::{DeviceCheck, FileWriter, Header, HeaderDevice, Recording};
+use crate::{Error, Flags, Operation, Result};
+use format::Place;
+use matcher::{EventKind, Matched, Matcher, RequestEvent, SECTOR};
+
+/// How long a record may need from its time to its place in the buffer: an interrupt may come between.
+const SETTLES: Nanos = 2_000_000;
+
+/// What is recorded, and with how much.
+#[derive(Debug, Clone)]
+pub struct CaptureOptions {
+    /// Only this device: a name such as "vda" or a path such as "/dev/vda". All if none.
+    pub device: Option<String>,
+    /// KiB of the kernel's buffer of each processor.
+    pub buffer_kib: u64,
+    /// The file ends when it has so many bytes.
+    pub most_bytes: u64,
+}
+
+impl Default for CaptureOptions {
+    fn default() -> Self {
+        Self { device: None, buffer_kib: 4096, most_bytes: 1 << 30 }
+    }
+}
+
+/// Where the fields are that a request consists of.
+#[derive(Debug, Clone, Copy)]
+struct Fields {
+    device: Place,
+    sector: Place,
+    sectors: Place,
+    letters: Place,
+    pid: Place,
+    /// Only issues have it.
+    command: Option<Place>,
+    /// Only completions have it.
+    error: Option<Place>,
+}
+
+impl Fields {
+    fn of(event: &EventFormat) -> Option<Self> {
+        Some(Self {
+            device: event.place("dev")?,
+            sector: event.place("sector")?,
+            sectors: event.place("nr_sector")?,
+            letters: event.place("rwbs")?,
+            pid: event.place("common_pid")?,
+            command: event.place("comm"),
+            error: event.place("error"),
+        })
+    }
+}
+
+/// Reads records of the two events.
+#[derive(Debug, Clone, Copy)]
+struct Records {
+    issue: (u16, Fields),
+    complete: (u16, Fields),
+}
+
+impl Records {
+    /// None for other events, and for requests that move no data of the device's content.
+    fn event(&self, at: Nanos, record: &[u8]) -> Option<RequestEvent> {
+        let id = u16::from_ne_bytes(*record.first_chunk()?);
+        let (fields, is_issue) = match id {
+            id if id == self.issue.0 => (&self.issue.1, true),
+            id if id == self.complete.0 => (&self.complete.1, false),
+            _ => return None,
+        };
+        let device = fields.device.number(record)? as u32;
+        let (operation, flags) = Flags::of_letters(fields.letters.text(record))?;
+        let kind = if is_issue {
+            let mut command = [0; 16];
+            let name = fields.command.map_or(&[][..], |place| place.text(record));
+            for (to, from) in command.iter_mut().zip(name) {
+                *to = *from;
+            }
+            EventKind::Issue { pid: fields.pid.number(record)? as u32 as i32, command }
+        } else {
+            let error = fields.error.and_then(|place| place.number(record)).unwrap_or(0);
+            EventKind::Complete { failed: error != 0 }
+        };
+        Some(RequestEvent {
+            at,
+            // The kernel's own numbers have 20 bits for the minor.
+            device: (device >> 20, device & 0xf_ffff),
+            sector: fields.sector.number(record)?,
+            sectors: fields.sectors.number(record)? as u32,
+            operation,
+            flags,
+            kind,
+        })
+    }
+}
+
+/// A recording in progress. Its fields are dropped in this order: the instance goes after what reads it.
+#[derive(Debug)]
+pub struct Capture<W: Write> {
+    processors: Vec<(String, File)>,
+    instance: Instance,
+    page: PageFormat,
+    records: Records,
+    buffer: Vec<u8>,
+    /// Records that may still be followed by older ones of another processor.
+    waiting: Vec<RequestEvent>,
+    matcher: Matcher,
+    writer: FileWriter<W>,
+    checks: Vec<DeviceCheck>,
+    tree: SystemTree,
+    most_bytes: u64,
+    began: Nanos,
+    cpu_before: Nanos,
+    unreadable_pages: u64,
+}
+
+fn now(clock: ClockId) -> Nanos {
+    let time = clock_gettime(clock);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+impl<W: Write> Capture<W> {
+    /// Creates the instance and begins to record into `out`. `command` is the name of the program that is run meanwhile.
+    ///
+    /// # Errors
+    /// What this host lacks, or the kernel refuses.
+    pub fn start(options: &CaptureOptions, command: Option<String>, out: W) -> Result<Self> {
+        let tree = SystemTree::default();
+        let chosen = options.device.as_deref().map(|device| disk_named(&tree, device)).transpose()?;
+        let instance = Instance::create(&tracefs(&tree)?)?;
+        let format = |name: &str| {
+            let text = instance.text(format!("events/block/{name}/format"))?;
+            let event = EventFormat::parse(&text);
+            let found = event.and_then(|event| Some((event.id, Fields::of(&event)?)));
+            found.ok_or_else(|| {
+                Error::Unavailable(format!(
+                    "the kernel's event {name} lacks a field that a request consists of"
+                ))
+            })
+        };
+        let records = Records { issue: format("block_rq_issue")?, complete: format("block_rq_complete")? };
+        // The layout of pages is the same for all instances, and only the first one has its text.
+        let header = tree.mounts().into_iter().find(|mount| mount.kind == "tracefs");
+        let header =
+            header.and_then(|mount| std::fs::read_to_string(mount.point.join("events/header_page")).ok());
+        let page = header.and_then(|text| PageFormat::parse(&text)).ok_or_else(|| {
+            Error::Unavailable(
+                "the form of the kernel's ring buffer (events/header_page) is not known".into(),
+            )
+        })?;
+        instance.write("trace_clock", "mono")?;
+        instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
+        // What does not fit is dropped and counted, so that what is there is without holes between.
+        instance.write("options/overwrite", "0")?;
+        if let Some(disk) = &chosen {
+            let filter = format!("dev == {}", disk.number.0 << 20 | disk.number.1);
+            instance.write("events/block/block_rq_issue/filter", &filter)?;
+            instance.write("events/block/block_rq_complete/filter", &filter)?;
+        }
+        let mut processors = Vec::new();
+        let names = std::fs::read_dir(instance.file("per_cpu"));
+        let names = names.map_err(Error::system("reading per_cpu of the tracing instance"))?;
+        for name in names.flatten() {
+            let name = format!("per_cpu/{}", name.file_name().to_string_lossy());
+            let path = instance.file(format!("{name}/trace_pipe_raw"));
+            let mut open = File::options();
+            open.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+            let file = open.open(&path).map_err(Error::system(format!("opening {}", path.display())))?;
+            processors.push((name, file));
+        }
+        let disks = match chosen {
+            Some(disk) => vec![disk],
+            None => all_disks(&tree),
+        };
+        let began = now(ClockId::Monotonic);
+        let header = Header::of_this_host(&tree, began, command, &disks);
+        let writer = FileWriter::new(out, &header).map_err(Error::system("writing the trace"))?;
+        instance.write("events/block/block_rq_issue/enable", "1")?;
+        instance.write("events/block/block_rq_complete/enable", "1")?;
+        let counters = DiskCounters::all(&tree);
+        let checks = disks.iter().map(|disk| DeviceCheck::begin(disk, counters.get(&disk.name))).collect();
+        instance.write("tracing_on", "1")?;
+        Ok(Self {
+            processors,
+            buffer: vec![0; page.size],
+            instance,
+            page,
+            records,
+            waiting: Vec::new(),
+            matcher: Matcher::default(),
+            writer,
+            checks,
+            tree,
+            most_bytes: options.most_bytes,
+            began,
+            cpu_before: now(ClockId::ThreadCPUTime),
+            unreadable_pages: 0,
+        })
+    }
+
+    /// Reads what the kernel has, and writes the requests that ended. False when the file has its full size, and
+    /// recording should end. To be called some times a second, from the thread that started.
+    ///
+    /// # Errors
+    /// When the buffers cannot be read or the file cannot be written.
+    pub fn drain(&mut self) -> Result<bool> {
+        // Whatever is older than this is in the buffers when they are read below.
+        let settled = now(ClockId::Monotonic).saturating_sub(SETTLES);
+        self.read_pages()?;
+        self.write_until(settled)?;
+        Ok(self.writer.written() < self.most_bytes)
+    }
+
+    fn read_pages(&mut self) -> Result<()> {
+        for (name, file) in &mut self.processors {
+            loop {
+                let length = match file.read(&mut self.buffer) {
+                    Ok(0) => break,
+                    Ok(length) => length,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(Error::system(format!("reading {name}/trace_pipe_raw"))(error)),
+                };
+                let (records, waiting) = (&self.records, &mut self.waiting);
+                let page = self.buffer.get(..length).unwrap_or_default();
+                let read = page::decode(page, self.page, &mut |at, record| {
+                    waiting.extend(records.event(at, record));
+                });
+                self.unreadable_pages += u64::from(read.is_err());
+            }
+        }
+        Ok(())
+    }
+
+    fn write_until(&mut self, settled: Nanos) -> Result<()> {
+        // Issue before completion where both have one time.
+        self.waiting.sort_by_key(|event| (event.at, matches!(event.kind, EventKind::Complete { .. })));
+        let end = self.waiting.partition_point(|event| event.at <= settled);
+        let mut failed = None;
+        for event in self.waiting.drain(..end) {
+            if let EventKind::Complete { .. } = event.kind
+                && let Some(check) = self.checks.iter_mut().find(|check| check.number == event.device)
+            {
+                check.completed(event.operation, u64::from(event.sectors));
+            }
+            let writer = &mut self.writer;
+            self.matcher.event(event, &mut |matched| {
+                if let Err(error) = writer.request(&matched) {
+                    failed.get_or_insert(error);
+                }
+            });
+        }
+        failed.map_or(Ok(()), |error| Err(Error::system("writing the trace")(error)))
+    }
+
+    /// Ends the recording: reads what is left, removes the instance, and completes the file.
+    ///
+    /// # Errors
+    /// When the buffers cannot be read or the file cannot be written.
+    pub fn finish(mut self) -> Result<(Recording, W)> {
+        let counters = DiskCounters::all(&self.tree);
+        self.instance.write("tracing_on", "0")?;
+        let ended = now(ClockId::Monotonic);
+        for check in &mut self.checks {
+            check.end(counters.get(&check.name));
+        }
+        self.read_pages()?;
+        self.write_until(Nanos::MAX)?;
+        let mut left: Vec<Matched> = Vec::new();
+        self.matcher.give_up(&mut |matched| left.push(matched));
+        for matched in &left {
+            self.writer.request(matched).map_err(Error::system("writing the trace"))?;
+        }
+        let (mut lost, mut overrun) = (0, 0);
+        for (name, _) in &self.processors {
+            let text = self.instance.text(format!("{name}/stats"))?;
+            let of = |key: &str| {
+                let line = text.lines().find_map(|line| line.strip_prefix(key));
+                line.and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(0)
+            };
+            lost += of("dropped events:");
+            overrun += of("overrun:") + of("commit overrun:");
+        }
+        let counts = self.matcher.counts;
+        self.checks.retain(DeviceCheck::is_used);
+        let recording = Recording {
+            lasted: ended.saturating_sub(self.began),
+            requests: self.writer.requests(),
+            issues: counts.issues,
+            completions: counts.completions,
+            lost: lost + overrun,
+            unreadable_pages: self.unreadable_pages,
+            without_issue: counts.without_issue,
+            without_completion: counts.without_completion,
+            reissued: counts.reissued,
+            cpu: now(ClockId::ThreadCPUTime).saturating_sub(self.cpu_before),
+            full: self.writer.written() >= self.most_bytes,
+            devices: self.checks,
+            complete: true,
+            ..Recording::default()
+        };
+        let out = self.writer.finish(&recording).map_err(Error::system("writing the trace"))?;
+        Ok((recording, out))
+    }
+
+    /// How long it has been recording.
+    pub fn lasted(&self) -> Duration {
+        Duration::from_nanos(now(ClockId::Monotonic).saturating_sub(self.began))
+    }
+
+    /// Whether so much time is over.
+    pub fn is_over(&self, duration: Option<Duration>) -> bool {
+        duration.is_some_and(|duration| self.lasted() >= duration)
+    }
+}
+
+/// The disk of a device that somebody named.
+fn disk_named(tree: &SystemTree, device: &str) -> Result<HeaderDevice> {
+    let real = std::fs::canonicalize(device).ok().filter(|_| device.contains('/'));
+    let named = real.as_deref().unwrap_or(Path::new(device));
+    let name = named.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let disk = whole_disk(tree, &name);
+    let found = header_device(tree, &disk).ok_or_else(|| {
+        let known: Vec<String> = all_disks(tree).into_iter().map(|disk| disk.name).collect();
+        Error::Unavailable(format!("{device} is not a block device; there are {}", known.join(", ")))
+    })?;
+    if !tree.has(format!("/sys/block/{disk}/mq")) {
+        return Err(Error::Unavailable(format!(
+            "{device} has no queue of requests of its own (a mapped, RAID or memory device): record the devices that \
+             it is made of"
+        )));
+    }
+    Ok(found)
+}
+
+fn header_device(tree: &SystemTree, name: &str) -> Option<HeaderDevice> {
+    let (major, minor) = tree
+        .line(format!("/sys/block/{name}/dev"))?
+        .split_once(':')
+        .map(|(major, minor)| (major.parse().ok(), minor.parse().ok()))?;
+    let sectors = tree.number(format!("/sys/block/{name}/size")).unwrap_or(0);
+    Some(HeaderDevice {
+        name: name.to_owned(),
+        number: (major?, minor?),
+        bytes: sectors.saturating_mul(SECTOR),
+    })
+}
+
+fn all_disks(tree: &SystemTree) -> Vec<HeaderDevice> {
+    tree.names("/sys/block").iter().filter_map(|name| header_device(tree, name)).collect()
+}
+
+impl DeviceCheck {
+    fn completed(&mut self, operation: Operation, sectors: u64) {
+        let place = match operation {
+            Operation::Read => 0,
+            Operation::Write => 1,
+            Operation::Discard => 2,
+            Operation::Flush => return,
+        };
+        if let Some(sum) = self.traced.get_mut(place) {
+            *sum += sectors;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format::tests::{COMPLETE, ISSUE};
+    use super::*;
+
+    #[test]
+    fn records_become_events() {
+        let format = |text: &str| {
+            let event = EventFormat::parse(text).unwrap();
+            (event.id, Fields::of(&event).unwrap())
+        };
+        let records = Records { issue: format(ISSUE), complete: format(COMPLETE) };
+        let mut record = vec![0; 64];
+        record[..2].copy_from_slice(&2104_u16.to_ne_bytes());
+        record[4..8].copy_from_slice(&77_i32.to_ne_bytes());
+        record[8..12].copy_from_slice(&(254_u32 << 20 | 3).to_ne_bytes());
+        record[16..24].copy_from_slice(&1000_u64.to_ne_bytes());
+        record[24..28].copy_from_slice(&8_u32.to_ne_bytes());
+        record[34..36].copy_from_slice(b"WS");
+        record[44..47].copy_from_slice(b"fio");
+        let event = records.event(5, &record).unwrap();
+        assert_eq!((event.device, event.sector, event.sectors), ((254, 3), 1000, 8));
+        assert_eq!((event.operation, event.flags), (Operation::Write, Flags::SYNC));
+        assert!(matches!(event.kind, EventKind::Issue { pid: 77, command } if command.starts_with(b"fio\0")));
+        record[..2].copy_from_slice(&2107_u16.to_ne_bytes());
+        record[28..32].copy_from_slice(&(-5_i32).to_ne_bytes());
+        assert_eq!(records.event(5, &record).unwrap().kind, EventKind::Complete { failed: true });
+        assert_eq!(records.event(5, &record[..40]), None);
+        assert_eq!(records.event(5, &[]), None);
+    }
+}

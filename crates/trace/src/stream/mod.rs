@@ -1,0 +1,365 @@
+//! What a stream of requests is like: of a device, of a process, of all.
+
+mod arrivals;
+mod category;
+mod places;
+pub mod runs;
+
+use std::collections::HashMap;
+
+use kelvin_measure::Nanos;
+use serde::Serialize;
+
+pub use arrivals::{Arrivals, Dispersion};
+pub use category::{ArrivalCategory, Category, Pattern};
+pub use places::{HotRange, Places};
+use runs::{Run, RunKind, Tracker, gap};
+
+use crate::{Operation, Request, Trace};
+
+/// Sizes that are listed of an operation.
+const SIZES: usize = 4;
+/// Streams below this share of all requests are not described one by one.
+const LEAST_SHARE: f64 = 0.005;
+
+/// What the requests of a stream have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "of", content = "name")]
+pub enum Scope {
+    /// Everything.
+    All,
+    /// A device, or a file.
+    Device(String),
+    /// A process.
+    Process(String),
+}
+
+impl Scope {
+    /// As tables show it.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::All => "all",
+            Self::Device(name) | Self::Process(name) => name,
+        }
+    }
+}
+
+/// A stream's figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Profile {
+    /// Which requests.
+    pub scope: Scope,
+    /// How many.
+    pub requests: u64,
+    /// Bytes that they moved, discards excluded.
+    pub bytes: u64,
+    /// By operation, those that there are.
+    pub operations: Vec<OperationProfile>,
+    /// When they arrived.
+    pub arrivals: Arrivals,
+    /// How many requests each found in flight on its device.
+    pub depth: Option<Distribution>,
+    /// How they follow each other.
+    pub sequence: Sequence,
+    /// Where they went.
+    pub places: Places,
+    /// What that makes of the stream.
+    pub category: Category,
+}
+
+/// The requests of an operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OperationProfile {
+    /// Which.
+    pub operation: Operation,
+    /// How many.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The most frequent sizes.
+    pub sizes: Vec<SizeShare>,
+    /// From issue to completion, in nanoseconds.
+    pub response: Option<Distribution>,
+    /// Requests with an error.
+    pub failed: u64,
+}
+
+/// A size of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SizeShare {
+    /// Bytes.
+    pub size: u32,
+    /// The share of the requests of the operation.
+    pub share: f64,
+}
+
+/// A distribution in short.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Distribution {
+    /// How many values.
+    pub values: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: u64,
+    /// 99 % are at most this.
+    pub p99: u64,
+    /// The largest.
+    pub max: u64,
+}
+
+impl Distribution {
+    /// Of values in any order; none if there are none.
+    fn of(mut values: Vec<u64>) -> Option<Self> {
+        values.sort_unstable();
+        let max = *values.last()?;
+        let mean = values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64;
+        // The nearest rank.
+        let at = |share: f64| {
+            let rank = (share * values.len() as f64).ceil() as usize;
+            values.get(rank.saturating_sub(1)).copied().unwrap_or(max)
+        };
+        Some(Self { values: values.len() as u64, mean, p50: at(0.5), p99: at(0.99), max })
+    }
+}
+
+/// How the requests of a stream follow each other; shares are of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Sequence {
+    /// Requests that begin where the one before ended, at most [`Sequence::gap`] bytes from it.
+    pub next: f64,
+    /// Those that begin where one of the 16 before ended.
+    pub windowed: f64,
+    /// Those in sequential runs, however many are interleaved.
+    pub sequential: f64,
+    /// Those in runs with a stride.
+    pub strided: f64,
+    /// Runs.
+    pub runs: u64,
+    /// Mean bytes of a run.
+    pub run_bytes: f64,
+    /// Runs that were in progress at the same time, on average while there was any.
+    pub at_once: f64,
+    /// The widest gap within a sequence, in bytes: it depends on the span.
+    pub gap: u64,
+}
+
+/// Describes everything, each device, and each process that has at least 0.5 % of the requests.
+pub fn profiles(trace: &Trace) -> Vec<Profile> {
+    let depths = trace.depths();
+    let resolution = resolution(trace);
+    let lasts = trace.lasts();
+    let describe = |scope: Scope, of: &dyn Fn(&Request) -> bool| {
+        let chosen: Vec<(&Request, Option<u32>)> =
+            trace.requests.iter().zip(depths.iter().copied()).filter(|(request, _)| of(request)).collect();
+        profile(scope, &chosen, lasts, resolution)
+    };
+    let mut all = vec![describe(Scope::All, &|_| true)];
+    let mut counts: (HashMap<u16, u64>, HashMap<u32, u64>) = Default::default();
+    for request in &trace.requests {
+        *counts.0.entry(request.device).or_insert(0) += 1;
+        *counts.1.entry(request.process).or_insert(0) += 1;
+    }
+    let least = (trace.requests.len() as f64 * LEAST_SHARE) as u64;
+    let enough = |count: u64| count > least;
+    if trace.devices.len() > 1 {
+        for (number, device) in trace.devices.iter().enumerate() {
+            let number = number as u16;
+            if counts.0.get(&number).is_some_and(|count| enough(*count)) {
+                all.push(describe(Scope::Device(device.name.clone()), &|request| request.device == number));
+            }
+        }
+    }
+    if trace.processes.len() > 1 {
+        let mut processes: Vec<(u32, u64)> =
+            counts.1.into_iter().filter(|(_, count)| enough(*count)).collect();
+        processes.sort_unstable_by_key(|(number, count)| (std::cmp::Reverse(*count), *number));
+        for (number, _) in processes {
+            if let Some(process) = trace.processes.get(number as usize) {
+                all.push(describe(Scope::Process(process.label()), &|request| request.process == number));
+            }
+        }
+    }
+    all
+}
+
+/// The unit of the trace's times: what all of them are multiples of.
+fn resolution(trace: &Trace) -> Nanos {
+    fn gcd(a: u64, b: u64) -> u64 {
+        if b == 0 { a } else { gcd(b, a % b) }
+    }
+    let mut unit = 0;
+    for request in &trace.requests {
+        unit = gcd(unit, request.at);
+        if unit == 1 {
+            break;
+        }
+    }
+    unit.max(1)
+}
+
+fn profile(scope: Scope, chosen: &[(&Request, Option<u32>)], lasts: Nanos, resolution: Nanos) -> Profile {
+    let times: Vec<Nanos> = chosen.iter().map(|(request, _)| request.at).collect();
+    let moving: Vec<&Request> =
+        chosen.iter().map(|(request, _)| *request).filter(|request| request.moves_data()).collect();
+    let arrivals = arrivals::arrivals(&times, 0, lasts, resolution);
+    let sequence = sequence(&moving);
+    let depth = chosen.iter().filter_map(|(_, depth)| depth.map(u64::from)).collect();
+    Profile {
+        scope,
+        requests: chosen.len() as u64,
+        bytes: moving.iter().map(|request| u64::from(request.length)).sum(),
+        operations: Operation::ALL.into_iter().filter_map(|one| operation(one, chosen)).collect(),
+        depth: Distribution::of(depth),
+        category: category::category(&sequence, &arrivals, moving.len() as u64),
+        places: places::places(&moving, 0, lasts),
+        arrivals,
+        sequence,
+    }
+}
+
+fn operation(operation: Operation, chosen: &[(&Request, Option<u32>)]) -> Option<OperationProfile> {
+    let of: Vec<&Request> =
+        chosen.iter().map(|(request, _)| *request).filter(|request| request.operation == operation).collect();
+    if of.is_empty() {
+        return None;
+    }
+    let mut sizes: HashMap<u32, u64> = HashMap::new();
+    for request in &of {
+        *sizes.entry(request.length).or_insert(0) += 1;
+    }
+    let mut sizes: Vec<(u32, u64)> = sizes.into_iter().collect();
+    sizes.sort_unstable_by_key(|(size, count)| (std::cmp::Reverse(*count), *size));
+    let share = |(size, count)| SizeShare { size, share: count as f64 / of.len() as f64 };
+    Some(OperationProfile {
+        operation,
+        requests: of.len() as u64,
+        bytes: of.iter().map(|request| u64::from(request.length)).sum(),
+        sizes: sizes.into_iter().take(SIZES).map(share).collect(),
+        response: Distribution::of(of.iter().filter_map(|request| request.response()).collect()),
+        failed: of.iter().filter(|request| request.flags.has(crate::Flags::FAILED)).count() as u64,
+    })
+}
+
+/// From the lowest to the highest byte of requests.
+pub(crate) fn span(requests: &[&Request]) -> u64 {
+    let low = requests.iter().map(|request| request.offset).min().unwrap_or(0);
+    let high = requests.iter().map(|request| request.end()).max().unwrap_or(0);
+    high - low
+}
+
+/// Whether a request continues another: it begins within it, or near its end.
+pub(crate) fn continues(before: &Request, request: &Request, gap: u64) -> bool {
+    before.device == request.device
+        && (request.offset.abs_diff(before.end()) <= gap
+            || (before.offset < request.offset && request.offset <= before.end()))
+}
+
+/// How requests that move data follow each other.
+pub(crate) fn sequence(requests: &[&Request]) -> Sequence {
+    const WINDOW: usize = 16;
+    let span = span(requests);
+    let gap = gap(span);
+    let mut tracker = Tracker::new(span);
+    let (mut next, mut windowed, mut all) = (0_u64, 0_u64, 0_u64);
+    for (at, request) in requests.iter().enumerate() {
+        let bytes = u64::from(request.length);
+        all += bytes;
+        let before = &requests[at.saturating_sub(WINDOW)..at];
+        next += bytes * u64::from(before.last().is_some_and(|last| continues(last, request, gap)));
+        windowed += bytes * u64::from(before.iter().any(|other| continues(other, request, gap)));
+        tracker.request(request);
+    }
+    let runs = tracker.finish();
+    let share = |part: u64| part as f64 / all.max(1) as f64;
+    let bytes = |kind| runs.iter().filter(|run| run.kind == kind).map(|run| run.bytes).sum();
+    let moved: u64 = runs.iter().map(|run| run.bytes).sum();
+    Sequence {
+        next: share(next),
+        windowed: share(windowed),
+        sequential: share(bytes(RunKind::Sequential)),
+        strided: share(bytes(RunKind::Strided)),
+        runs: runs.len() as u64,
+        run_bytes: moved as f64 / runs.len().max(1) as f64,
+        at_once: at_once(&runs),
+        gap,
+    }
+}
+
+/// Runs in progress at the same time, on average while there was any.
+pub(crate) fn at_once(runs: &[Run]) -> f64 {
+    let mut edges: Vec<(Nanos, i64)> = runs.iter().flat_map(|run| [(run.first, 1), (run.last, -1)]).collect();
+    // Where one ends and another begins, both are there for a moment of no length.
+    edges.sort_unstable();
+    let (mut open, mut before, mut covered, mut sum) = (0_i64, 0, 0_u64, 0.0);
+    for (at, change) in edges {
+        if open > 0 {
+            covered += at - before;
+            sum += (at - before) as f64 * open as f64;
+        }
+        open += change;
+        before = at;
+    }
+    if covered == 0 { runs.len().min(1) as f64 } else { sum / covered as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Builder, Device, Flags, Process};
+
+    #[test]
+    fn a_trace_is_described_by_device_and_process() {
+        let mut builder = Builder::new("test", 100_000);
+        let device = builder.device(&Device { name: "vda".into(), number: None });
+        let writer = builder.process(&Process { pid: 1, command: "wal".into() });
+        let reader = builder.process(&Process { pid: 2, command: "backend".into() });
+        let mut random = kelvin_measure::Random::part(1, 0, 0);
+        for n in 0..10_000_u64 {
+            let (process, operation, offset, length) = if n % 2 == 0 {
+                (writer, Operation::Write, n * 4096, 8192)
+            } else {
+                (reader, Operation::Read, (1 << 32) + random.range(0, 1 << 20) as u64 * 8192, 8192)
+            };
+            let flags = Flags::default();
+            let at = n * 1_000_000;
+            let took = Request::UNKNOWN;
+            builder.push(
+                Request { at, offset, length, device, process, operation, flags, took },
+                Some(1_500_000),
+            );
+        }
+        let profiles = profiles(&builder.finish());
+        let labels: Vec<&str> = profiles.iter().map(|profile| profile.scope.label()).collect();
+        assert_eq!(labels, ["all", "wal 1", "backend 2"]);
+        let patterns: Vec<Pattern> = profiles.iter().map(|profile| profile.category.pattern).collect();
+        assert_eq!(patterns, [Pattern::Mixed, Pattern::Sequential, Pattern::Random]);
+        assert!(profiles.iter().all(|profile| profile.category.arrivals == ArrivalCategory::Steady));
+        let [all, log, _] = profiles.as_slice() else { panic!() };
+        assert_eq!((all.requests, all.bytes, log.requests), (10_000, 10_000 * 8192, 5000));
+        assert!(
+            (all.sequence.sequential - 0.5).abs() < 0.01 && all.sequence.next < 0.01,
+            "{:?}",
+            all.sequence
+        );
+        assert!(log.sequence.next > 0.99 && log.sequence.runs == 1);
+        let depth = all.depth.unwrap();
+        assert_eq!((depth.p50, depth.max), (1, 1));
+        assert_eq!(
+            all.operations.iter().map(|one| one.response.unwrap().p50).collect::<Vec<_>>(),
+            [1_500_000; 2]
+        );
+        assert!((log.arrivals.rate - 500.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn ranks_and_overlaps_are_counted() {
+        let found = Distribution::of((1..=100).collect()).unwrap();
+        assert_eq!((found.p50, found.p99, found.max), (50, 99, 100));
+        assert_eq!(Distribution::of(Vec::new()), None);
+        let run =
+            |first, last| Run { number: 0, kind: RunKind::Sequential, requests: 3, bytes: 1, first, last };
+        assert_eq!(at_once(&[run(0, 10), run(5, 10)]), 1.5);
+        assert_eq!(at_once(&[]), 0.0);
+    }
+}

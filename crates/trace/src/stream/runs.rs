@@ -1,0 +1,308 @@
+//! Runs: requests that continue one another, however many runs are interleaved.
+//!
+//! A request continues an open run of its operation if it begins at most `gap` bytes from the run's end, or within the
+//! last request of the run (a log rewrites its last block), or if it lies as far behind the last request as that
+//! behind the one before (a stride). A run counts from its third request on, with those before. Method: the table
+//! of open streams of vscsiStats's successors (Ahmad, IISWC 2007, has the windowed seek distance only).
+
+use kelvin_measure::Nanos;
+use serde::Serialize;
+
+use crate::Request;
+
+/// Runs that are followed at once, established ones and candidates each.
+const OPEN: usize = 64;
+/// A run that stood still for so long ended.
+const IDLE: Nanos = 10_000_000_000;
+/// From this number of requests on it is a run.
+const LEAST: u32 = 3;
+/// Requests of a stride are not farther apart.
+const LONGEST_STRIDE: u64 = 16 << 20;
+/// The widest gap within a sequential run: a hole, or read-ahead that skipped.
+const WIDEST_GAP: u64 = 64 << 10;
+
+/// How the requests of a run follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunKind {
+    /// Each begins where the one before ended, or near.
+    Sequential,
+    /// Each is as far from the one before as that from the one before it.
+    Strided,
+}
+
+/// A run that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Its number, by its beginning.
+    pub number: u32,
+    /// How its requests follow.
+    pub kind: RunKind,
+    /// Requests.
+    pub requests: u32,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// The first issue.
+    pub first: Nanos,
+    /// The last issue.
+    pub last: Nanos,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    number: u32,
+    device: u16,
+    operation: crate::Operation,
+    start: u64,
+    end: u64,
+    stride: Option<i64>,
+    requests: u32,
+    /// How often the end moved on: rewriting one block is no run.
+    advances: u32,
+    bytes: u64,
+    length: u32,
+    first: Nanos,
+    last: Nanos,
+}
+
+impl Open {
+    fn is_run(&self) -> bool {
+        self.requests >= LEAST && self.advances + 1 >= LEAST
+    }
+
+    fn continues(&self, request: &Request, gap: u64) -> bool {
+        if self.device != request.device
+            || self.operation != request.operation
+            || request.at.saturating_sub(self.last) > IDLE
+        {
+            return false;
+        }
+        match self.stride {
+            Some(stride) => {
+                request.length == self.length && self.start.checked_add_signed(stride) == Some(request.offset)
+            }
+            None => {
+                request.offset.abs_diff(self.end) <= gap || (self.start..=self.end).contains(&request.offset)
+            }
+        }
+    }
+
+    fn take(&mut self, request: &Request) {
+        self.requests += 1;
+        self.bytes += u64::from(request.length);
+        self.advances += u32::from(request.end() > self.end || self.stride.is_some());
+        // A request that came early or late within the gap does not move the end back.
+        if self.stride.is_some() || request.end() >= self.end {
+            self.start = request.offset;
+            self.end = request.end();
+        }
+        self.last = request.at;
+    }
+
+    fn ended(&self) -> Option<Run> {
+        let Self { number, requests, bytes, first, last, .. } = *self;
+        let kind = if self.stride.is_some() { RunKind::Strided } else { RunKind::Sequential };
+        self.is_run().then_some(Run { number, kind, requests, bytes, first, last })
+    }
+}
+
+/// Follows runs through requests in the order of time.
+#[derive(Debug)]
+pub struct Tracker {
+    gap: u64,
+    established: Vec<Open>,
+    candidates: Vec<Open>,
+    next: u32,
+    /// The runs that ended.
+    pub ended: Vec<Run>,
+}
+
+impl Tracker {
+    /// For requests that span so many bytes: in a small span, near by chance is no continuation.
+    pub fn new(span: u64) -> Self {
+        Self {
+            gap: gap(span),
+            established: Vec::with_capacity(OPEN),
+            candidates: Vec::with_capacity(OPEN),
+            next: 0,
+            ended: Vec::new(),
+        }
+    }
+
+    /// Takes the next request, which must move data. Returns the number of the run that it belongs to, which may turn
+    /// out to be no run: see [`Run::number`].
+    pub fn request(&mut self, request: &Request) -> u32 {
+        let gap = self.gap;
+        if let Some(run) = self.established.iter_mut().find(|run| run.continues(request, gap)) {
+            run.take(request);
+            return run.number;
+        }
+        if let Some(place) = self.candidates.iter().position(|run| run.continues(request, gap)) {
+            let run = &mut self.candidates[place];
+            run.take(request);
+            let number = run.number;
+            if run.is_run() {
+                let run = self.candidates.swap_remove(place);
+                self.open(run);
+            }
+            return number;
+        }
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        let stride = self.nearest(request);
+        let open = |stride, number| Open {
+            number,
+            device: request.device,
+            operation: request.operation,
+            start: request.offset,
+            end: request.end(),
+            stride,
+            requests: 1,
+            advances: 0,
+            bytes: u64::from(request.length),
+            length: request.length,
+            first: request.at,
+            last: request.at,
+        };
+        self.candidate(open(None, number));
+        if let Some(stride) = stride {
+            self.candidate(open(Some(stride), number));
+        }
+        number
+    }
+
+    /// The distance from the nearest request of the kind that continues nothing.
+    fn nearest(&self, request: &Request) -> Option<i64> {
+        let alike = self.candidates.iter().filter(|open| {
+            open.stride.is_none()
+                && open.requests == 1
+                && open.length == request.length
+                && open.device == request.device
+                && open.operation == request.operation
+        });
+        let near = alike.min_by_key(|open| open.start.abs_diff(request.offset))?;
+        let distance = request.offset.abs_diff(near.start);
+        let stride = i64::try_from(distance).ok().filter(|_| distance > 0 && distance <= LONGEST_STRIDE)?;
+        Some(if request.offset >= near.start { stride } else { -stride })
+    }
+
+    fn candidate(&mut self, open: Open) {
+        if self.candidates.len() >= OPEN {
+            oldest(&mut self.candidates);
+        }
+        self.candidates.push(open);
+    }
+
+    fn open(&mut self, run: Open) {
+        // What became a run in one reading is none in the other.
+        self.candidates.retain(|other| other.number != run.number);
+        if self.established.len() >= OPEN {
+            let ended = oldest(&mut self.established).and_then(|run| run.ended());
+            self.ended.extend(ended);
+        }
+        self.established.push(run);
+    }
+
+    /// All runs, in the order of their beginning.
+    pub fn finish(mut self) -> Vec<Run> {
+        self.ended.extend(self.established.iter().filter_map(Open::ended));
+        self.ended.sort_by_key(|run| run.number);
+        self.ended
+    }
+}
+
+/// The widest gap within a run among requests that span so many bytes: at most a twentieth of the span is near one of
+/// the open runs by chance.
+pub fn gap(span: u64) -> u64 {
+    (span / (OPEN as u64 * 40)).min(WIDEST_GAP)
+}
+
+fn oldest(open: &mut Vec<Open>) -> Option<Open> {
+    let place = open.iter().enumerate().min_by_key(|(_, run)| run.last)?.0;
+    Some(open.swap_remove(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::Random;
+
+    use super::*;
+    use crate::{Flags, Operation};
+
+    fn request(at: Nanos, offset: u64, length: u32) -> Request {
+        Request {
+            at,
+            offset,
+            length,
+            device: 0,
+            process: 0,
+            operation: Operation::Write,
+            flags: Flags::default(),
+            took: Request::UNKNOWN,
+        }
+    }
+
+    /// Bytes in sequential and in strided runs, of all, and how many runs.
+    fn shares(requests: &[Request]) -> (f64, f64, usize) {
+        let mut tracker = Tracker::new(1 << 40);
+        for request in requests {
+            tracker.request(request);
+        }
+        let runs = tracker.finish();
+        let all: u64 = requests.iter().map(|request| u64::from(request.length)).sum();
+        let of = |kind| {
+            let bytes: u64 = runs.iter().filter(|run| run.kind == kind).map(|run| run.bytes).sum();
+            bytes as f64 / all as f64
+        };
+        (of(RunKind::Sequential), of(RunKind::Strided), runs.len())
+    }
+
+    #[test]
+    fn interleaved_runs_are_found_among_random_requests() {
+        let mut random = Random::part(7, 0, 0);
+        let mut ends = [0_u64, 1 << 35, 2 << 35, 3 << 35, 4 << 35, 5 << 35, 6 << 35, 7 << 35];
+        let mut requests = Vec::new();
+        for at in 0..8000 {
+            let stream = random.range(0, 9) as usize;
+            match ends.get_mut(stream) {
+                Some(end) => {
+                    requests.push(request(at, *end, 65536));
+                    *end += 65536;
+                }
+                None => requests.push(request(at, random.range(0, 1 << 28) as u64 * 4096, 65536)),
+            }
+        }
+        let (sequential, strided, runs) = shares(&requests);
+        assert!((0.78..0.83).contains(&sequential), "{sequential}: eight of ten");
+        assert!(strided < 0.01, "{strided}");
+        assert!((8..12).contains(&runs), "{runs}");
+    }
+
+    #[test]
+    fn a_log_is_sequential_and_a_hot_block_is_not() {
+        // A log: each write begins with the last block of the one before.
+        let log: Vec<Request> = (0..100).map(|n| request(n, n * 8192, 16384)).collect();
+        assert_eq!(shares(&log), (1.0, 0.0, 1));
+        let hot: Vec<Request> = (0..100).map(|n| request(n, 4096, 4096)).collect();
+        assert_eq!(shares(&hot), (0.0, 0.0, 0));
+    }
+
+    #[test]
+    fn strides_are_found_forwards_and_backwards() {
+        let forwards: Vec<Request> = (0..200).map(|n| request(n, n * 1_000_000, 4096)).collect();
+        let (sequential, strided, _) = shares(&forwards);
+        assert!(sequential == 0.0 && strided > 0.97, "{sequential} {strided}");
+        let backwards: Vec<Request> = (0..200).rev().map(|n| request(200 - n, n * 1_000_000, 4096)).collect();
+        assert!(shares(&backwards).1 > 0.97);
+    }
+
+    #[test]
+    fn random_requests_are_no_runs() {
+        let mut random = Random::part(9, 0, 0);
+        let requests: Vec<Request> =
+            (0..20_000).map(|at| request(at, random.range(0, 1 << 24) as u64 * 8192, 8192)).collect();
+        let (sequential, strided, _) = shares(&requests);
+        assert!(sequential < 0.01 && strided < 0.01, "{sequential} {strided}");
+        assert_eq!(gap(1 << 20), 409, "a small span has small gaps");
+    }
+}

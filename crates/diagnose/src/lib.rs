@@ -17,6 +17,7 @@ mod key;
 mod load;
 mod noise;
 mod pages;
+mod remedy;
 #[cfg(test)]
 mod scene;
 pub mod tenants;
@@ -40,4 +41,5 @@ pub use noise::{
     is_accepted as is_noise_accepted, noise,
 };
 pub use pages::{PAGES, page};
+pub use remedy::{Change, Remedy, Rules, remedies};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};

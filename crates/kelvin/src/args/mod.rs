@@ -1,6 +1,7 @@
 //! The command line as typed. What it means is decided in `commands`.
 
 mod ab;
+mod advise;
 mod choice_parser;
 mod doctor;
 #[cfg(test)]
@@ -44,6 +45,7 @@ use clap::{Args, Parser, Subcommand};
 use kelvin_run::Spec;
 
 pub(crate) use ab::AbArgs;
+pub(crate) use advise::{AdviseArgs, Tried};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
 pub(crate) use hammerdb::{HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
@@ -123,6 +125,8 @@ pub(crate) enum Command {
     Scenario(ScenarioCommand),
     /// Compare two or more specifications by running them alternately in blocks
     Ab(AbArgs),
+    /// List changes that may help a stored run, by the most that they can gain, and try them
+    Advise(AdviseArgs),
     /// List groups of related runs, or show one
     Groups(GroupsArgs),
     /// Create and load a workload's tables

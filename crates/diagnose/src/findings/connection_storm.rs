@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_storm_is_red_by_its_cpu_and_monitoring_is_nothing() {
-        let severity = |rate: f64| {
+        let severity = |rate: f32| {
             let scene = Scene::healthy().metric("postgres.connections.new", rate);
             find(&scene.evidence()).first().map(|found| found.severity)
         };

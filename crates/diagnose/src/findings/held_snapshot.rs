@@ -103,7 +103,7 @@ mod tests {
         let figures = [("seconds", to - from), ("transactions", transactions)];
         let staged = Staged::new()
             .throughput(move |second| {
-                1000 + (second % 3) as u64 - if during.contains(&second) { slow } else { 0 }
+                1000 + second.rem_euclid(3) as u64 - if during.contains(&second) { slow } else { 0 }
             })
             .told("held-snapshot", "psql (process 7, idle in transaction)", from, to, &figures);
         find(&staged.done()).first().map(|found| found.severity)

@@ -155,14 +155,16 @@ pub fn known_findings() -> &'static [FindingDefinition] {
     KNOWN
 }
 
-/// What the evidence shows, the most severe first, otherwise in the order of [`all`].
+/// What the evidence shows: the most severe first, of these the one with the largest effect, otherwise in the order of
+/// [`known_findings`]. One with an unknown effect comes after those with one.
 pub fn findings_for(evidence: &Evidence) -> Vec<Finding> {
     let asked = KNOWN.iter().filter(|about| !evidence.is_io() || OF_ANY_LOAD.contains(&about.id));
     let mut found: Vec<Finding> = asked.flat_map(|about| (about.find)(evidence)).collect();
     causes::settle(&mut found, evidence);
     crate::effect::mark(&mut found, evidence);
     found.extend(evidence.storage().map(crate::io_findings).unwrap_or_default());
-    found.sort_by_key(|finding| finding.severity);
+    let effect = |finding: &Finding| finding.effect.high().unwrap_or(-1.0);
+    found.sort_by(|a, b| a.severity.cmp(&b.severity).then_with(|| effect(b).total_cmp(&effect(a))));
     found
 }
 

@@ -184,7 +184,7 @@ pub(crate) enum Command {
     Hammerdb(HammerdbArgs),
     /// Run a scenario of Nutanix X-Ray on this host
     Xray(XrayArgs),
-    /// Explain a finding: what it means, how it is detected, its thresholds, and what to do
+    /// Explain a finding (what it means, how it is detected, its thresholds, and what to do), or a term
     Explain(ExplainArgs),
     /// Print shell completions
     Completions {
@@ -235,11 +235,11 @@ pub(crate) struct GroupsArgs {
 /// `kelvin explain`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  kelvin explain checkpoint-in-window\n  kelvin explain            list every \
-                  finding with its question"
+    after_help = "Examples:\n  kelvin explain checkpoint-in-window\n  kelvin explain 'measured window'\n  \
+                  kelvin explain            list every finding with its question, and the terms"
 )]
 pub(crate) struct ExplainArgs {
-    /// The name of the finding, as kelvin show and kelvin runs print it
+    /// The name of the finding, as kelvin show and kelvin runs print it, or a term
     pub(crate) finding: Option<String>,
 }
 

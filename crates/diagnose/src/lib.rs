@@ -17,6 +17,7 @@ mod key;
 mod load;
 mod noise;
 mod pages;
+mod remedy;
 #[cfg(test)]
 mod scene;
 pub mod tenants;
@@ -39,5 +40,6 @@ pub use noise::{
     NoisePrice, accepted_noise, cpu_of_others, describe_accepted as describe_accepted_noise,
     is_accepted as is_noise_accepted, noise,
 };
-pub use pages::{PAGES, page};
+pub use pages::{PAGES, page, terms};
+pub use remedy::{Change, Remedy, Rules, remedies};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};

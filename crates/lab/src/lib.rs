@@ -1,8 +1,9 @@
 //! Groups of runs with one answer: runs that repeat ([`repeat`]), A against B ([`ab`]), studies of factors ([`study`],
 //! [`factor`]), what is restored before and after ([`reset`], [`undo`]), and less of the machine than there
-//! is ([`squeeze`]). One run is [`kelvin_run`]'s; [`store_bench`] opens its target, prepares its data and keeps it.
+//! is ([`squeeze`]), changes that are proved ([`advise`]). One run is [`kelvin_run`]'s; [`store_bench`] opens its target, prepares its data and keeps it.
 
 pub mod ab;
+pub mod advise;
 pub mod bench;
 pub mod conditions;
 mod deep_observation;

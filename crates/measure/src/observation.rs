@@ -180,7 +180,7 @@ pub struct WaitSamples {
     pub lock_looks: u32,
 }
 
-/// A session that held rows which others waited for.
+/// A session that held a lock which others waited for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Blocker {
     /// Its process.
@@ -191,8 +191,35 @@ pub struct Blocker {
     pub transaction_ms: Option<f64>,
     /// What it was doing itself: "CPU", "Idle in transaction", or what it waited for, such as "LWLock WALWrite".
     pub doing: String,
-    /// Those who waited for its transaction, by process.
+    /// Those who waited for its transaction, and those who waited for them, by process: the first of them.
     pub waiting: Vec<i64>,
+    /// How many waited; 0 where only those of `waiting` are known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waiters: u32,
+    /// What it held: "row of public.stock", "table public.stock", "advisory lock"; empty where that was not seen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lock: String,
+    /// Its statement without values, of an idle one the last; empty where it may not be seen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub statement: String,
+    /// The statement of the one who had waited longest for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub waiting_statement: String,
+    /// Milliseconds that this one had waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ms: Option<f64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Blocker {
+    /// How many waited for it.
+    pub fn number_waiting(&self) -> u32 {
+        self.waiters.max(self.waiting.len() as u32)
+    }
 }
 
 /// Something in the database besides the load with a start and an end.
@@ -273,7 +300,7 @@ impl FasterPlan {
 }
 
 /// What one statement came to over a point's window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatementTotals {
     /// Its identifier by the database.
     pub query: i64,
@@ -291,6 +318,12 @@ pub struct StatementTotals {
     pub blocks_read: Option<u64>,
     /// Bytes of log written by it; none where the database does not count them.
     pub wal_bytes: Option<u64>,
+    /// Bytes of temporary files written by it; none where the database does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporary_bytes: Option<u64>,
+    /// Milliseconds in which it was compiled (PostgreSQL: JIT); none where the database does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jit_ms: Option<f64>,
     /// Its plan; none where it could not be had.
     pub plan: Option<QueryPlan>,
 }
@@ -328,6 +361,28 @@ pub struct Relation {
     pub analyzed: Option<bool>,
     /// Share of its bytes that a rewrite would give back, estimated; none where it could not be.
     pub bloat: Option<f64>,
+    /// The statement that makes an index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// Whether an index enforces a constraint, unique keys among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforces: Option<bool>,
+    /// Writes of a table so far; none where they are not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<TableWrites>,
+}
+
+/// Rows of a table that were written so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableWrites {
+    /// Inserted.
+    pub inserted: u64,
+    /// Updated.
+    pub updated: u64,
+    /// Of these, those whose new version went to the same page, so that no index had to be changed (PostgreSQL: HOT).
+    pub updated_in_page: u64,
+    /// Per cent of a page that inserts fill.
+    pub fillfactor: u32,
 }
 
 /// An observation.

@@ -15,6 +15,9 @@ pub const LOG_SYNCS: &[&str] = &["postgres.wal.syncs", "mysql.redo.syncs", "sqls
 /// Milliseconds a second that bringing the log to its device took, by the server's own clock.
 pub const LOG_SYNC_MS: &[&str] = &["postgres.wal.sync_ms", "mysql.redo.sync_ms", "sqlserver.log.write_ms"];
 
+/// Sessions opened a second in PostgreSQL.
+pub const NEW_SESSIONS: &str = "postgres.connections.new";
+
 /// Pages a second found in the server's own buffers.
 pub const BUFFER_HITS: &[&str] = &["postgres.blocks.hit", "mysql.buffer.hits", "sqlserver.buffer.hits"];
 

@@ -101,6 +101,8 @@ impl Watchers {
                 host.paths.extend(found.place.wal.map(|path| ("wal".into(), path)));
                 // A server of threads is one process; of children only the first thread's waiting is counted.
                 let children = found.place.forks;
+                let group = found.place.server.and_then(kelvin_observe::sample::other_group);
+                host.cgroups.extend(group.map(|path| ("server".into(), path)));
                 host.processes.extend(found.place.server.map(|pid| Process {
                     name: "server".into(),
                     pid,

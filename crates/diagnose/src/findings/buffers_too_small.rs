@@ -39,7 +39,7 @@ pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
 }
 
 /// Bytes of memory of the database's host, if that is this host.
-pub(super) fn memory(evidence: &Evidence) -> Option<f64> {
+pub(crate) fn memory(evidence: &Evidence) -> Option<f64> {
     evidence.file_location("data")?;
     evidence.newest("host.memory.total")
 }
@@ -49,6 +49,13 @@ pub(super) fn database(evidence: &Evidence) -> Option<f64> {
     let known = evidence.relations(CaptureTime::After).or_else(|| evidence.relations(CaptureTime::Before));
     let environment = || evidence.context.environment("/database_bytes").and_then(serde_json::Value::as_f64);
     known.map(|(_, bytes)| bytes as f64).or_else(environment).filter(|bytes| *bytes > 0.0)
+}
+
+/// The setting of the buffers' size, and the bytes with which the engine's documentation begins, where the host's memory is known.
+pub(crate) fn wanted(evidence: &Evidence) -> Option<(&'static str, f64)> {
+    let pool = buffer_pool::configured_pool(evidence);
+    let megabyte = 1_048_576.0;
+    Some((pool.setting, (memory(evidence)? * pool.share / megabyte).floor() * megabyte))
 }
 
 fn waits_for_data(group: &WaitGroup) -> bool {

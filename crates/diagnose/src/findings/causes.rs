@@ -8,6 +8,7 @@ const FOLLOWS: &[(&str, &[&str])] = &[
     (
         "ramp-up-too-short",
         &[
+            "lock-holder",
             "checkpoint-in-window",
             "wal-forced-checkpoint",
             "autovacuum-in-window",
@@ -15,7 +16,7 @@ const FOLLOWS: &[(&str, &[&str])] = &[
             "steal",
         ],
     ),
-    ("network-round-trips", &["client-saturated", "noisy-neighbour", "steal"]),
+    ("network-round-trips", &["lock-holder", "client-saturated", "noisy-neighbour", "steal"]),
     (
         "log-write-latency",
         &[
@@ -28,9 +29,10 @@ const FOLLOWS: &[(&str, &[&str])] = &[
             "swapping",
         ],
     ),
-    ("errors-and-retries", &["hot-rows", "outage"]),
-    // A client or a machine that stalled explains it.
-    ("outage", &["client-saturated", "steal", "swapping", "ramp-up-too-short"]),
+    ("hot-rows", &["lock-holder"]),
+    ("errors-and-retries", &["lock-holder", "hot-rows", "outage"]),
+    // A client or a machine that stalled explains it, and so does a session that held up all others.
+    ("outage", &["lock-holder", "client-saturated", "steal", "swapping", "ramp-up-too-short"]),
 ];
 
 /// Lowers findings that follow from a red finding of the same point to amber, and names that finding. Accepted noise is no

@@ -283,6 +283,7 @@ mod tests {
             transaction_ms: Some(ms),
             doing: doing.into(),
             waiting: waiting.to_vec(),
+            ..Blocker::default()
         };
         let staged = Staged::sized(16, 1)
             .sessions(ONE, &[("public.warehouse", 11.0)])

@@ -4,7 +4,7 @@ mod adaptive_hash_latch;
 mod autovacuum_in_window;
 mod binlog_sync;
 mod buffer_pool;
-mod buffers_too_small;
+pub(crate) mod buffers_too_small;
 mod causes;
 mod changed_plan;
 mod checkpoint_in_window;
@@ -12,8 +12,10 @@ mod client_saturated;
 mod client_throttled;
 mod compared;
 mod compared_tables;
+mod connection_storm;
 mod data_in_page_cache;
 mod data_write_burst;
+mod duplicate_index;
 mod durability_off;
 mod effect;
 mod errors_and_retries;
@@ -21,11 +23,15 @@ mod estimator;
 mod flush_method;
 mod foreign_sessions;
 mod fsync_off;
+mod held_snapshot;
 mod history_list;
 mod hot_page;
 mod hot_rows;
+pub(crate) mod hot_updates_lost;
 mod huge_pages_off;
 mod io;
+mod jit_cost;
+mod lock_holder;
 mod log_write_latency;
 mod machine_changed;
 mod memory_grants;
@@ -38,6 +44,7 @@ mod not_steady;
 mod numa_remote;
 mod numa_skew;
 mod outage;
+mod parallel_workers;
 mod parallelism_waits;
 mod past_the_knee;
 mod performance_schema_off;
@@ -46,17 +53,21 @@ mod ramp_up_too_short;
 mod redo_log_too_small;
 mod scan_without_index;
 mod server_fault;
+mod server_throttled;
 pub(crate) mod setting;
 #[cfg(test)]
-mod staged;
+pub(crate) mod staged;
 mod steal;
 mod swapping;
 mod synchronous_commit_off;
 mod tempdb_contention;
+mod temporary_files;
 mod too_few_users;
 mod top_statement_dominates;
 mod unseen;
-mod wal_forced_checkpoint;
+mod unused_index;
+pub(crate) mod useless_indexes;
+pub(crate) mod wal_forced_checkpoint;
 mod worker_threads;
 mod working_set;
 
@@ -76,8 +87,10 @@ pub struct FindingDefinition {
 
 /// Every finding that is known, in the order of a reader's questions.
 const KNOWN: &[FindingDefinition] = &[
+    lock_holder::ABOUT,
     client_saturated::ABOUT,
     steal::ABOUT,
+    server_throttled::ABOUT,
     noisy_neighbour::ABOUT,
     ramp_up_too_short::ABOUT,
     not_steady::ABOUT,
@@ -98,6 +111,7 @@ const KNOWN: &[FindingDefinition] = &[
     history_list::ABOUT,
     checkpoint_in_window::ABOUT,
     autovacuum_in_window::ABOUT,
+    held_snapshot::ABOUT,
     hot_rows::ABOUT,
     hot_page::ABOUT,
     adaptive_hash_latch::ABOUT,
@@ -106,6 +120,13 @@ const KNOWN: &[FindingDefinition] = &[
     memory_grants::ABOUT,
     query_store_cost::ABOUT,
     scan_without_index::ABOUT,
+    duplicate_index::ABOUT,
+    unused_index::ABOUT,
+    hot_updates_lost::ABOUT,
+    temporary_files::ABOUT,
+    jit_cost::ABOUT,
+    parallel_workers::ABOUT,
+    connection_storm::ABOUT,
     buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,
     flush_method::ABOUT,
@@ -134,14 +155,16 @@ pub fn known_findings() -> &'static [FindingDefinition] {
     KNOWN
 }
 
-/// What the evidence shows, the most severe first, otherwise in the order of [`all`].
+/// What the evidence shows: the most severe first, of these the one with the largest effect, otherwise in the order of
+/// [`known_findings`]. One with an unknown effect comes after those with one.
 pub fn findings_for(evidence: &Evidence) -> Vec<Finding> {
     let asked = KNOWN.iter().filter(|about| !evidence.is_io() || OF_ANY_LOAD.contains(&about.id));
     let mut found: Vec<Finding> = asked.flat_map(|about| (about.find)(evidence)).collect();
     causes::settle(&mut found, evidence);
     crate::effect::mark(&mut found, evidence);
     found.extend(evidence.storage().map(crate::io_findings).unwrap_or_default());
-    found.sort_by_key(|finding| finding.severity);
+    let effect = |finding: &Finding| finding.effect.high().unwrap_or(-1.0);
+    found.sort_by(|a, b| a.severity.cmp(&b.severity).then_with(|| effect(b).total_cmp(&effect(a))));
     found
 }
 

@@ -1,6 +1,6 @@
 //! Runs put together for the findings' tests: TPROC-C with a ramp-up from 1 s to 6 s and a window from 6 s to 26 s.
 
-pub(super) use kelvin_measure::SECOND;
+pub(crate) use kelvin_measure::SECOND;
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Event, KindCounts, LoadPart, Phase, Second, Series, Window};
@@ -18,7 +18,7 @@ const OPEN: u64 = 6;
 const CLOSE: u64 = 26;
 
 /// A run that is being put together.
-pub(super) struct Staged {
+pub(crate) struct Staged {
     evidence: Evidence,
     users: u32,
     throughput: Box<dyn Fn(i64) -> u64>,
@@ -28,16 +28,16 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::of("tproc-c", 8, 4)
     }
 
     /// With users and warehouses.
-    pub(super) fn sized(users: u32, warehouses: u32) -> Self {
+    pub(crate) fn sized(users: u32, warehouses: u32) -> Self {
         Self::of("tproc-c", users, warehouses)
     }
 
-    pub(super) fn of(workload: &str, users: u32, warehouses: u32) -> Self {
+    pub(crate) fn of(workload: &str, users: u32, warehouses: u32) -> Self {
         let spec = json!({ "workload": workload, "tproc-c": { "warehouses": warehouses } });
         let series = vec![Series::transaction("New-Order", true)];
         let mut context = Context::default().with_environment(spec, json!({}));
@@ -56,7 +56,7 @@ impl Staged {
     }
 
     /// Transactions of each second since the window's opening.
-    pub(super) fn throughput(mut self, of: impl Fn(i64) -> u64 + 'static) -> Self {
+    pub(crate) fn throughput(mut self, of: impl Fn(i64) -> u64 + 'static) -> Self {
         self.throughput = Box::new(of);
         self
     }
@@ -67,7 +67,7 @@ impl Staged {
     }
 
     /// A metric with its value at each second on the run's clock.
-    pub(super) fn metric_by(mut self, name: &str, of: impl Fn(u64) -> f64) -> Self {
+    pub(crate) fn metric_by(mut self, name: &str, of: impl Fn(u64) -> f64) -> Self {
         let first = self.metrics;
         self.metrics += 1;
         let metric = Metric { name: name.into(), unit: "1".into(), help: String::new() };
@@ -83,12 +83,12 @@ impl Staged {
         self
     }
 
-    pub(super) fn metric(self, name: &str, value: f64) -> Self {
+    pub(crate) fn metric(self, name: &str, value: f64) -> Self {
         self.metric_by(name, |_| value)
     }
 
     /// Average sessions by backend, class and event over the whole run, and those that wait for rows by relation.
-    pub(super) fn sessions(mut self, groups: &[(&str, &str, &str, f64)], rows: &[(&str, f64)]) -> Self {
+    pub(crate) fn sessions(mut self, groups: &[(&str, &str, &str, f64)], rows: &[(&str, f64)]) -> Self {
         let first = self.groups;
         self.groups += groups.len() as u32;
         let known =
@@ -105,7 +105,7 @@ impl Staged {
     }
 
     /// Average sessions in these states over the whole run.
-    pub(super) fn states(mut self, states: &[(WaitGroup, f64)]) -> Self {
+    pub(crate) fn states(mut self, states: &[(WaitGroup, f64)]) -> Self {
         let first = self.groups;
         self.groups += states.len() as u32;
         let known = states.iter().map(|(group, _)| group.clone()).collect();
@@ -121,7 +121,7 @@ impl Staged {
     }
 
     /// The same of MySQL, where a latch is known by its name or as one of any name.
-    pub(super) fn mysql_sessions(self, groups: &[(&str, &str, &str, f64)]) -> Self {
+    pub(crate) fn mysql_sessions(self, groups: &[(&str, &str, &str, f64)]) -> Self {
         let group = |(backend, class, event, mean): &(&str, &str, &str, f64)| {
             let kind = if *class == "CPU" { WaitKind::Cpu } else { WaitKind::Latch };
             let (backend, class, event) = ((*backend).into(), (*class).into(), (*event).into());
@@ -131,12 +131,12 @@ impl Staged {
     }
 
     /// Something that happened, in seconds on the run's clock.
-    pub(super) fn occurrence(self, kind: &str, subject: &str, from: f64, to: f64) -> Self {
+    pub(crate) fn occurrence(self, kind: &str, subject: &str, from: f64, to: f64) -> Self {
         self.told(kind, subject, from, to, &[])
     }
 
     /// The same with its figures.
-    pub(super) fn told(
+    pub(crate) fn told(
         mut self,
         kind: &str,
         subject: &str,
@@ -158,16 +158,16 @@ impl Staged {
     }
 
     /// Lock holders that other sessions waited for, at a second of the run's clock.
-    pub(super) fn blocking(self, second: u64, blockers: Vec<Blocker>) -> Self {
+    pub(crate) fn blocking(self, second: u64, blockers: Vec<Blocker>) -> Self {
         self.seen(Observation::Blocking { at: second * SECOND, blockers })
     }
 
-    pub(super) fn setting(self, name: &str, value: &str) -> Self {
+    pub(crate) fn setting(self, name: &str, value: &str) -> Self {
         self.seen(Observation::Settings { values: BTreeMap::from([(name.into(), value.into())]) })
     }
 
     /// A device that holds "data" or "wal".
-    pub(super) fn place(self, role: &str, device: &str) -> Self {
+    pub(crate) fn place(self, role: &str, device: &str) -> Self {
         let place = DatabaseDirectory {
             role: role.into(),
             path: format!("/srv/{role}"),
@@ -178,33 +178,33 @@ impl Staged {
         self.seen(Observation::Observer(Observer { first: 0, places: vec![place], ..Observer::default() }))
     }
 
-    pub(super) fn relations(self, when: CaptureTime, relations: Vec<Relation>, database_bytes: u64) -> Self {
+    pub(crate) fn relations(self, when: CaptureTime, relations: Vec<Relation>, database_bytes: u64) -> Self {
         self.seen(Observation::Relations { when, relations, database_bytes })
     }
 
-    pub(super) fn statements(self, statements: Vec<StatementTotals>) -> Self {
+    pub(crate) fn statements(self, statements: Vec<StatementTotals>) -> Self {
         let total_ms = statements.iter().map(|s| s.total_ms).sum();
         self.seen(Observation::Statements { point: 0, statements, total_ms })
     }
 
-    pub(super) fn absent(self, what: &str) -> Self {
+    pub(crate) fn absent(self, what: &str) -> Self {
         let absent = vec![UnavailableMetrics { what: what.into(), why: "not here".into() }];
         self.seen(Observation::Observer(Observer { first: 0, absent, ..Observer::default() }))
     }
 
-    pub(super) fn lost(self, what: &str) -> Self {
+    pub(crate) fn lost(self, what: &str) -> Self {
         self.seen(Observation::Lost(UnavailableMetrics {
             what: what.into(),
             why: "the connection was closed".into(),
         }))
     }
 
-    pub(super) fn earlier(mut self, earlier: Evidence) -> Self {
+    pub(crate) fn earlier(mut self, earlier: Evidence) -> Self {
         self.evidence.earlier = Some(Box::new(earlier));
         self
     }
 
-    pub(super) fn done(mut self) -> Evidence {
+    pub(crate) fn done(mut self) -> Evidence {
         for second in -5..20_i64 {
             let part = if second < 0 { LoadPart::RampUp } else { LoadPart::Measured };
             let kinds = vec![KindCounts { committed: (self.throughput)(second), ..KindCounts::default() }];
@@ -228,7 +228,7 @@ impl Staged {
 }
 
 /// A table with rows and sequential scans so far.
-pub(super) fn table(name: &str, rows: u64, scans: u64) -> Relation {
+pub(crate) fn table(name: &str, rows: u64, scans: u64) -> Relation {
     Relation {
         name: name.into(),
         kind: "table".into(),
@@ -241,7 +241,7 @@ pub(super) fn table(name: &str, rows: u64, scans: u64) -> Relation {
     }
 }
 
-pub(super) fn index(name: &str, table: &str) -> Relation {
+pub(crate) fn index(name: &str, table: &str) -> Relation {
     Relation {
         name: name.into(),
         kind: "index".into(),
@@ -252,7 +252,7 @@ pub(super) fn index(name: &str, table: &str) -> Relation {
 }
 
 /// A statement with its time and calls, and its plan's hash and scans as (node, relation).
-pub(super) fn statement(
+pub(crate) fn statement(
     query: i64,
     total_ms: f64,
     calls: u64,
@@ -269,9 +269,7 @@ pub(super) fn statement(
         calls,
         total_ms,
         rows: calls,
-        blocks_hit: None,
-        blocks_read: None,
-        wal_bytes: None,
         plan: Some(QueryPlan { hash: hash.into(), text: String::new(), scans, faster: None }),
+        ..StatementTotals::default()
     }
 }

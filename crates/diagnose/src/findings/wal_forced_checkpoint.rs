@@ -119,8 +119,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let storm = forced.number >= 2.0 && interval < warning;
     let effect = effect::on_throughput(evidence, point, &forced.window);
     let costly = effect.is_some_and(|effect| effect.costly);
-    let planned = evidence.point(point).and_then(|p| p.planned).map_or(window.seconds(), |p| p as f64 / 1e9);
-    let seconds = evidence.ramp_up(point).map_or(0.0, Span::seconds) + planned;
+    let seconds = load_seconds(evidence, point, window);
     let log = forced.rate * seconds;
     let needed = setting(log * (1.0 + forced.target) * MARGIN);
     let number = text::count(forced.number as usize, "checkpoint");
@@ -177,6 +176,19 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     })
 }
 
+/// Seconds of ramp-up and window, as planned.
+fn load_seconds(evidence: &Evidence, point: u32, window: Span) -> f64 {
+    let planned = evidence.point(point).and_then(|p| p.planned).map_or(window.seconds(), |p| p as f64 / 1e9);
+    evidence.ramp_up(point).map_or(0.0, Span::seconds) + planned
+}
+
+/// The `max_wal_size` in bytes with which no checkpoint would have been forced, as the finding recommends it.
+pub(crate) fn needed(evidence: &Evidence, point: u32) -> Option<f64> {
+    let forced = forced(evidence, point)?;
+    let log = forced.rate * load_seconds(evidence, point, evidence.window(point)?);
+    Some(usual(log * (1.0 + forced.target) * MARGIN))
+}
+
 fn images(evidence: &Evidence, point: u32) -> Option<EvidenceLine> {
     let images = evidence.mean(point, metric::FULL_PAGE_IMAGES)?;
     let records = evidence.mean(point, metric::WAL_RECORDS).filter(|records| *records > 0.0)?;
@@ -190,15 +202,18 @@ fn images(evidence: &Evidence, point: u32) -> Option<EvidenceLine> {
     })
 }
 
-/// Rounded up to a usual value in postgresql.conf.
+const MB: f64 = 1_048_576.0;
+
+/// Rounded up to a usual value in postgresql.conf: whole gigabytes from 4 GB on, else a multiple of 256 MB.
+fn usual(bytes: f64) -> f64 {
+    let step = if bytes > 4096.0 * MB { 1024.0 * MB } else { 256.0 * MB };
+    (bytes / step).ceil().max(1.0) * step
+}
+
+/// The same as it is written there.
 fn setting(bytes: f64) -> String {
-    const MB: f64 = 1_048_576.0;
-    let mb = bytes / MB;
-    if mb > 4096.0 {
-        format!("{:.0}GB", (mb / 1024.0).ceil())
-    } else {
-        format!("{:.0}MB", (mb / 256.0).ceil().max(1.0) * 256.0)
-    }
+    let bytes = usual(bytes);
+    if bytes > 4096.0 * MB { format!("{:.0}GB", bytes / MB / 1024.0) } else { format!("{:.0}MB", bytes / MB) }
 }
 
 #[cfg(test)]

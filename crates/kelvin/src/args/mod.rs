@@ -1,6 +1,7 @@
 //! The command line as typed. What it means is decided in `commands`.
 
 mod ab;
+mod advise;
 mod choice_parser;
 mod doctor;
 #[cfg(test)]
@@ -46,6 +47,7 @@ use clap::{Args, Parser, Subcommand};
 use kelvin_run::Spec;
 
 pub(crate) use ab::AbArgs;
+pub(crate) use advise::{AdviseArgs, Tried};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
 pub(crate) use hammerdb::{HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
@@ -128,6 +130,8 @@ pub(crate) enum Command {
     Scenario(ScenarioCommand),
     /// Compare two or more specifications by running them alternately in blocks
     Ab(AbArgs),
+    /// List changes that may help a stored run, by the most that they can gain, and try them
+    Advise(AdviseArgs),
     /// List groups of related runs, or show one
     Groups(GroupsArgs),
     /// Create and load a workload's tables
@@ -188,7 +192,7 @@ pub(crate) enum Command {
     Hammerdb(HammerdbArgs),
     /// Run a scenario of Nutanix X-Ray on this host
     Xray(XrayArgs),
-    /// Explain a finding: what it means, how it is detected, its thresholds, and what to do
+    /// Explain a finding (what it means, how it is detected, its thresholds, and what to do), or a term
     Explain(ExplainArgs),
     /// Print shell completions
     Completions {
@@ -239,11 +243,11 @@ pub(crate) struct GroupsArgs {
 /// `kelvin explain`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  kelvin explain checkpoint-in-window\n  kelvin explain            list every \
-                  finding with its question"
+    after_help = "Examples:\n  kelvin explain checkpoint-in-window\n  kelvin explain 'measured window'\n  \
+                  kelvin explain            list every finding with its question, and the terms"
 )]
 pub(crate) struct ExplainArgs {
-    /// The name of the finding, as kelvin show and kelvin runs print it
+    /// The name of the finding, as kelvin show and kelvin runs print it, or a term
     pub(crate) finding: Option<String>,
 }
 

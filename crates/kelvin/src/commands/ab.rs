@@ -69,7 +69,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
 }
 
 /// What is said while it goes on.
-fn describe_progress(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
+pub(super) fn describe_progress(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
     match progress {
         AbEvent::Ran { row, blocks, pilot, left } => {
             let pilot = if *pilot { " of the pilot" } else { "" };

@@ -1,4 +1,4 @@
-//! `kelvin explain`: the page of a finding, for a terminal.
+//! `kelvin explain`: the page of a finding, or the meaning of a term, for a terminal.
 
 use anyhow::{Result, bail};
 use kelvin_measure::text::wrap;
@@ -9,20 +9,31 @@ use crate::out;
 
 const WIDTH: usize = 80;
 
-/// Prints a finding's page, or every finding with its question.
+/// Prints a finding's page, a term's meaning, or every finding with its question and the terms.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Code> {
     let Some(wanted) = &args.finding else {
         out::write(&index())?;
         return Ok(Code::Success);
     };
-    let Some(page) = kelvin_diagnose::page(wanted) else {
-        let known = kelvin_diagnose::PAGES.iter().map(|(id, _)| *id);
+    let Some(text) = explained(wanted) else {
+        let findings = kelvin_diagnose::PAGES.iter().map(|(id, _)| *id);
+        let known = findings.chain(kelvin_diagnose::terms().into_iter().map(|(term, _)| term));
         let meant = kelvin_run::nearest(wanted, known)
             .map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"));
-        bail!("there is no finding \"{wanted}\"{meant}; kelvin explain lists them");
+        bail!("there is no finding or term \"{wanted}\"{meant}; kelvin explain lists them");
     };
-    out::write(&plain(page))?;
+    out::write(&text)?;
     Ok(Code::Success)
+}
+
+/// The page of a finding, or the meaning of a term, however it is capitalised.
+fn explained(wanted: &str) -> Option<String> {
+    if let Some(page) = kelvin_diagnose::page(wanted) {
+        return Some(plain(page));
+    }
+    let terms = kelvin_diagnose::terms();
+    let (term, meaning) = terms.iter().find(|(term, _)| term.eq_ignore_ascii_case(wanted))?;
+    Some(plain(&format!("# {term}\n\n{meaning}\n")))
 }
 
 /// Every finding with its question.
@@ -33,7 +44,10 @@ fn index() -> String {
     for (id, question) in of_databases.chain(of_jobs) {
         out::wrapped(&mut text, &format!("{id:<26}{question}"), 0, 26, WIDTH);
     }
-    text.push_str("\nkelvin explain FINDING prints its page\n");
+    let terms: Vec<&str> = kelvin_diagnose::terms().into_iter().map(|(term, _)| term).collect();
+    text.push('\n');
+    out::wrapped(&mut text, &format!("terms: {}", terms.join(", ")), 0, 7, WIDTH);
+    text.push_str("\nkelvin explain FINDING prints its page, kelvin explain TERM its meaning\n");
     text
 }
 
@@ -125,6 +139,15 @@ fn inline(markdown: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_term_is_explained_however_it_is_written() {
+        assert_eq!(explained("nopm").unwrap(), "NOPM\n\nNew-Orders committed per minute (TPROC-C)\n");
+        assert!(explained("level").unwrap().contains("what a study varies"), "one of two in a row");
+        assert!(
+            explained("term").is_none() && explained("---").is_none() && explained("lock-holder").is_some()
+        );
+    }
 
     #[test]
     fn pages_are_read_without_marks() {

@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 mod ab;
+mod advise;
 mod build;
 mod check;
 mod compare;
@@ -56,6 +57,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Scenario(command) => scenario::scenario(&command, global),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
         Command::Ab(args) => ab::ab(&args, global),
+        Command::Advise(args) => advise::advise(&args, global),
         Command::Groups(args) => groups::groups(&args, global),
         Command::Build(args) => build::build(&args, global),
         Command::Check(args) => check::check(&args, global),

@@ -32,13 +32,32 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let engine = &*opened.engine;
     let asked = match how {
         None => ResetMethod::Auto,
         Some(SnapshotMethod::Template) => ResetMethod::Template,
         Some(SnapshotMethod::Files) => ResetMethod::Files,
         Some(SnapshotMethod::Dump) => ResetMethod::Dump,
     };
+    let (about, why) = save_present(&opened, name, asked, &mut *live, &stop)?;
+    live.message(&format!(
+        "saved {} by {} ({why}): {:.0} MB, {}",
+        about.name,
+        about.way,
+        about.bytes as f64 / 1e6,
+        reset::described(&about.contents)
+    ));
+    Ok(Code::Success)
+}
+
+/// Saves the data as they are; the snapshot, and why by this method.
+pub(super) fn save_present(
+    opened: &Opened,
+    name: &str,
+    asked: ResetMethod,
+    live: &mut dyn Live,
+    stop: &Stop,
+) -> Result<(SnapshotInfo, String)> {
+    let engine = &*opened.engine;
     if opened.place.snapshots()?.iter().any(|about| about.name == name) {
         bail!(
             "snapshot {name} already exists; give another name, or remove it first: kelvin snapshot drop \
@@ -59,14 +78,16 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global
         fresh = chosen.get().is_fresh(engine.connect()?.as_mut())?;
     }
     let contents = reset::contents(engine, workload, data.as_ref(), fresh)?;
-    let about = with_job(&mut *live, &stop, |job| keeper.save(name, &contents, job))?;
-    live.message(&format!(
-        "saved {} by {way} ({why}): {:.0} MB, {}",
-        about.name,
-        about.bytes as f64 / 1e6,
-        reset::described(&about.contents)
-    ));
-    Ok(Code::Success)
+    let about = with_job(live, stop, |job| keeper.save(name, &contents, job))?;
+    Ok((about, why))
+}
+
+/// Restores a snapshot, whoever asks to stop, and removes it.
+pub(super) fn restore_and_remove(opened: &Opened, about: &SnapshotInfo, live: &mut dyn Live) -> Result<()> {
+    let keeper = keeper(&opened.place, about.way)?;
+    with_job(live, &Stop::default(), |job| keeper.restore(about, job))?;
+    keeper.remove(about)?;
+    Ok(())
 }
 
 fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use kelvin_database::Engine;
+use kelvin_database::postgres::PostgresEngine;
+
 use super::support::{Server, wait_until};
 
 /// Processes that do nothing but compute.
@@ -30,6 +33,28 @@ impl Drop for CpuHog {
             let _ = child.wait();
         }
     }
+}
+
+/// A session that changes a row and does not end its transaction, from now until others have waited for it for a time.
+pub(crate) fn forgotten_transaction(server: &Server, sql: &'static str, held: Duration) -> JoinHandle<()> {
+    let config = server.instance.config();
+    let (begun, wait_for_begin) = std::sync::mpsc::channel();
+    let holder = std::thread::spawn(move || {
+        let engine = PostgresEngine::new(config);
+        let mut session = engine.connect().unwrap();
+        session.run("begin").unwrap();
+        session.run(sql).unwrap();
+        begun.send(()).unwrap();
+        let mut observer = engine.connect().unwrap();
+        wait_until("somebody waits for the row", Duration::from_secs(60), || {
+            let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
+            observer.query(waiting).unwrap().int(0, 0).unwrap() > 0
+        });
+        std::thread::sleep(held);
+        session.run("rollback").unwrap();
+    });
+    wait_for_begin.recv().unwrap();
+    holder
 }
 
 /// A control group with a limit on its CPU time.

@@ -22,7 +22,7 @@ mod faults;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use faults::{CpuHog, Delay, SlowFlush, Throttle};
+use faults::{CpuHog, Delay, SlowFlush, Throttle, forgotten_transaction};
 use kelvin_database::Engine;
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_diagnose::{Evidence, Finding, Severity, findings_for, verdict};
@@ -195,8 +195,78 @@ fn an_index_that_is_gone() {
     bench.expect(&["scan-without-index"], &bench.server.url(), &[]);
 }
 
+#[test]
+fn a_forgotten_transaction() {
+    let bench = Bench::with(&[]).build("2");
+    let url = bench.server.url();
+    let more = ["--ramp-up", "0s", "--duration", "10s"];
+    // Half of the users need this warehouse's row.
+    let sql = "update warehouse set w_ytd = w_ytd where w_id = 1";
+    let hold = || forgotten_transaction(&bench.server, sql, std::time::Duration::from_secs(7));
+    bench.expect_of(&["lock-holder"], || {
+        hold();
+        bench.place.command(&Bench::words(&url, &more))
+    });
+    let shown = bench.place.expect(0, &["show", "last", "--all"]);
+    // Who held what, with the statements of both, and whose snapshot kept row versions is seen, too.
+    for part in [
+        "row of public.warehouse",
+        "its statement: update warehouse set w_ytd",
+        "statement that waited for it: ",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+}
+
 mod machine {
     use super::*;
+
+    /// Advice from the list to the answer: the right change is first and confirmed, another one is not, and nothing is left.
+    #[test]
+    #[ignore = "runs for minutes: cargo xtask machine"]
+    fn advice_on_a_missing_index_is_proved_and_everything_is_put_back() {
+        let bench = Bench::with(&[("shared_preload_libraries", "pg_stat_statements")]).build("2");
+        let url = bench.server.url();
+        bench.sql("alter table item drop constraint item_i1");
+        let words = ["run", "tproc-c", "--target", &url, "-q", "--users", "2", "--calls", "statements"];
+        let load = ["--ramp-up", "2s", "--duration", "6s"];
+        let run = bench.place.command(&[&words[..], &load].concat()).output().unwrap();
+        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
+        let list = bench.place.expect(0, &["advise", "1", "--try", "jit=off"]);
+        eprintln!("{list}");
+        let first = list.lines().find(|line| line.starts_with("  1  ")).unwrap();
+        assert!(first.contains("index on public.item (i_id)"), "{list}");
+        let last = list.lines().filter(|line| line.contains("jit = off")).next_back().unwrap();
+        let last = last.split_whitespace().next().unwrap();
+        let state = || {
+            let mut session = PostgresEngine::new(bench.server.instance.config()).connect().unwrap();
+            let sql = "select (select count(*) from pg_indexes where tablename = 'item'), (select count(*) from orders), \
+                (select sum(hashtext(s::text)::int8) from stock as s)::int8, current_setting('jit') = 'on', \
+                (select count(*) from pg_database where datname like 'kelvin_snapshot%')";
+            let rows = session.query(sql).unwrap();
+            (0..5).map(|column| rows.int(0, column).unwrap()).collect::<Vec<_>>()
+        };
+        let before = state();
+        let chosen = format!("1,{last}");
+        let words =
+            ["advise", "1", "--try", "jit=off", "--prove", &chosen, "--blocks", "4", "--allow-settings"];
+        let more = ["--duration", "3s", "--ramp-up", "1s"];
+        let answer = bench.place.expect(0, &[&words[..], &more].concat());
+        eprintln!("{answer}");
+        let steps: Vec<&str> = answer.split("\n  2  ").collect();
+        assert!(
+            steps[0].contains("confirmed, +") && steps[0].contains("kept for the next changes"),
+            "{answer}"
+        );
+        assert!(!steps[1].contains("confirmed"), "{answer}");
+        assert_eq!(state(), before, "indexes, orders, stock, jit, snapshots");
+        assert_eq!(
+            bench.place.expect(0, &["server", "restore", "--target", &url]).trim(),
+            "nothing to revert"
+        );
+        let again = bench.place.expect(0, &["advise", "1"]);
+        assert!(again.contains("tried in group 1: confirmed"), "{again}");
+    }
 
     #[test]
     #[ignore = "judges the machine: cargo xtask machine"]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::advise::AdviceOrigin;
 use crate::repeat;
 use kelvin_run::Spec;
 
@@ -35,6 +36,9 @@ pub struct AbPlan {
     pub replace: u32,
     /// The metric that is judged; `None` for the first of the key metrics.
     pub figure: Option<String>,
+    /// The advice that it proves; none for files of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<AdviceOrigin>,
 }
 
 /// The version of a plan that does not state one.
@@ -97,6 +101,7 @@ impl AbPlan {
             seed: sides.first().map_or(1, |(_, spec)| spec.load.seed),
             replace: 0,
             figure: sides.first().and_then(|(_, spec)| repeat::judged(spec)),
+            advice: None,
         }
     }
 

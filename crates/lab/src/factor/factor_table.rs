@@ -28,6 +28,8 @@ pub(super) struct Written {
     mount: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sql: Option<bool>,
     /// Last: a table of levels ends the plain keys of a TOML table.
     levels: Levels,
 }
@@ -49,6 +51,7 @@ impl TryFrom<Written> for Factor {
             written.spec.map(FactorKind::Spec),
             written.mount.map(FactorKind::Mount),
             written.command.filter(|yes| *yes).map(|_| FactorKind::Command),
+            written.sql.filter(|yes| *yes).map(|_| FactorKind::Sql),
         ]
         .into_iter()
         .flatten()
@@ -57,7 +60,7 @@ impl TryFrom<Written> for Factor {
             let what = if hows.is_empty() { "no key defines" } else { "several keys define" };
             format!(
                 "factor {name:?}: {what} what it changes; give one of setting, bind, huge-pages, kernel, spec, mount, \
-                 command"
+                 command, sql"
             )
         })?;
         Self::new(&name, written.levels.0, how).map_err(|error| error.to_string())
@@ -75,6 +78,7 @@ impl From<Factor> for Written {
             spec: None,
             mount: None,
             command: None,
+            sql: None,
             levels: Levels(factor.levels),
         };
         match factor.how {
@@ -85,6 +89,7 @@ impl From<Factor> for Written {
             FactorKind::Spec(path) => written.spec = Some(path),
             FactorKind::Mount(directory) => written.mount = Some(directory),
             FactorKind::Command => written.command = Some(true),
+            FactorKind::Sql => written.sql = Some(true),
         }
         written
     }

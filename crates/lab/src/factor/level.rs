@@ -85,11 +85,11 @@ impl Level {
     /// Whether the value is valid for the factor's kind.
     pub(super) fn suits(&self, how: &FactorKind) -> Result<(), String> {
         let command = matches!(self.value, LevelValue::Command(_));
-        if command != (*how == FactorKind::Command) {
+        if command != matches!(how, FactorKind::Command | FactorKind::Sql) {
             return Err(if command {
-                "a command needs a factor with command = true".into()
+                "a command needs a factor with command = true or sql = true".into()
             } else {
-                "a level of a command factor is a table: { apply = \"…\", undo = \"…\" }, or { } for no \
+                "a level of a factor with command or sql is a table: { apply = \"…\", undo = \"…\" }, or { } for no \
                 command"
                     .into()
             });
@@ -97,7 +97,9 @@ impl Level {
         match (&self.value, how) {
             (LevelValue::Command(CommandPair { apply, undo }), _) => match (apply, undo) {
                 (Some(_), None) => {
-                    Err("the command has no undo; if there is nothing to undo, write undo = \"true\"".into())
+                    Err("the command has no undo; if there is nothing to undo, write undo = \"true\" (sql: \
+                        \"select 1\")"
+                        .into())
                 }
                 (None, Some(_)) => Err("the undo has no command".into()),
                 _ => Ok(()),

@@ -16,6 +16,7 @@ pub(crate) mod mount;
 mod server;
 pub(crate) mod shell;
 mod specification;
+pub(crate) mod statements;
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +64,8 @@ pub enum FactorKind {
     Mount(String),
     /// `command = true`: a command and what undoes it.
     Command,
+    /// `sql = true`: SQL statements that are run in the target's database before each run, and what undoes them.
+    Sql,
 }
 
 /// What is wrong with a factor, or why it could not be applied or undone.
@@ -127,12 +130,13 @@ impl Factor {
             FactorKind::Spec(path) => format!("specification {path}"),
             FactorKind::Mount(directory) => format!("mount options of {directory}"),
             FactorKind::Command => "command".into(),
+            FactorKind::Sql => "SQL statements".into(),
         }
     }
 
-    /// Whether applying it runs commands of the file, which needs the user's consent.
+    /// Whether applying it runs commands or statements of the file, which needs the user's consent.
     pub fn runs_commands(&self) -> bool {
-        self.how == FactorKind::Command
+        matches!(self.how, FactorKind::Command | FactorKind::Sql)
     }
 
     /// Whether it changes something of the server.
@@ -140,7 +144,11 @@ impl Factor {
         match self.how {
             FactorKind::Setting(_) | FactorKind::HugePages => true,
             FactorKind::Bind(bound) => bound.side() == Side::Server,
-            FactorKind::Kernel(_) | FactorKind::Spec(_) | FactorKind::Mount(_) | FactorKind::Command => false,
+            FactorKind::Kernel(_)
+            | FactorKind::Spec(_)
+            | FactorKind::Mount(_)
+            | FactorKind::Command
+            | FactorKind::Sql => false,
         }
     }
 
@@ -174,7 +182,7 @@ impl Factor {
             FactorKind::Kernel(key) => level::kernel_path(key).map(drop),
             FactorKind::Spec(path) => level::spec_path(path),
             FactorKind::Mount(directory) => level::mount_point(directory),
-            FactorKind::Bind(_) | FactorKind::HugePages | FactorKind::Command => Ok(()),
+            FactorKind::Bind(_) | FactorKind::HugePages | FactorKind::Command | FactorKind::Sql => Ok(()),
         }
     }
 
@@ -185,7 +193,7 @@ impl Factor {
             FactorKind::Setting(name) => format!("setting {}", name.to_ascii_lowercase()),
             FactorKind::Kernel(key) => format!("kernel {}", key.replace('/', ".")),
             FactorKind::HugePages => "huge pages".into(),
-            FactorKind::Command => format!("command {}", self.name),
+            FactorKind::Command | FactorKind::Sql => format!("command {}", self.name),
             FactorKind::Bind(_) | FactorKind::Spec(_) | FactorKind::Mount(_) => self.applied_by(),
         }
     }

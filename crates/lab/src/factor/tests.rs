@@ -91,7 +91,7 @@ fn what_cannot_be_applied_is_refused_with_its_reason() {
         ("levels = [\"noatime\", \"sync\"]\nmount = \"/mnt/../etc\"", "not an absolute path"),
         ("levels = { a = {}, b = { apply = \"x\" } }\ncommand = true", "has no undo"),
         ("levels = { a = {}, b = { undo = \"x\" } }\ncommand = true", "the undo has no command"),
-        ("levels = [1, 2]\ncommand = true", "a level of a command factor is a table"),
+        ("levels = [1, 2]\ncommand = true", "a level of a factor with command or sql is a table"),
         (
             "levels = { a = {}, b = { apply = \"x\", undo = \"y\" } }\nsetting = \"x\"",
             "needs a factor with command",

@@ -42,6 +42,10 @@ pub(super) fn run(
             step(name, &mut || home(engine)?.unlimited()?.run(sql).map(|()| String::new()))?;
         }
     }
+    for sql in &reset.statements {
+        let shown = format!("`{}`", kelvin_measure::text::statement(sql));
+        step(&shown, &mut || home(engine)?.unlimited()?.run(sql).map(|()| String::new()))?;
+    }
     if reset.prewarm {
         step("prewarm", &mut || Ok(format!(" ({})", home(engine)?.prewarm()?)))?;
     }

@@ -65,6 +65,7 @@ pub fn restarts(factor: &Factor) -> bool {
         | FactorKind::Kernel(_)
         | FactorKind::Spec(_)
         | FactorKind::Mount(_)
-        | FactorKind::Command => false,
+        | FactorKind::Command
+        | FactorKind::Sql => false,
     }
 }

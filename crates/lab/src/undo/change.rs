@@ -56,6 +56,13 @@ pub enum ReversibleChange {
         /// Its options before, as `mount -o` takes them.
         options: String,
     },
+    /// SQL statements were run.
+    Statements {
+        /// The database, as a target without a password.
+        target: String,
+        /// The statements that undo them.
+        undo: String,
+    },
     /// A command was run.
     Command {
         /// What undoes it, for the shell.
@@ -100,6 +107,7 @@ impl std::fmt::Display for ReversibleChange {
             Self::MemoryNodes { group, .. } => write!(f, "memory nodes of {}", group.display()),
             Self::Kernel { file, before } => write!(f, "{} = {}", file.display(), before.trim()),
             Self::Mount { directory, options } => write!(f, "{directory} mounted with {options}"),
+            Self::Statements { target, undo } => write!(f, "ran {undo:?} in {target}"),
             Self::Command { undo } => write!(f, "ran {undo:?}"),
         }
     }

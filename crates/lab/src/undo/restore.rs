@@ -8,7 +8,7 @@ use kelvin_database::settings::PreviousSettings;
 use kelvin_database::target::Target;
 
 use super::{Journal, JournalError, Pending, ReversibleChange};
-use crate::factor::{Access, cpus, kernel, memory, mount, shell};
+use crate::factor::{Access, cpus, kernel, memory, mount, shell, statements};
 
 /// The restored changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -192,6 +192,7 @@ fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String
             // After a reboot it may not be mounted; when it is mounted, it has the old options.
             Err(_) => Ok(()),
         },
+        ReversibleChange::Statements { target, undo } => statements::run(access, target, undo),
         ReversibleChange::Command { undo } => shell::run(undo),
     }
 }

@@ -37,6 +37,10 @@ pub struct StatementSums {
     pub writes: Option<f64>,
     /// Bytes of log; none where they are not counted.
     pub log_bytes: Option<f64>,
+    /// Bytes of temporary files; none where they are not counted.
+    pub temporary_bytes: Option<f64>,
+    /// Milliseconds of compilation; none where they are not counted.
+    pub jit_ms: Option<f64>,
 }
 
 impl StatementSums {
@@ -54,6 +58,8 @@ impl StatementSums {
             reads: less(self.reads, then.reads),
             writes: less(self.writes, then.writes),
             log_bytes: less(self.log_bytes, then.log_bytes),
+            temporary_bytes: less(self.temporary_bytes, then.temporary_bytes),
+            jit_ms: less(self.jit_ms, then.jit_ms),
         }
     }
 
@@ -71,6 +77,8 @@ impl StatementSums {
         self.reads = sum(self.reads, other.reads);
         self.writes = sum(self.writes, other.writes);
         self.log_bytes = sum(self.log_bytes, other.log_bytes);
+        self.temporary_bytes = sum(self.temporary_bytes, other.temporary_bytes);
+        self.jit_ms = sum(self.jit_ms, other.jit_ms);
     }
 }
 

@@ -40,5 +40,8 @@ fn blocker(rows: &Rows, row: usize) -> Result<Blocker, Error> {
         transaction_ms: rows.optional(row, 2, Rows::float)?,
         doing,
         waiting: session_numbers(text(rows, row, 6)?),
+        lock: "row".into(),
+        statement: masked(statement, LONGEST_TEXT),
+        ..Blocker::default()
     })
 }

@@ -117,10 +117,7 @@ impl Statements {
             calls: sums.calls as u64,
             total_ms: sums.total_ms,
             rows: sums.rows as u64,
-            blocks_hit: None,
-            blocks_read: None,
-            wal_bytes: None,
-            plan: None,
+            ..StatementTotals::default()
         };
         let mut top: Vec<_> = by_query(&grown).into_iter().take(self.most).map(totals).collect();
         let until = Instant::now() + PATIENCE;
@@ -215,10 +212,9 @@ pub(super) fn read(session: &mut dyn Session, server: &Server, cpu: bool) -> Res
             total_ms: rows.float(row, 2)?,
             cpu_ms: rows.optional(row, 7, Rows::float)?,
             rows: rows.float(row, 3)?,
-            hits: None,
             reads: Some(rows.float(row, 5)?),
             writes: Some(rows.float(row, 6)?),
-            log_bytes: None,
+            ..StatementSums::default()
         };
         reading.sums.insert((0, level, query), sums);
         reading.texts.insert(query, cut(digest));

@@ -37,6 +37,26 @@ pub(super) struct Counters {
 
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
+/// Since 14.
+const SESSIONS: &[Row] =
+    &[(metric::NEW_SESSIONS, "1/s", "sessions", "sessions opened in this database by all clients")];
+
+/// Since 18.
+const PARALLEL: &[Row] = &[
+    (
+        "postgres.parallel_workers.planned",
+        "1/s",
+        "parallel_workers_to_launch",
+        "parallel workers that statements wanted to start",
+    ),
+    (
+        "postgres.parallel_workers.launched",
+        "1/s",
+        "parallel_workers_launched",
+        "parallel workers that were started",
+    ),
+];
+
 const DATABASE: &[Row] = &[
     (
         metric::COMMITS[0],
@@ -361,7 +381,12 @@ impl Counters {
         let mut all = Self { views: Vec::new(), counters: Vec::new() };
         all.view(
             "pg_stat_database WHERE datname = current_database()",
-            &[(DATABASE, None), (BLOCK_TIMES, IO_TIMING)],
+            &[
+                (DATABASE, None),
+                (BLOCK_TIMES, IO_TIMING),
+                (if version >= V14 { SESSIONS } else { &[] }, None),
+                (if version >= V18 { PARALLEL } else { &[] }, None),
+            ],
         );
         if version >= V18 {
             all.view("pg_stat_wal", &[(WAL, None)]);

@@ -13,6 +13,7 @@ mod baseline;
 mod checkpoints;
 mod counter_watcher;
 mod counters;
+mod horizon;
 mod link;
 mod locks;
 mod placement;

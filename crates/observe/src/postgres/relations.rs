@@ -1,7 +1,7 @@
 //! Tables and indexes: how large, how often scanned, whether the planner knows them, and how much air is in them.
 
 use kelvin_database::{Result, Rows, Session};
-use kelvin_measure::observation::Relation;
+use kelvin_measure::observation::{Relation, TableWrites};
 
 /// Bytes of a page's header.
 const PAGE_HEADER: f64 = 24.0;
@@ -17,7 +17,8 @@ const BTREE_SPECIAL: f64 = 16.0;
 /// The 200 largest: name, kind, table, bytes, bytes of the main fork, live and dead rows by the server's count, rows by
 /// the catalogue, sequential and index scans, fillfactor, then for the estimate: columns, columns with
 /// statistics, whether there are NULLs, average bytes of a row's or entry's values, columns whose bytes are known (those of
-/// fixed length and char(n), which is padded, without statistics too); whether the table can be read, whether a B-tree's columns are all plain; block size.
+/// fixed length and char(n), which is padded, without statistics too); whether the table can be read, whether a B-tree's columns are all plain; block size;
+/// of an index its definition and whether it enforces a constraint; rows inserted, updated, and updated without a change of the indexes.
 const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
      SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, indrelid, indkey, indpred, amname, \
       pg_relation_size(c.oid) AS main, \
@@ -40,7 +41,11 @@ const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
       fillfactor, columns, known, nulls, width, measured, \
       has_table_privilege(coalesce(indrelid, l.oid), 'SELECT') AND NOT row_security_active(coalesce(indrelid, l.oid)), \
       relkind <> 'i' OR (amname = 'btree' AND NOT (0 = ANY (indkey)) AND indpred IS NULL), \
-      current_setting('block_size')::float8 \
+      current_setting('block_size')::float8, \
+      CASE WHEN relkind = 'i' THEN pg_get_indexdef(l.oid) END, \
+      CASE WHEN relkind = 'i' THEN (SELECT indisunique OR EXISTS (SELECT FROM pg_constraint WHERE conindid = l.oid) \
+       FROM pg_index x WHERE x.indexrelid = l.oid) END, \
+      pg_stat_get_tuples_inserted(l.oid), pg_stat_get_tuples_updated(l.oid), pg_stat_get_tuples_hot_updated(l.oid) \
      FROM largest l, LATERAL (SELECT count(*) AS columns, count(avg_width) AS known, coalesce(bool_or(null_frac > 0), false) AS nulls, \
       count(bytes) AS measured, sum(bytes)::float8 AS width \
       FROM pg_attribute JOIN pg_class t ON t.oid = attrelid \
@@ -103,6 +108,18 @@ fn relation(rows: &Rows, row: usize) -> Result<Relation> {
             (false, known, _) => Some(known),
         },
         bloat,
+        definition: rows.optional(row, 19, |rows, row, column| rows.text(row, column).map(str::to_owned))?,
+        enforces: rows.optional(row, 20, Rows::int)?.map(|enforces| enforces == 1),
+        writes: if is_index {
+            None
+        } else {
+            Some(TableWrites {
+                inserted: count(rows.int(row, 21)?),
+                updated: count(rows.int(row, 22)?),
+                updated_in_page: count(rows.int(row, 23)?),
+                fillfactor: rows.float(row, 10)? as u32,
+            })
+        },
     })
 }
 

@@ -6,6 +6,7 @@ use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{Blocker, Observation, UnavailableMetrics};
 
 use super::checkpoints::Checkpoints;
+use super::horizon::Horizon;
 use super::link::{Link, Once, Server};
 use super::locks::Locks;
 use super::server_log::Log;
@@ -21,6 +22,7 @@ use crate::watch::{Feed, Stage};
 pub(super) struct PostgresSessions {
     ask: Once,
     locks: Locks,
+    horizon: Horizon,
     checkpoints: Checkpoints,
     checkpointer_is_busy: bool,
     /// The server's log, where it can be read.
@@ -43,6 +45,7 @@ impl PostgresSessions {
             log,
             ask: Once::default(),
             locks: Locks::default(),
+            horizon: Horizon::default(),
             checkpoints,
             checkpointer_is_busy: false,
             vacuums: Vacuums::default(),
@@ -226,7 +229,8 @@ impl SessionSource for PostgresSessions {
     }
 
     fn second(&mut self, link: &mut Link, feed: &mut Feed) -> Result<(), String> {
-        self.read_checkpoints(link, feed)
+        self.read_checkpoints(link, feed)?;
+        self.horizon.look(link, feed)
     }
 
     fn stage(&mut self, stage: Stage, link: &mut Link, feed: &mut Feed) -> Result<(), String> {
@@ -238,11 +242,13 @@ impl SessionSource for PostgresSessions {
         // The next life may write elsewhere.
         self.log = None;
         self.vacuums.lost(at, feed);
+        self.horizon.ended(at, feed);
     }
 
     fn end(&mut self, link: &mut Link, feed: &mut Feed) -> Result<(), String> {
         let outcome = self.read_checkpoints(link, feed).and_then(|()| self.take_stock(link, feed));
         self.vacuums.lost(feed.now(), feed);
+        self.horizon.ended(feed.now(), feed);
         outcome
     }
 }

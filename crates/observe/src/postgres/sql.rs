@@ -73,22 +73,49 @@ pub(super) fn row_waiters() -> String {
     )
 }
 
-/// Who holds the transactions that sessions wait for, the three for whom most wait: process, application, age of the
-/// transaction in milliseconds, what it does itself, and those who wait. Asked only where somebody waits, of the lock table as
-/// [`row_waiters`] asks it: `pg_blocking_pids` would lock it anew for each who waits.
-pub(super) fn blockers() -> String {
+/// Who holds the locks that sessions wait for, the three for whom most wait, whether at once or behind another one who waits for
+/// them: process, application, age of the transaction in milliseconds, what it does itself, who waits and how many; what is held, the
+/// statement, and of the one that has waited longest the milliseconds (since 14) and the statement. Asked only where somebody waits. Rows
+/// are taken from the lock table as [`row_waiters`] takes them: `pg_blocking_pids` would lock it anew for each who waits, and is asked
+/// only of sixteen who wait for another lock (a table, an advisory lock, a file's extension), where the modes decide.
+pub(super) fn blockers(version: i64) -> String {
+    let since = if version >= V14 { "waitstart" } else { "NULL::timestamptz" };
+    let row = "('transactionid', 'tuple')";
     format!(
-        "WITH {MARK} held AS MATERIALIZED (SELECT transactionid::text AS xact, pid, granted FROM pg_lock_status() \
-          WHERE locktype = 'transactionid'), \
-         blocking AS (SELECT holder.pid, string_agg(DISTINCT waiter.pid::text, ' ') AS waiting, \
-          count(DISTINCT waiter.pid) AS many FROM held AS waiter JOIN held AS holder ON holder.xact = waiter.xact \
-          AND holder.granted AND NOT waiter.granted AND holder.pid <> waiter.pid GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 3) \
-         SELECT blocking.pid::int8, coalesce(application_name, ''), \
-          (extract(epoch FROM clock_timestamp() - xact_start) * 1000)::float8, \
-          CASE WHEN state LIKE 'idle in transaction%' THEN 'Idle in transaction' \
-           WHEN wait_event_type IS NOT NULL THEN wait_event_type || ' ' || wait_event \
-           WHEN state = 'active' THEN 'CPU' ELSE '' END, waiting \
-         FROM blocking LEFT JOIN pg_stat_activity AS a ON a.pid = blocking.pid ORDER BY many DESC, 1"
+        "WITH {MARK} RECURSIVE held AS MATERIALIZED (SELECT locktype, database, relation, page, tuple, transactionid::text AS xact, \
+          pid, mode, granted, {since} AS since FROM pg_lock_status()), \
+         queued AS MATERIALIZED (SELECT * FROM held WHERE NOT granted), \
+         pairs AS MATERIALIZED (\
+          SELECT holder.pid AS holder, queued.pid AS waiter FROM queued JOIN held AS holder ON holder.xact = queued.xact \
+           WHERE queued.locktype = 'transactionid' AND holder.locktype = 'transactionid' AND holder.granted \
+          UNION SELECT holder.pid, queued.pid FROM queued JOIN held AS holder ON holder.database = queued.database \
+           AND holder.relation = queued.relation AND holder.page = queued.page AND holder.tuple = queued.tuple \
+           WHERE queued.locktype = 'tuple' AND holder.locktype = 'tuple' AND holder.granted \
+          UNION SELECT unnest(pg_blocking_pids(other.pid)), other.pid FROM \
+           (SELECT pid FROM queued WHERE locktype NOT IN {row} ORDER BY pid LIMIT 16) AS other), \
+         reach AS (SELECT holder, waiter FROM pairs \
+          UNION SELECT reach.holder, pairs.waiter FROM reach JOIN pairs ON pairs.holder = reach.waiter), \
+         blocking AS (SELECT holder AS pid, string_agg(waiter::text, ' ' ORDER BY waiter) AS waiting, count(*) AS many FROM reach \
+          WHERE holder <> waiter GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 3), \
+         longest AS (SELECT DISTINCT ON (pairs.holder) pairs.holder, queued.pid, queued.since, locktype, mode, \
+          coalesce(queued.relation, (SELECT min(own.relation::int8)::oid FROM held AS own \
+           WHERE own.pid = queued.pid AND own.locktype = 'tuple')) AS relation \
+          FROM pairs JOIN queued ON queued.pid = pairs.waiter WHERE pairs.holder IN (SELECT pid FROM blocking) \
+          ORDER BY pairs.holder, queued.since, queued.pid) \
+         SELECT blocking.pid::int8, coalesce(a.application_name, ''), \
+          (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000)::float8, \
+          CASE WHEN a.state LIKE 'idle in transaction%' THEN 'Idle in transaction' \
+           WHEN a.wait_event_type IS NOT NULL THEN a.wait_event_type || ' ' || a.wait_event \
+           WHEN a.state = 'active' THEN 'CPU' ELSE '' END, waiting, many::int8, \
+          CASE WHEN locktype IN {row} THEN 'row' WHEN locktype = 'relation' THEN 'table' WHEN locktype = 'extend' THEN 'extension' \
+           WHEN locktype = 'advisory' THEN 'advisory lock' ELSE locktype END \
+           || coalesce((SELECT CASE WHEN locktype = 'relation' THEN ' ' ELSE ' of ' END || nspname || '.' || relname FROM pg_class AS c \
+            JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = longest.relation), '') \
+           || CASE WHEN locktype = 'relation' THEN ' (for ' || mode || ')' ELSE '' END, \
+          left(a.query, {LONGEST_TEXT}), (extract(epoch FROM clock_timestamp() - longest.since) * 1000)::float8, \
+          left(w.query, {LONGEST_TEXT}) \
+         FROM blocking LEFT JOIN longest ON longest.holder = blocking.pid LEFT JOIN pg_stat_activity AS a ON a.pid = blocking.pid \
+         LEFT JOIN pg_stat_activity AS w ON w.pid = longest.pid ORDER BY many DESC, 1"
     )
 }
 
@@ -170,6 +197,19 @@ pub(super) fn files(version: i64) -> String {
     format!("SELECT {MARK} * FROM ({all}) AS files")
 }
 
+/// The client's session with the oldest transaction that keeps row versions, if it has lasted five seconds: process, application, what it
+/// does, seconds, and how many transactions have begun since. The load's own are as short as the load's transactions.
+pub(super) fn horizon() -> String {
+    format!(
+        "SELECT {MARK} pid::int8, coalesce(application_name, ''), coalesce(state, ''), \
+         extract(epoch FROM clock_timestamp() - xact_start)::float8, \
+         greatest(coalesce(age(backend_xmin), 0), coalesce(age(backend_xid), 0))::float8 \
+         FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> '{APPLICATION_NAME}' \
+         AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND xact_start < clock_timestamp() - interval '5 s' \
+         ORDER BY 5 DESC, 1 LIMIT 1"
+    )
+}
+
 const HERE: &str = "(SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// The server's time, the last checkpoint by the control file (its place in the log, and when it began) and the
@@ -214,7 +254,7 @@ mod tests {
         assert!(files(V16).contains("op_bytes") && files(V16).contains("pg_stat_wal"));
         assert!(!files(V18).contains("op_bytes") && !files(V18).contains("pg_stat_wal"));
         assert!(!files(130_000).contains("pg_stat_io") && !files(130_000).contains("pg_stat_wal"));
-        assert!(!blocked(130_000).contains("waitstart"));
+        assert!(!blocked(130_000).contains("waitstart") && !blockers(130_000).contains("waitstart"));
     }
 
     #[test]
@@ -223,7 +263,8 @@ mod tests {
             WHO.to_owned(),
             sessions(V14, false),
             row_waiters(),
-            blockers(),
+            blockers(V14),
+            horizon(),
             checkpoints(V17),
             vacuums(),
             blocked(V14),

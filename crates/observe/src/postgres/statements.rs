@@ -26,6 +26,8 @@ pub(super) struct StatementsView {
     pub(super) view: String,
     /// Whether it tells nested statements from others (since 14).
     has_toplevel: bool,
+    /// Whether it has times of compilation (since 15).
+    has_jit: bool,
 }
 
 /// Follows the statements.
@@ -158,7 +160,8 @@ pub(super) fn find(
     let rows = session.query(&format!(
         "SELECT {MARK} quote_ident(nspname) || '.pg_stat_statements', \
          (SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attname = 'total_exec_time'), \
-         (SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attname = 'toplevel') \
+         (SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attname = 'toplevel'), \
+         (SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attname = 'jit_emission_time') \
          FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
          JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'pg_stat_statements' \
          WHERE extname = 'pg_stat_statements'"
@@ -169,7 +172,11 @@ pub(super) fn find(
                 .into(),
         ));
     }
-    let source = StatementsView { view: rows.text(0, 0)?.to_owned(), has_toplevel: rows.int(0, 2)? == 1 };
+    let source = StatementsView {
+        view: rows.text(0, 0)?.to_owned(),
+        has_toplevel: rows.int(0, 2)? == 1,
+        has_jit: rows.int(0, 3)? == 1,
+    };
     // It may be made and yet refuse.
     read(session, &source)?;
     Ok(Ok((source, track)))
@@ -178,9 +185,15 @@ pub(super) fn find(
 /// All entries of this database but those of the observers.
 pub(super) fn read(session: &mut dyn Session, source: &StatementsView) -> Result<StatementReading> {
     let toplevel = if source.has_toplevel { "toplevel" } else { "true" };
+    let jit = if source.has_jit {
+        "jit_generation_time + jit_inlining_time + jit_optimization_time + jit_emission_time"
+    } else {
+        "NULL::float8"
+    };
     let rows = session.query(&format!(
         "SELECT {MARK} userid::int8, {toplevel}, queryid, calls, total_exec_time, rows, shared_blks_hit, \
-         shared_blks_read, wal_bytes::int8, shared_blks_dirtied FROM {} WHERE queryid IS NOT NULL AND left(query, {MARKED}) NOT LIKE '%{MARK}%' \
+         shared_blks_read, wal_bytes::int8, shared_blks_dirtied, \
+         temp_blks_written * current_setting('block_size')::float8, {jit} FROM {} WHERE queryid IS NOT NULL AND left(query, {MARKED}) NOT LIKE '%{MARK}%' \
          AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())",
         source.view
     ))?;
@@ -197,6 +210,8 @@ pub(super) fn read(session: &mut dyn Session, source: &StatementsView) -> Result
                 reads: Some(rows.float(row, 7)?),
                 writes: Some(rows.float(row, 9)?),
                 log_bytes: Some(rows.optional(row, 8, Rows::float)?.unwrap_or(0.0)),
+                temporary_bytes: Some(rows.float(row, 10)?),
+                jit_ms: rows.optional(row, 11, Rows::float)?,
             };
             Ok((key, sums))
         })
@@ -241,6 +256,8 @@ fn totals((query, sums): (i64, StatementSums)) -> StatementTotals {
         blocks_hit: sums.hits.map(|pages| pages as u64),
         blocks_read: sums.reads.map(|pages| pages as u64),
         wal_bytes: sums.log_bytes.map(|bytes| bytes as u64),
+        temporary_bytes: sums.temporary_bytes.map(|bytes| bytes as u64),
+        jit_ms: sums.jit_ms,
         plan: None,
     }
 }

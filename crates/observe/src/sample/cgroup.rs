@@ -140,6 +140,17 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, given: &[(S
     }
 }
 
+/// The control group of a process by its CPU time, where that is another one than this process's; none in the root, which has no
+/// limits.
+pub fn other_group(pid: u32) -> Option<PathBuf> {
+    let of = |process: &str| {
+        let groups = std::fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+        group_of(&groups, Some("cpu")).or_else(|| group_of(&groups, None)).map(PathBuf::from)
+    };
+    let found = of(&pid.to_string())?;
+    (found != Path::new("/") && Some(&found) != of("self").as_ref()).then_some(found)
+}
+
 const NO_PRESSURE: &str = "cgroup v1 has no pressure files, and the group is not in a v2 hierarchy";
 
 fn group(source: &SystemTree, registry: &mut Registry, prefix: &str, directory: &Path, held: Held) {

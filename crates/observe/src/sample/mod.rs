@@ -36,6 +36,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use backing_device::{BackingDevice, Device};
+pub use cgroup::other_group;
 pub(crate) use cpu::SHARES;
 use kelvin_host::Buffer;
 pub use kelvin_host::SystemTree;

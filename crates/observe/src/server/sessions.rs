@@ -186,9 +186,7 @@ impl<S: SessionSource> Sessions<S> {
             self.tally.counted.rows(relation, *sessions);
         }
         self.tally.counted.looked_at_locks();
-        if waiters.is_empty() {
-            return Ok(());
-        }
+        // Also without waiters for rows: tables, advisory locks and extensions of files are waited for, too.
         let blockers = self.source.blockers(&mut self.link)?;
         // Between two looks at the table they may have gone.
         if !blockers.is_empty() {
@@ -355,6 +353,7 @@ pub(crate) fn first_of_queue(mut blockers: Vec<Blocker>) -> Vec<Blocker> {
     blockers.retain(|one| !waiting.contains(&one.pid));
     blockers.truncate(MOST);
     for one in &mut blockers {
+        one.waiters = one.waiting.len() as u32;
         one.waiting.truncate(NAMED);
     }
     blockers

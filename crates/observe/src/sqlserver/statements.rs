@@ -61,7 +61,7 @@ fn sums(
         hits: logical.zip(physical).map(|(logical, physical)| (logical - physical).max(0.0)),
         reads: physical,
         writes,
-        log_bytes: None,
+        ..StatementSums::default()
     }
 }
 
@@ -224,8 +224,8 @@ impl Statements {
                 rows: sums.rows as u64,
                 blocks_hit: sums.hits.map(|pages| pages as u64),
                 blocks_read: sums.reads.map(|pages| pages as u64),
-                wal_bytes: None,
                 plan,
+                ..StatementTotals::default()
             }
         };
         Ok(Some((top.into_iter().map(totals).collect(), total_ms(&grown))))

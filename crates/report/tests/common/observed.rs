@@ -181,6 +181,7 @@ fn top_statements() -> Observation {
         blocks_read: Some(calls / 9),
         wal_bytes: Some(calls * 310),
         plan,
+        ..StatementTotals::default()
     };
     let plan = QueryPlan {
         hash: "0123456789abcdef".into(),

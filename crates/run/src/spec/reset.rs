@@ -129,6 +129,9 @@ pub struct Reset {
     pub checkpoint: StepPolicy,
     /// Reads the tables and their indexes into the database's cache.
     pub prewarm: bool,
+    /// SQL statements that are run after the data were restored, one after another.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<String>,
     /// The longest rest until processors and disks are quiet; 0s is none. Absent: 30s after a reset, none without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<Span>,
@@ -137,7 +140,11 @@ pub struct Reset {
 impl Reset {
     /// Whether nothing of it is asked for.
     pub fn is_nothing(&self) -> bool {
-        self.how == ResetMethod::None && !self.prewarm && self.rest().is_zero() && !self.has_steps()
+        self.how == ResetMethod::None
+            && !self.prewarm
+            && self.rest().is_zero()
+            && !self.has_steps()
+            && self.statements.is_empty()
     }
 
     /// The longest rest.
@@ -190,6 +197,7 @@ mod tests {
         let reset = Reset { how: ResetMethod::Auto, ..Reset::default() };
         assert_eq!((reset.rest(), reset.is_nothing()), (Span::seconds(30), false));
         assert!(!Reset { vacuum: StepPolicy::Always, ..Reset::default() }.is_nothing());
+        assert!(!Reset { statements: vec!["select 1".into()], ..Reset::default() }.is_nothing());
         assert!(Reset { rest: Some(Span::seconds(0)), ..reset }.rest().is_zero());
     }
 

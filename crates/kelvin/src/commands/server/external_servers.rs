@@ -119,7 +119,8 @@ pub(super) fn restore(
     let journals = match target {
         Some(target) => {
             let target = target.target()?;
-            vec![journal_of(&target)?, directories::settings_journal(&target, directories::INSTRUMENTS)?]
+            let of = |begin: &str| directories::settings_journal(&target, begin);
+            vec![journal_of(&target)?, of(directories::INSTRUMENTS)?, of(directories::ADVICE)?]
         }
         None => all_journals()?,
     };

@@ -188,10 +188,7 @@ fn busy() -> Model {
         calls: 1,
         total_ms: 1.0,
         rows: 1,
-        blocks_hit: None,
-        blocks_read: None,
-        wal_bytes: None,
-        plan: None,
+        ..StatementTotals::default()
     };
     let statements =
         vec![statement(11, "SELECT s_quantity\n  FROM stock\tWHERE s_w_id = $1"), statement(12, "COMMIT")];

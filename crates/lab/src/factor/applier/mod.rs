@@ -96,6 +96,7 @@ impl Applier {
                 }
             }
             self.surroundings(&levels, &changed.target)?;
+            self.statements(&levels, &mut changed)?;
             Ok(changed)
         });
         match outcome {

@@ -1,0 +1,181 @@
+//! Did updates find no room in their page, so that every index had to be written?
+//!
+//! PostgreSQL leaves the indexes alone if an updated row's new version is on the same page and no indexed column has changed
+//! (HOT). A page that is filled to 100 % has no room for it until it is pruned, which a long transaction prevents.
+
+use kelvin_measure::observation::{CaptureTime, Relation};
+use kelvin_measure::text;
+
+use super::FindingDefinition;
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "hot-updates-lost",
+    question: "Did updates of hot tables find room in their pages?",
+    find,
+};
+
+/// Updates over the load from which the share means something.
+const UPDATES: u64 = 10_000;
+/// Updates for each row: below, most rows are changed for the first time since the table was loaded, and a packed page has never
+/// room then.
+const PER_ROW: f64 = 1.0;
+/// Share of the updates that found room, below which the pages are too full: on a table that is updated over and over,
+/// pruning makes room, and nearly all find it (pgbench's branches and tellers, PostgreSQL 15: over 95 %).
+const FOUND: f64 = 0.5;
+/// The fillfactor that is proposed: PostgreSQL's documentation names no number, pgbench's and others' experiments use 50 to 90 for
+/// tables that are updated often; half of a page is room for a second version of each row.
+pub(crate) const ROOM: u32 = 50;
+
+/// A table whose updates found no room.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost<'a> {
+    /// After the load.
+    pub(crate) table: &'a Relation,
+    pub(crate) fillfactor: u32,
+    updates: u64,
+    in_page: u64,
+}
+
+impl Lost<'_> {
+    /// What is known of it.
+    pub(crate) fn reason(&self) -> String {
+        format!(
+            "{} of {} updates found room in their page (fillfactor {})",
+            text::percent(self.in_page as f64 / self.updates.max(1) as f64),
+            text::rounded(self.updates as f64),
+            self.fillfactor
+        )
+    }
+}
+
+/// Columns that the statements of the load set in a table, in lower case; empty where no statement is known.
+fn sets(evidence: &Evidence, table: &str) -> Vec<String> {
+    let plain = table.rsplit('.').next().unwrap_or(table);
+    let mut columns = Vec::new();
+    for point in evidence.points() {
+        let Some((statements, _)) = evidence.statements(point.point) else { continue };
+        for statement in statements {
+            let text = statement.text.to_lowercase();
+            let Some((target, rest)) = text.split_once(" set ") else { continue };
+            let of_it = target.trim_start().starts_with("update")
+                && target.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == plain);
+            if !of_it {
+                continue;
+            }
+            let list = rest.split(" where ").next().unwrap_or(rest);
+            columns.extend(
+                list.split(',')
+                    .filter_map(|part| part.split_once('='))
+                    .map(|(name, _)| name.trim().to_owned()),
+            );
+        }
+    }
+    columns
+}
+
+/// Tables whose updates found no room, those with the most updates first.
+pub(crate) fn lost(evidence: &Evidence) -> Vec<Lost<'_>> {
+    let (Some((before, _)), Some((after, _))) =
+        (evidence.relations(CaptureTime::Before), evidence.relations(CaptureTime::After))
+    else {
+        return Vec::new();
+    };
+    let mut found: Vec<Lost<'_>> = after
+        .iter()
+        .filter_map(|table| {
+            let then = before.iter().find(|one| one.kind == "table" && one.name == table.name)?.writes?;
+            let now = table.writes?;
+            let (updates, in_page) = (
+                now.updated.saturating_sub(then.updated),
+                now.updated_in_page.saturating_sub(then.updated_in_page),
+            );
+            let rows = table.rows.unwrap_or(0).max(1) as f64;
+            // An update of an indexed column has to write the indexes, however much room there is.
+            let indexes =
+                after.iter().filter(|one| one.kind == "index" && one.table.as_deref() == Some(&table.name));
+            let indexed: String =
+                indexes.filter_map(|one| one.definition.as_deref()).collect::<Vec<_>>().join(" ");
+            let indexed: Vec<&str> = indexed.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+            let set = sets(evidence, &table.name);
+            let of_index = set.is_empty() || set.iter().any(|column| indexed.contains(&column.as_str()));
+            let hot = updates >= UPDATES && updates as f64 / rows >= PER_ROW;
+            let few = (in_page as f64) < FOUND * updates as f64;
+            (hot && few && !of_index && now.fillfactor > ROOM).then_some(Lost {
+                table,
+                fillfactor: now.fillfactor,
+                updates,
+                in_page,
+            })
+        })
+        .collect();
+    found.sort_by_key(|one| std::cmp::Reverse(one.updates));
+    found
+}
+
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    let found = lost(evidence);
+    let Some(first) = found.first() else { return Vec::new() };
+    vec![Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: None,
+        title: format!("Updates of {} wrote its indexes, too: {}", first.table.name, first.reason()),
+        evidence: found.iter().take(5).map(|one| EvidenceLine::new(&one.table.name, one.reason())).collect(),
+        effect: Effect::unknown("what an update spends on the indexes is not measured"),
+        below_precision: false,
+        threshold:
+            "less than half of 10,000 updates or more, at least one for each row, left the indexes alone, \
+            although the statements set no indexed column"
+                .into(),
+        next: format!(
+            "Look for long transactions, which keep old versions in the pages; otherwise give the table room: ALTER \
+            TABLE {} SET (fillfactor = {ROOM}), then VACUUM FULL. `kelvin advise --prove` measures what that gains.",
+            first.table.name
+        ),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::observation::{StatementTotals, TableWrites};
+
+    use super::super::staged::{Staged, index, table};
+    use super::*;
+
+    fn load(rows: u64, updated: u64, in_page: u64, sql: &str) -> Vec<Finding> {
+        let of = |updated, updated_in_page| {
+            let writes = TableWrites { inserted: 0, updated, updated_in_page, fillfactor: 100 };
+            let definition =
+                Some("CREATE UNIQUE INDEX p ON public.district USING btree (d_w_id, d_id)".into());
+            vec![
+                Relation { writes: Some(writes), ..table("public.district", rows, 0) },
+                Relation { definition, ..index("public.p", "public.district") },
+            ]
+        };
+        let statement =
+            StatementTotals { text: sql.into(), calls: 1, total_ms: 1.0, ..StatementTotals::default() };
+        let staged = Staged::new()
+            .relations(CaptureTime::Before, of(5, 5), 1)
+            .relations(CaptureTime::After, of(5 + updated, 5 + in_page), 1)
+            .statements(vec![statement]);
+        find(&staged.done())
+    }
+
+    #[test]
+    fn full_pages_of_a_hot_table_are_amber_and_all_else_is_nothing() {
+        const SQL: &str = "UPDATE district SET d_next_o_id = d_next_o_id + $1 WHERE d_w_id = $2";
+        let found = load(1000, 50_000, 10_000, SQL);
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
+        assert!(found[0].title.contains("20 % of 50"), "{}", found[0].title);
+        for (rows, updated, in_page, sql) in [
+            (1000, 50_000, 48_000, SQL),
+            (100_000, 50_000, 0, SQL),
+            (1000, 5000, 0, SQL),
+            (1000, 50_000, 0, "UPDATE district SET d_id = $1 WHERE d_w_id = $2"),
+            (1000, 50_000, 0, "SELECT $1"),
+        ] {
+            assert!(load(rows, updated, in_page, sql).is_empty(), "{rows} {updated} {in_page} {sql}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Did compiling statements (JIT) take a large part of their time?
+
+use kelvin_measure::observation::StatementTotals;
+use kelvin_measure::text;
+
+use super::FindingDefinition;
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "jit-cost",
+    question: "Did compiling statements (JIT) take much of their time?",
+    find,
+};
+
+/// Share of the statements' time: the verdict's precision below, its margin above.
+const AMBER: f64 = 0.05;
+const RED: f64 = 0.20;
+
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
+}
+
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    let (statements, total) = evidence.statements(point.point)?;
+    let jit = |one: &StatementTotals| one.jit_ms.unwrap_or(0.0);
+    let compiled: f64 = statements.iter().map(jit).sum();
+    let share = (total > 0.0).then(|| compiled / total).filter(|share| *share >= AMBER)?;
+    let mut all: Vec<&StatementTotals> = statements.iter().filter(|one| jit(one) > 0.0).collect();
+    all.sort_by(|a, b| jit(b).total_cmp(&jit(a)));
+    let mut facts = vec![EvidenceLine::new("statements' time spent compiling", text::percent(share))];
+    facts.extend(all.iter().take(3).map(|one| {
+        let calls = one.calls.max(1) as f64;
+        EvidenceLine::new(
+            format!("compiled: {}", text::statement(&one.text)),
+            format!(
+                "{} ms of {} ms per call, {} calls",
+                text::number(jit(one) / calls),
+                text::number(one.total_ms / calls),
+                text::rounded(one.calls as f64)
+            ),
+        )
+    }));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if share >= RED { Severity::Red } else { Severity::Amber },
+        point: Some(point.point),
+        title: format!("Compiling statements (JIT) took {} of their time", text::percent(share)),
+        evidence: facts,
+        effect: Effect::up_to(share, EffectBasis::StatementTime),
+        below_precision: false,
+        threshold: "amber when the top statements spend 5 % of all statements' time compiling, red from 20 %; \
+            the compiled statements may run faster for it, which is not counted"
+            .into(),
+        next: "Set jit = off, or raise jit_above_cost above the cost of these statements; `kelvin advise --prove` \
+            measures what that gains."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::{Staged, statement};
+    use super::*;
+
+    fn severity(jit_ms: Option<f64>) -> Option<Severity> {
+        let mut one = statement(1, 1000.0, 10, "a", &[]);
+        one.jit_ms = jit_ms;
+        find(&Staged::new().statements(vec![one]).done()).first().map(|found| found.severity)
+    }
+
+    #[test]
+    fn compiling_is_measured_against_all_of_the_statements_time() {
+        assert_eq!(severity(Some(600.0)), Some(Severity::Red));
+        assert_eq!(severity(Some(100.0)), Some(Severity::Amber));
+        assert_eq!(severity(Some(10.0)), None);
+        assert_eq!(severity(None), None);
+    }
+}

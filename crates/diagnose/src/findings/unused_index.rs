@@ -1,0 +1,53 @@
+//! Are there indexes that were written and never used?
+
+use super::FindingDefinition;
+use super::useless_indexes::useless;
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use kelvin_measure::text;
+
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "unused-index",
+    question: "Are there indexes that the load wrote and never used?",
+    find,
+};
+
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    let found: Vec<_> = useless(evidence).into_iter().filter(|one| one.twin.is_none()).collect();
+    let Some(first) = found.first() else { return Vec::new() };
+    let more = if found.len() > 1 { format!(", and {} more", found.len() - 1) } else { String::new() };
+    vec![Finding {
+        id: ABOUT.id,
+        // A report at the end of the month may be what it is for.
+        severity: Severity::Note,
+        point: None,
+        title: format!(
+            "The index {} was never used during the load{more}; {} entries were written into it",
+            first.index.name,
+            text::rounded(first.entries as f64)
+        ),
+        evidence: found.iter().take(10).map(|one| EvidenceLine::new(&one.index.name, one.reason())).collect(),
+        effect: Effect::unknown("what a write spends on one index is not measured"),
+        below_precision: false,
+        threshold:
+            "an index without a single scan from the beginning of the load to its end, which enforces \
+            no constraint, and into which 1000 entries or more were written"
+                .into(),
+        next: "Find out what the index is for before it is dropped: a window shows only its own statements. \
+            `kelvin advise` has the statements, and --prove measures what dropping it saves."
+            .into(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::useless_indexes::tests::load;
+    use super::*;
+
+    #[test]
+    fn one_that_only_costs_is_a_note() {
+        let found = find(&load(&[("a", "s_i_id", false, 0), ("pk", "s_w_id", true, 0)], 5000));
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Note));
+        assert!(found[0].title.contains("5000") || found[0].title.contains("5,000"), "{}", found[0].title);
+        assert!(find(&load(&[("a", "s_i_id", false, 3)], 5000)).is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! Indexes that cost writes and serve nothing: the facts for `duplicate-index`, `unused-index` and their remedies.
+
+use std::collections::BTreeSet;
+
+use kelvin_measure::observation::{CaptureTime, Relation};
+use kelvin_measure::text;
+
+use crate::Evidence;
+
+/// New entries over the load from which an index costs something worth knowing: below, a report or a check uses it elsewhere.
+const ENTRIES: u64 = 1000;
+
+/// An index that could be dropped.
+#[derive(Debug, Clone)]
+pub(crate) struct Useless<'a> {
+    /// After the load.
+    pub(crate) index: &'a Relation,
+    /// Another index with the same columns; none for one that was only never used.
+    pub(crate) twin: Option<&'a str>,
+    /// Entries that the load wrote into it: inserted rows, and updated ones whose new version went to another page.
+    pub(crate) entries: u64,
+    /// How often it was scanned during the load.
+    pub(crate) scans: u64,
+}
+
+impl Useless<'_> {
+    /// The finding that names it.
+    pub(crate) fn finding(&self) -> &'static str {
+        if self.twin.is_some() { super::duplicate_index::ABOUT.id } else { super::unused_index::ABOUT.id }
+    }
+
+    /// What is known of it.
+    pub(crate) fn reason(&self) -> String {
+        let (entries, scans) = (text::rounded(self.entries as f64), text::rounded(self.scans as f64));
+        let size = text::memory(self.index.bytes as f64);
+        match self.twin {
+            Some(twin) => format!("same columns as {twin}; {entries} entries written, {scans} scans, {size}"),
+            None => format!("{entries} entries written, no scan during the load, {size}"),
+        }
+    }
+}
+
+/// What makes two indexes the same but for their names: method, columns, options and condition.
+fn shape(index: &Relation) -> Option<(&str, &str)> {
+    let definition = index.definition.as_deref()?;
+    Some((index.table.as_deref()?, definition.split_once(" USING ")?.1))
+}
+
+/// Those of a run, the ones with the most entries first. An index that enforces a constraint has its use. Of several that are the
+/// same one stays: the one that enforces something, else the one with the most scans.
+pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
+    let (Some((before, _)), Some((after, _))) =
+        (evidence.relations(CaptureTime::Before), evidence.relations(CaptureTime::After))
+    else {
+        return Vec::new();
+    };
+    let earlier =
+        |one: &Relation| before.iter().find(|other| other.kind == one.kind && other.name == one.name);
+    let entries = |index: &Relation| {
+        let table = after
+            .iter()
+            .find(|one| one.kind == "table" && Some(one.name.as_str()) == index.table.as_deref())?;
+        let (now, then) = (table.writes?, earlier(table)?.writes?);
+        let moved = (now.updated - now.updated_in_page.min(now.updated))
+            .saturating_sub(then.updated - then.updated_in_page.min(then.updated));
+        Some(now.inserted.saturating_sub(then.inserted) + moved)
+    };
+    let scans = |index: &Relation| Some(index.index_scans?.saturating_sub(earlier(index)?.index_scans?));
+    let mut indexes: Vec<(&Relation, u64, u64)> = after
+        .iter()
+        .filter(|one| one.kind == "index")
+        .filter_map(|index| Some((index, entries(index)?, scans(index)?)))
+        .collect();
+    // Who stays comes first.
+    indexes.sort_by_key(|(index, _, scans)| {
+        (index.enforces != Some(true), std::cmp::Reverse(*scans), index.name.clone())
+    });
+    let mut kept: Vec<&Relation> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for (index, entries, scans) in indexes {
+        let shape = shape(index);
+        let twin = shape.filter(|shape| !seen.insert(*shape)).and_then(|of| {
+            kept.iter().find(|other| self::shape(other) == Some(of)).map(|other| other.name.as_str())
+        });
+        kept.push(index);
+        let useless = (twin.is_some() || scans == 0) && index.enforces == Some(false) && entries >= ENTRIES;
+        if useless {
+            found.push(Useless { index, twin, entries, scans });
+        }
+    }
+    found.sort_by_key(|one| std::cmp::Reverse(one.entries));
+    found
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use kelvin_measure::observation::TableWrites;
+
+    use super::super::staged::{Staged, index, table};
+    use super::*;
+
+    /// A table with these indexes, of which each has a name, columns, whether it enforces something, and scans during the load.
+    pub(crate) fn load(indexes: &[(&str, &str, bool, u64)], inserted: u64) -> Evidence {
+        let writes =
+            |inserted| Some(TableWrites { inserted, updated: 0, updated_in_page: 0, fillfactor: 100 });
+        let of = |after: bool| {
+            let stock = Relation {
+                writes: writes(if after { 500 + inserted } else { 500 }),
+                ..table("public.stock", 100_000, 0)
+            };
+            let each = indexes.iter().map(|(name, columns, enforces, scans)| Relation {
+                definition: Some(format!("CREATE INDEX {name} ON public.stock USING btree ({columns})")),
+                enforces: Some(*enforces),
+                index_scans: Some(7 + if after { *scans } else { 0 }),
+                ..index(&format!("public.{name}"), "public.stock")
+            });
+            std::iter::once(stock).chain(each).collect::<Vec<_>>()
+        };
+        Staged::new()
+            .relations(CaptureTime::Before, of(false), 1 << 30)
+            .relations(CaptureTime::After, of(true), 1 << 30)
+            .done()
+    }
+
+    #[test]
+    fn of_two_that_are_the_same_the_one_that_serves_stays() {
+        let two =
+            load(&[("a", "s_i_id", false, 10), ("b", "s_i_id", false, 90), ("pk", "s_w_id", true, 0)], 5000);
+        let found = useless(&two);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].index.name.as_str(), found[0].twin), ("public.a", Some("public.b")));
+        let unique = load(&[("a", "s_i_id", false, 90), ("pk", "s_i_id", true, 1)], 5000);
+        assert_eq!(useless(&unique)[0].index.name, "public.a");
+    }
+
+    #[test]
+    fn what_serves_or_costs_nothing_is_none() {
+        assert!(useless(&load(&[("a", "s_i_id", false, 1)], 5000)).is_empty());
+        assert!(useless(&load(&[("a", "s_i_id", false, 0)], 500)).is_empty());
+        assert_eq!(useless(&load(&[("a", "s_i_id", false, 0)], 5000))[0].twin, None);
+    }
+}

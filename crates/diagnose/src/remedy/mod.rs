@@ -1,0 +1,125 @@
+//! Remedies: changes that may remove what a finding names, as data, so that they can be listed, applied and proved.
+//!
+//! Each has a bound by Amdahl's law (CACM 1967; the share of the time that it can take away) and says whether TPC-C's rules allow
+//! it. A bound is no forecast: whether the change helps is for a comparison to show.
+
+mod indexes;
+mod predicates;
+mod settings;
+mod tables;
+
+use serde::Serialize;
+
+use crate::{Effect, EffectBasis, Evidence, Finding};
+
+/// A change that may help.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Remedy {
+    /// The finding from which it comes; "waits" for one that follows from what the sessions waited for.
+    pub finding: &'static str,
+    /// What it is, in one line: "max_wal_size = 4GB".
+    pub title: String,
+    /// What is changed.
+    pub change: Change,
+    /// Why it may help, with the figures.
+    pub reason: String,
+    /// What it can take away at most.
+    pub effect: Effect,
+    /// Whether TPC-C's rules allow it.
+    pub rules: Rules,
+}
+
+/// What a remedy changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Change {
+    /// A setting of the server.
+    Setting {
+        /// Its name.
+        name: String,
+        /// Its value in the run, as the server reads it.
+        before: String,
+        /// The value to try.
+        value: String,
+    },
+    /// SQL statements in the database. They have no further effect when they are repeated.
+    Statements {
+        /// Applied one after another.
+        apply: Vec<String>,
+        /// Undo them.
+        undo: Vec<String>,
+    },
+}
+
+/// Whether a change is allowed in a TPC-C run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "rules", rename_all = "kebab-case")]
+pub enum Rules {
+    /// Allowed: physical design and settings that keep the transactions' properties are the tester's choice.
+    Allowed,
+    /// Not allowed.
+    Forbidden {
+        /// The rule.
+        why: &'static str,
+    },
+}
+
+impl Remedy {
+    /// How much the throughput of a closed loop can gain at most, as a share of it: 1 / (1 − s) − 1; none where the bound is not
+    /// known, or where nothing else would be left.
+    pub fn gain(&self) -> Option<f64> {
+        let Effect::Bounded { high, of, .. } = &self.effect else { return None };
+        let of_time = matches!(
+            of,
+            EffectBasis::TransactionTime
+                | EffectBasis::StatementTime
+                | EffectBasis::Throughput
+                | EffectBasis::Figure
+        );
+        (of_time && *high < 1.0).then(|| 1.0 / (1.0 - high) - 1.0)
+    }
+
+    /// Whether TPC-C's rules allow it.
+    pub fn is_allowed(&self) -> bool {
+        self.rules == Rules::Allowed
+    }
+}
+
+/// A bound below this is not worth a comparison: the smallest change that `kelvin ab` calls one.
+const LEAST: f64 = 0.01;
+
+/// The remedies for what a run shows, by their bound, the largest first; those with an unknown bound last. `found` are its
+/// findings.
+pub fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
+    let mut all = indexes::remedies(evidence);
+    all.extend(tables::remedies(evidence, found));
+    all.extend(settings::remedies(evidence, found));
+    all.retain(|one| one.effect.high().is_none_or(|high| high >= LEAST));
+    // A missing bound is no small one, but it cannot be ranked.
+    let key = |one: &Remedy| one.effect.high().unwrap_or(-1.0);
+    all.sort_by(|a, b| key(b).total_cmp(&key(a)));
+    let mut seen = Vec::new();
+    all.retain(|one| {
+        let new = !seen.contains(&one.change);
+        seen.push(one.change.clone());
+        new
+    });
+    all
+}
+
+/// The finding of this name, the one with the largest effect where there are several.
+fn finding<'a>(found: &'a [Finding], id: &str) -> Option<&'a Finding> {
+    let effect = |finding: &&Finding| finding.effect.high().unwrap_or(0.0);
+    found.iter().filter(|one| one.id == id).max_by(|a, b| effect(a).total_cmp(&effect(b)))
+}
+
+/// A name of the database as SQL writes it, its parts quoted.
+fn quoted(evidence: &Evidence, name: &str) -> String {
+    let quote = if crate::load::is_mysql(evidence) { '`' } else { '"' };
+    let part = |part: &str| format!("{quote}{}{quote}", part.replace(quote, &format!("{quote}{quote}")));
+    name.split('.').map(part).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Settings of the server: of findings that name one, and of the log where sessions waited for it.
+
+use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_measure::text;
+use kelvin_observe::metric;
+
+use super::{Change, Remedy, Rules, finding};
+use crate::findings::{buffers_too_small, wal_forced_checkpoint};
+use crate::{Effect, EffectBasis, Evidence, Finding, is_client};
+
+const DURABILITY: Rules =
+    Rules::Forbidden { why: "TPC-C 3.5: a committed transaction must survive a failure of the system" };
+
+pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
+    let of_findings = [checkpoints, buffers, jit, spills].into_iter().filter_map(|of| of(evidence, found));
+    of_findings.chain(log(evidence)).collect()
+}
+
+/// Bytes as PostgreSQL's settings and MySQL's take them, whatever unit the setting has.
+fn size(evidence: &Evidence, bytes: f64) -> String {
+    if crate::load::is_mysql(evidence) { format!("{bytes:.0}") } else { format!("{:.0}kB", bytes / 1024.0) }
+}
+
+/// A setting with a size. Both sides of a comparison state it, so both need its present value.
+fn sized(evidence: &Evidence, name: &str, bytes: f64) -> Option<(String, Change)> {
+    let before = evidence.setting_number(name).filter(|now| *now >= 0.0)?;
+    let change =
+        Change::Setting { name: name.into(), before: size(evidence, before), value: size(evidence, bytes) };
+    (bytes > before)
+        .then(|| (format!("{name} = {} (now {})", text::memory(bytes), text::memory(before)), change))
+}
+
+/// A switch that has another position in the run.
+fn switched(evidence: &Evidence, name: &str, value: &str) -> Option<(String, Change)> {
+    let before = evidence.setting(name).filter(|before| *before != value)?;
+    let change = Change::Setting { name: name.into(), before: before.into(), value: value.into() };
+    Some((format!("{name} = {value} (now {before})"), change))
+}
+
+fn remedy(from: &Finding, (title, change): (String, Change)) -> Remedy {
+    Remedy {
+        finding: from.id,
+        title,
+        change,
+        reason: from.title.clone(),
+        effect: from.effect.clone(),
+        rules: Rules::Allowed,
+    }
+}
+
+fn checkpoints(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
+    let from = finding(found, "wal-forced-checkpoint")?;
+    let bytes = wal_forced_checkpoint::needed(evidence, from.point?)?;
+    Some(remedy(from, sized(evidence, "max_wal_size", bytes)?))
+}
+
+fn buffers(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
+    let from = finding(found, "buffers-too-small")?;
+    let (setting, bytes) = buffers_too_small::wanted(evidence)?;
+    Some(remedy(from, sized(evidence, setting, bytes)?))
+}
+
+fn jit(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
+    Some(remedy(finding(found, "jit-cost")?, switched(evidence, "jit", "off")?))
+}
+
+/// Sixteen times the memory: most sorts that spill are a few times too large, and 16 keeps below a sixteenth of the host's
+/// memory for all users together, or is not proposed.
+fn spills(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
+    const TIMES: f64 = 16.0;
+    let from = finding(found, "temporary-files")?;
+    let now = evidence.setting_number("work_mem")?;
+    let users = evidence.points().map(|point| f64::from(point.users)).fold(1.0, f64::max);
+    let most = buffers_too_small::memory(evidence).map(|memory| memory / 16.0 / users);
+    let bytes = (now * TIMES).min(most.unwrap_or(f64::INFINITY));
+    (bytes >= 2.0 * now).then_some(())?;
+    Some(remedy(from, sized(evidence, "work_mem", bytes)?))
+}
+
+/// Where sessions waited for the log: what makes the log smaller, or commits wait less. The bound is their time in these waits;
+/// what they do instead is not known.
+fn log(evidence: &Evidence) -> Vec<Remedy> {
+    let of = |is: &dyn Fn(&WaitGroup) -> bool| {
+        let share = |point: u32| {
+            let active = evidence.active(point, is_client);
+            let waited: f64 = active.groups.iter().filter(|(group, _)| is(group)).map(|(_, s)| s).sum();
+            (active.sessions() > 0.0).then(|| waited / active.sessions())
+        };
+        evidence.points().filter_map(|point| share(point.point)).reduce(f64::max)
+    };
+    let Some(waits) = of(&|group| matches!(group.kind, WaitKind::Log | WaitKind::LogFlush)) else {
+        return Vec::new();
+    };
+    let reason = format!("sessions waited for the log for {} of their time", text::percent(waits));
+    let effect = || Effect::up_to(waits, EffectBasis::TransactionTime);
+    let made = |change: Option<(String, Change)>, reason: String, rules| {
+        change.map(|(title, change)| Remedy {
+            finding: "waits",
+            title,
+            change,
+            reason,
+            effect: effect(),
+            rules,
+        })
+    };
+    let mut all = Vec::new();
+    if crate::load::is_mysql(evidence) {
+        let relaxed = switched(evidence, "innodb_flush_log_at_trx_commit", "2");
+        all.extend(made(relaxed, reason, DURABILITY));
+        return all;
+    }
+    all.extend(made(switched(evidence, "synchronous_commit", "off"), reason.clone(), DURABILITY));
+    let images = evidence.points().filter_map(|point| {
+        let images = evidence.mean(point.point, metric::FULL_PAGE_IMAGES)?;
+        let records = evidence.mean(point.point, metric::WAL_RECORDS).filter(|records| *records > 0.0)?;
+        Some(images / records)
+    });
+    // Only images are compressed.
+    if let Some(share) = images.reduce(f64::max).filter(|share| *share > 0.0) {
+        let reason = format!("{reason}; {} of the WAL records are full-page images", text::percent(share));
+        all.extend(made(switched(evidence, "wal_compression", "on"), reason, Rules::Allowed));
+    }
+    all
+}

@@ -1,0 +1,68 @@
+//! Statistics and options of tables.
+
+use kelvin_measure::observation::CaptureTime;
+use kelvin_measure::text;
+
+use super::{Change, Remedy, Rules, finding, quoted};
+use crate::findings::hot_updates_lost;
+use crate::{Effect, Evidence, Finding};
+
+/// Tables for which an option or statistics are proposed at most.
+const MOST: usize = 5;
+
+pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
+    let mut all = statistics(evidence, found);
+    all.extend(fillfactor(evidence));
+    all
+}
+
+/// ANALYZE of the tables without statistics. It cannot be undone; data that are restored have none again.
+fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
+    if crate::load::is_mysql(evidence) || finding(found, "missing-statistics").is_none() {
+        return Vec::new();
+    }
+    let Some((relations, _)) = evidence.relations(CaptureTime::Before) else { return Vec::new() };
+    let unknown = relations.iter().filter(|one| one.kind == "table" && one.analyzed == Some(false));
+    let mut tables: Vec<&str> = unknown.map(|one| one.name.as_str()).collect();
+    tables.truncate(MOST);
+    if tables.is_empty() {
+        return Vec::new();
+    }
+    vec![Remedy {
+        finding: "missing-statistics",
+        title: format!("analyze {}", tables.join(", ")),
+        change: Change::Statements {
+            apply: tables.iter().map(|table| format!("ANALYZE {}", quoted(evidence, table))).collect(),
+            undo: vec!["SELECT 1".into()],
+        },
+        reason: format!("{} without statistics for the planner", text::count(tables.len(), "table")),
+        effect: Effect::unknown("the plans based on statistics were not run"),
+        rules: Rules::Allowed,
+    }]
+}
+
+/// Room in the pages of tables whose updates found none.
+fn fillfactor(evidence: &Evidence) -> Vec<Remedy> {
+    let made = hot_updates_lost::lost(evidence).into_iter().take(MOST).map(|one| {
+        let (table, now) = (quoted(evidence, &one.table.name), one.fillfactor);
+        let wanted = hot_updates_lost::ROOM;
+        Remedy {
+            finding: "hot-updates-lost",
+            title: format!("fillfactor = {wanted} for {} (now {now})", one.table.name),
+            change: Change::Statements {
+                apply: vec![
+                    format!("ALTER TABLE {table} SET (fillfactor = {wanted})"),
+                    format!("VACUUM (FULL, ANALYZE) {table}"),
+                ],
+                undo: vec![
+                    format!("ALTER TABLE {table} SET (fillfactor = {now})"),
+                    format!("VACUUM (FULL, ANALYZE) {table}"),
+                ],
+            },
+            reason: one.reason(),
+            effect: Effect::unknown("what an update spends on the indexes is not measured"),
+            rules: Rules::Allowed,
+        }
+    });
+    made.collect()
+}

@@ -1,0 +1,214 @@
+//! `kelvin advise`: changes that may help a stored run, by the most that they can gain, and their proofs.
+
+mod prove;
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use kelvin_diagnose::{Change, Effect, Evidence, Remedy, Rules, findings_for, remedies};
+use kelvin_lab::ab::{AbPlan, AbSummary};
+use kelvin_lab::advise::{AdviceOrigin, Proof};
+use kelvin_measure::text::{ends, trimmed_percent};
+use kelvin_report::table::Table;
+use kelvin_store::{GroupKind, RunId, Store, StoredGroup};
+use serde_json::{Value, json};
+
+use super::groups;
+use super::repeat::change;
+use crate::args::{AdviseArgs, Global};
+use crate::document::{self, Document};
+use crate::exit::Code;
+use crate::{out, paths};
+
+const WIDTH: usize = 100;
+
+/// Lists the changes, or tries some of them.
+pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
+    let settings = args.settings()?;
+    let path = paths::store(global.store.as_deref())?;
+    let advice = Advice::read(&Store::open_read_only(&path)?, args, &settings)?;
+    match args.proved(advice.lines.len())? {
+        Some(tried) => prove::prove(args, global, &advice, &tried),
+        None => {
+            document::print(&advice, args.format.format())?;
+            Ok(Code::Success)
+        }
+    }
+}
+
+/// The changes for a run.
+struct Advice {
+    run: RunId,
+    /// "tproc-c on PostgreSQL …".
+    what: String,
+    lines: Vec<Line>,
+    /// Changes that the rules forbid and that were left out.
+    forbidden: usize,
+}
+
+/// A change, and its latest proof.
+struct Line {
+    remedy: Remedy,
+    proof: Option<(i64, Proof)>,
+}
+
+impl Advice {
+    fn read(store: &Store, args: &AdviseArgs, settings: &[(String, String)]) -> Result<Self> {
+        let run = store.find(&args.run)?;
+        let (evidence, what) = evidence(store, run)?;
+        let mut all = candidates(&evidence);
+        let before = all.len();
+        if args.within_rules {
+            all.retain(Remedy::is_allowed);
+        }
+        let forbidden = before - all.len();
+        all.extend(settings.iter().map(|(name, value)| chosen(&evidence, name, value)));
+        let proofs = proofs(store, run)?;
+        let line = |remedy: Remedy| {
+            // The latest one.
+            let of_it = proofs.iter().rev().find(|(_, origin, _)| origin.title == remedy.title);
+            Line { proof: of_it.map(|(group, _, proof)| (*group, *proof)), remedy }
+        };
+        Ok(Self { run, what, lines: all.into_iter().map(line).collect(), forbidden })
+    }
+}
+
+/// What is known of a run, and what it is.
+fn evidence(store: &Store, run: RunId) -> Result<(Evidence, String)> {
+    let stored = store.load(run)?;
+    let mut evidence = Evidence::from_run(&stored)?;
+    if stored.has_observations()
+        && let Some(earlier) = store.previous_run(&stored)?
+    {
+        evidence.earlier = Some(Box::new(Evidence::from_run(&store.load(earlier)?)?));
+    }
+    Ok((evidence, format!("{} on {}", stored.info.workload, stored.info.target)))
+}
+
+fn candidates(evidence: &Evidence) -> Vec<Remedy> {
+    remedies(evidence, &findings_for(evidence))
+}
+
+/// A setting that the user wants to try.
+fn chosen(evidence: &Evidence, name: &str, value: &str) -> Remedy {
+    Remedy {
+        finding: "try",
+        title: format!("{name} = {value}"),
+        change: Change::Setting {
+            name: name.into(),
+            before: evidence.setting(name).unwrap_or_default().into(),
+            value: value.into(),
+        },
+        reason: "asked for with --try".into(),
+        effect: Effect::unknown("nothing in the run bounds it"),
+        rules: Rules::Allowed,
+    }
+}
+
+/// The comparisons that were made for a run.
+fn proofs(store: &Store, run: RunId) -> Result<Vec<(i64, AdviceOrigin, Proof)>> {
+    let mut found = Vec::new();
+    for group in store.groups()?.into_iter().filter(|group| group.info.kind == GroupKind::Ab) {
+        let Some((origin, summary)) = proof_of(store, &group)? else { continue };
+        if origin.run == run.0 {
+            found.push((group.id.0, origin, Proof::of(&summary)));
+        }
+    }
+    Ok(found)
+}
+
+/// The advice that a comparison was made for, and its summary; none where it was made for none.
+fn proof_of(store: &Store, group: &StoredGroup) -> Result<Option<(AdviceOrigin, AbSummary)>> {
+    if group.info.body.get("advice").is_none() {
+        return Ok(None);
+    }
+    let plan: AbPlan = groups::plan(group)?;
+    let Some(origin) = plan.advice.clone() else { return Ok(None) };
+    let shown = groups::Group::new(store, group);
+    let summary = AbSummary::of(&plan, shown.rows()?);
+    Ok(Some((origin, summary)))
+}
+
+/// "up to +25 %", or "not bounded".
+fn gain(bound: Option<f64>) -> String {
+    bound.map_or_else(|| "not bounded".into(), |gain| format!("up to +{}", trimmed_percent(gain)))
+}
+
+/// "confirmed, +25 % (+20 % to +30 %)".
+fn answer(proof: &Proof) -> String {
+    let Proof { verdict, ratio, low, high, blocks } = proof;
+    let figures = match (ratio, low, high) {
+        (Some(ratio), Some(low), Some(high)) => {
+            format!(", {} ({})", change(ratio - 1.0), ends(*low, *high, |ratio| change(ratio - 1.0)))
+        }
+        _ => format!(", {blocks} complete blocks"),
+    };
+    format!("{}{figures}", verdict.label())
+}
+
+impl Document for Advice {
+    fn text(&self) -> Result<String> {
+        let mut text = format!("run {}: {}\n\n", self.run, self.what);
+        if self.lines.is_empty() {
+            text.push_str("No change is proposed: no finding of this run names one, and no wait has one.\n");
+        }
+        for (number, Line { remedy, proof }) in (1..).zip(&self.lines) {
+            let _ = writeln!(text, "{number:>3}  {}  {}", remedy.title, gain(remedy.gain()));
+            let mut say = |words: &str| out::wrapped(&mut text, words, 5, 7, WIDTH);
+            say(&format!("{}: {}", remedy.finding, remedy.reason));
+            if let Effect::Unknown { why } = &remedy.effect {
+                say(&format!("not bounded: {why}"));
+            }
+            if let Rules::Forbidden { why } = remedy.rules {
+                say(&format!("not within the rules: {why}"));
+            }
+            if let Some((group, proof)) = proof {
+                say(&format!("tried in group {group}: {}", answer(proof)));
+            }
+        }
+        if self.forbidden > 0 {
+            let _ = writeln!(text, "\n{} left out: not within the rules", self.forbidden);
+        }
+        if !self.lines.is_empty() {
+            let _ = writeln!(
+                text,
+                "\nA bound is the most that can be gained, and no forecast: kelvin advise {} --prove 1",
+                self.run
+            );
+        }
+        Ok(text)
+    }
+
+    fn records(&self) -> Result<Vec<String>> {
+        let line = |(number, Line { remedy, proof }): (i32, &Line)| -> Result<Value> {
+            let mut value = serde_json::to_value(remedy)?;
+            if let Some(object) = value.as_object_mut() {
+                object.insert("number".into(), number.into());
+                object.insert("gain".into(), json!(remedy.gain()));
+                let proof = proof.map(|(group, proof)| json!({ "group": group, "proof": proof }));
+                object.insert("tried".into(), json!(proof));
+            }
+            Ok(value)
+        };
+        let lines = (1..).zip(&self.lines).map(line).collect::<Result<Vec<_>>>()?;
+        Ok(vec![json!({ "event": "advice", "run": self.run.0, "changes": lines }).to_string()])
+    }
+
+    fn table(&self) -> Result<Table> {
+        let mut table = Table::new("number,change,finding,gain,allowed,tried");
+        for (number, Line { remedy, proof }) in (1..).zip(&self.lines) {
+            table.rows.push(vec![
+                number.to_string(),
+                remedy.title.clone(),
+                remedy.finding.into(),
+                gain(remedy.gain()),
+                remedy.is_allowed().to_string(),
+                proof.as_ref().map(|(_, proof)| answer(proof)).unwrap_or_default(),
+            ]);
+        }
+        Ok(table)
+    }
+}
+
+#[cfg(test)]
+mod tests;

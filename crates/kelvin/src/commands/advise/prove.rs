@@ -1,0 +1,353 @@
+//! Trying changes: each against what was accepted before it, from the same data, and everything back in the end.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use kelvin_database::Error;
+use kelvin_database::managed::Manager;
+use kelvin_database::snapshot::SnapshotInfo;
+use kelvin_diagnose::{Change, Remedy};
+use kelvin_lab::ab::{self, AbPlan, AbSummary};
+use kelvin_lab::advise::{AdviceOrigin, Comparison, ConditionedBench, Proof, ProofVerdict};
+use kelvin_lab::factor::{Access, Applier, Consent, recover};
+use kelvin_lab::live::Live;
+use kelvin_lab::open::{self, Opened, Purpose};
+use kelvin_lab::repeat::RepeatEnd;
+use kelvin_lab::{bench as benches, directories};
+use kelvin_measure::text::{count, trimmed_percent};
+use kelvin_run::Spec;
+use kelvin_run::spec::{Build, Reset, ResetMethod, Span};
+use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
+use kelvin_workload::Stop;
+
+use super::{Advice, answer, candidates, evidence, gain};
+use crate::args::{AdviseArgs, Global, Tried};
+use crate::commands::{ab as command_ab, groups, repeat, snapshot};
+use crate::exit::Code;
+use crate::measure::{bench, open as open_target, prompt};
+use crate::{live, out, paths, signal};
+
+/// The rest before each run: a restored database has little to settle.
+const REST: u64 = 10;
+
+/// A change that was tried.
+struct Step {
+    title: String,
+    bound: Option<f64>,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Compared { group: GroupId, summary: Box<AbSummary>, proof: Proof, kept: bool },
+    Failed(String),
+}
+
+/// Tries changes and prints what came of them. Settings, statements and data are put back, however it ends.
+pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: &Tried) -> Result<Code> {
+    let stop = signal::listen()?;
+    let mut live = live::for_run(global.quiet, false);
+    let path = paths::store(global.store.as_deref())?;
+    let store = Store::open(&path)?;
+    let mut spec = spec_of(&store, advice.run, args)?;
+    let journal = directories::settings_journal(&spec.target.target()?, directories::ADVICE)?;
+    for change in recover(&journal, &access()?, &mut |text| live.message(text))?.changes {
+        live.message(&format!("put back, because an earlier command was killed: {change}"));
+    }
+    let saved = save(&mut spec, args, &mut *live, &stop)?;
+    let all: Vec<Remedy> = advice.lines.iter().map(|line| line.remedy.clone()).collect();
+    let pending: VecDeque<Remedy> = match tried {
+        Tried::All => all.iter().cloned().collect(),
+        Tried::Some(numbers) => numbers.iter().filter_map(|number| all.get(*number).cloned()).collect(),
+    };
+    let mut session = Session {
+        args,
+        run: advice.run,
+        store: &store,
+        journal,
+        spec,
+        stop: &stop,
+        until: args.budget.map(|budget| Instant::now() + budget.duration()),
+        accepted: Vec::new(),
+        steps: Vec::new(),
+    };
+    let ended = session.all(pending, *tried == Tried::All, &mut *live);
+    let (steps, run) = (std::mem::take(&mut session.steps), session.run);
+    let put_back = saved.map_or(Ok(()), |saved| saved.put_back(&mut *live));
+    out::write(&render(run, &steps, &paths::kelvin_command(&path)))?;
+    // The first error is the one to report.
+    let ended = ended?;
+    put_back?;
+    Ok(ended)
+}
+
+struct Session<'a> {
+    args: &'a AdviseArgs,
+    run: RunId,
+    store: &'a Store,
+    journal: PathBuf,
+    spec: Spec,
+    stop: &'a Stop,
+    until: Option<Instant>,
+    accepted: Vec<Remedy>,
+    steps: Vec<Step>,
+}
+
+impl Session<'_> {
+    /// One after another. After a confirmed one of all, the remedies are those for the runs with it.
+    fn all(&mut self, mut pending: VecDeque<Remedy>, again: bool, live: &mut dyn Live) -> Result<Code> {
+        while let Some(mut next) = pending.pop_front() {
+            if self.stop.requested() {
+                return Ok(Code::Interrupted);
+            }
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                let left = count(pending.len() + 1, "change");
+                live.message(&format!("the budget is used up: {left} not tried"));
+                return Ok(Code::Success);
+            }
+            live.message(&format!("trying: {} ({})", next.title, gain(next.gain())));
+            let bound = next.gain();
+            let compared =
+                present_value(&self.spec, &mut next, live).and_then(|()| self.compare(&next, live));
+            let (outcome, ended) = match compared {
+                Ok(compared) => compared,
+                Err(error) if self.stop.requested() => return Err(error),
+                // What cannot be tried is said, and the others are tried.
+                Err(error) => (Outcome::Failed(format!("{error:#}")), RepeatEnd::Done),
+            };
+            if let (Outcome::Compared { group, kept: true, .. }, true) = (&outcome, again) {
+                pending = self.diagnosed_again(*group, &next, live)?.unwrap_or(pending);
+            }
+            if let Outcome::Compared { kept: true, .. } = &outcome {
+                self.accepted.push(next.clone());
+            }
+            self.steps.push(Step { title: next.title, bound, outcome });
+            if matches!(ended, RepeatEnd::Interrupted) && self.stop.requested() {
+                return Ok(Code::Interrupted);
+            }
+        }
+        Ok(Code::Success)
+    }
+
+    /// A comparison of what was accepted with the same and the change.
+    fn compare(&mut self, next: &Remedy, live: &mut dyn Live) -> Result<(Outcome, RepeatEnd)> {
+        let comparison = Comparison::of(&self.accepted, next)?;
+        let plan = self.plan(next);
+        let group = self.store.begin_group(&NewGroup {
+            kind: GroupKind::Ab,
+            name: Some(format!("advice for run {}: {}", self.run, next.title)),
+            created: jiff::Timestamp::now(),
+            body: serde_json::to_value(&plan)?,
+        })?;
+        live.message(&format!("group {group}: {} blocks of {} runs", plan.blocks, plan.treatments().len()));
+        let consent = Consent { commands: true, settings: self.args.allow_settings };
+        let mut applier = Applier::new(comparison.factors().to_vec(), &self.journal, access()?, consent)?
+            .with_progress(out::note);
+        let specs = [self.spec.clone(), self.spec.clone()];
+        let words = |progress: &ab::AbEvent<'_>| command_ab::describe_progress(progress, &plan);
+        let mut runs = bench(self.store, live, self.stop);
+        let mut conditioned = ConditionedBench::new(&mut runs, &mut applier, comparison.cells(), self.until);
+        let ran = ab::run(&plan, &specs, group, &mut conditioned, &words);
+        let late = conditioned.is_late();
+        drop(runs);
+        let restored = applier.take_off().context("what was changed could not be put back");
+        let ended = repeat::ended(ran.map(|ran| ran.ended))?;
+        for change in restored?.left {
+            live.message(&change);
+        }
+        if late {
+            live.message("the budget is used up: this comparison ends before its last block");
+        }
+        if let RepeatEnd::Failed(error) = ended {
+            bail!(anyhow!(error));
+        }
+        let stored = groups::find_again(self.store, group)?;
+        let shown = groups::Group::new(self.store, &stored);
+        let summary = Box::new(AbSummary::of(&plan, shown.rows()?));
+        let proof = Proof::of(&summary);
+        let confirmed = proof.verdict == ProofVerdict::Confirmed;
+        let kept = confirmed && next.is_allowed();
+        live.message(&format!("{}: {}", next.title, answer(&proof)));
+        if confirmed && !kept {
+            live.message("it is not within the rules: the next changes are tried without it");
+        }
+        Ok((Outcome::Compared { group, summary, proof, kept }, ended))
+    }
+
+    fn plan(&self, next: &Remedy) -> AbPlan {
+        let before = if self.accepted.is_empty() { "as it is" } else { "with the changes accepted before" };
+        let mut plan =
+            AbPlan::of(&[(before.into(), self.spec.clone()), (next.title.clone(), self.spec.clone())]);
+        plan.blocks = self.args.blocks.unwrap_or(AbPlan::BLOCKS);
+        plan.stop_early = plan.blocks > AbPlan::BLOCKS;
+        plan.replace = plan.replacements(plan.blocks);
+        plan.advice = Some(AdviceOrigin {
+            run: self.run.0,
+            finding: next.finding.into(),
+            title: next.title.clone(),
+            bound: next.gain(),
+            accepted: self.accepted.iter().map(|one| one.title.clone()).collect(),
+        });
+        plan
+    }
+
+    /// The remedies for the last run with the accepted change, without what was tried before; none where no such run is there.
+    fn diagnosed_again(
+        &self,
+        group: GroupId,
+        accepted: &Remedy,
+        live: &mut dyn Live,
+    ) -> Result<Option<VecDeque<Remedy>>> {
+        let members = self.store.members(group)?;
+        let Some(last) = members.iter().rev().find(|one| one.slot.treatment.starts_with('B')) else {
+            return Ok(None);
+        };
+        let (evidence, _) = evidence(self.store, last.run)?;
+        let mut next = candidates(&evidence);
+        if self.args.within_rules {
+            next.retain(Remedy::is_allowed);
+        }
+        let tried = |one: &Remedy| {
+            one.change == accepted.change || self.steps.iter().any(|step| step.title == one.title)
+        };
+        next.retain(|one| !tried(one));
+        live.message(&format!(
+            "with it, run {} has {} to try: {}",
+            last.run,
+            count(next.len(), "change"),
+            next.iter().map(|one| one.title.as_str()).collect::<Vec<_>>().join("; ")
+        ));
+        Ok(Some(next.into()))
+    }
+}
+
+/// The run's specification, for runs that are compared.
+fn spec_of(store: &Store, run: RunId, args: &AdviseArgs) -> Result<Spec> {
+    let written = store.load(run)?.info.spec_toml;
+    let mut spec = Spec::parse(&written, "the stored specification")?;
+    if spec.is_io() {
+        bail!("run {run} is one of I/O jobs: there is no database to change");
+    }
+    benches::suits(&spec).map_err(|why| anyhow!("run {run}: {why}"))?;
+    spec.label = None;
+    // Both sides have it alike, as `kelvin ab` says.
+    spec.accept_noise = true;
+    spec.load.duration = args.duration.unwrap_or(spec.load.duration);
+    spec.load.ramp_up = args.ramp_up.unwrap_or(spec.load.ramp_up);
+    spec.validate()?;
+    Ok(spec)
+}
+
+fn access() -> Result<Access> {
+    let login =
+        |target| open::with_password(target, prompt).map_err(|error| Error::usage(format!("{error:#}")));
+    Ok(Access::new(Manager::new(directories::servers()?)).with_login(login))
+}
+
+/// What the server has now is what side A has.
+fn present_value(spec: &Spec, next: &mut Remedy, live: &mut dyn Live) -> Result<()> {
+    let Change::Setting { name, before, .. } = &mut next.change else { return Ok(()) };
+    let opened = open_target(&spec.target, Purpose::Existing, &mut |text| live.message(text))?;
+    let settings =
+        opened.engine.settings().with_context(|| format!("{} has no settings", opened.engine.describe()))?;
+    let present = settings.read(opened.engine.connect()?.as_mut(), &[name.as_str()])?;
+    if let Some(now) = present.first() {
+        before.clone_from(&now.value);
+    }
+    Ok(())
+}
+
+/// The data as they were, which every run begins with, and which are put back.
+struct SavedData {
+    spec: Spec,
+    about: SnapshotInfo,
+}
+
+/// Saves the data as they are, unless the run's own reset or the user says otherwise.
+fn save(spec: &mut Spec, args: &AdviseArgs, live: &mut dyn Live, stop: &Stop) -> Result<Option<SavedData>> {
+    if args.no_reset || spec.reset.how != ResetMethod::None {
+        return Ok(None);
+    }
+    let opened = opened(spec, live)?;
+    let name = format!("advice-{}-{}", std::process::id(), jiff::Timestamp::now().as_second());
+    let (about, why) = snapshot::save_present(&opened, &name, ResetMethod::Auto, live, stop)
+        .context("the data cannot be saved; --no-reset compares without it")?;
+    live.message(&format!(
+        "saved the data as snapshot {name} by {} ({why}), {:.0} MB: each run begins with them",
+        about.way,
+        about.bytes as f64 / 1e6
+    ));
+    spec.build = Build::Never;
+    spec.reset = Reset {
+        how: ResetMethod::Auto,
+        snapshot: Some(name),
+        rest: Some(Span::seconds(REST)),
+        ..spec.reset.clone()
+    };
+    Ok(Some(SavedData { spec: spec.clone(), about }))
+}
+
+impl SavedData {
+    /// Restores the data and removes the snapshot. Ctrl-C does not interrupt it.
+    fn put_back(self, live: &mut dyn Live) -> Result<()> {
+        let name = &self.about.name;
+        let restored = opened(&self.spec, live)
+            .and_then(|opened| snapshot::restore_and_remove(&opened, &self.about, live));
+        restored.with_context(|| {
+            format!(
+                "the data could not be put back: kelvin snapshot restore {name} --target {}",
+                self.spec.target
+            )
+        })?;
+        live.message("the data are as they were before");
+        Ok(())
+    }
+}
+
+fn opened(spec: &Spec, live: &mut dyn Live) -> Result<Opened> {
+    open_target(&spec.target, Purpose::Existing, &mut |text| live.message(text))
+}
+
+/// The steps in their order: what was tried, its bound, its effect, and whether that is shown.
+fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
+    let mut text = format!("\nrun {run}: {} tried\n\n", count(steps.len(), "change"));
+    for (number, Step { title, bound, outcome }) in (1..).zip(steps) {
+        let _ = writeln!(text, "{number:>3}  {title}  {}", gain(*bound));
+        let mut say = |words: &str| out::wrapped(&mut text, words, 5, 7, super::WIDTH);
+        match outcome {
+            Outcome::Failed(why) => say(&format!("could not be tried: {why}")),
+            Outcome::Compared { group, summary, proof, kept } => {
+                let kept = if *kept { "; kept for the next changes" } else { "" };
+                say(&format!("{}{kept}", answer(proof)));
+                let shown = summary.comparisons.first().map_or(f64::NAN, |one| one.confidence);
+                say(&format!(
+                    "statistically shown: {} ({} of {} blocks, {} interval); kelvin groups {group}",
+                    if proof.verdict == ProofVerdict::NotShown || proof.verdict == ProofVerdict::NotTestable {
+                        "no"
+                    } else {
+                        "yes"
+                    },
+                    summary.complete,
+                    summary.course.blocks,
+                    trimmed_percent(shown)
+                ));
+                let aside = side_effects(summary);
+                if !aside.is_empty() {
+                    say(&format!("other figures: {aside}"));
+                }
+            }
+        }
+    }
+    let _ = writeln!(text, "\nAgain:  {kelvin} advise {run}");
+    text
+}
+
+/// Other figures that differ (5 % over all of them, Holm).
+fn side_effects(summary: &AbSummary) -> String {
+    let differing = summary.exploratory.iter().filter(|one| one.adjusted < 0.05);
+    let each: Vec<String> =
+        differing.map(|one| format!("{} {}", one.figure.name, repeat::change(one.ratio - 1.0))).collect();
+    each.join(", ")
+}

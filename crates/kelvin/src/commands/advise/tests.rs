@@ -1,0 +1,59 @@
+use kelvin_diagnose::EffectBasis;
+use kelvin_lab::advise::ProofVerdict;
+
+use super::*;
+
+fn line(title: &str, effect: Effect, rules: Rules, proof: Option<(i64, Proof)>) -> Line {
+    let remedy = Remedy {
+        finding: "scan-without-index",
+        title: title.into(),
+        change: Change::Setting { name: "a".into(), before: "1".into(), value: "2".into() },
+        reason: "a statement that reads all of public.customer takes 75 % of the statements' time (100 calls, 7.5 ms \
+            each): SELECT c_id FROM customer WHERE c_w_id = $1"
+            .into(),
+        effect,
+        rules,
+    };
+    Line { remedy, proof }
+}
+
+#[test]
+fn the_list_has_bounds_rules_and_answers() {
+    let proof = Proof {
+        verdict: ProofVerdict::Confirmed,
+        ratio: Some(3.2),
+        low: Some(2.9),
+        high: Some(3.5),
+        blocks: 6,
+    };
+    let forbidden = Rules::Forbidden { why: "TPC-C 3.5: a committed transaction must survive a failure" };
+    let advice = Advice {
+        run: RunId(17),
+        what: "tproc-c on PostgreSQL 15".into(),
+        lines: vec![
+            line(
+                "index on public.customer (c_w_id)",
+                Effect::up_to(0.75, EffectBasis::StatementTime),
+                Rules::Allowed,
+                Some((12, proof)),
+            ),
+            line(
+                "synchronous_commit = off (now on)",
+                Effect::up_to(0.2, EffectBasis::TransactionTime),
+                forbidden,
+                None,
+            ),
+            line("a = 2", Effect::unknown("nothing in the run bounds it"), Rules::Allowed, None),
+        ],
+        forbidden: 0,
+    };
+    insta::assert_snapshot!("advice", advice.text().unwrap());
+    let json: Value = serde_json::from_str(&advice.records().unwrap()[0]).unwrap();
+    assert_eq!(json["changes"][0]["tried"]["proof"]["verdict"], "confirmed");
+    assert_eq!(
+        (json["changes"][1]["number"].as_i64(), json["changes"][2]["gain"].is_null()),
+        (Some(2), true)
+    );
+    let none = Advice { run: RunId(3), what: "scan".into(), lines: Vec::new(), forbidden: 2 };
+    assert!(none.text().unwrap().contains("2 left out"));
+}

@@ -1,0 +1,120 @@
+//! Advice that is proved: a remedy's change as a factor, put on for one side of an A/B comparison and taken off for the other.
+//!
+//! Nothing here measures, compares, applies or restores by itself: runs are [`Bench`](crate::Bench)'s, the comparison
+//! [`ab`](crate::ab)'s, and the changes with their journal [`factor`](crate::factor)'s.
+
+mod bench;
+mod proof;
+
+use kelvin_diagnose::{Change, Remedy};
+
+use crate::conditions::{DesignCell, FactorSetting};
+use crate::factor::{CommandPair, Factor, FactorError, FactorKind, Level, LevelValue};
+pub use bench::ConditionedBench;
+pub use proof::{AdviceOrigin, Proof, ProofVerdict};
+
+/// The level at which the change is not made.
+const BEFORE: &str = "before";
+/// The level at which it is.
+const CHANGED: &str = "changed";
+
+/// A change as a factor of two levels.
+///
+/// # Errors
+/// When the change cannot be one, such as a setting that must not be changed.
+pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
+    let levels = |before: LevelValue, changed: LevelValue| {
+        vec![Level::named(BEFORE, before), Level::named(CHANGED, changed)]
+    };
+    match change {
+        Change::Setting { name: setting, before, value } => {
+            let text = |value: &String| LevelValue::Text(value.clone());
+            Factor::new(name, levels(text(before), text(value)), FactorKind::Setting(setting.clone()))
+        }
+        Change::Statements { apply, undo } => {
+            let text = |statements: &[String]| Some(statements.join(";\n"));
+            let pair = CommandPair { apply: text(apply), undo: text(undo) };
+            let none = LevelValue::Command(CommandPair::default());
+            Factor::new(name, levels(none, LevelValue::Command(pair)), FactorKind::Sql)
+        }
+    }
+}
+
+/// Changes that are compared: those that both sides have, and the one that only side B has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    factors: Vec<Factor>,
+}
+
+impl Comparison {
+    /// Of the remedies that were accepted before and of the next one.
+    ///
+    /// # Errors
+    /// As [`factor`].
+    pub fn of(accepted: &[Remedy], next: &Remedy) -> Result<Self, FactorError> {
+        let all = accepted.iter().chain([next]).enumerate();
+        let made = all.map(|(index, remedy)| factor(&format!("change {}", index + 1), &remedy.change));
+        Ok(Self { factors: made.collect::<Result<_, _>>()? })
+    }
+
+    /// The factors, the one that is compared last.
+    pub fn factors(&self) -> &[Factor] {
+        &self.factors
+    }
+
+    /// The conditions of the sides A and B.
+    pub fn cells(&self) -> [DesignCell; 2] {
+        [BEFORE, CHANGED].map(|of_last| {
+            let last = self.factors.len().saturating_sub(1);
+            let setting = |(index, factor): (usize, &Factor)| FactorSetting {
+                factor: factor.name().into(),
+                level: if index == last { of_last } else { CHANGED }.into(),
+            };
+            DesignCell(self.factors.iter().enumerate().map(setting).collect())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_diagnose::{Effect, Rules};
+
+    use super::*;
+
+    fn remedy(change: Change) -> Remedy {
+        Remedy {
+            finding: "waits",
+            title: "a change".into(),
+            change,
+            reason: String::new(),
+            effect: Effect::unknown("nothing is measured here"),
+            rules: Rules::Allowed,
+        }
+    }
+
+    #[test]
+    fn both_sides_have_what_was_accepted_and_only_b_the_next_one() {
+        let setting = Change::Setting { name: "jit".into(), before: "on".into(), value: "off".into() };
+        let index = Change::Statements {
+            apply: vec!["CREATE INDEX IF NOT EXISTS i ON t (a)".into(), "ANALYZE t".into()],
+            undo: vec!["DROP INDEX IF EXISTS i".into()],
+        };
+        let comparison = Comparison::of(&[remedy(setting)], &remedy(index)).unwrap();
+        let names = comparison.cells().map(|cell| cell.name());
+        assert_eq!(names, ["change 1=changed change 2=before", "change 1=changed change 2=changed"]);
+        let LevelValue::Command(pair) = &comparison.factors()[1].level(CHANGED).unwrap().value else {
+            panic!()
+        };
+        assert_eq!(pair.apply.as_deref(), Some("CREATE INDEX IF NOT EXISTS i ON t (a);\nANALYZE t"));
+        // A study's file has it so, too.
+        let written = toml::to_string(&comparison.factors()[1]).unwrap();
+        assert!(written.contains("sql = true"), "{written}");
+        assert_eq!(toml::from_str::<Factor>(&written).unwrap(), comparison.factors()[1]);
+    }
+
+    #[test]
+    fn a_setting_that_runs_programs_is_refused() {
+        let change = Change::Setting { name: "a b".into(), before: "x".into(), value: "y".into() };
+        assert!(Comparison::of(&[], &remedy(change)).is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! What a comparison says of an advice.
+
+use kelvin_diagnose::Better;
+use kelvin_stats::compare::ChangeVerdict;
+use serde::{Deserialize, Serialize};
+
+use crate::ab::{AbSummary, Compared};
+
+/// The advice that a comparison was made for. It is stored with the comparison's plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AdviceOrigin {
+    /// The run that it is for.
+    pub run: i64,
+    /// The finding.
+    pub finding: String,
+    /// The change in one line.
+    pub title: String,
+    /// How much of the throughput it could gain at most, by its bound; none where that is not known.
+    pub bound: Option<f64>,
+    /// The changes that both sides had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
+}
+
+/// What was shown of an advice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProofVerdict {
+    /// The figure is better with it, by more than the noise.
+    Confirmed,
+    /// The figure is worse with it, by more than the noise.
+    Worse,
+    /// A gain larger than the noise is ruled out.
+    Refuted,
+    /// No change is shown, and none is ruled out.
+    NotShown,
+    /// Too few blocks for any answer.
+    NotTestable,
+}
+
+impl ProofVerdict {
+    /// As every list has it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Worse => "worse",
+            Self::Refuted => "refuted",
+            Self::NotShown => "no change shown",
+            Self::NotTestable => "not testable",
+        }
+    }
+}
+
+/// The answer on an advice.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Proof {
+    /// What was shown.
+    pub verdict: ProofVerdict,
+    /// B over A; none without a complete block.
+    pub ratio: Option<f64>,
+    /// The ends of its interval.
+    pub low: Option<f64>,
+    /// The upper one.
+    pub high: Option<f64>,
+    /// Complete blocks.
+    pub blocks: u32,
+}
+
+impl Proof {
+    /// By the comparison of B with A.
+    pub fn of(summary: &AbSummary) -> Self {
+        let blocks = summary.complete;
+        let Some(compared) = summary.comparisons.first() else {
+            let verdict = ProofVerdict::NotTestable;
+            return Self { verdict, ratio: None, low: None, high: None, blocks };
+        };
+        let verdict = verdict(compared, summary.figure.better == Some(Better::Lower));
+        let Compared { ratio, low, high, .. } = *compared;
+        Self { verdict, ratio: Some(ratio), low: Some(low), high: Some(high), blocks }
+    }
+}
+
+/// With figures that are better when they are lower the ratio is turned round.
+fn verdict(compared: &Compared, lower: bool) -> ProofVerdict {
+    let (ratio, high) =
+        if lower { (1.0 / compared.ratio, 1.0 / compared.low) } else { (compared.ratio, compared.high) };
+    match compared.verdict {
+        ChangeVerdict::NotTestable => ProofVerdict::NotTestable,
+        ChangeVerdict::Changed if ratio > 1.0 => ProofVerdict::Confirmed,
+        ChangeVerdict::Changed => ProofVerdict::Worse,
+        ChangeVerdict::WithinNoise => ProofVerdict::Refuted,
+        ChangeVerdict::NoChange | ChangeVerdict::Undetermined if high - 1.0 <= compared.noise => {
+            ProofVerdict::Refuted
+        }
+        ChangeVerdict::NoChange | ChangeVerdict::Undetermined => ProofVerdict::NotShown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_is_confirmed_or_ruled_out_in_the_direction_of_its_figure() {
+        let compared = |ratio, low, high, verdict| Compared {
+            side: "B".into(),
+            ratio,
+            low,
+            high,
+            confidence: 0.95,
+            p: 0.03,
+            p_of_t: 0.01,
+            hodges_lehmann: ratio,
+            noise: 0.02,
+            verdict,
+        };
+        use ChangeVerdict::{Changed, NoChange, NotTestable, WithinNoise};
+        for (ratio, low, high, of, throughput, latency) in [
+            (2.0, 1.8, 2.2, Changed, ProofVerdict::Confirmed, ProofVerdict::Worse),
+            (0.5, 0.4, 0.6, Changed, ProofVerdict::Worse, ProofVerdict::Confirmed),
+            (1.01, 1.005, 1.015, WithinNoise, ProofVerdict::Refuted, ProofVerdict::Refuted),
+            (0.98, 0.95, 1.01, NoChange, ProofVerdict::Refuted, ProofVerdict::NotShown),
+            (1.03, 0.99, 1.07, NoChange, ProofVerdict::NotShown, ProofVerdict::Refuted),
+            (1.0, 0.5, 2.0, NotTestable, ProofVerdict::NotTestable, ProofVerdict::NotTestable),
+        ] {
+            let one = compared(ratio, low, high, of);
+            assert_eq!((verdict(&one, false), verdict(&one, true)), (throughput, latency), "{one:?}");
+        }
+    }
+}

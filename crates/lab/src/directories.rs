@@ -61,6 +61,9 @@ pub fn settings_journal(target: &Target, of: &str) -> Result<PathBuf, StoreBench
 /// What the journal of a server's instruments begins with.
 pub const INSTRUMENTS: &str = "instruments_";
 
+/// What the journals of limits begin with, each that of a process.
+pub const LIMITS: &str = "limits_";
+
 /// Where dumps of databases are kept that have no room for snapshots beside them.
 pub fn dumps() -> Result<PathBuf, StoreBenchError> {
     Ok(data()?.join("snapshots"))

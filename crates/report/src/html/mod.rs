@@ -24,7 +24,7 @@ pub(crate) use observed::SeenCharts;
 use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
-    elasticity_interval, explained, grouped, how, interference_sentence, interval, is_minor, peak, squeezed,
+    elasticity_interval, explained, grouped, how, interference_details, interference_sentence, interval, is_minor, peak, squeezed,
     two_times, unanswered,
 };
 use crate::{Result, RunReport};
@@ -184,6 +184,7 @@ fn scenario(report: &RunReport) -> Value {
             pair(&one.p99_us, ms),
             changed(&one.p99_us),
             interference_sentence(one),
+            interference_details(one).join("; "),
         ]
     };
     let found = report.scenario.as_ref();

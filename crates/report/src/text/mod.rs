@@ -20,7 +20,8 @@ pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_time
 pub use points::sweep;
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
 pub(crate) use scenario::{
-    interval as change_interval, percent as change_percent, sentence as interference_sentence,
+    details as interference_details, interval as change_interval, percent as change_percent,
+    sentence as interference_sentence,
 };
 pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as squeezed, how};
 

@@ -51,6 +51,8 @@ pub struct Shared {
     pub spare: Spare,
     /// By worker: the call that it is held up in, if any.
     pub under_way: Vec<UnderWay>,
+    /// Changes of the workers' rates.
+    pub rates: Arc<RateChanges>,
 }
 
 impl Shared {
@@ -64,6 +66,7 @@ impl Shared {
             flow: FlowGroups::new(flows),
             spare: Spare::default(),
             under_way: flows.iter().map(|_| UnderWay::default()).collect(),
+            rates: Arc::default(),
         }
     }
 

@@ -23,12 +23,12 @@ pub struct TenantSeries {
     /// By second of the scenario's clock.
     pub seconds: BTreeMap<i64, TenantSecond>,
     /// What the sessions of its database did; none where nobody saw that.
-    pub(crate) waits: Option<TenantWaits>,
+    pub waits: Option<TenantWaits>,
 }
 
 /// What the sessions of a tenant's database did.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TenantWaits {
+pub struct TenantWaits {
     sessions: Sessions,
     /// When the scenario's clock began, on the clock of who looked.
     origin: Nanos,

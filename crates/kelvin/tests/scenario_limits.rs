@@ -150,7 +150,7 @@ fn lives(process: u32) -> bool {
 #[test]
 fn limited_tenants_do_the_same_and_leave_nothing_behind() {
     let Some(place) = place() else { return };
-    let shown = place.expect(0, &["run", "limits.toml", "--text"]);
+    let shown = place.expect(0, &["run", "limits.toml"]);
     let report = place.report("last");
     let sources = report["points"][0]["sources"].as_array().unwrap();
     let sum = |tenant: &str| -> u64 {

@@ -118,7 +118,8 @@ impl Group {
         wanted: &[Controller],
         about: About<'_>,
     ) -> Result<Self, String> {
-        let mut group = Self { tree: tree.clone(), ..Self::none() };
+        let mut group = Self::none();
+        group.tree = tree.clone();
         for &controller in wanted {
             group.add(name, process, controller, about)?;
         }
@@ -575,8 +576,8 @@ mod tests {
         let file = std::env::temp_dir().join(format!("kelvin-subtree-control-{}", std::process::id()));
         let left = |backstop: bool| {
             fs::write(&file, "cpu memory\n").unwrap();
-            let switched_on = vec![(file.clone(), "cpu")];
-            let mut group = Group { switched_on, ..Group::none() };
+            let mut group = Group::none();
+            group.switched_on.push((file.clone(), "cpu"));
             if backstop {
                 // As after a kill: only the shell is left to do it.
                 group.backstop = group.wait_for_our_end();

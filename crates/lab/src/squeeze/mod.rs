@@ -122,6 +122,7 @@ impl Squeeze {
             match controller {
                 Controller::Cpu => no_group = Some(why),
                 Controller::Io => miss("server I/O", why),
+                Controller::Memory => miss("memory", why),
             }
         }
         let mut resources = Vec::new();

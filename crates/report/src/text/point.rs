@@ -99,6 +99,7 @@ impl Page {
         let text = format!("{} tenants, {} measured{cores}", p.sources.len(), seconds(p.window_s));
         self.wrapped("", &text);
         self.sources(report, p);
+        self.latency(report, p, true);
         self.statements(p);
         self.observed(p);
         self.errors(p);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use kelvin_measure::{Clock, Nanos, Stop};
 
+use super::pace::RateChanges;
 use super::flow::FlowGroups;
 use crate::job::{Flow, Job};
 use crate::message::Message;

@@ -69,6 +69,17 @@ impl Watchers {
         }
     }
 
+    /// Makes the watchers of the host, of this process with those that it starts, and of other hosts.
+    pub fn of_host(plan: &Observe) -> Self {
+        let mut found = Self::default();
+        if plan.enabled {
+            let mut host = of_this_process();
+            host.processes.iter_mut().for_each(|own| own.children = true);
+            found.host_and_endpoints(plan, host);
+        }
+        found
+    }
+
     /// Makes the watchers of one of several databases, which is not ours to change, and nothing else.
     pub fn of_database(plan: &Observe, engine: &Arc<dyn Engine>) -> Self {
         let mut found = Self::default();

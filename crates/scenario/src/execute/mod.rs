@@ -238,7 +238,7 @@ fn drive(
     info: &NewRun,
     sink: &mut dyn Sink,
 ) -> Result<Totals, RunError> {
-    let watchers = Watchers::for_plan(&stage.scenario.observe, false, true, None);
+    let watchers = Watchers::of_host(&stage.scenario.observe);
     let mut watched = Watched::start(sink, watchers, &stage.clock)?;
     let mut merge = Merge::new(stage, loads, info);
     merge.declare(loads, &mut watched)?;
@@ -249,12 +249,11 @@ fn drive(
         let started = begun.map_err(RunError::from).and_then(|()| {
             for (tenant, load) in loads.iter().enumerate() {
                 let sender = sender.clone();
-                spawn(scope, &format!("tenant-{}", tenant + 1), move || {
-                    if stage.is_apart(tenant) {
-                        process::run(stage, tenant, load, &sender);
-                    } else {
-                        tenant::run(stage, tenant, load, &sender);
-                    }
+                // From this thread, whose children are seen as part of the load.
+                let process = stage.is_apart(tenant).then(|| process::start(stage, tenant, load));
+                spawn(scope, &format!("tenant-{}", tenant + 1), move || match process {
+                    Some(process) => process::run(stage, tenant, process, &sender),
+                    None => tenant::run(stage, tenant, load, &sender),
                 })?;
             }
             let sender = sender.clone();

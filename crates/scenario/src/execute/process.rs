@@ -73,8 +73,13 @@ pub(super) enum Report {
 }
 
 /// Runs all turns of a tenant in a process of its own.
-pub(super) fn run(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad, sender: &Sender<Message>) {
-    let failed = match start(stage, tenant, load) {
+pub(super) fn run(
+    stage: &Stage<'_>,
+    tenant: usize,
+    started: Result<Child, String>,
+    sender: &Sender<Message>,
+) {
+    let failed = match started {
         Ok(child) => relay(stage, tenant, child, sender),
         Err(why) => Err(format!("cannot start its process: {why}")),
     };
@@ -92,7 +97,7 @@ pub(super) fn run(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad, sender:
 }
 
 /// Starts the process under its limits, and says what its load is.
-fn start(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad) -> Result<Child, String> {
+pub(super) fn start(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad) -> Result<Child, String> {
     use std::os::unix::process::CommandExt;
     let of = &stage.scenario.tenants[tenant];
     let (program, arguments) = stage.conditions.tenant_command.split_first().ok_or("no command is known")?;

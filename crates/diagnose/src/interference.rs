@@ -16,7 +16,8 @@ use kelvin_stats::mover::Side;
 use kelvin_stats::{ess, mover, mser, percentile};
 use serde::Serialize;
 
-use crate::tenants::TenantSeries;
+use crate::bands::{self, BandChange};
+use crate::tenants::{TenantSeries, WaitChanges};
 
 /// All intervals hold at this confidence.
 const CONFIDENCE: f64 = 0.95;
@@ -49,6 +50,13 @@ pub struct Interference {
     pub p99_us: RelativeChange,
     /// Share of the scheduled arrivals that were done, before and after; none in a closed loop.
     pub held: Option<(f64, f64)>,
+    /// Where its points lie in the bands of its arrivals, by the seconds that a point counts; none of other arrivals than a
+    /// Poisson process of one rate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bands: Vec<BandChange>,
+    /// What the sessions of its database did, before and after; none where nobody saw that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitChanges>,
     /// What follows.
     pub verdict: InterferenceVerdict,
 }
@@ -149,6 +157,8 @@ fn compare(
         p50_us,
         p99_us,
         held: a.held.zip(b.held),
+        bands: bands::compare(tenant, &before, &after),
+        waits: tenant.waits.as_ref().and_then(|waits| waits.compare(&before, &after)),
         verdict: verdict(&throughput, &p50_us, &p99_us),
     }
 }

@@ -5,6 +5,7 @@
 //! what to do next. [`verdict`](verdict()) names what limits the throughput, or says what would decide it. Nothing
 //! here knows a database or a clock: the same events give the same answer every time.
 
+pub mod bands;
 mod class;
 mod durability;
 mod effect;

@@ -1,10 +1,15 @@
 //! The tenants of a scenario as they were stored: what each did in which second, and when its load was on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_measure::event::{Event, LoadPart, SeriesRole, Step, Stretch};
-use kelvin_measure::{CensoredTimes, Histogram, SECOND, Source, SourceId};
+use kelvin_measure::event::{Event, LoadPart, Phase, SeriesRole, Step, Stretch};
+use kelvin_measure::observation::Observation;
+use kelvin_measure::{CensoredTimes, Histogram, Nanos, SECOND, Source, SourceId};
 use kelvin_store::{Result, StoredRun};
+use serde::Serialize;
+
+use crate::class::{Class, is_client};
+use crate::evidence::{Sessions, Span};
 
 /// A tenant's whole load, second by second.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +22,76 @@ pub struct TenantSeries {
     pub stretches: Vec<Stretch>,
     /// By second of the scenario's clock.
     pub seconds: BTreeMap<i64, TenantSecond>,
+    /// What the sessions of its database did; none where nobody saw that.
+    pub waits: Option<TenantWaits>,
+}
+
+/// What the sessions of a tenant's database did.
+#[derive(Debug, Clone, Default)]
+pub struct TenantWaits {
+    sessions: Sessions,
+    /// When the scenario's clock began, on the clock of who looked.
+    origin: Nanos,
+    /// Other tenants on the same database.
+    shared_with: Vec<String>,
+}
+
+impl TenantWaits {
+    /// The average sessions of clients by class over these seconds, which follow each other.
+    fn by_class(&self, seconds: &[i64]) -> Option<Vec<(Class, f64)>> {
+        let at = |second: i64| self.origin.saturating_add_signed(second.saturating_mul(SECOND as i64));
+        let span = Span { from: at(*seconds.first()?), to: at(seconds.last()? + 1) };
+        let active = self.sessions.active(span, is_client);
+        (active.looks > 0).then(|| {
+            let of = active.by(Class::from_wait_group);
+            of.into_iter().filter_map(|(class, sessions)| Some((class?, sessions))).collect()
+        })
+    }
+
+    /// What they did before and after a change, the largest difference first.
+    pub(crate) fn compare(&self, before: &[i64], after: &[i64]) -> Option<WaitChanges> {
+        let (before, after) = (self.by_class(before)?, self.by_class(after)?);
+        let of = |all: &[(Class, f64)], class: Class| {
+            all.iter().find(|(one, _)| *one == class).map_or(0.0, |(_, sessions)| *sessions)
+        };
+        let known: BTreeSet<Class> = before.iter().chain(&after).map(|(class, _)| *class).collect();
+        let each = |class: Class| WaitChange {
+            class: class.label().into(),
+            before: of(&before, class),
+            after: of(&after, class),
+        };
+        let mut classes: Vec<WaitChange> = known.into_iter().map(each).collect();
+        classes.sort_by(|a, b| b.rise().abs().total_cmp(&a.rise().abs()));
+        Some(WaitChanges { classes, shared_with: self.shared_with.clone() })
+    }
+}
+
+/// What the sessions of a tenant's database did before a step and after it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct WaitChanges {
+    /// By class, the largest difference first.
+    pub classes: Vec<WaitChange>,
+    /// Other tenants on the same database, whose sessions are among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shared_with: Vec<String>,
+}
+
+/// The average number of sessions in a class of activity, before and after.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitChange {
+    /// The class by its name for people: "log", "data reads", "CPU".
+    pub class: String,
+    /// Before the step.
+    pub before: f64,
+    /// After it.
+    pub after: f64,
+}
+
+impl WaitChange {
+    /// By how many sessions it rose.
+    pub fn rise(&self) -> f64 {
+        self.after - self.before
+    }
 }
 
 /// One second of a tenant.
@@ -94,9 +169,13 @@ impl TenantSeries {
         if found.is_empty() {
             return Ok(Vec::new());
         }
+        let mut origin = 0;
         let roles: Vec<SeriesRole> = run.info.kinds.iter().map(|kind| kind.role).collect();
         for sourced in run.sourced_events() {
             let sourced = sourced?;
+            if let Event::Phase { phase: Phase::Measure, at, .. } = sourced.event {
+                origin = at;
+            }
             let Some(tenant) = found.get_mut(&sourced.source_id) else { continue };
             match sourced.event {
                 Event::Stretch(stretch) => tenant.stretches.push(stretch),
@@ -120,10 +199,18 @@ impl TenantSeries {
                     own.refused += arrivals.refused;
                     own.waiting = arrivals.waiting.unwrap_or(own.waiting);
                 }
+                Event::Observed(Observation::WaitGroups { first, groups }) => {
+                    tenant.waits.get_or_insert_default().sessions.declare(first, &groups);
+                }
+                Event::Observed(Observation::Waits(waits)) => {
+                    tenant.waits.get_or_insert_default().sessions.take(&waits);
+                }
                 _ => {}
             }
         }
-        Ok(found.into_values().collect())
+        let mut found: Vec<Self> = found.into_values().collect();
+        share_waits(&mut found, run, origin);
+        Ok(found)
     }
 
     /// Whether its load was on for the whole of a second.
@@ -172,6 +259,27 @@ impl TenantSeries {
     pub(crate) fn times(&self) -> impl Fn(&TenantSecond) -> &Histogram {
         let responds = self.seconds.values().any(|own| !own.response.is_empty());
         move |own| if responds { &own.response } else { &own.service }
+    }
+}
+
+/// Gives what was seen of a database to each tenant on it.
+fn share_waits(tenants: &mut [TenantSeries], run: &StoredRun, origin: Nanos) {
+    let database = |id: SourceId| {
+        let mut sources = run.sources();
+        sources.find(|(one, _)| *one == id).and_then(|(_, source)| source.database.clone())
+    };
+    let databases: Vec<Option<String>> = tenants.iter().map(|tenant| database(tenant.source)).collect();
+    let names: Vec<String> = tenants.iter().map(|tenant| tenant.name.clone()).collect();
+    let seen: Vec<Option<TenantWaits>> = tenants.iter_mut().map(|tenant| tenant.waits.take()).collect();
+    for (index, tenant) in tenants.iter_mut().enumerate() {
+        let same = |other: &usize| databases[*other] == databases[index] && databases[index].is_some();
+        let on_it: Vec<usize> = (0..names.len()).filter(same).collect();
+        let waits = on_it.iter().find_map(|other| seen[*other].clone());
+        tenant.waits = waits.map(|waits| TenantWaits {
+            origin,
+            shared_with: on_it.iter().filter(|other| **other != index).map(|other| names[*other].clone()).collect(),
+            ..waits
+        });
     }
 }
 

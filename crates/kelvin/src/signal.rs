@@ -1,5 +1,8 @@
 //! Ctrl-C, and the signals that service managers send.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use anyhow::{Context, Result};
 use kelvin_workload::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -29,6 +32,16 @@ pub(crate) fn listen_saying(words: &'static str) -> Result<Stop> {
         })
         .context("cannot start a thread for signals")?;
     Ok(stop)
+}
+
+/// Leaves the signals to the process that started this one, and that ends it in its time.
+pub(crate) fn leave_to_others() -> Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // The flag is never looked at: what counts is that the signal ends nothing.
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
+            .context("cannot listen for signals")?;
+    }
+    Ok(())
 }
 
 /// Whether this process ignores a signal, as it was started.

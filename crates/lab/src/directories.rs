@@ -63,6 +63,8 @@ pub const INSTRUMENTS: &str = "instruments_";
 
 /// What the journal of an advice that is being proved begins with.
 pub const ADVICE: &str = "advice_";
+/// What the journals of limits begin with, each that of a process.
+pub const LIMITS: &str = "limits_";
 
 /// Where dumps of databases are kept that have no room for snapshots beside them.
 pub fn dumps() -> Result<PathBuf, StoreBenchError> {

@@ -5,10 +5,13 @@
 pub mod ab;
 pub mod advise;
 pub mod bench;
+mod cleanup_shell;
 pub mod conditions;
+mod control_group;
 mod deep_observation;
 pub mod directories;
 pub mod factor;
+pub mod limits;
 pub mod live;
 pub mod open;
 pub mod repeat;

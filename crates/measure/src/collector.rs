@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rtrb::Consumer;
+use serde::{Deserialize, Serialize};
 
 use crate::event::{KindCounts, LoadPart, Second, SeriesRole};
 use crate::invariant::{Invariant, counts_agree};
@@ -62,7 +63,7 @@ impl SeriesLayout {
 }
 
 /// Sums over one point, by series.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Totals {
     /// What each series is of.
     pub roles: Vec<SeriesRole>,

@@ -532,6 +532,9 @@ pub struct Stretch {
     pub server_headline: Option<u64>,
     /// The arrivals of an open loop.
     pub schedule: Option<ArrivalSchedule>,
+    /// Whether they are a Poisson process whose rate no step changes.
+    #[serde(default)]
+    pub poisson: bool,
 }
 
 /// Everything that happens in a run.

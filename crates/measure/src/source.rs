@@ -33,6 +33,10 @@ pub struct Source {
     /// The tenant that generates the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
+    /// The database that the tenant's load is on, as text without a password. Tenants with the same one share what was seen of
+    /// its sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     /// The host's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,

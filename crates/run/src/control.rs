@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use kelvin_measure::{Clock, Nanos, SECOND};
 use kelvin_workload::Stop;
+use serde::{Deserialize, Serialize};
 
 /// How often a load that waits for its beginning checks whether somebody has asked to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A change of a load that is under way.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// Arrivals a second of an open loop.
     Rate(f64),
@@ -129,6 +131,21 @@ impl LoadControl {
         let (taken, left) = std::mem::take(&mut state.changes).into_iter().partition(due);
         state.changes = left;
         taken
+    }
+
+    /// For whoever relays the orders to a load elsewhere: when it is to begin, and the changes that were not taken yet, with
+    /// their times.
+    pub fn relay(&self) -> (Option<Nanos>, Vec<(Nanos, Change)>) {
+        let mut state = self.lock();
+        (state.begins, std::mem::take(&mut state.changes))
+    }
+
+    /// The same, who has heard that the load is ready, or that it began then.
+    pub fn heard(&self, begun: Option<Nanos>) {
+        let mut state = self.lock();
+        state.armed = true;
+        state.begun = begun.or(state.begun);
+        self.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

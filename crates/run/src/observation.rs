@@ -69,6 +69,26 @@ impl Watchers {
         }
     }
 
+    /// Makes the watchers of the host, of this process with those that it starts, and of other hosts.
+    pub fn of_host(plan: &Observe) -> Self {
+        let mut found = Self::default();
+        if plan.enabled {
+            let mut host = of_this_process();
+            host.processes.iter_mut().for_each(|own| own.children = true);
+            found.host_and_endpoints(plan, host);
+        }
+        found
+    }
+
+    /// Makes the watchers of one of several databases, which is not ours to change, and nothing else.
+    pub fn of_database(plan: &Observe, engine: &Arc<dyn Engine>) -> Self {
+        let mut found = Self::default();
+        if plan.enabled {
+            found.database(plan, (false, true), engine, &mut Config::default());
+        }
+        found
+    }
+
     /// The same beside I/O jobs: the host and this process, and the devices below `paths`.
     pub(crate) fn beside_files(plan: &Observe, paths: &[PathBuf]) -> Self {
         let mut found = Self::default();
@@ -130,6 +150,8 @@ fn of_this_process() -> Config {
 pub struct Watched<'a> {
     sink: &'a mut dyn Sink,
     watch: Option<Watch>,
+    /// What sessions of other sources' databases do.
+    beside: Vec<(SourceId, Watch)>,
 }
 
 impl<'a> Watched<'a> {
@@ -155,7 +177,32 @@ impl<'a> Watched<'a> {
             let observer = Observer { source: "kelvin".into(), absent: refused, ..Observer::default() };
             sink.event(&Event::Observed(Observation::Observer(observer)))?;
         }
-        Ok(Self { sink, watch })
+        Ok(Self { sink, watch, beside: Vec::new() })
+    }
+
+    /// Starts watchers of another source's database, of which what the sessions do is put among the events.
+    ///
+    /// # Errors
+    /// When the sink does not take what cannot be watched.
+    pub fn beside(&mut self, source: SourceId, watchers: Watchers, clock: &Clock) -> Result<(), SinkError> {
+        let Watchers { watchers, mut refused } = watchers;
+        let started = match &self.watch {
+            _ if watchers.is_empty() => None,
+            Some(watch) => Some(watch.start_beside(watchers, clock)),
+            None => Some(Watch::start(watchers, clock)),
+        };
+        match started {
+            Some(Ok(started)) => self.beside.push((source, started)),
+            Some(Err(error)) => {
+                refused.push(UnavailableMetrics { what: "database".into(), why: error.to_string() });
+            }
+            None => {}
+        }
+        if !refused.is_empty() {
+            let observer = Observer { source: "kelvin".into(), absent: refused, ..Observer::default() };
+            self.sink.event_from(source, &Event::Observed(Observation::Observer(observer)))?;
+        }
+        Ok(())
     }
 
     /// Ends the watchers and forwards their final observations.
@@ -163,7 +210,13 @@ impl<'a> Watched<'a> {
     /// # Errors
     /// When the sink does not take them.
     pub fn finish(self) -> Result<(), SinkError> {
-        let Self { sink, watch } = self;
+        let Self { sink, watch, beside } = self;
+        for (source, watch) in beside {
+            watch.finish(|seen| match is_of_sessions(&seen) {
+                true => sink.event_from(source, &Event::Observed(seen)),
+                false => Ok(()),
+            })?;
+        }
         watch.map_or(Ok(()), |watch| watch.finish(|seen| sink.event(&Event::Observed(seen))))
     }
 }
@@ -178,6 +231,16 @@ impl Sink for Watched<'_> {
                 watch.stage(Stage { point: *point, phase: *phase });
             }
         }
+        for (of, watch) in &self.beside {
+            for seen in watch.take().filter(is_of_sessions) {
+                self.sink.event_from(*of, &Event::Observed(seen))?;
+            }
+        }
         self.sink.event_from(source, event)
     }
+}
+
+/// Whether it says what sessions do, or why that is not known.
+fn is_of_sessions(seen: &Observation) -> bool {
+    matches!(seen, Observation::WaitGroups { .. } | Observation::Waits(_) | Observation::Lost(_))
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
+use kelvin_lab::limits::Limits;
 use kelvin_run::Spec;
+use kelvin_run::arrivals::Process;
 use kelvin_run::spec::{IoOptions, Load, Observe, Setting, Span, SpecFile, Work};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -30,6 +32,8 @@ pub struct Tenant {
     pub spec: Spec,
     /// The most users of any step, who all connect at the beginning; workers of I/O jobs.
     pub users: u32,
+    /// What its process may use; with any limit it has a process of its own.
+    pub limits: Limits,
 }
 
 impl Tenant {
@@ -42,6 +46,14 @@ impl Tenant {
     pub fn lasts(&self) -> Option<Span> {
         let planned = self.spec.planned().filter(|_| self.ends_by_itself())?;
         format!("{}ms", planned.as_millis()).parse().ok()
+    }
+
+    /// Whether its arrivals are a Poisson process.
+    pub fn has_poisson_arrivals(&self) -> bool {
+        match &self.spec.work {
+            Work::Io(io) => io.is_poisson(),
+            _ => self.spec.is_open_loop() && self.spec.load.arrivals == Process::Poisson,
+        }
     }
 
     /// What it runs if a step starts it for so long.
@@ -93,11 +105,7 @@ impl Tenants {
         let DeValue::Table(table) = value.get_mut() else {
             return Err((value.span(), format!("tenants.{name} must be a table")));
         };
-        if let Some(limits) = table.remove("limits") {
-            let why =
-                "limits of a tenant (cpus, memory, io) cannot be set by this version of Kelvin".to_owned();
-            return Err((limits.span(), why));
-        }
+        let limits = table.remove("limits");
         let copies = copies(table, names)?;
         let single = matches!(copies.as_slice(), [None]);
         let mut members = Vec::with_capacity(copies.len());
@@ -117,7 +125,14 @@ impl Tenants {
             }
             let index = self.all.len() as u64;
             let seed = seed.wrapping_add(index * SEEDS_APART);
-            self.all.push(tenant((own, name.clone()), value, directory, seed)?);
+            let mut tenant = tenant((own, name.clone()), value, directory, seed)?;
+            if let Some(mut limits) = limits.clone() {
+                names.put_into(&mut limits)?;
+                let span = limits.span();
+                tenant.limits = document::read(limits)?;
+                check_limits(&tenant).map_err(|why| (span, format!("tenants.{}.limits: {why}", tenant.name)))?;
+            }
+            self.all.push(tenant);
         }
         if self.by_name.insert(name.clone(), members).is_some() {
             return Err((place, format!("there are two tenants named {name}")));
@@ -191,7 +206,26 @@ fn tenant(
     } else {
         spec.load.points().first().map_or(1, |&(users, _)| users)
     };
-    Ok(Tenant { name, group, spec, users })
+    Ok(Tenant { name, group, spec, users, limits: Limits::default() })
+}
+
+/// Refuses limits that would not limit what the tenant uses.
+fn check_limits(tenant: &Tenant) -> Result<(), String> {
+    let (spec, limits) = (&tenant.spec, &tenant.limits);
+    if limits.is_none() {
+        return Err("give at least one of cpus, memory and io".into());
+    }
+    if !spec.is_io() && spec.target.is_temporary() {
+        return Err("a database that is made for the run is not seen by another process; name its file: \
+                    target = \"sqlite:FILE\""
+            .into());
+    }
+    if limits.io.is_some() && !spec.is_io() && spec.target.file().is_none() {
+        return Err("io limits the tenant's process, and its I/O is done by its server; limit the server's \
+                    control group"
+            .into());
+    }
+    Ok(())
 }
 
 /// Refuses what the steps decide, or what only a run by itself has.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kelvin_run::spec::Span;
+use kelvin_run::spec::{Span, Work};
 use serde::Serialize;
 
 use crate::scenario::Scenario;
@@ -134,8 +134,12 @@ impl Walk<'_> {
             }
             Action::Rate(tenants, _) => {
                 self.each_at_work(tenants, "set")?;
-                self.each(tenants, |spec| !spec.is_io() && spec.is_open_loop(), |name| {
-                    format!("the rate of {name} cannot be set: it is no open loop of a database (a load with a rate)")
+                let has_rate = |spec: &kelvin_run::Spec| match &spec.work {
+                    Work::Io(io) => io.asked().is_some(),
+                    _ => spec.is_open_loop(),
+                };
+                self.each(tenants, has_rate, |name| {
+                    format!("the rate of {name} cannot be set: it has none (a load with a rate, jobs with rate_iops)")
                 })
             }
             Action::Users(tenants, _) => {

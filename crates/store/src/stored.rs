@@ -104,8 +104,15 @@ impl StoredRun {
     /// # Errors
     /// An item is an error when its histogram or its values are damaged.
     pub fn events(&self) -> impl Iterator<Item = Result<Event>> + '_ {
-        let seconds = self.seconds.iter().map(|second| (second.seq, None, second)).collect();
-        self.in_order(seconds).map(|event| event.map(|event| event.event))
+        self.merged_events().map(|event| event.map(|event| event.event))
+    }
+
+    /// The same with their sources, but for the seconds, which are of all.
+    ///
+    /// # Errors
+    /// Those of [`StoredRun::events`].
+    pub fn merged_events(&self) -> impl Iterator<Item = Result<SourcedEvent>> + '_ {
+        self.in_order(self.seconds.iter().map(|second| (second.seq, None, second)).collect())
     }
 
     /// The same with their sources; several sources of one second are returned separately.

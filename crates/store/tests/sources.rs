@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 fn declared(id: u16, tenant: &str) -> Event {
     let source =
-        Source { generator: Some(id), tenant: Some(tenant.into()), host: Some(format!("host-{id}")) };
+        Source { generator: Some(id), tenant: Some(tenant.into()), host: Some(format!("host-{id}")), database: None };
     Event::Source { id: SourceId(id), source }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::background::{Background, interleave};
 use crate::binding::Bindings;
 use crate::cluster::{Copies, cluster};
 use crate::expect::{Expectation, expectations};
@@ -156,6 +157,7 @@ pub fn convert(scenario: &Scenario, settings: &Settings<'_>) -> Result<Conversio
         last: BTreeMap::new(),
         running: BTreeSet::new(),
         without: BTreeSet::new(),
+        background: Vec::new(),
         output: Conversion {
             nodes,
             tenants: Vec::new(),
@@ -186,6 +188,8 @@ struct Converter<'a> {
     running: BTreeSet<usize>,
     /// Steps that do nothing without a hypervisor.
     without: BTreeSet<&'static str>,
+    /// Snapshots that go on beside later steps.
+    background: Vec<Background>,
     output: Conversion,
 }
 
@@ -400,15 +404,20 @@ impl<'a> Converter<'a> {
     }
 
     fn snapshots(&mut self, step: &Step, count: u32, interval: f64, background: bool) -> Result<(), Fault> {
-        if background {
-            return Err(self.fault(
-                step,
-                "snapshots beside other steps (async) are not supported: steps run one after another",
-            ));
-        }
         let fill_in = |round: &str| {
             self.bindings.fill_in(step, Some(round)).map_err(|message| self.fault(step, message))
         };
+        if background {
+            let snapshot = |number: u32| {
+                let command = fill_in(&number.to_string())?;
+                let action = ConvertedAction::Run { command, timeout: None, may_fail: false };
+                Ok(ConvertedStep { source: step.name, line: step.line, action })
+            };
+            let snapshots = (1..=count).map(snapshot).collect::<Result<_, Fault>>()?;
+            let interval = interval * self.settings.time;
+            self.background.push(Background { position: self.output.steps.len(), snapshots, interval });
+            return Ok(());
+        }
         let (each, last) = (fill_in("${round}")?, fill_in(&count.to_string())?);
         // X-Ray waits between two snapshots, and not after the last.
         if count > 1 {
@@ -463,6 +472,12 @@ impl<'a> Converter<'a> {
     }
 
     fn finish(mut self) -> Conversion {
+        let steps = std::mem::take(&mut self.output.steps);
+        let (steps, late) = interleave(steps, std::mem::take(&mut self.background), &self.output.tenants);
+        self.output.steps = steps;
+        if late > 0 {
+            self.output.notes.push(format!("left out, as they are due after the last step: {late} snapshots"));
+        }
         self.insert_fills();
         if !self.without.is_empty() {
             let names: Vec<&str> = self.without.iter().copied().collect();

@@ -15,8 +15,10 @@ pub struct Expectation {
     pub tenant: usize,
     /// What is expected.
     pub measure: ResultMeasure,
-    /// What every point is expected to be near: of all copies, or of each, as the scenario aggregates them.
+    /// What every point is expected to be near: of all copies, or of each.
     pub expected: Option<f64>,
+    /// Whether the points are sums of all copies.
+    pub summed: bool,
     /// The bands of the points, theirs and the computed ones.
     pub claims: Vec<Claim>,
     /// Seconds that a point counts.
@@ -73,7 +75,8 @@ fn expectation(
     let width = result.step.unwrap_or(point).min(tenant.runtime.unwrap_or(f64::INFINITY));
     let arrivals = workload.job.arrivals();
     // A sum is of all copies, anything else is of one.
-    let copies = if result.aggregate == Some(Aggregate::Sum) { f64::from(tenant.copies) } else { 1.0 };
+    let summed = result.aggregate == Some(Aggregate::Sum);
+    let copies = if summed { f64::from(tenant.copies) } else { 1.0 };
     let claims = expected.map_or_else(Vec::new, |expected| {
         claims(result.measure, expected, &result.bands, arrivals.as_ref(), width)
     });
@@ -82,6 +85,7 @@ fn expectation(
         tenant: index,
         measure: result.measure,
         expected,
+        summed,
         throughput: expected
             .and_then(|expected| throughput(result, expected / copies, copies, arrivals.as_ref(), width)),
         remark: expected

@@ -4,6 +4,7 @@
 //! Nothing here starts anything. What needs a hypervisor is bound to a command of the user or refused, with its line,
 //! before anything starts.
 
+mod background;
 mod binding;
 mod claim;
 mod cluster;

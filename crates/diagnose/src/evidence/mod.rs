@@ -12,7 +12,7 @@ use kelvin_measure::observation::{
     Blocker, CaptureTime, DatabaseDirectory, Observation, Occurrence, Relation, StatementTotals,
     UnavailableMetrics,
 };
-use kelvin_measure::{Nanos, event::Phase};
+use kelvin_measure::{Nanos, SourceId, event::Phase};
 use kelvin_store::StoredRun;
 
 pub use context::Context;
@@ -20,7 +20,7 @@ pub use metric_values::SpanValue;
 use metric_values::Values;
 pub use point::{PointEvidence, Span};
 pub use sessions::ActiveSessions;
-use sessions::Sessions;
+pub(crate) use sessions::Sessions;
 
 /// Everything that a run's events have established so far.
 #[derive(Debug, Default)]
@@ -43,6 +43,7 @@ pub struct Evidence {
     latest: Nanos,
     finished: bool,
     storage: Option<kelvin_storage::probe::StorageFacts>,
+    tenants: Vec<SourceId>,
     /// The newest complete run of the same workload on the same target before this one, when there is one.
     pub earlier: Option<Box<Evidence>>,
 }
@@ -59,10 +60,21 @@ impl Evidence {
     /// When the stored run is damaged.
     pub fn from_run(run: &StoredRun) -> kelvin_store::Result<Self> {
         let mut evidence = Self::new(Context::from_stored_run(run.id, &run.info));
-        for event in run.events() {
-            evidence.event(&event?);
+        for sourced in run.merged_events() {
+            let sourced = sourced?;
+            evidence.event_from(sourced.source_id, &sourced.event);
         }
         Ok(evidence)
+    }
+
+    /// Takes an event of a source. What was seen of one tenant's database says nothing of the run: it is left to the
+    /// comparisons of that tenant.
+    pub fn event_from(&mut self, source: SourceId, event: &Event) {
+        match event {
+            Event::Source { id, source } if source.tenant.is_some() => self.tenants.push(*id),
+            Event::Observed(_) if self.tenants.contains(&source) => {}
+            event => self.event(event),
+        }
     }
 
     /// Takes an event.

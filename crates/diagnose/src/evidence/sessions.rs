@@ -8,8 +8,8 @@ use kelvin_measure::{Nanos, declare};
 use super::Span;
 
 /// Looks at sessions, in groups.
-#[derive(Debug, Default)]
-pub(super) struct Sessions {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sessions {
     groups: Vec<WaitGroup>,
     taken: Vec<WaitSamples>,
     /// By time.
@@ -44,11 +44,11 @@ impl ActiveSessions {
 }
 
 impl Sessions {
-    pub(super) fn declare(&mut self, first: u32, groups: &[WaitGroup]) {
+    pub(crate) fn declare(&mut self, first: u32, groups: &[WaitGroup]) {
         declare(&mut self.groups, first, groups);
     }
 
-    pub(super) fn take(&mut self, waits: &WaitSamples) {
+    pub(crate) fn take(&mut self, waits: &WaitSamples) {
         self.taken.push(waits.clone());
     }
 
@@ -71,7 +71,7 @@ impl Sessions {
         })
     }
 
-    pub(super) fn active(&self, span: Span, of: impl Fn(&WaitGroup) -> bool) -> ActiveSessions {
+    pub(crate) fn active(&self, span: Span, of: impl Fn(&WaitGroup) -> bool) -> ActiveSessions {
         let (mut looks, mut seen) = (0_u32, BTreeMap::<u32, u64>::new());
         for waits in self.within(span) {
             looks = looks.saturating_add(waits.looks);

@@ -71,6 +71,8 @@ pub(crate) mod wal_forced_checkpoint;
 mod worker_threads;
 mod working_set;
 
+use kelvin_measure::labels;
+
 pub use self::io::{IoFindingDefinition, all as io_all, find as io_findings};
 use crate::{Evidence, Finding};
 
@@ -150,6 +152,10 @@ const KNOWN: &[FindingDefinition] = &[
 /// Those that say something about a run without a database, too.
 const OF_ANY_LOAD: [&str; 4] = ["steal", "machine-changed", "swapping", "memory-pressure"];
 
+/// Those that read the sum of all series over time, which in a scenario is that of different tenants and changes with its steps.
+const OF_ONE_LOAD: [&str; 5] =
+    ["not-steady", "ramp-up-too-short", "too-few-users", "past-the-knee", "data-write-burst"];
+
 /// Every finding that is known.
 pub fn known_findings() -> &'static [FindingDefinition] {
     KNOWN
@@ -158,7 +164,9 @@ pub fn known_findings() -> &'static [FindingDefinition] {
 /// What the evidence shows: the most severe first, of these the one with the largest effect, otherwise in the order of
 /// [`known_findings`]. One with an unknown effect comes after those with one.
 pub fn findings_for(evidence: &Evidence) -> Vec<Finding> {
+    let scenario = evidence.context.workload == labels::SCENARIO;
     let asked = KNOWN.iter().filter(|about| !evidence.is_io() || OF_ANY_LOAD.contains(&about.id));
+    let asked = asked.filter(|about| !scenario || !OF_ONE_LOAD.contains(&about.id));
     let mut found: Vec<Finding> = asked.flat_map(|about| (about.find)(evidence)).collect();
     causes::settle(&mut found, evidence);
     crate::effect::mark(&mut found, evidence);

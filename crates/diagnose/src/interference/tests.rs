@@ -20,6 +20,7 @@ fn tenant(
         client_headline: 0,
         server_headline: None,
         schedule: None,
+        poisson: false,
     };
     let second = |second: i64, random: &mut Random| {
         let (rate, mean) = at(second);
@@ -31,7 +32,7 @@ fn tenant(
         (second, TenantSecond { good, service, ..TenantSecond::default() })
     };
     let seconds = (from..to).map(|one| second(one, random)).collect();
-    TenantSeries { source: SourceId(1), name: name.into(), stretches: vec![stretch], seconds }
+    TenantSeries { source: SourceId(1), name: name.into(), stretches: vec![stretch], seconds, waits: None }
 }
 
 fn step(number: u32, at: u64, kind: StepKind, tenant: &str) -> Step {

@@ -24,6 +24,9 @@ pub(crate) enum ScenarioCommand {
     Plan(ScenarioFileArgs),
     /// Print the tenants, the parameters with their ranges, and what is expected
     Show(ScenarioFileArgs),
+    /// The load of one tenant, as orders on standard input say; `kelvin run` starts it for a tenant with limits
+    #[command(hide = true)]
+    Tenant,
 }
 
 /// A scenario's file with its parameters.

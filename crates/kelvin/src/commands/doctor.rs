@@ -6,8 +6,8 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 
 use anyhow::{Context, Result, anyhow};
-use kelvin_lab::directories;
 use kelvin_lab::open::Purpose;
+use kelvin_lab::{directories, limits};
 use kelvin_observe::baseline::{self, Baseline, Comparison, Options};
 use kelvin_store::{Store, StoredBaseline};
 use serde::Serialize;
@@ -43,6 +43,9 @@ struct Against {
 /// Measures, keeps and prints.
 pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
+    for change in limits::recover_left_over()? {
+        out::note(&format!("kelvin: reverted what a killed process left behind: {change}"));
+    }
     let store = Store::open(paths::store(global.store.as_deref())?)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let before = before(&store, args, &host)?;

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use kelvin_diagnose::tenants::TenantSeries;
 use kelvin_lab::live::Live;
 use kelvin_lab::store_bench::{StoreBench, StoreBenchError};
 use kelvin_measure::text::{count, duration};
-use kelvin_scenario::execute::{self, CompletedScenario};
+use kelvin_scenario::execute::{self, CompletedScenario, Conditions};
 use kelvin_scenario::prove::{Proof, Shown};
 use kelvin_scenario::{Action, ExpectationResult, Scenario};
 use kelvin_store::{RunState, Store};
@@ -29,7 +30,16 @@ pub(crate) fn scenario(command: &ScenarioCommand, global: &Global) -> Result<Cod
         }
         ScenarioCommand::Plan(args) => plan(args),
         ScenarioCommand::Show(args) => show(args),
+        ScenarioCommand::Tenant => tenant(),
     }
+}
+
+/// A tenant's process: its orders come from the scenario's.
+fn tenant() -> Result<Code> {
+    signal::leave_to_others()?;
+    let mut input = std::io::stdin().lock();
+    execute::serve_tenant(&mut input, &mut std::io::stdout()).map_err(anyhow::Error::msg)?;
+    Ok(Code::Success)
 }
 
 fn read(file: &ScenarioFile) -> Result<Scenario> {
@@ -86,6 +96,9 @@ fn show(args: &ScenarioFileArgs) -> Result<Code> {
     }
     for tenant in &scenario.tenants {
         let _ = writeln!(text, "\n[{}]\n{}", tenant.name, tenant.spec.to_toml().trim_end());
+        if !tenant.limits.is_none() {
+            let _ = writeln!(text, "at most {}", tenant.limits.describe());
+        }
     }
     for expected in &scenario.expect {
         let _ = writeln!(text, "\nexpect {expected}");
@@ -111,11 +124,16 @@ fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
     if !args.allow_shell {
         refuse_shell(&scenario)?;
     }
-    run_scenario(&scenario, args, global)
+    run_scenario(&scenario, args, global, &|_| Ok(()))
 }
 
-/// Runs a scenario as the flags say, whatever file it is from.
-pub(super) fn run_scenario(scenario: &Scenario, args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
+/// Runs a scenario as the flags say, whatever file it is from. `after` adds to what is shown of a run what its tenants did.
+pub(super) fn run_scenario(
+    scenario: &Scenario,
+    args: &ScenarioRunArgs,
+    global: &Global,
+    after: &dyn Fn(&[TenantSeries]) -> Result<()>,
+) -> Result<Code> {
     kelvin_run::observation::probe(&scenario.observe).map_err(anyhow::Error::msg)?;
     let proof =
         args.prove.then(|| Proof::plan(scenario, args.rounds)).transpose().map_err(anyhow::Error::msg)?;
@@ -128,12 +146,13 @@ pub(super) fn run_scenario(scenario: &Scenario, args: &ScenarioRunArgs, global: 
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open(&path)?;
     let mut bench = bench(&store, &mut *live, &stop);
+    let conditions = conditions(args)?;
     if let Some(proof) = proof {
-        return prove(proof, &mut bench, &stop, args);
+        return prove(proof, &mut bench, &stop, &conditions, args);
     }
-    let done = execute::execute(scenario, &mut bench, &stop, &args.i_know_it_destroys)?;
+    let done = execute::execute(scenario, &mut bench, &stop, &conditions)?;
     drop(bench);
-    let CompletedScenario { run, expectations, .. } = done;
+    let CompletedScenario { run, expectations, tenants } = done;
     let missed = expectations.iter().any(|one| !one.holds);
     let code = match Code::of_run(run.judged.run.state, run.stored.failed()) {
         _ if missed && run.judged.run.state == RunState::Counted => Code::NotValid,
@@ -143,11 +162,25 @@ pub(super) fn run_scenario(scenario: &Scenario, args: &ScenarioRunArgs, global: 
     if args.output.format() == Format::Text {
         print_expectations(&expectations)?;
     }
+    after(&tenants)?;
     Ok(code)
 }
 
+/// What the scenario may do, and the command of its tenants' processes: this one.
+fn conditions(args: &ScenarioRunArgs) -> Result<Conditions> {
+    let program = std::env::current_exe().context("cannot find out which command this is")?;
+    let tenant_command = vec![program.into(), "scenario".into(), "tenant".into()];
+    Ok(Conditions { devices: args.i_know_it_destroys.clone(), tenant_command })
+}
+
 /// Runs the rounds of a proof; each run is stored as any other.
-fn prove(mut proof: Proof, bench: &mut StoreBench<'_>, stop: &Stop, args: &ScenarioRunArgs) -> Result<Code> {
+fn prove(
+    mut proof: Proof,
+    bench: &mut StoreBench<'_>,
+    stop: &Stop,
+    conditions: &Conditions,
+    args: &ScenarioRunArgs,
+) -> Result<Code> {
     for why in proof.kept() {
         out::note(&format!("kelvin: {why}"));
     }
@@ -157,7 +190,7 @@ fn prove(mut proof: Proof, bench: &mut StoreBench<'_>, stop: &Stop, args: &Scena
         let mut round = Vec::with_capacity(variants.len());
         let mut counted = true;
         for variant in variants {
-            let done = execute::execute(&variant.scenario, bench, stop, &args.i_know_it_destroys)?;
+            let done = execute::execute(&variant.scenario, bench, stop, conditions)?;
             if stop.requested() {
                 print_effects(&proof, args)?;
                 return Ok(Code::Interrupted);

@@ -3,11 +3,13 @@
 use std::fmt::Write;
 
 use anyhow::{Context, Result, bail};
-use kelvin_measure::text::{count, plural};
+use kelvin_diagnose::bands;
+use kelvin_diagnose::tenants::TenantSeries;
+use kelvin_measure::text::{count, plural, rate};
 use kelvin_storage::Error;
-use kelvin_xray::{Conversion, Scenario, Settings, Tenant, claim_lines, convert, read, render, size};
+use kelvin_xray::{Conversion, ResultMeasure, Scenario, Settings, Tenant, claim_lines, convert, read, render, size};
 
-use crate::args::{Global, ScenarioFile, ScenarioRunArgs, XrayArgs};
+use crate::args::{Format, Global, ScenarioFile, ScenarioRunArgs, XrayArgs};
 use crate::exit::Code;
 use crate::out;
 
@@ -63,7 +65,51 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
         tui: args.tui,
         output: args.output.clone(),
     };
-    super::scenario::run_scenario(&converted, &flags, global)
+    let text = matches!(args.output.format(), Format::Text);
+    super::scenario::run_scenario(&converted, &flags, global, &|tenants| match text {
+        true => out::write(&measured(&conversion, tenants)),
+        false => Ok(()),
+    })
+}
+
+/// Where the points of the results lie: in X-Ray's bands, and in those that follow from the arrivals.
+fn measured(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
+    let mut text = String::new();
+    for expectation in conversion.expectations.iter().filter(|one| one.measure == ResultMeasure::Iops) {
+        let of = &conversion.tenants[expectation.tenant];
+        let copies: Vec<&TenantSeries> =
+            tenants.iter().filter(|one| is_copy(&one.name, &of.name)).collect();
+        let groups: Vec<Vec<&TenantSeries>> = match expectation.summed {
+            true => vec![copies],
+            false => copies.into_iter().map(|one| vec![one]).collect(),
+        };
+        for (group, claim) in groups.iter().flat_map(|group| expectation.claims.iter().map(move |claim| (group, claim))) {
+            let width = expectation.width.round().max(1.0) as u64;
+            let counts = bands::seconds_together(group);
+            let within = |(low, high): (f64, f64)| {
+                let share = bands::share(&counts, width, (low, high));
+                let points = format!("{} of {}", share.inside, count(share.points, "point"));
+                format!("{points} of {width} s within {} to {}", rate(Some(low)), rate(Some(high)))
+            };
+            let names: Vec<&str> = group.iter().map(|one| one.name.as_str()).collect();
+            let right = claim.computed.map_or_else(String::new, |band| format!("; {}", within(band)));
+            let _ = writeln!(
+                text,
+                "result {} of {}: {} claimed: {}{right}",
+                expectation.result,
+                names.join(" + "),
+                claim.name,
+                within(claim.claimed)
+            );
+        }
+    }
+    text
+}
+
+/// Whether a tenant's name is that of a table, or of one of its copies.
+fn is_copy(name: &str, table: &str) -> bool {
+    let number = name.strip_prefix(table).map(|rest| rest.strip_prefix('-').unwrap_or(rest));
+    number.is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()))
 }
 
 /// Refuses jobs that `kelvin io` would refuse, before anything starts, with the line of the scenario's own file.

@@ -68,25 +68,6 @@ impl Cpusets {
             None => Ok(()),
         }
     }
-
-    /// Moves the processes of the group back, and removes it. Does nothing if it no longer exists.
-    pub(crate) fn release(group: &Path, from: &Path) -> Result<(), String> {
-        for _ in 0..100 {
-            if !group.is_dir() {
-                return Ok(());
-            }
-            let pids = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-            for pid in pids.lines() {
-                // It may have ended.
-                let _ = std::fs::write(from.join("cgroup.procs"), pid);
-            }
-            if std::fs::remove_dir(group).is_ok() {
-                return Ok(());
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        Err(format!("the control group {} cannot be removed", group.display()))
-    }
 }
 
 /// The memory nodes that a process may use, as the kernel writes lists.
@@ -117,7 +98,10 @@ fn write(file: &Path, text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::control_group;
 
     #[test]
     fn the_group_is_found_in_both_versions() {
@@ -148,7 +132,7 @@ mod tests {
         let outcome = Cpusets::of(pid).and_then(|found| {
             let own = found.room.join(format!("kelvin-test-{pid}"));
             let bound = Cpusets::bind(&own, &found.group, &[pid], &one).map(|()| (allowed(pid), group()));
-            let released = Cpusets::release(&own, &found.group);
+            let released = control_group::release(&own, &found.group, &BTreeMap::new());
             bound.and_then(|bound| released.map(|()| (bound, own.exists())))
         });
         let after = group();

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::cleanup_shell::{self, Guard};
+use crate::cleanup_shell::{self, Guard};
 use super::tree;
 
 /// The maximum difference between a whole number of CPUs and the requested share.

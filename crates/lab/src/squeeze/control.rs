@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kelvin_measure::{Clock, Nanos, SECOND};
 
-use super::group::{Flow, Group};
+use crate::control_group::{Flow, Group};
 use super::meter::{Capacity, Counters};
 use super::plan::Slice;
 use super::throttle::Throttle;

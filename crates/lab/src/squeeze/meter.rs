@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use kelvin_host::{ProcessStat, Ticks};
 
-use super::group::{Flow, Group};
+use crate::control_group::{Flow, Group};
 
 /// Counters at one moment.
 #[derive(Debug, Clone, Copy)]

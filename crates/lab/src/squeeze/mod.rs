@@ -8,10 +8,8 @@
 //! Whatever ends the run, the processes go back where they were and every bound is lifted.
 
 mod affinity;
-mod cleanup_shell;
 mod control;
 mod elasticity;
-mod group;
 mod meter;
 mod plan;
 mod rate_cap;
@@ -28,10 +26,9 @@ use kelvin_database::Engine;
 use kelvin_measure::event::{Elasticity, LoadPart, Phase, Second, Series, Squeeze as Outcome, SqueezeSlice};
 use kelvin_measure::observation::UnavailableMetrics;
 use kelvin_measure::{Clock, Event, Nanos, Sink, SinkError, SourceId};
-use kelvin_observe::sample::{BackingDevice, SystemTree};
 
+use crate::control_group::{Controller, Group, disk_below};
 use control::{SqueezeRecord, SqueezedResource, Valves, work};
-use group::{Controller, Group};
 use kelvin_run::Spec;
 use plan::Slice;
 pub use throttle::Means;
@@ -125,6 +122,7 @@ impl Squeeze {
             match controller {
                 Controller::Cpu => no_group = Some(why),
                 Controller::Io => miss("server I/O", why),
+                Controller::Memory => miss("memory", why),
             }
         }
         let mut resources = Vec::new();
@@ -414,14 +412,5 @@ fn taken(left: &[f64]) -> Option<f64> {
 /// The one disk under the log, or else the data: its name and its number.
 fn device(data: &Path) -> Result<(String, String), String> {
     let log = data.join("pg_wal");
-    let place = BackingDevice::find(&SystemTree::default(), if log.exists() { &log } else { data });
-    match &place.disks[..] {
-        [disk] => {
-            let path = format!("/sys/class/block/{disk}/dev");
-            let number = std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
-            Ok((disk.clone(), number.trim().to_owned()))
-        }
-        [] => Err(place.unknown.unwrap_or_else(|| format!("no disk was found below {}", data.display()))),
-        more => Err(format!("{} is on several disks: {}", data.display(), more.join(", "))),
-    }
+    disk_below(if log.exists() { &log } else { data })
 }

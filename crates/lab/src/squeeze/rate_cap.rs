@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use super::cleanup_shell::{self, Guard};
+use crate::cleanup_shell::{self, Guard};
 use super::tree;
 
 /// As the control group's (`group.rs`).

@@ -1,7 +1,7 @@
 //! By what means the server's CPU is cut.
 
 use super::affinity::Affinity;
-use super::group::Group;
+use crate::control_group::Group;
 use super::meter::Capacity;
 use super::rate_cap::RateCap;
 

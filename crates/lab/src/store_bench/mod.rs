@@ -31,7 +31,7 @@ use crate::squeeze;
 use error::Doing;
 pub use error::StoreBenchError;
 pub use prepare::{build_data, check_data};
-pub use scenario::PreparedTenant;
+pub use scenario::{PreparedTenant, reopen_tenant};
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use kelvin_database::Engine;
-use kelvin_measure::{Sink, Totals};
+use kelvin_measure::{Event, Sink, SinkError, SourceId, Totals};
+use kelvin_run::spec::Build;
 use kelvin_run::{Environment, RunError, Spec};
-use kelvin_store::NewRun;
-use kelvin_workload::Workload;
+use kelvin_store::{NewRun, RunId};
+use kelvin_workload::{Stop, Workload};
 
 use super::error::Doing;
 use super::{CompletedRun, Result, StoreBench, StoreBenchError, prepare};
+use crate::live::Live;
 use crate::open::{self, Opened, Purpose};
 
 /// A database with the data of a tenant's workload.
@@ -29,6 +31,37 @@ impl PreparedTenant {
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.opened.engine
     }
+}
+
+/// A tenant's database as another process has prepared it: nothing is made there, and nobody asked for a password.
+///
+/// # Errors
+/// When it cannot be used, or data are missing.
+pub fn reopen_tenant(spec: &mut Spec, stop: &Stop) -> Result<PreparedTenant> {
+    spec.build = Build::Never;
+    let opened = open::open(&spec.target, Purpose::Run, |_| Ok(None), &mut |_| ())?;
+    let mut notes = Vec::new();
+    let workload = prepare::prepare(spec, &opened, &mut Unheard, stop, &mut notes)?;
+    let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)
+        .doing("reading the version and the settings of the database")?;
+    Ok(PreparedTenant { opened, workload, environment, notes })
+}
+
+/// A view that nobody looks at.
+struct Unheard;
+
+impl Sink for Unheard {
+    fn event_from(&mut self, _source: SourceId, _event: &Event) -> std::result::Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+impl Live for Unheard {
+    fn begin(&mut self, _id: RunId, _info: &NewRun, _spec: &Spec) {}
+
+    fn message(&mut self, _text: &str) {}
+
+    fn end(&mut self) {}
 }
 
 impl StoreBench<'_> {

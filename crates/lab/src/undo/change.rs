@@ -42,6 +42,20 @@ pub enum ReversibleChange {
         /// The directory of the control group where the processes were.
         from: PathBuf,
     },
+    /// Processes were moved into a control group of Kelvin that limits them.
+    ControlGroup {
+        /// The directory of the control group, removed when it is empty.
+        group: PathBuf,
+        /// The directory of the control group where the processes were.
+        from: PathBuf,
+    },
+    /// A controller was switched on for the control groups of a directory.
+    Controller {
+        /// The file that says which are on.
+        file: PathBuf,
+        /// The controller.
+        name: String,
+    },
     /// A file of the kernel (below /proc/sys or /sys/kernel/mm) was written.
     Kernel {
         /// The file.
@@ -105,6 +119,8 @@ impl std::fmt::Display for ReversibleChange {
             }
             Self::Affinity { process, cpus } => write!(f, "CPUs {cpus} of process {}", process.pid),
             Self::MemoryNodes { group, .. } => write!(f, "memory nodes of {}", group.display()),
+            Self::ControlGroup { group, .. } => write!(f, "control group {}", group.display()),
+            Self::Controller { file, name } => write!(f, "controller {name} in {}", file.display()),
             Self::Kernel { file, before } => write!(f, "{} = {}", file.display(), before.trim()),
             Self::Mount { directory, options } => write!(f, "{directory} mounted with {options}"),
             Self::Statements { target, undo } => write!(f, "ran {undo:?} in {target}"),

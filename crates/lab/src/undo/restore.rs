@@ -1,6 +1,6 @@
 //! Restores the changes recorded in a journal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kelvin_database::managed::{self, ManagedServer, Manager};
@@ -8,7 +8,8 @@ use kelvin_database::settings::PreviousSettings;
 use kelvin_database::target::Target;
 
 use super::{Journal, JournalError, Pending, ReversibleChange};
-use crate::factor::{Access, cpus, kernel, memory, mount, shell, statements};
+use crate::control_group;
+use crate::factor::{Access, cpus, kernel, mount, shell, statements};
 
 /// The restored changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -176,7 +177,13 @@ fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String
                 Ok(())
             }
         }
-        ReversibleChange::MemoryNodes { group, from } => memory::Cpusets::release(group, from),
+        ReversibleChange::MemoryNodes { group, from } | ReversibleChange::ControlGroup { group, from } => {
+            control_group::release(group, from, &BTreeMap::new())
+        }
+        ReversibleChange::Controller { file, name } => {
+            control_group::switch_off(file, name);
+            Ok(())
+        }
         ReversibleChange::Kernel { file, before } => {
             if !kernel::is_of_kernel(file) {
                 return Err("it is not a file of kernel settings".into());

@@ -86,8 +86,23 @@ impl Watch {
     /// # Errors
     /// When the system has no thread left.
     pub fn start(watchers: Vec<Box<dyn Watcher>>, clock: &Clock) -> std::io::Result<Self> {
+        Self::counting(watchers, clock, Arc::default())
+    }
+
+    /// The same for watchers of something else in the same run: no two indexes of both are the same.
+    ///
+    /// # Errors
+    /// Those of [`Watch::start`].
+    pub fn start_beside(&self, watchers: Vec<Box<dyn Watcher>>, clock: &Clock) -> std::io::Result<Self> {
+        Self::counting(watchers, clock, Arc::clone(&self.counts))
+    }
+
+    fn counting(
+        watchers: Vec<Box<dyn Watcher>>,
+        clock: &Clock,
+        counts: Arc<feed::Counts>,
+    ) -> std::io::Result<Self> {
         let (sender, seen) = mpsc::sync_channel(MOST_WAITING);
-        let counts = Arc::new(feed::Counts::default());
         let mut hands = Vec::with_capacity(watchers.len());
         for watcher in watchers {
             let (orders, received) = mpsc::channel();
@@ -151,7 +166,7 @@ impl Watch {
             let why = format!("it did not stop within {} s", PATIENCE.as_secs());
             take(Observation::Lost(UnavailableMetrics { what: hand.name.clone(), why }));
         }
-        let dropped = self.counts.dropped.load(Ordering::Relaxed);
+        let dropped = self.counts.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             let why = format!("{dropped} observations were dropped because they were not read in time");
             take(Observation::Lost(UnavailableMetrics { what: "observations".into(), why }));

@@ -24,8 +24,8 @@ pub(crate) use observed::SeenCharts;
 use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
-    elasticity_interval, explained, grouped, how, interference_sentence, interval, is_minor, others, peak,
-    squeezed, two_times, unanswered,
+    elasticity_interval, explained, grouped, how, interference_details, interference_sentence, interval,
+    is_minor, others, peak, squeezed, two_times, unanswered,
 };
 use crate::{Result, RunReport};
 use answer::Answer;
@@ -186,6 +186,7 @@ fn scenario(report: &RunReport) -> Value {
             pair(&one.p99_us, ms),
             changed(&one.p99_us),
             interference_sentence(one),
+            interference_details(one).join("; "),
         ]
     };
     let found = report.scenario.as_ref();

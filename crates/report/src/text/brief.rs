@@ -288,8 +288,8 @@ impl Page {
         match (p.response_all.as_ref().filter(|_| p.open_loop), report.is_io()) {
             (Some(all), true) => self.io_times("response, µs", &p.response, all),
             (None, true) => self.io_times("completion, µs", &p.latency, &p.latency_all),
-            (Some(all), false) => self.times("response, ms", &p.response, all),
-            (None, false) => self.times("service, ms", &p.latency, &p.latency_all),
+            (Some(all), false) => self.times("response, ms", &p.response, Some(all)),
+            (None, false) => self.times("service, ms", &p.latency, Some(&p.latency_all)),
         }
     }
 }

@@ -13,9 +13,10 @@ use crate::{LatencyRow, PointReport, RunReport};
 impl Page {
     pub(super) fn latency(&mut self, report: &RunReport, p: &PointReport, first: bool) {
         if let Some(all) = &p.response_all {
-            self.times("response, ms", &p.response, all);
+            self.times("response, ms", &p.response, Some(all).filter(|_| report.scenario.is_none()));
         }
-        self.times("service, ms", &p.latency, &p.latency_all);
+        // Types of different tenants have no common sum.
+        self.times("service, ms", &p.latency, Some(&p.latency_all).filter(|_| report.scenario.is_none()));
         for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all), p.words) {
             self.wrapped("", &note);
         }
@@ -44,7 +45,7 @@ impl Page {
         }
     }
 
-    pub(super) fn times(&mut self, title: &str, rows: &[LatencyRow], all: &LatencyRow) {
+    pub(super) fn times(&mut self, title: &str, rows: &[LatencyRow], all: Option<&LatencyRow>) {
         self.line("");
         let mut head = format!("{title:<13}{:>11}", "count");
         for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
@@ -55,7 +56,7 @@ impl Page {
         for row in rows {
             self.line(&latency_line(row));
         }
-        if rows.len() > 1 {
+        if let Some(all) = all.filter(|_| rows.len() > 1) {
             self.line(&latency_line(all));
         }
     }

@@ -22,7 +22,8 @@ pub use points::sweep;
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
 pub(crate) use queries::others;
 pub(crate) use scenario::{
-    interval as change_interval, percent as change_percent, sentence as interference_sentence,
+    details as interference_details, interval as change_interval, percent as change_percent,
+    sentence as interference_sentence,
 };
 pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as squeezed, how};
 

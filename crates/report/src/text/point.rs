@@ -47,6 +47,9 @@ impl Page {
             return self.io_point(report, p, first);
         }
         self.line("");
+        if report.scenario.is_some() {
+            return self.scenario_point(report, p);
+        }
         if report.points.len() > 1 {
             self.heading(report, p);
         }
@@ -81,6 +84,22 @@ impl Page {
         }
         self.sources(report, p);
         self.latency(report, p, first);
+        self.statements(p);
+        self.observed(p);
+        self.errors(p);
+        self.timeline(p);
+        self.judgements(p);
+    }
+
+    /// The tenants of a scenario, each by itself: transactions and I/Os of different loads have no sum.
+    fn scenario_point(&mut self, report: &RunReport, p: &PointReport) {
+        let cores = p.generator.cpu_cores.map_or_else(String::new, |cores| {
+            format!("; {} CPU: {} cores", p.words.client, decimal(Some(cores)))
+        });
+        let text = format!("{} tenants, {} measured{cores}", p.sources.len(), seconds(p.window_s));
+        self.wrapped("", &text);
+        self.sources(report, p);
+        self.latency(report, p, true);
         self.statements(p);
         self.observed(p);
         self.errors(p);

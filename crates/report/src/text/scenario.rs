@@ -1,13 +1,21 @@
 //! The steps of a scenario, and what the tenants did to each other.
 
+use kelvin_diagnose::bands::BandShare;
 use kelvin_diagnose::interference::{Interference, InterferenceVerdict, RelativeChange};
-use kelvin_measure::text::{ms, plural, rate};
+use kelvin_diagnose::tenants::WaitChanges;
+use kelvin_measure::text::{decimal, ms, plural, rate};
 
 use super::{BOLD, Page, RED};
 use crate::RunReport;
 
 /// Rows of the summary at a run's end.
 const FEW: usize = 6;
+
+/// Classes of what sessions did.
+const FEW_CLASSES: usize = 4;
+
+/// A rise by fewer sessions is not named in a sentence.
+const WORTH_NAMING: f64 = 0.1;
 
 impl Page {
     /// The timeline, and each tenant before and after each change.
@@ -33,6 +41,30 @@ impl Page {
                     format!("{:.1} %", after * 100.0)
                 ));
             }
+            for band in &one.bands {
+                let name = format!("in band, {} s", band.width_s);
+                let (before, after) = (share(band.before), share(band.after));
+                let (low, high) = (rate(Some(band.low)), rate(Some(band.high)));
+                // Of Poisson arrivals 95 % lie in it.
+                self.line(&format!("  {name:<14}{before:>12}{after:>12}   {low} to {high} /s"));
+            }
+            if let Some(waits) = &one.waits {
+                self.waits(waits);
+            }
+        }
+    }
+
+    /// What the sessions of the tenant's database did, the largest differences.
+    fn waits(&mut self, waits: &WaitChanges) {
+        let shared = match waits.shared_with.as_slice() {
+            [] => String::new(),
+            others => format!("; with those of {}", others.join(", ")),
+        };
+        self.wrapped("  ", &format!("sessions of its database, before and after{shared}:"));
+        for one in waits.classes.iter().take(FEW_CLASSES) {
+            let figure = |sessions: f64| decimal(Some(sessions));
+            let (before, after) = (figure(one.before), figure(one.after));
+            self.line(&format!("  {:<14}{before:>12}{after:>12}", one.class));
         }
     }
 
@@ -95,7 +127,40 @@ pub(crate) fn sentence(one: &Interference) -> String {
         Some((false, true)) => "; the rate was not held before",
         _ => "",
     };
-    format!("{lead}: {rest}{held}")
+    let waited = waited(one).filter(|_| one.verdict == InterferenceVerdict::Worse);
+    format!("{lead}: {rest}{held}{}", waited.unwrap_or_default())
+}
+
+/// "; its sessions waited for log: 0.4 before, 3.1 after".
+fn waited(one: &Interference) -> Option<String> {
+    let classes = &one.waits.as_ref()?.classes;
+    let most = classes.iter().max_by(|a, b| a.rise().total_cmp(&b.rise()))?;
+    (most.rise() >= WORTH_NAMING).then(|| {
+        let figure = |sessions: f64| decimal(Some(sessions));
+        let (before, after) = (figure(most.before), figure(most.after));
+        format!("; sessions of its database in {}: {before} before, {after} after", most.class)
+    })
+}
+
+/// "94 % of 30".
+fn share(share: BandShare) -> String {
+    format!("{:.0} % of {}", share.inside as f64 / share.points.max(1) as f64 * 100.0, share.points)
+}
+
+/// The differences of what the sessions of its database did, and of the points in their bands, in a line each.
+pub(crate) fn details(one: &Interference) -> Vec<String> {
+    let bands = one.bands.iter().map(|band| {
+        let (low, high) = (rate(Some(band.low)), rate(Some(band.high)));
+        let (before, after) = (share(band.before), share(band.after));
+        format!("{} s points within {low} to {high}: {before} → {after}", band.width_s)
+    });
+    let classes = one.waits.iter().flat_map(|waits| waits.classes.iter().take(FEW_CLASSES)).map(|class| {
+        let figure = |sessions: f64| decimal(Some(sessions));
+        format!("sessions in {}: {} → {}", class.class, figure(class.before), figure(class.after))
+    });
+    let shared = one.waits.iter().filter(|waits| !waits.shared_with.is_empty());
+    let shared = shared.map(|waits| format!("the database is also that of {}", waits.shared_with.join(", ")));
+    bands.chain(classes).chain(shared).collect()
 }
 
 /// "-12.3 %" of a ratio.

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::event::{ArrivalSchedule, Event, Window};
+use kelvin_measure::event::{ArrivalSchedule, Arrivals, Event, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree};
 use kelvin_measure::storage::{JobLine, TargetLine};
-use kelvin_measure::{Nanos, Sink, SinkError};
+use kelvin_measure::{Nanos, SECOND, Sink, SinkError};
 use kelvin_storage::Direction;
+use kelvin_storage::control::RateChanges;
 use kelvin_storage::job::Job;
 use kelvin_storage::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
 
@@ -25,6 +26,8 @@ pub(super) struct IoAccounting<'a> {
     pub(super) depths: &'a [u32],
     /// When this process did not run.
     pub(super) gaps: &'a [Gap],
+    /// Changes of the rates that the jobs ask for.
+    pub(super) rates: &'a RateChanges,
     pub(super) accept_noise: bool,
 }
 
@@ -42,6 +45,11 @@ impl IoAccounting<'_> {
             let delay = workers.iter().filter_map(|(worker, _)| worker.run_delay).reduce(|a, b| a + b);
             let ios: u64 = sums.kinds.iter().take(sums.bytes.len()).map(|kind| kind.committed).sum();
             sink.event(&Event::Counters { point, values: sums.bytes.clone() })?;
+            let factor = self.rates.mean(open, close);
+            let schedule = schedule(self.outcome, point, &workers, ios, (elapsed, factor.unwrap_or(1.0)));
+            if let Some(schedule) = schedule.filter(|_| factor.is_some()) {
+                self.report_arrivals(point, (open, elapsed), schedule.rate / factor.unwrap_or(1.0), sink)?;
+            }
             sink.event(&Event::Window(Window {
                 point,
                 users: workers.len() as u32,
@@ -52,7 +60,7 @@ impl IoAccounting<'_> {
                 server_transactions: None,
                 client_cpu: cpu,
                 client_run_delay: delay,
-                schedule: schedule(self.outcome, point, &workers, ios, elapsed),
+                schedule,
             }))?;
             for invariant in invariants(&sums, &workers, ios, elapsed) {
                 agree &= invariant.holds;
@@ -69,6 +77,24 @@ impl IoAccounting<'_> {
             sink.event(&Event::Audit { point, lines: Vec::new() })?;
         }
         Ok(agree)
+    }
+
+    /// What was asked for in each whole second, where that was changed; `rate` is what the jobs ask for.
+    fn report_arrivals(
+        &self,
+        point: u32,
+        (open, elapsed): (Nanos, Nanos),
+        rate: f64,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SinkError> {
+        for second in 0..elapsed / SECOND {
+            let from = open + second * SECOND;
+            let factor = self.rates.mean(from, from + SECOND).unwrap_or(1.0);
+            let due = (rate * factor).round() as u64;
+            let second = second as i64;
+            sink.event(&Event::Arrivals(Arrivals { point, second, due, refused: 0, waiting: None }))?;
+        }
+        Ok(())
     }
 
     /// The workers of a point, each with its depth.
@@ -122,21 +148,21 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
     found
 }
 
-/// What became of the rate that was asked for in a window of `elapsed`. Each worker was to keep its rate for as long as it
-/// ran, and nothing was asked of it in the rest of the window.
+/// What became of the rate that was asked for in a window of `elapsed`, on average `factor` times what the jobs ask for. Each
+/// worker was to keep its rate for as long as it ran, and nothing was asked of it in the rest of the window.
 fn schedule(
     outcome: &JobsOutcome,
     point: u32,
     workers: &[(&WorkerOutcome, u32)],
     ios: u64,
-    elapsed: Nanos,
+    (elapsed, factor): (Nanos, f64),
 ) -> Option<ArrivalSchedule> {
     let jobs = &outcome.jobs;
     let clones: u32 = workers.len() as u32;
     let (mut rate, mut due) = (0.0, 0.0);
     for (worker, _) in workers {
         let job = jobs.jobs.get(worker.job)?;
-        let own = plan::asked_of_job(job)? / f64::from(job.clones.max(1));
+        let own = factor * plan::asked_of_job(job)? / f64::from(job.clones.max(1));
         rate += own * covered(worker.measured, elapsed);
         due += if !outcome.interrupted && ended_by_amount(worker, job) {
             worker.targets.iter().flat_map(|target| &target.directions.0).map(|one| one.ios as f64).sum()

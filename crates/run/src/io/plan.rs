@@ -113,10 +113,22 @@ pub(crate) fn asked_of_job(job: &Job) -> Option<f64> {
     directions.map(|direction| asked[direction]).sum()
 }
 
+/// I/Os per second that all jobs request; none where one has no rate, or one that cannot be computed.
+pub(crate) fn asked_of_all(jobs: &Jobs) -> Option<f64> {
+    let sum: Option<f64> = jobs.jobs.iter().map(asked_of_job).sum();
+    sum.filter(|rate| *rate > 0.0)
+}
+
 /// Whether the gaps of a point's I/Os are random.
 pub(crate) fn is_random(jobs: &Jobs, point: u32) -> bool {
     let mut of_point = jobs.jobs.iter().zip(points(jobs)).filter(|(_, of)| *of == point);
     of_point.any(|(job, _)| job.rate.process == RateProcess::Poisson)
+}
+
+/// Whether the I/Os of all jobs are Poisson arrivals.
+pub(crate) fn is_poisson(jobs: &Jobs) -> bool {
+    let is = |job: &Job| job.rate.process == RateProcess::Poisson && asked_of_job(job).is_some();
+    !jobs.jobs.is_empty() && jobs.jobs.iter().all(is)
 }
 
 /// The label of a target's series: its device, or the file where there is none.

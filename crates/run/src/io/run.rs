@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kelvin_measure::event::{Event, Phase, Series, Status};
 use kelvin_measure::{Clock, Nanos, Sink, SinkError, Stop, Totals};
-use kelvin_storage::control::{self, Prepared, RunOptions};
+use kelvin_storage::control::{self, Prepared, RateChanges, RunOptions};
 use kelvin_storage::event::{IoEvent, IoWatcher, WorkerState};
 use kelvin_storage::job::{Job, Jobs};
 use kelvin_storage::output::{self, OutputOptions};
@@ -20,7 +20,7 @@ use super::accounting::{IoAccounting, depth, error_of, failed, lines};
 use super::describe;
 use super::plan::{self, SeriesLayout};
 use super::seconds::Seconds;
-use crate::control::LoadControl;
+use crate::control::{Change, LoadControl};
 use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};
 use crate::run::RunError;
@@ -125,6 +125,11 @@ impl IoRun {
         }
     }
 
+    /// The files and devices that it reads and writes.
+    pub fn paths(&self) -> BTreeSet<PathBuf> {
+        self.all_targets().map(|target| target.path.clone()).collect()
+    }
+
     /// A path on the filesystem of the first file that lies on one.
     pub fn filesystem_path(&self) -> Option<PathBuf> {
         let file = self.all_targets().find(|target| target.kind == TargetKind::File)?;
@@ -199,6 +204,7 @@ impl IoRun {
         let Self { jobs, mut prepared, mut options, control, .. } = self;
         // Observations of the host have the same clock.
         options.clock = Some(clock.clone());
+        let rates = Rates { changes: Arc::clone(&options.rates), control: control.clone(), asked: plan::asked_of_all(&jobs) };
         let mut relay = Relay {
             sink: &mut watched,
             view,
@@ -208,6 +214,7 @@ impl IoRun {
             seconds: Seconds::new(layout, points.clone()),
             points: &points,
             began: BTreeSet::new(),
+            rates: &rates,
             current: 0,
             laid_out: false,
             error: None,
@@ -261,6 +268,7 @@ impl IoRun {
                     points: &points,
                     depths: &depths,
                     gaps: &gaps,
+                    rates: &rates.changes,
                     accept_noise: spec.accept_noise,
                 };
                 done.holds = books.report_points(&mut watched)?;
@@ -302,6 +310,26 @@ fn keep(sink: &mut dyn Sink, what: &str, body: &impl serde::Serialize) -> Result
     sink.event(&Event::Storage { what: what.into(), body })
 }
 
+/// What a timeline orders of the jobs' rates.
+struct Rates {
+    changes: Arc<RateChanges>,
+    control: Option<Arc<LoadControl>>,
+    /// I/Os per second that all jobs request.
+    asked: Option<f64>,
+}
+
+impl Rates {
+    /// Takes what was ordered since the last call; the jobs keep their proportions.
+    fn follow(&self) {
+        let Some((control, asked)) = self.control.as_ref().zip(self.asked) else { return };
+        for (at, change) in control.relay().1 {
+            if let Change::Rate(rate) = change {
+                self.changes.change_at(at, rate / asked);
+            }
+        }
+    }
+}
+
 /// Forwards the jobs' events to the run's sink and to the view.
 struct Relay<'a, 'b> {
     sink: &'a mut Watched<'b>,
@@ -314,6 +342,7 @@ struct Relay<'a, 'b> {
     points: &'a [u32],
     /// Points that have begun.
     began: BTreeSet<u32>,
+    rates: &'a Rates,
     current: u32,
     laid_out: bool,
     error: Option<SinkError>,
@@ -369,6 +398,7 @@ impl Relay<'_, '_> {
 impl IoWatcher for Relay<'_, '_> {
     fn event(&mut self, event: &IoEvent<'_>) {
         self.view.event(event);
+        self.rates.follow();
         match event {
             // Files of all jobs are made before the first begins: that begins no point.
             IoEvent::State { worker, state }
@@ -398,6 +428,7 @@ impl IoWatcher for Relay<'_, '_> {
     }
 
     fn idle(&mut self) {
+        self.rates.follow();
         self.view.idle();
     }
 }

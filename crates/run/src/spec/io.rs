@@ -108,6 +108,16 @@ impl IoOptions {
         self.jobs(1).is_ok_and(|jobs| plan::is_open_loop(&jobs))
     }
 
+    /// I/Os per second that all jobs request; none where one has no rate.
+    pub fn asked(&self) -> Option<f64> {
+        self.jobs(1).ok().and_then(|jobs| plan::asked_of_all(&jobs))
+    }
+
+    /// Whether all I/Os are Poisson arrivals of known rates.
+    pub fn is_poisson(&self) -> bool {
+        self.jobs(1).is_ok_and(|jobs| plan::is_poisson(&jobs))
+    }
+
     pub(super) fn validate(&self) -> Result<(), String> {
         if let Some(file) = &self.file {
             return Err(format!("[io] file {} was not read", file.display()));

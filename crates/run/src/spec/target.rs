@@ -1,6 +1,7 @@
 //! The target in a specification: checked when it is parsed, so that an error has its location.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use kelvin_database::target::Target;
@@ -25,6 +26,11 @@ impl TargetName {
     /// Whether it is a file that is created for each run and removed after it.
     pub fn is_temporary(&self) -> bool {
         matches!(self.target(), Ok(Target::Sqlite { path: None }))
+    }
+
+    /// The file of a database that this process reads and writes itself; none of a server, and of a temporary one.
+    pub fn file(&self) -> Option<PathBuf> {
+        if let Ok(Target::Sqlite { path }) = self.target() { path } else { None }
     }
 
     /// As written.

@@ -6,12 +6,14 @@ use kelvin_measure::event::{
 };
 use kelvin_measure::{Nanos, SECOND, Sink, SinkError, Source, SourceId, Totals};
 use kelvin_run::RunError;
+use kelvin_run::observation::{Watched, Watchers};
 use kelvin_store::NewRun;
 
 use super::prepare::PreparedLoad;
 use super::tenant::TurnOutcome;
 use super::{Message, Stage};
 use crate::scenario::Scenario;
+use crate::step::Action;
 
 /// The series and counters of all tenants, one after another, each with its tenant's name.
 pub(super) fn layout(scenario: &Scenario, loads: &[PreparedLoad]) -> (Vec<Series>, Vec<String>) {
@@ -46,6 +48,8 @@ struct Place {
     opened: i64,
     /// The step that began its present turn.
     users: u32,
+    /// Whether its arrivals are a Poisson process of one rate.
+    poisson: bool,
 }
 
 /// Merges the streams.
@@ -61,6 +65,8 @@ pub(super) struct Merge<'a> {
     window: Window,
     audit: Vec<AuditLine>,
     cpu: Nanos,
+    /// CPU time of the tenants' own processes.
+    cpu_apart: Nanos,
     error: Option<String>,
 }
 
@@ -79,6 +85,7 @@ impl<'a> Merge<'a> {
                 counted: vec![0; counters],
                 opened: 0,
                 users: tenant.users,
+                poisson: tenant.has_poisson_arrivals() && !changes_rate(stage.scenario, index),
             });
             (first, counter) = (first + kinds, counter + counters);
         }
@@ -104,16 +111,31 @@ impl<'a> Merge<'a> {
             },
             audit: Vec::new(),
             cpu: 0,
+            cpu_apart: 0,
             error: None,
         }
     }
 
-    /// Declares the tenants.
-    pub(super) fn begin(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        for place in &self.places {
-            let source = Source { tenant: Some(place.name.clone()), ..Source::default() };
+    /// Declares the tenants, and has each of their databases watched once.
+    pub(super) fn declare(&self, loads: &[PreparedLoad], sink: &mut Watched<'_>) -> Result<(), SinkError> {
+        let mut watched: Vec<String> = Vec::new();
+        for (place, load) in self.places.iter().zip(loads) {
+            let engine = load.engine();
+            let database = engine.map(|_| kelvin_measure::redact(&load.target()));
+            let source =
+                Source { tenant: Some(place.name.clone()), database: database.clone(), ..Source::default() };
             sink.event(&Event::Source { id: place.source, source })?;
+            if let Some((engine, database)) = engine.zip(database).filter(|(_, one)| !watched.contains(one)) {
+                let watchers = Watchers::of_database(&self.stage.scenario.observe, engine);
+                sink.beside(place.source, watchers, &self.stage.clock)?;
+                watched.push(database);
+            }
         }
+        Ok(())
+    }
+
+    /// The tenants connect.
+    pub(super) fn begin(&self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         self.phase(sink, Phase::Connect, self.stage.clock.now(), None)
     }
 
@@ -233,6 +255,9 @@ impl<'a> Merge<'a> {
         self.end = self.end.max(to);
         self.window.client_headline += window.client_headline;
         self.window.idle += window.idle;
+        if self.stage.is_apart(tenant) {
+            self.cpu_apart += window.client_cpu;
+        }
         let stretch = Stretch {
             point: 0,
             from,
@@ -241,6 +266,7 @@ impl<'a> Merge<'a> {
             client_headline: window.client_headline,
             server_headline: window.server_headline,
             schedule: window.schedule,
+            poisson: place.poisson,
         };
         sink.event_from(place.source, &Event::Stretch(stretch))?;
         if outcome.ended_by_step {
@@ -256,7 +282,7 @@ impl<'a> Merge<'a> {
         let Some(origin) = self.origin else { return Ok(()) };
         self.phase(sink, Phase::Stop, origin + self.end, None)?;
         self.window.elapsed = self.end;
-        self.window.client_cpu = process_cpu().saturating_sub(self.cpu);
+        self.window.client_cpu = process_cpu().saturating_sub(self.cpu) + self.cpu_apart;
         if self.end > 0 {
             sink.event(&Event::Window(self.window.clone()))?;
             sink.event(&Event::Audit { point: 0, lines: std::mem::take(&mut self.audit) })?;
@@ -282,6 +308,12 @@ impl<'a> Merge<'a> {
             (None, Some(error)) => Err(RunError::Start(error)),
         }
     }
+}
+
+/// Whether a step changes a tenant's rate.
+fn changes_rate(scenario: &Scenario, tenant: usize) -> bool {
+    let changes = |step: &crate::step::Step| matches!(step.action, Action::Rate(..)) && step.action.tenants().contains(&tenant);
+    scenario.steps.iter().any(changes)
 }
 
 /// Adds the sums of a turn, whose series begin at `first`.

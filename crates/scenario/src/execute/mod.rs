@@ -3,15 +3,19 @@
 mod command;
 mod merge;
 mod prepare;
+mod process;
+mod serve;
 mod steps;
 mod tenant;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use kelvin_diagnose::tenants::TenantSeries;
+use kelvin_lab::limits::{HeldLimits, Limited};
 use kelvin_lab::store_bench::{CompletedRun, StoreBench, StoreBenchError};
 use kelvin_measure::event::{Event, Step};
 use kelvin_measure::{Clock, Nanos, Sink, Totals, labels};
@@ -25,9 +29,20 @@ use kelvin_workload::Stop;
 use crate::expectation::ExpectationResult;
 use crate::scenario::Scenario;
 use crate::step::Action;
+use crate::tenant::Tenant;
 use merge::Merge;
 use prepare::PreparedLoad;
+pub use serve::serve_tenant;
 use tenant::TurnOutcome;
+
+/// What a scenario needs of the command that runs it.
+#[derive(Debug, Clone, Default)]
+pub struct Conditions {
+    /// Block devices that I/O jobs may write to whatever they hold.
+    pub devices: Vec<PathBuf>,
+    /// The command, with its arguments, that calls [`serve_tenant`]: the process of a tenant with limits.
+    pub tenant_command: Vec<OsString>,
+}
 
 /// A scenario that was run.
 pub struct CompletedScenario {
@@ -47,6 +62,12 @@ struct Turn {
     stop: Stop,
 }
 
+impl Turn {
+    fn new(lasts: Option<Span>) -> Self {
+        Self { lasts, control: Arc::new(LoadControl::new()), stop: Stop::new() }
+    }
+}
+
 /// What threads tell the one that has the sink.
 enum Message {
     /// An event of a tenant.
@@ -64,9 +85,12 @@ enum Message {
 /// What all threads share.
 struct Stage<'a> {
     scenario: &'a Scenario,
+    conditions: &'a Conditions,
     clock: Clock,
     /// By tenant.
     turns: Vec<Vec<Turn>>,
+    /// By tenant.
+    limits: Mutex<HeldLimits>,
     /// Somebody asked to stop.
     stop: &'a Stop,
     /// Something has failed.
@@ -74,17 +98,33 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    fn new(scenario: &'a Scenario, stop: &'a Stop) -> Self {
+    fn new(
+        scenario: &'a Scenario,
+        stop: &'a Stop,
+        conditions: &'a Conditions,
+        limits: HeldLimits,
+    ) -> Self {
         let mut turns: Vec<Vec<Turn>> = scenario.tenants.iter().map(|_| Vec::new()).collect();
         for step in &scenario.steps {
             if let Action::Start { tenants, lasts, .. } = &step.action {
                 for &tenant in tenants {
-                    let control = Arc::new(LoadControl::new());
-                    turns[tenant].push(Turn { lasts: *lasts, control, stop: Stop::new() });
+                    turns[tenant].push(Turn::new(*lasts));
                 }
             }
         }
-        Self { scenario, clock: Clock::real(), turns, stop, abandoned: AtomicBool::new(false) }
+        let limits = Mutex::new(limits);
+        let clock = Clock::real();
+        Self { scenario, conditions, clock, turns, limits, stop, abandoned: AtomicBool::new(false) }
+    }
+
+    /// Whether a tenant has a process of its own.
+    fn is_apart(&self, tenant: usize) -> bool {
+        !self.scenario.tenants[tenant].limits.is_none()
+    }
+
+    /// The limits of all tenants.
+    fn limits(&self) -> std::sync::MutexGuard<'_, HeldLimits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the scenario ends early.
@@ -103,34 +143,45 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Prepares the tenants and runs the steps. The run is stored whatever comes of it, once it has begun. `devices` may be
-/// written by I/O jobs whatever they hold.
+/// Prepares the tenants and runs the steps. The run is stored whatever comes of it, once it has begun.
 ///
 /// # Errors
-/// When a tenant cannot be prepared, or the run cannot be stored.
+/// When a tenant cannot be prepared or limited, or the run cannot be stored.
 pub fn execute(
     scenario: &Scenario,
     bench: &mut StoreBench<'_>,
     stop: &Stop,
-    devices: &[PathBuf],
+    conditions: &Conditions,
 ) -> Result<CompletedScenario, StoreBenchError> {
-    let loads = prepare::prepare(scenario, bench, stop, devices)?;
+    let loads = prepare::prepare(scenario, bench, stop, &conditions.devices)?;
+    let limited: Vec<Option<Limited<'_>>> =
+        scenario.tenants.iter().zip(&loads).map(|(tenant, load)| limited(tenant, load)).collect();
+    let limits = HeldLimits::hold(&limited)?;
     let environment = prepare::environment(&loads);
     let described = serde_json::to_value(&environment)?;
-    let info = new_run(scenario, &loads, described, bench.command());
-    let stage = Stage::new(scenario, stop);
+    let info = new_run(scenario, &loads, &limits, described, bench.command());
+    let stage = Stage::new(scenario, stop, conditions, limits);
     let view = view(scenario);
     let (run, ()) = bench
-        .record(&info, &environment, &view, |sink| Ok(((), drive(&stage, &loads, devices, &info, sink)?)))?;
+        .record(&info, &environment, &view, |sink| Ok(((), drive(&stage, &loads, &info, sink)?)))?;
+    // What was limited is put back before anybody reads that it is over.
+    drop(stage);
     let tenants = TenantSeries::all(&run.stored).map_err(StoreBenchError::kept)?;
     let expectations = scenario.expect.iter().flat_map(|expected| expected.judge(&tenants)).collect();
     Ok(CompletedScenario { run, expectations, tenants })
+}
+
+/// What is to be limited of a tenant; none of one without limits.
+fn limited<'a>(tenant: &'a Tenant, load: &PreparedLoad) -> Option<Limited<'a>> {
+    let some = Limited { name: &tenant.name, limits: &tenant.limits, paths: load.paths(&tenant.spec) };
+    Some(some).filter(|one| !one.limits.is_none())
 }
 
 /// What is known of the run before it begins.
 fn new_run(
     scenario: &Scenario,
     loads: &[PreparedLoad],
+    limits: &HeldLimits,
     environment: serde_json::Value,
     command: &str,
 ) -> NewRun {
@@ -139,7 +190,8 @@ fn new_run(
     let target: Vec<String> =
         target.map(|(tenant, load)| format!("{}: {}", tenant.name, load.target())).collect();
     let mut notes = vec![format!("scenario: {}", scenario.name)];
-    for (tenant, load) in scenario.tenants.iter().zip(loads) {
+    for (index, (tenant, load)) in scenario.tenants.iter().zip(loads).enumerate() {
+        notes.extend(limits.describe(index).map(|limits| format!("{}: at most {limits}", tenant.name)));
         notes.extend(load.notes().into_iter().map(|note| format!("{}: {note}", tenant.name)));
     }
     let changed = scenario.parameters.iter().filter(|one| one.value != one.default);
@@ -183,13 +235,13 @@ pub fn view(scenario: &Scenario) -> Spec {
 fn drive(
     stage: &Stage<'_>,
     loads: &[PreparedLoad],
-    devices: &[PathBuf],
     info: &NewRun,
     sink: &mut dyn Sink,
 ) -> Result<Totals, RunError> {
-    let watchers = Watchers::for_plan(&stage.scenario.observe, false, true, None);
+    let watchers = Watchers::of_host(&stage.scenario.observe);
     let mut watched = Watched::start(sink, watchers, &stage.clock)?;
     let mut merge = Merge::new(stage, loads, info);
+    merge.declare(loads, &mut watched)?;
     let (sender, messages) = mpsc::channel();
     let merged = std::thread::scope(|scope| -> Result<(), RunError> {
         let begun = merge.begin(&mut watched);
@@ -197,8 +249,11 @@ fn drive(
         let started = begun.map_err(RunError::from).and_then(|()| {
             for (tenant, load) in loads.iter().enumerate() {
                 let sender = sender.clone();
-                spawn(scope, &format!("tenant-{}", tenant + 1), move || {
-                    tenant::run(stage, tenant, load, devices, &sender);
+                // From this thread, whose children are seen as part of the load.
+                let process = stage.is_apart(tenant).then(|| process::start(stage, tenant, load));
+                spawn(scope, &format!("tenant-{}", tenant + 1), move || match process {
+                    Some(process) => process::run(stage, tenant, process, &sender),
+                    None => tenant::run(stage, tenant, load, &sender),
                 })?;
             }
             let sender = sender.clone();

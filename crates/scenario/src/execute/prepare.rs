@@ -1,10 +1,13 @@
 //! What comes before the clock: databases with their data, files, and the steps that make them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use kelvin_database::Engine;
 use kelvin_lab::store_bench::{PreparedTenant, StoreBench, StoreBenchError, Unseen, io_run};
 use kelvin_measure::event::Series;
+use kelvin_run::io::IoRun;
 use kelvin_run::spec::Work;
 use kelvin_run::{Environment, Spec};
 use kelvin_workload::Stop;
@@ -29,7 +32,21 @@ pub(super) struct IoFacts {
     counters: Vec<String>,
     target: String,
     path: Option<PathBuf>,
+    paths: Vec<PathBuf>,
     notes: Vec<String>,
+}
+
+impl IoFacts {
+    pub(super) fn of(run: &IoRun) -> Self {
+        Self {
+            series: run.series(),
+            counters: run.counters(),
+            target: run.target(),
+            path: run.filesystem_path(),
+            paths: run.paths().into_iter().collect(),
+            notes: run.notes(),
+        }
+    }
 }
 
 impl PreparedLoad {
@@ -51,6 +68,19 @@ impl PreparedLoad {
         match self {
             Self::Database(load) => load.1.engine().describe(),
             Self::Io(facts) => facts.target.clone(),
+        }
+    }
+
+    /// Its database.
+    pub(super) fn engine(&self) -> Option<&Arc<dyn Engine>> {
+        if let Self::Database(load) = self { Some(load.1.engine()) } else { None }
+    }
+
+    /// The files and devices that its own process reads and writes.
+    pub(super) fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
+        match self {
+            Self::Database(_) => spec.target.file().into_iter().collect(),
+            Self::Io(facts) => facts.paths.clone(),
         }
     }
 
@@ -145,13 +175,7 @@ fn take(
         bench.message(&format!("{doing} {}", of.name));
         io_run(&spec, devices, None)?.lay_out(stop, &mut Unseen)?;
         let run = io_run(&of.spec, devices, None)?;
-        PreparedLoad::Io(IoFacts {
-            series: run.series(),
-            counters: run.counters(),
-            target: run.target(),
-            path: run.filesystem_path(),
-            notes: run.notes(),
-        })
+        PreparedLoad::Io(IoFacts::of(&run))
     } else {
         let prepared = bench.prepare_tenant(&mut spec)?;
         PreparedLoad::Database(Box::new((spec, prepared)))

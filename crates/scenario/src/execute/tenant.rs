@@ -1,6 +1,5 @@
 //! A tenant's thread: its turns, one after another, each armed before its time comes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -10,6 +9,7 @@ use kelvin_measure::{Nanos, SECOND, Sink, SinkError, SourceId, Totals};
 use kelvin_run::RunError;
 use kelvin_run::driver::Point;
 use kelvin_run::spec::Span;
+use serde::{Deserialize, Serialize};
 
 use super::prepare::PreparedLoad;
 use super::{Message, Stage, Turn};
@@ -18,6 +18,7 @@ use super::{Message, Stage, Turn};
 const ENDLESS: Span = Span::seconds(30 * 24 * 3600);
 
 /// What came of a turn.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TurnOutcome {
     /// When it began; none if it never did.
     pub(super) begun: Option<Nanos>,
@@ -36,14 +37,13 @@ pub(super) fn run(
     stage: &Stage<'_>,
     tenant: usize,
     load: &PreparedLoad,
-    devices: &[PathBuf],
     sender: &Sender<Message>,
 ) {
     for turn in &stage.turns[tenant] {
         let mut sink = TenantSink { tenant, sender, window: None, lost: false };
         let done = match load {
             PreparedLoad::Database(load) => database(stage, tenant, turn, &load.0, &load.1, &mut sink),
-            PreparedLoad::Io(_) => io(stage, tenant, turn, devices, &mut sink),
+            PreparedLoad::Io(_) => io(stage, tenant, turn, &mut sink),
         };
         let begun = turn.control.begun();
         let (totals, error) = match done {
@@ -112,10 +112,10 @@ fn database(
     Ok((Some(result.totals), gave_up))
 }
 
-fn io(stage: &Stage<'_>, tenant: usize, turn: &Turn, devices: &[PathBuf], sink: &mut TenantSink<'_>) -> Done {
+fn io(stage: &Stage<'_>, tenant: usize, turn: &Turn, sink: &mut TenantSink<'_>) -> Done {
     let mut spec = stage.scenario.tenants[tenant].spec_for(turn.lasts);
     spec.accept_noise = stage.scenario.accept_noise;
-    let run = io_run(&spec, devices, None).map_err(|error| RunError::Start(error.to_string()))?;
+    let run = io_run(&spec, &stage.conditions.devices, None).map_err(|error| RunError::Start(error.to_string()))?;
     let run = run.controlled(Arc::clone(&turn.control));
     let done = run.execute(&spec, &stage.clock, &turn.stop, sink, &mut Unseen)?;
     let error = done.error.filter(|_| done.status == Status::Failed);

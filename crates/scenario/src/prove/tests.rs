@@ -70,6 +70,7 @@ fn series(name: &str, (from, to): (i64, i64), rate: impl Fn(i64) -> f64) -> Tena
         client_headline: 0,
         server_headline: None,
         schedule: None,
+        poisson: false,
     });
     for second in from..to {
         let good = rate(second) as u64;

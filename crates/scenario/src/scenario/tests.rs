@@ -102,7 +102,7 @@ fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
         ("start = \"shop\"", "start = \"shp\"", "", "did you mean shop?"),
         ("rate = \"${rate}\"", "rate = \"${rat}\"", "17:", "did you mean ${rate}?"),
         ("rate = 80", "users = 8", "", "no closed loop"),
-        ("set = \"shop\"", "set = \"disk\"", "", "no open loop"),
+        ("set = \"shop\"", "set = \"disk\"", "", "it has none"),
         ("stagger = \"4s\"", "stager = \"4s\"", "", "did you mean `stagger`"),
         ("wait-for = \"disk\"", "wait-for = \"shop\"", "", "does not end by itself"),
         ("wait-for = \"disk\"", "start = \"shop\"", "", "may still be at work"),
@@ -116,7 +116,9 @@ fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
         ("rate-held = \"99%\"", "rate-held = \"99\"", "", "write for example 99%"),
         ("fill = \"disk\"", "mark = \"a\"\nwait = \"1s\"", "", "does one thing"),
         ("fill = \"disk\"", "note = \"a\"", "", "needs one of"),
-        ("copies = 2", "limits = { cpus = \"0\" }", "", "limits of a tenant"),
+        ("copies = 2", "limits = { cpus = \"x\" }", "23:", "not a list of CPUs"),
+        ("copies = 2", "limits = { ram = \"1g\" }", "23:", "unknown field `ram`"),
+        ("copies = 2", "limits = {}", "23:", "tenants.disk.limits: give at least one"),
     ];
     for (right, wrong, place, why) in mistakes {
         assert!(SMALL.contains(right), "{right}");

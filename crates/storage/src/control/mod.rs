@@ -21,6 +21,8 @@ pub use lay_out::lay_out;
 pub use prepared::{PlannedWorker, Prepared, RunOptions, prepare};
 pub use run::run_with;
 
+pub use crate::worker::RateChanges;
+
 use std::sync::Arc;
 
 use kelvin_measure::Stop;

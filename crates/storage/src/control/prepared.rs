@@ -10,7 +10,7 @@ use super::check;
 use crate::job::{Job, Jobs};
 use crate::layout::{self, LayoutPlan, LayoutRules, LayoutWorker};
 use crate::probe::safety;
-use crate::worker::WorkerPlan;
+use crate::worker::{RateChanges, WorkerPlan};
 use crate::{Result, Target, TargetKind};
 use kelvin_host::SystemTree;
 
@@ -30,6 +30,8 @@ pub struct RunOptions {
     pub aux_directory: Option<PathBuf>,
     /// The clock of all times of the run, for observers that share it; a new one by default.
     pub clock: Option<Clock>,
+    /// Changes of the jobs' rates while they run.
+    pub rates: Arc<RateChanges>,
 }
 
 /// One worker: a clone of a job.

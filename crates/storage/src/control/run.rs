@@ -97,7 +97,8 @@ impl<'a> Run<'a> {
         let flows: Vec<_> = prepared.workers.iter().map(|worker| prepared.job(worker).flow).collect();
         let clock = options.clock.clone().unwrap_or_else(Clock::real);
         let begun = clock.now();
-        let shared = Arc::new(Shared::new(clock, stop.clone(), sender, &flows));
+        let shared = Shared::new(clock, stop.clone(), sender, &flows);
+        let shared = Arc::new(Shared { rates: Arc::clone(&options.rates), ..shared });
         let collected = prepared.workers.iter().enumerate();
         let collected = collected
             .map(|(number, worker)| Collected::new(number as u32, worker.clone(), prepared.job(worker)))

@@ -17,6 +17,7 @@ mod usage;
 use std::sync::Arc;
 
 pub use flow::FlowGroups;
+pub use pace::RateChanges;
 pub(crate) use parts::check;
 pub(crate) use thread_setup::take_rights;
 

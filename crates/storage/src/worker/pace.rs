@@ -1,5 +1,9 @@
 //! When the next I/O may start: `rate=`, `rate_iops=`, and their minima.
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use kelvin_measure::{Nanos, Random};
 
 use crate::job::{Rate, RateProcess};
@@ -14,6 +18,44 @@ enum Unit {
     Ios,
 }
 
+/// Changes of the rates of all workers while they run, for whoever runs them.
+#[derive(Debug, Default)]
+pub struct RateChanges {
+    /// When, and how many times what the jobs ask for; in the order of their times.
+    ordered: Mutex<Vec<(Nanos, f64)>>,
+    count: AtomicUsize,
+}
+
+impl RateChanges {
+    /// From a time of the run's clock on, all rates are so many times what the jobs ask for. Later than any change before; best
+    /// a second ahead, so that every worker sees it in time.
+    pub fn change_at(&self, at: Nanos, factor: f64) {
+        let mut ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
+        ordered.push((at, factor.max(f64::MIN_POSITIVE)));
+        self.count.store(ordered.len(), Ordering::Release);
+    }
+
+    /// The mean factor from one time to another; none where nothing was changed.
+    pub fn mean(&self, from: Nanos, to: Nanos) -> Option<f64> {
+        let ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
+        if ordered.is_empty() || to <= from {
+            return None;
+        }
+        let ends = ordered.iter().map(|(at, _)| *at).skip(1).chain([Nanos::MAX]);
+        let before = ordered[0].0.clamp(from, to) - from;
+        let parts = ordered.iter().zip(ends).map(|((at, factor), end)| {
+            factor * (end.clamp(from, to) - (*at).clamp(from, to)) as f64
+        });
+        Some((before as f64 + parts.sum::<f64>()) / (to - from) as f64)
+    }
+
+    /// The changes after the first so many.
+    fn after(&self, seen: usize) -> Vec<(Nanos, f64)> {
+        let ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
+        ordered.get(seen..).unwrap_or_default().to_vec()
+    }
+}
+
 /// The schedule of one direction. Starts follow from it alone and not from when I/Os end, so that a device that falls
 /// behind is measured from when it should have been asked.
 #[derive(Debug)]
@@ -23,6 +65,23 @@ struct Lane {
     origin: Nanos,
     issued: u64,
     next: Nanos,
+    /// Times what the job asks for.
+    factor: f64,
+    /// Changes that come later than `next`.
+    changes: VecDeque<(Nanos, f64)>,
+}
+
+impl Lane {
+    /// What was to start after a change starts as much sooner, or later, as its rate is higher, or lower: evenly spaced and
+    /// exponential gaps remain what they are.
+    fn follow(&mut self) {
+        while let Some(&(at, factor)) = self.changes.front().filter(|(at, _)| *at < self.next) {
+            let left = (self.next - at) as f64 * self.factor / factor;
+            self.next = at.saturating_add(left as Nanos);
+            (self.origin, self.issued, self.factor) = (self.next, 0, factor);
+            self.changes.pop_front();
+        }
+    }
 }
 
 /// The schedules of a worker.
@@ -31,6 +90,9 @@ pub(super) struct Pacer {
     lanes: PerDirection<Option<Lane>>,
     /// Gaps are drawn; none for even ones.
     random: Option<Random>,
+    changes: Arc<RateChanges>,
+    /// Changes that the lanes know of.
+    seen: usize,
 }
 
 impl Pacer {
@@ -47,7 +109,8 @@ impl Pacer {
                 (None, Some(ios)) => (Unit::Ios, ios),
                 (None, None) => return None,
             };
-            let mut lane = Lane { unit, rate: rate.max(1), origin, issued: 0, next: origin };
+            let (rate, changes) = (rate.max(1), VecDeque::new());
+            let mut lane = Lane { unit, rate, origin, issued: 0, next: origin, factor: 1.0, changes };
             // The first gap of a Poisson process is as long as any other.
             if let (Some(random), Unit::Ios) = (&mut random, unit) {
                 lane.next += random.exponential(1e9 / lane.rate as f64) as Nanos;
@@ -55,7 +118,26 @@ impl Pacer {
             Some(lane)
         };
         let lanes = PerDirection([lane(Direction::Read), lane(Direction::Write), lane(Direction::Trim)]);
-        Some(Self { lanes, random })
+        Some(Self { lanes, random, changes: Arc::default(), seen: 0 })
+    }
+
+    /// The same, whose rates may be changed.
+    pub(super) fn changed_by(mut self, changes: &Arc<RateChanges>) -> Self {
+        self.changes = Arc::clone(changes);
+        self
+    }
+
+    /// Takes changes that were ordered meanwhile.
+    #[inline]
+    pub(super) fn follow(&mut self) {
+        if self.changes.count.load(Ordering::Acquire) > self.seen {
+            let new = self.changes.after(self.seen);
+            self.seen += new.len();
+            for lane in self.lanes.0.iter_mut().flatten() {
+                lane.changes.extend(&new);
+                lane.follow();
+            }
+        }
     }
 
     /// When an I/O is to start; none for a direction without a limit.
@@ -79,11 +161,17 @@ impl Pacer {
             Unit::Ios => 1,
         };
         if let Some(random) = &mut self.random {
-            lane.next += random.exponential(amount as f64 * 1e9 / lane.rate as f64) as Nanos;
+            lane.next += random.exponential(amount as f64 * 1e9 / (lane.rate as f64 * lane.factor)) as Nanos;
         } else {
             // From the whole and not from the last: no rounding adds up.
             lane.issued += amount;
-            lane.next = lane.origin + (u128::from(lane.issued) * SECOND / u128::from(lane.rate)) as Nanos;
+            let since = u128::from(lane.issued) * SECOND / u128::from(lane.rate);
+            #[expect(clippy::float_cmp, reason = "the factor of a rate that nobody changed is exactly 1")]
+            let since = if lane.factor == 1.0 { since } else { (since as f64 / lane.factor) as u128 };
+            lane.next = lane.origin + since as Nanos;
+        }
+        if !lane.changes.is_empty() {
+            lane.follow();
         }
     }
 
@@ -211,6 +299,36 @@ mod tests {
             worst.max((expected - rank as f64 / n).abs()).max((expected - (rank + 1) as f64 / n).abs())
         });
         assert!(distance < 1.63 / n.sqrt(), "{distance}");
+    }
+
+    #[test]
+    fn a_changed_rate_takes_effect_at_its_time() {
+        for process in [RateProcess::Linear, RateProcess::Poisson] {
+            let mut wanted = rate();
+            wanted.iops[Direction::Read] = Some(1000);
+            wanted.process = process;
+            let changes = Arc::new(RateChanges::default());
+            let mut pacer = Pacer::new(&wanted, 3, 0).unwrap().changed_by(&changes);
+            let mut seconds = [0_u32; 12];
+            while let Some(count) = pacer.start(Direction::Read).and_then(|at| seconds.get_mut((at / 1_000_000_000) as usize)) {
+                *count += 1;
+                if seconds[2] == 1 && changes.mean(0, 1).is_none() {
+                    changes.change_at(4_000_000_000, 3.0);
+                    changes.change_at(8_000_000_000, 0.5);
+                }
+                pacer.follow();
+                pacer.started(&io(4096));
+            }
+            let sums: Vec<u32> = seconds.chunks(4).map(|part| part.iter().sum()).collect();
+            // Four deviations of a Poisson count.
+            let near = |found: u32, expected: f64| (f64::from(found) - expected).abs() <= 4.0 * expected.sqrt();
+            assert!(near(sums[0], 4e3) && near(sums[1], 12e3) && near(sums[2], 2e3), "{seconds:?}");
+            if process == RateProcess::Linear {
+                assert!(sums[0] == 4000 && sums[1].abs_diff(12_000) <= 1 && sums[2].abs_diff(2000) <= 1, "{sums:?}");
+            }
+            assert_eq!(changes.mean(3_000_000_000, 5_000_000_000), Some(2.0));
+            assert_eq!(changes.mean(0, 16_000_000_000), Some((4.0 + 12.0 + 4.0) / 16.0));
+        }
     }
 
     #[test]

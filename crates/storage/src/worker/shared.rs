@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use kelvin_measure::{Clock, Nanos, Stop};
 
+use super::pace::RateChanges;
 use super::flow::FlowGroups;
 use crate::job::{Flow, Job};
 use crate::message::Message;
@@ -51,6 +52,8 @@ pub struct Shared {
     pub spare: Spare,
     /// By worker: the call that it is held up in, if any.
     pub under_way: Vec<UnderWay>,
+    /// Changes of the workers' rates.
+    pub rates: Arc<RateChanges>,
 }
 
 impl Shared {
@@ -64,6 +67,7 @@ impl Shared {
             flow: FlowGroups::new(flows),
             spare: Spare::default(),
             under_way: flows.iter().map(|_| UnderWay::default()).collect(),
+            rates: Arc::default(),
         }
     }
 

@@ -10,6 +10,7 @@ use kelvin_database::target::Target;
 use kelvin_database::{Engine, Error, Session};
 use kelvin_lab::directories;
 use kelvin_lab::factor::{Access, recover};
+use kelvin_lab::limits;
 use kelvin_lab::open;
 use kelvin_lab::undo::{Journal, ReversibleChange};
 use kelvin_run::spec::TargetName;
@@ -128,7 +129,15 @@ pub(super) fn restore(
         open::with_password(target, prompt).map_err(|error| Error::usage(format!("{error:#}")))
     });
     let mut nothing = true;
-    for journal in journals.iter().filter(|journal| journal.exists()) {
+    if target.is_none() {
+        for change in limits::recover_left_over()? {
+            nothing = false;
+            out::line(&format!("reverted: {change}"))?;
+        }
+    }
+    // Those of limits that are left are of processes at work.
+    let of_servers = |journal: &&PathBuf| journal.exists() && !limits::is_journal(journal);
+    for journal in journals.iter().filter(of_servers) {
         nothing = false;
         let undone = recover(journal, &access, tell)?;
         for change in undone.changes {

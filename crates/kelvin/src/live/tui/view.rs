@@ -131,7 +131,7 @@ impl View {
             }
             Message::Event(source, event) => {
                 self.model.event(source, &event);
-                self.keep(&event);
+                self.keep(source, &event);
             }
             Message::Say(text) => self.model.say(&text),
             Message::Dropped(count) => self.model.dropped += count,
@@ -140,7 +140,7 @@ impl View {
     }
 
     /// Adds an event to the evidence, up to the view's limit.
-    fn keep(&mut self, event: &Event) {
+    fn keep(&mut self, source: SourceId, event: &Event) {
         let Some(evidence) = &mut self.evidence else { return };
         self.held += match event {
             Event::Observed(Observation::Reading(reading)) => reading.values.len() + 8,
@@ -154,7 +154,7 @@ impl View {
             self.model.findings.clear();
             self.model.looked = Looked::Frozen;
         } else {
-            evidence.event(event);
+            evidence.event_from(source, event);
         }
     }
 

@@ -90,6 +90,9 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             // Those of one moment are all due then; those of the first moment are due when the job begins.
             intended = self.supply.not_before.max(self.timeline.begun);
         }
+        if let Some(pacer) = &mut self.pacing.pacer {
+            pacer.follow();
+        }
         if let Some(pacer) = &self.pacing.pacer
             && let Some(start) = pacer.start(io.direction)
         {

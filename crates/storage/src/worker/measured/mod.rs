@@ -109,7 +109,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         let recorder = LogRecorder::new(&job, plan.clone);
         let response = job.is_open_loop();
         let now = ticker.now();
-        let pacer = Pacer::new(&job.rate, plan.seed, now);
+        let pacer = Pacer::new(&job.rate, plan.seed, now).map(|pacer| pacer.changed_by(&shared.rates));
         let search = Search::new(&job.latency, depth, now);
         let thinker = job.thinking.map(|rule| Thinker { rule, count: 0, since: now });
         let locks = Locks::new(job.targets.lock, &plan.targets);
@@ -205,7 +205,8 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             self.synchronous,
             now,
         );
-        self.pacing.pacer = Pacer::new(&self.job.rate, self.plan.seed, now);
+        let pacer = Pacer::new(&self.job.rate, self.plan.seed, now);
+        self.pacing.pacer = pacer.map(|pacer| pacer.changed_by(&self.shared.rates));
         self.pacing.minimum = Minimum::new(&self.job.rate, now);
         self.pacing.search = Search::new(&self.job.latency, self.queue.flights.len() as u32, now);
         if let Some(recorder) = &mut self.recorder {

@@ -2,18 +2,22 @@
 //!
 //! Version 1 has a tree per controller, version 2 one for all. In version 1 the group is below the processes' own, so
 //! that existing limits still apply; in version 2, where a group with processes may have no groups below it, it is at
-//! the top. Whatever ends this process, the processes are moved back: when the group is dropped, and by a shell that
-//! waits for the end of this process.
+//! the top. Whatever ends this process, the processes are moved back: when the group is dropped, and after a kill by a
+//! shell that waits for the end of this process, or from the undo journal in which the group stands ([`Group::journalled`]).
 
 use kelvin_host::cgroup::{group_of, hierarchy};
-use kelvin_host::{Mount, SystemTree};
+use kelvin_host::SystemTree;
+use kelvin_host::disk::{device_name, device_number, whole_disk};
+use kelvin_observe::sample::BackingDevice;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::cleanup_shell::apart;
+use crate::cleanup_shell::apart;
+use crate::undo::ReversibleChange;
 
 /// Bandwidth is dealt out once a period: short against a transaction's second, long against the slices of 5 ms in which
 /// the scheduler hands it to a CPU.
@@ -57,9 +61,11 @@ struct Directory {
 
 /// A group, and the processes in it.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
+    tree: SystemTree,
     cpu: Option<usize>,
     io: Option<usize>,
+    memory: Option<usize>,
     directories: Vec<Directory>,
     /// The controllers that were switched off for the top-level groups before, with the file that controls it.
     switched_on: Vec<(PathBuf, &'static str)>,
@@ -68,9 +74,10 @@ pub(super) struct Group {
 
 /// The controllers that a group is for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Controller {
+pub(crate) enum Controller {
     Cpu,
     Io,
+    Memory,
 }
 
 impl Controller {
@@ -79,48 +86,91 @@ impl Controller {
             (Self::Cpu, _) => "cpu",
             (Self::Io, Version::One) => "blkio",
             (Self::Io, Version::Two) => "io",
+            (Self::Memory, _) => "memory",
         }
     }
 }
 
+/// Takes a change that is about to be made: where it can be undone from after a kill.
+type About<'a> = &'a mut dyn FnMut(ReversibleChange) -> Result<(), String>;
+
 impl Group {
     /// Creates a group beside that of `process`. Unavailable controllers are returned with the reason.
-    pub(super) fn make(name: &str, process: u32, wanted: &[Controller]) -> (Self, Vec<(Controller, String)>) {
+    pub(crate) fn make(name: &str, process: u32, wanted: &[Controller]) -> (Self, Vec<(Controller, String)>) {
         let mut group = Self::none();
         let mut refused = Vec::new();
+        let name = format!("kelvin-squeeze-{}-{name}", std::process::id());
         for &controller in wanted {
-            match group.add(name, process, controller) {
-                Ok(index) => match controller {
-                    Controller::Cpu => group.cpu = Some(index),
-                    Controller::Io => group.io = Some(index),
-                },
-                Err(why) => refused.push((controller, why)),
+            if let Err(why) = group.add(&name, process, controller, &mut |_| Ok(())) {
+                refused.push((controller, why));
             }
         }
         group.backstop = group.wait_for_our_end();
         (group, refused)
     }
 
-    fn add(&mut self, name: &str, process: u32, controller: Controller) -> Result<usize, String> {
-        let (mount, version) = find(&SystemTree::default().mounts(), controller)?;
+    /// Creates a group of this name beside that of `process`, with all of these controllers. What it changes goes through
+    /// `about` before.
+    pub(crate) fn journalled(
+        tree: &SystemTree,
+        name: &str,
+        process: u32,
+        wanted: &[Controller],
+        about: About<'_>,
+    ) -> Result<Self, String> {
+        let mut group = Self::none();
+        group.tree = tree.clone();
+        for &controller in wanted {
+            group.add(name, process, controller, about)?;
+        }
+        Ok(group)
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        process: u32,
+        controller: Controller,
+        about: About<'_>,
+    ) -> Result<(), String> {
+        let (mount, version) = find(&self.tree, controller)?;
         let label = controller.name(version);
         if version == Version::Two {
-            // Before checking whether a group exists: it is the same for both controllers.
+            // Before checking whether a group exists: it is the same for all controllers.
             let file = mount.join("cgroup.subtree_control");
-            if switch_on(&file, label)? {
+            if is_off(&file, label) {
+                about(ReversibleChange::Controller { file: file.clone(), name: label.into() })?;
+                write(&file, &format!("+{label}"))?;
                 self.switched_on.push((file, label));
             }
         }
-        if let Some(known) = self.directories.iter().position(|one| one.mount == mount) {
-            return Ok(known);
+        let known = self.directories.iter().position(|one| one.mount == mount);
+        let index = known.map_or_else(|| self.make_directory(mount, version, (name, label), process, about), Ok)?;
+        match controller {
+            Controller::Cpu => self.cpu = Some(index),
+            Controller::Io => self.io = Some(index),
+            Controller::Memory => self.memory = Some(index),
         }
-        let home = home(process, &mount, version, label)?;
+        Ok(())
+    }
+
+    /// Creates the directory in one tree, and returns its index.
+    fn make_directory(
+        &mut self,
+        mount: PathBuf,
+        version: Version,
+        (name, controller): (&str, &'static str),
+        process: u32,
+        about: About<'_>,
+    ) -> Result<usize, String> {
+        let home = home(&self.tree, process, &mount, version, controller)?;
         let base = if version == Version::One { home.clone() } else { mount.clone() };
-        let path = base.join(format!("kelvin-squeeze-{}-{name}", std::process::id()));
+        let path = base.join(name);
+        about(ReversibleChange::ControlGroup { group: path.clone(), from: home.clone() })?;
         fs::create_dir(&path)
             .map_err(|e| format!("cannot create the control group {}: {e}", path.display()))?;
         let homes = BTreeMap::new();
-        self.directories.push(Directory { path, mount, version, controller: label, home, homes });
+        self.directories.push(Directory { path, mount, version, controller, home, homes });
         Ok(self.directories.len() - 1)
     }
 
@@ -137,16 +187,18 @@ impl Group {
     }
 
     /// Moves processes into it. One that has ended meanwhile is no error.
-    pub(super) fn take(&mut self, processes: &[u32]) -> Result<(), String> {
+    pub(crate) fn take(&mut self, processes: &[u32]) -> Result<(), String> {
         for one in &mut self.directories {
             for &process in processes {
-                let Ok(home) = home(process, &one.mount, one.version, one.controller) else { continue };
+                let Ok(home) = home(&self.tree, process, &one.mount, one.version, one.controller) else {
+                    continue;
+                };
                 if home == one.path {
                     continue;
                 }
                 match write(&one.path.join("cgroup.procs"), &process.to_string()) {
                     Ok(()) => drop(one.homes.insert(process, home)),
-                    Err(_) if !Path::new(&format!("/proc/{process}")).exists() => {}
+                    Err(_) if !self.tree.has(format!("/proc/{process}")) => {}
                     Err(why) => return Err(format!("process {process} cannot be moved: {why}")),
                 }
             }
@@ -155,12 +207,20 @@ impl Group {
     }
 
     /// An empty one.
-    pub(super) fn none() -> Self {
-        Self { cpu: None, io: None, directories: Vec::new(), switched_on: Vec::new(), backstop: None }
+    pub(crate) fn none() -> Self {
+        Self {
+            tree: SystemTree::default(),
+            cpu: None,
+            io: None,
+            memory: None,
+            directories: Vec::new(),
+            switched_on: Vec::new(),
+            backstop: None,
+        }
     }
 
     /// The processes in it now.
-    pub(super) fn processes(&self) -> Vec<u32> {
+    pub(crate) fn processes(&self) -> Vec<u32> {
         let Some(one) = self.directories.first() else { return Vec::new() };
         let text = fs::read_to_string(one.path.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.trim().parse().ok()).collect()
@@ -168,7 +228,7 @@ impl Group {
 
     /// Gives it the weight of so many separate processes: the scheduler treats a group like one process, and moving
     /// sixteen processes into one would give most of their CPU time to the processes outside.
-    pub(super) fn weigh_as(&self, processes: u32) -> Result<(), String> {
+    pub(crate) fn weigh_as(&self, processes: u32) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
         match one.version {
             // 1024 and 100 are the weights of one process; the upper limits are the kernel's.
@@ -184,7 +244,7 @@ impl Group {
     }
 
     /// Bounds the CPU time of its processes to so many CPUs; none lifts the bound.
-    pub(super) fn bound_cpu(&self, cores: Option<f64>) -> Result<(), String> {
+    pub(crate) fn bound_cpu(&self, cores: Option<f64>) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
         let quota = cores.map(|cores| ((cores * PERIOD_US as f64) as u64).max(1000));
         match one.version {
@@ -201,7 +261,7 @@ impl Group {
     }
 
     /// Bounds requests per second and bytes per second to a device ("254:0"); none lifts the bound.
-    pub(super) fn bound_io(&self, device: &str, bound: Option<Flow>) -> Result<(), String> {
+    pub(crate) fn bound_io(&self, device: &str, bound: Option<Flow>) -> Result<(), String> {
         let one = self.io.map(|index| &self.directories[index]).ok_or("it has no I/O controller")?;
         match one.version {
             Version::One => {
@@ -234,8 +294,35 @@ impl Group {
         }
     }
 
+    /// Bounds the memory of its processes, the pages of files that they read and write among it, in bytes.
+    pub(crate) fn bound_memory(&self, bytes: u64) -> Result<(), String> {
+        let one = self.memory.map(|index| &self.directories[index]).ok_or("it has no memory controller")?;
+        let (limit, swap) = match one.version {
+            Version::One => ("memory.limit_in_bytes", ("memory.memsw.limit_in_bytes", bytes)),
+            Version::Two => ("memory.max", ("memory.swap.max", 0)),
+        };
+        write(&one.path.join(limit), &bytes.to_string())?;
+        // Where swap is not accounted, there is no such file. Version 1 counts memory and swap together.
+        let file = one.path.join(swap.0);
+        if file.exists() { write(&file, &swap.1.to_string()) } else { Ok(()) }
+    }
+
+    /// How many of its processes the kernel has killed because of its memory limit; none where that is not counted.
+    pub(crate) fn killed_for_memory(&self) -> Option<u64> {
+        let one = &self.directories[self.memory?];
+        let file = if one.version == Version::One { "memory.oom_control" } else { "memory.events" };
+        let text = fs::read_to_string(one.path.join(file)).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+    }
+
+    /// The version of the trees that it is in; none of an empty one.
+    pub(crate) fn version(&self) -> Option<u32> {
+        let one = self.directories.first()?;
+        Some(if one.version == Version::One { 1 } else { 2 })
+    }
+
     /// Requests and bytes of its processes to a device so far; none where the kernel does not count them.
-    pub(super) fn io(&self, device: &str) -> Option<Flow> {
+    pub(crate) fn io(&self, device: &str) -> Option<Flow> {
         let one = &self.directories[self.io?];
         let read = |file: &str| fs::read_to_string(one.path.join(file)).ok();
         if one.version == Version::Two {
@@ -249,23 +336,23 @@ impl Group {
     }
 
     /// Whether it can bound the CPU.
-    pub(super) fn has_cpu(&self) -> bool {
+    pub(crate) fn has_cpu(&self) -> bool {
         self.cpu.is_some()
     }
 
     /// Whether it can bound I/O.
-    pub(super) fn has_io(&self) -> bool {
+    pub(crate) fn has_io(&self) -> bool {
         self.io.is_some()
     }
 }
 
 /// Requests and bytes per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Flow {
-    pub(super) reads: f64,
-    pub(super) read_bytes: f64,
-    pub(super) writes: f64,
-    pub(super) written_bytes: f64,
+pub(crate) struct Flow {
+    pub(crate) reads: f64,
+    pub(crate) read_bytes: f64,
+    pub(crate) writes: f64,
+    pub(crate) written_bytes: f64,
 }
 
 /// Reads and writes in lines of "254:0 Read 12". A device without a line has had no I/O.
@@ -289,7 +376,7 @@ fn flow_two(text: &str, device: &str) -> Flow {
 
 impl Flow {
     /// The difference to `before`; decreasing counters count as zero.
-    pub(super) fn minus(self, before: Self) -> Self {
+    pub(crate) fn minus(self, before: Self) -> Self {
         let rise = |now: f64, then: f64| (now - then).max(0.0);
         Self {
             reads: rise(self.reads, before.reads),
@@ -303,20 +390,8 @@ impl Flow {
 impl Drop for Group {
     fn drop(&mut self) {
         for one in &self.directories {
-            // A process that forks while it is moved leaves a child behind, so the list is read again.
-            for _ in 0..50 {
-                let text = fs::read_to_string(one.path.join("cgroup.procs")).unwrap_or_default();
-                for process in text.lines() {
-                    let home =
-                        process.parse().ok().and_then(|id: u32| one.homes.get(&id)).unwrap_or(&one.home);
-                    // It has ended, or the next round tries again.
-                    let _ = write(&home.join("cgroup.procs"), process);
-                }
-                if fs::remove_dir(&one.path).is_ok() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            // What cannot be removed stays in the journal, or in the shell's list.
+            let _left = release(&one.path, &one.home, &one.homes);
         }
         for (file, label) in &self.switched_on {
             // It stays on if another group below needs it now.
@@ -329,22 +404,71 @@ impl Drop for Group {
     }
 }
 
-/// Switches a controller on for the groups beside `file`; whether it was off.
-fn switch_on(file: &Path, label: &str) -> Result<bool, String> {
-    let on = fs::read_to_string(file).unwrap_or_default();
-    if on.split_whitespace().any(|one| one == label) {
-        return Ok(false);
+/// Moves the processes of a group to where they were, or to `from`, and removes it. Does nothing if it no longer exists.
+pub(crate) fn release(group: &Path, from: &Path, homes: &BTreeMap<u32, PathBuf>) -> Result<(), String> {
+    // A process that forks while it is moved leaves a child behind, so the list is read again.
+    for _ in 0..100 {
+        if !group.is_dir() {
+            return Ok(());
+        }
+        let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        for process in text.lines() {
+            let home = process.parse().ok().and_then(|id: u32| homes.get(&id));
+            // It has ended, or the next round tries again.
+            let _ = write(&home.map_or(from, PathBuf::as_path).join("cgroup.procs"), process);
+        }
+        if fs::remove_dir(group).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
-    write(file, &format!("+{label}")).map(|()| true)
+    Err(format!("the control group {} cannot be removed", group.display()))
+}
+
+/// Whether a controller is off for the groups beside `file`.
+fn is_off(file: &Path, label: &str) -> bool {
+    let on = fs::read_to_string(file).unwrap_or_default();
+    on.split_whitespace().all(|one| one != label)
+}
+
+/// Switches a controller off that was switched on; one that other groups need stays on.
+pub(crate) fn switch_off(file: &Path, name: &str) {
+    if !is_off(file, name) {
+        let _in_use = write(file, &format!("-{name}"));
+    }
+}
+
+/// The one disk below a path or a block device, whose I/O a group can bound: its name and its number.
+pub(crate) fn disk_below(path: &Path) -> Result<(String, String), String> {
+    let tree = SystemTree::default();
+    let block = fs::metadata(path).ok().filter(|data| data.file_type().is_block_device());
+    let disks = match block.and_then(|data| device_name(&tree, &device_number(data.rdev()))) {
+        Some(device) => vec![whole_disk(&tree, &device)],
+        None => {
+            let place = BackingDevice::find(&tree, path);
+            if place.disks.is_empty() {
+                let unknown = || format!("no disk was found below {}", path.display());
+                return Err(place.unknown.unwrap_or_else(unknown));
+            }
+            place.disks
+        }
+    };
+    let [disk] = &disks[..] else {
+        return Err(format!("{} is on several disks: {}", path.display(), disks.join(", ")));
+    };
+    let path = format!("/sys/class/block/{disk}/dev");
+    let number = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+    Ok((disk.clone(), number.trim().to_owned()))
 }
 
 /// Mount point of the controller's tree.
-fn find(mounts: &[Mount], controller: Controller) -> Result<(PathBuf, Version), String> {
-    if let Some(found) = hierarchy(mounts, Some(controller.name(Version::One))) {
-        return Ok((found.point.clone(), Version::One));
+fn find(tree: &SystemTree, controller: Controller) -> Result<(PathBuf, Version), String> {
+    let mounts = tree.mounts();
+    if let Some(found) = hierarchy(&mounts, Some(controller.name(Version::One))) {
+        return Ok((tree.path(&found.point), Version::One));
     }
     let name = controller.name(Version::Two);
-    let Some(unified) = hierarchy(mounts, None).map(|mount| mount.point.clone()) else {
+    let Some(unified) = hierarchy(&mounts, None).map(|mount| tree.path(&mount.point)) else {
         return Err("no control groups are mounted on this host".into());
     };
     let known = fs::read_to_string(unified.join("cgroup.controllers")).unwrap_or_default();
@@ -355,9 +479,15 @@ fn find(mounts: &[Mount], controller: Controller) -> Result<(PathBuf, Version), 
 }
 
 /// The directory of a process's group.
-fn home(process: u32, mount: &Path, version: Version, controller: &str) -> Result<PathBuf, String> {
+fn home(
+    tree: &SystemTree,
+    process: u32,
+    mount: &Path,
+    version: Version,
+    controller: &str,
+) -> Result<PathBuf, String> {
     let path = format!("/proc/{process}/cgroup");
-    let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+    let text = tree.text(&path).ok_or_else(|| format!("{path} cannot be read"))?;
     let within = group_of(&text, (version == Version::One).then_some(controller))
         .ok_or_else(|| format!("{path} names no group of {controller}"))?;
     Ok(mount.join(within.trim_start_matches('/')))
@@ -373,12 +503,64 @@ mod tests {
 
     use super::*;
 
+    /// A host's files: where control groups are mounted, and the group of process 7.
+    fn host(mountinfo: &str, groups: &str) -> (tempfile::TempDir, SystemTree) {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in [("proc/self/mountinfo", mountinfo), ("proc/7/cgroup", groups)] {
+            let file = root.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let tree = SystemTree::at(root.path());
+        (root, tree)
+    }
+
     #[test]
-    fn groups_are_found_in_both_versions() {
-        let mounts = "1 0 0:1 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n";
-        let mounts = Mount::all(mounts);
-        assert_eq!(find(&mounts, Controller::Cpu), Ok(("/sys/fs/cgroup/cpu,cpuacct".into(), Version::One)));
-        assert!(find(&mounts, Controller::Io).is_err());
+    fn groups_are_found_in_version_1() {
+        let (_root, tree) = host("1 0 0:1 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n", "");
+        assert_eq!(find(&tree, Controller::Cpu), Ok((tree.path("/sys/fs/cgroup/cpu"), Version::One)));
+        assert!(find(&tree, Controller::Io).is_err());
+    }
+
+    #[test]
+    fn a_group_of_version_2_is_made_limited_and_put_back() {
+        let (_root, tree) = host("1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/user.slice\n");
+        let top = tree.path("/sys/fs/cgroup");
+        fs::create_dir_all(top.join("user.slice")).unwrap();
+        fs::write(top.join("cgroup.controllers"), "cpuset cpu io memory pids\n").unwrap();
+        fs::write(top.join("cgroup.subtree_control"), "memory\n").unwrap();
+        let mut changes = Vec::new();
+        let mut about = |change| {
+            changes.push(change);
+            Ok(())
+        };
+        let wanted = [Controller::Memory, Controller::Io];
+        let mut group = Group::journalled(&tree, "kelvin-x", 7, &wanted, &mut about).unwrap();
+        let own = top.join("kelvin-x");
+        assert_eq!(
+            changes,
+            [
+                ReversibleChange::ControlGroup { group: own.clone(), from: top.join("user.slice") },
+                ReversibleChange::Controller { file: top.join("cgroup.subtree_control"), name: "io".into() },
+            ]
+        );
+        group.take(&[7]).unwrap();
+        fs::write(own.join("memory.swap.max"), "max\n").unwrap();
+        group.bound_memory(1 << 29).unwrap();
+        let flow = Flow { reads: 0.0, read_bytes: 2e7, writes: 100.0, written_bytes: 0.0 };
+        group.bound_io("7:0", Some(flow)).unwrap();
+        let read = |name: &str| fs::read_to_string(own.join(name)).unwrap();
+        assert_eq!(["cgroup.procs", "memory.max", "memory.swap.max"].map(read), ["7", "536870912", "0"]);
+        assert_eq!(read("io.max"), "7:0 rbps=20000000 wbps=max riops=max wiops=100");
+        fs::write(own.join("memory.events"), "low 0\noom 3\noom_kill 2\n").unwrap();
+        assert_eq!((group.killed_for_memory(), group.version()), (Some(2), Some(2)));
+        // The kernel's directory goes with its files.
+        for file in ["cgroup.procs", "memory.max", "memory.swap.max", "memory.events", "io.max"] {
+            fs::rename(own.join(file), top.join(format!("{file}.was"))).unwrap();
+        }
+        drop(group);
+        assert!(!own.exists());
+        assert_eq!(fs::read_to_string(top.join("cgroup.subtree_control")).unwrap(), "-io");
     }
 
     #[test]
@@ -392,24 +574,23 @@ mod tests {
     #[test]
     fn what_we_switched_on_is_switched_off_again() {
         let file = std::env::temp_dir().join(format!("kelvin-subtree-control-{}", std::process::id()));
-        fs::write(&file, "cpuset memory\n").unwrap();
-        assert_eq!(switch_on(&file, "cpu"), Ok(true));
         let left = |backstop: bool| {
-            let switched_on = vec![(file.clone(), "cpu")];
-            let mut group =
-                Group { cpu: None, io: None, directories: Vec::new(), switched_on, backstop: None };
+            fs::write(&file, "cpu memory\n").unwrap();
+            let mut group = Group::none();
+            group.switched_on.push((file.clone(), "cpu"));
             if backstop {
                 // As after a kill: only the shell is left to do it.
                 group.backstop = group.wait_for_our_end();
                 group.switched_on.clear();
             }
             drop(group);
-            let text = fs::read_to_string(&file).unwrap();
-            fs::write(&file, "cpu memory\n").unwrap();
-            text.trim().to_owned()
+            fs::read_to_string(&file).unwrap().trim().to_owned()
         };
         assert_eq!((left(false), left(true)), ("-cpu".to_owned(), "-cpu".to_owned()));
-        assert_eq!(switch_on(&file, "cpu"), Ok(false), "it was on before us");
+        fs::write(&file, "cpu memory\n").unwrap();
+        assert!(!is_off(&file, "cpu") && is_off(&file, "io"));
+        switch_off(&file, "io");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "cpu memory\n");
         fs::remove_file(&file).unwrap();
     }
 
@@ -417,7 +598,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in "([0-9]{0,2}:?[a-z,]{0,8}:?[/a-z]{0,9}\n?){0,5}\\PC{0,9}") {
             let _ = (flow_one(&text, "8:0"), flow_two(&text, "8:0"));
-            let _ = (group_of(&text, Some("cpu")), find(&Mount::all(&text), Controller::Cpu));
+            let _ = group_of(&text, Some("cpu"));
         }
     }
 }

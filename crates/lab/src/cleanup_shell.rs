@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 /// Waits; when dropped, it tells the shell that there is nothing to undo.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     child: Child,
 }
 
@@ -19,10 +19,10 @@ done
 ";
 
 /// Continues the stopped processes that were announced.
-pub(super) const CONTINUE: &str = "for one in $all; do kill -CONT \"$one\"; done";
+pub(crate) const CONTINUE: &str = "for one in $all; do kill -CONT \"$one\"; done";
 
 /// Gives the CPUs of `$1` back to the process `$2` and all below it, twice: it may make another meanwhile.
-pub(super) const AFFINITY: &str = "put() {
+pub(crate) const AFFINITY: &str = "put() {
   taskset -acp \"$1\" \"$2\"
   for child in $(cat /proc/\"$2\"/task/*/children); do put \"$1\" \"$child\"; done
 }
@@ -31,7 +31,7 @@ put \"$1\" \"$2\"";
 
 impl Guard {
     /// Starts it.
-    pub(super) fn start(script: &str, args: &[String]) -> Result<Self, String> {
+    pub(crate) fn start(script: &str, args: &[String]) -> Result<Self, String> {
         let text = format!("exec 2>/dev/null\n{WAIT}{script}");
         let mut command = Command::new("sh");
         command.arg("-c").arg(text).arg("kelvin-squeeze").args(args).stdin(Stdio::piped());
@@ -42,7 +42,7 @@ impl Guard {
     }
 
     /// Adds a process to the list.
-    pub(super) fn tell(&mut self, process: u32) -> Result<(), String> {
+    pub(crate) fn tell(&mut self, process: u32) -> Result<(), String> {
         let written = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{process}"));
         written.transpose().map(drop).map_err(|e| format!("the shell that would undo it has exited: {e}"))
     }
@@ -51,14 +51,14 @@ impl Guard {
 #[cfg(test)]
 impl Guard {
     /// Lets it act as after a kill of this process, and waits for it.
-    pub(super) fn abandon(&mut self) {
+    pub(crate) fn abandon(&mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().is_ok());
     }
 }
 
 /// In a separate process group: Ctrl-C is for Kelvin, and the shell has to outlive it.
-pub(super) fn apart(command: &mut Command) -> &mut Command {
+pub(crate) fn apart(command: &mut Command) -> &mut Command {
     use std::os::unix::process::CommandExt;
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null())
 }

@@ -1,0 +1,207 @@
+//! Tenants with limits: processes of their own in control groups, which are put back whatever ends the scenario.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use support::{Place, text, wait_until};
+
+const LIMITED: &str = r#"
+scenario = "limits"
+accept-noise = true
+
+[tenants.free]
+workload = "script"
+target = "sqlite:free.db"
+[tenants.free.load]
+users = 1
+rate = 40
+arrivals = "uniform"
+[tenants.free.script]
+scripts = [{ name = "hit", text = "insert into hits (at) values (1);" }]
+
+[tenants.shop]
+workload = "script"
+target = "sqlite:shop.db"
+[tenants.shop.load]
+users = 2
+rate = 60
+arrivals = "uniform"
+[tenants.shop.script]
+scripts = [{ name = "hit", text = "insert into hits (at) values (1);" }]
+[tenants.shop.limits]
+cpus = "0"
+memory = "256 MiB"
+
+[tenants.disk]
+workload = "io"
+[tenants.disk.io]
+job = """
+[reader]
+filename=data
+size=1m
+bs=4k
+rw=randread
+ioengine=psync
+rate_iops=100
+"""
+[tenants.disk.limits]
+cpus = 0.5
+memory = "256 MiB"
+
+[[steps]]
+fill = "disk"
+[[steps]]
+start = ["free", "shop", "disk"]
+[[steps]]
+wait = "${half}"
+[[steps]]
+set = "shop"
+rate = 120
+[[steps]]
+wait = "${half}"
+
+[parameters.half]
+type = "duration"
+default = "1s"
+"#;
+
+/// A place with the scenario and its databases; none where nothing can be limited, which is then said.
+fn place() -> Option<Place> {
+    let place = Place::new();
+    for name in ["free.db", "shop.db"] {
+        let file = rusqlite::Connection::open(place.path(name)).unwrap();
+        file.execute_batch("pragma journal_mode = wal; create table hits (at integer)").unwrap();
+    }
+    place.write("limits.toml", LIMITED);
+    let root = rustix::process::geteuid().is_root();
+    let groups = std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(" - cgroup");
+    if root && groups {
+        return Some(place);
+    }
+    let refused = place.run(&["run", "limits.toml"]);
+    let why = text(&refused.stderr);
+    assert!(!refused.status.success() && why.contains("the limits of shop cannot be set"), "{why}");
+    None
+}
+
+/// The directories of control groups of a process of ours.
+fn groups(process: u32) -> Vec<PathBuf> {
+    fn below(directory: PathBuf, name: &str, depth: u32, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let is_group = entry.file_name().to_string_lossy().starts_with(name);
+            if is_group {
+                found.push(entry.path());
+            } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                below(entry.path(), name, depth - 1, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    below("/sys/fs/cgroup".into(), &format!("kelvin-{process}-"), 4, &mut found);
+    found
+}
+
+fn processes(group: &std::path::Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+fn journals(place: &Place) -> usize {
+    std::fs::read_dir(place.path(".local/share/kelvin/settings")).map_or(0, Iterator::count)
+}
+
+/// A scenario at work, with the processes in its groups.
+fn at_work(place: &Place) -> (Child, Vec<u32>) {
+    let mut command = place.command(&["run", "limits.toml", "--param", "half=60s", "--quiet"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let members = || {
+        let mut all: Vec<u32> = groups(child.id()).iter().flat_map(|group| processes(group)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let hits = || {
+        let file = rusqlite::Connection::open(place.path("shop.db")).unwrap();
+        file.query_row("select count(*) from hits", [], |row| row.get::<_, i64>(0)).unwrap_or(0)
+    };
+    let before = hits();
+    wait_until("both processes are at work", Duration::from_secs(30), || {
+        members().len() == 2 && hits() > before
+    });
+    let found = members();
+    (child, found)
+}
+
+fn kill(process: u32, signal: rustix::process::Signal) {
+    let process = rustix::process::Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+    rustix::process::kill_process(process, signal).unwrap();
+}
+
+fn lives(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z')
+}
+
+#[test]
+fn limited_tenants_do_the_same_and_leave_nothing_behind() {
+    let Some(place) = place() else { return };
+    let shown = place.expect(0, &["run", "limits.toml"]);
+    let report = place.report("last");
+    let sources = report["points"][0]["sources"].as_array().unwrap();
+    let sum = |tenant: &str| -> u64 {
+        let source = sources.iter().find(|source| source["tenant"] == tenant).unwrap();
+        let good = source["seconds"].as_array().unwrap().iter().flat_map(|second| second["good"].as_array().unwrap());
+        good.map(|n| n.as_u64().unwrap()).sum()
+    };
+    for name in ["free", "shop"] {
+        let file = rusqlite::Connection::open(place.path(&format!("{name}.db"))).unwrap();
+        let hits: i64 = file.query_row("select count(*) from hits", [], |row| row.get(0)).unwrap();
+        assert_eq!(sum(name), hits as u64, "{name}: {shown}");
+    }
+    // 60 a second, and after the step twice as many.
+    assert!(sum("shop").abs_diff(180) <= 4 && sum("disk").abs_diff(200) <= 25, "{report}");
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("shop: at most CPUs 0, memory 256 MiB (control groups, version"), "{notes}");
+    assert!(notes.contains("disk: at most 0.5 CPUs, memory 256 MiB"), "{notes}");
+    assert_eq!(journals(&place), 0);
+}
+
+#[test]
+fn a_tenant_that_dies_ends_the_scenario_and_its_group_is_removed() {
+    let Some(place) = place() else { return };
+    let (child, members) = at_work(&place);
+    let scenario = child.id();
+    kill(members[0], rustix::process::Signal::KILL);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    let report = place.report("last");
+    assert!(report["state"] == "failed" && report["error"].to_string().contains("its process ended (signal: 9"));
+    assert!(groups(scenario).is_empty() && !lives(members[1]) && journals(&place) == 0);
+}
+
+#[test]
+fn after_a_kill_the_tenants_end_and_a_later_start_removes_the_groups() {
+    let Some(place) = place() else { return };
+    let (mut child, members) = at_work(&place);
+    let scenario = child.id();
+    kill(scenario, rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    let ended = || !members.iter().any(|process| lives(*process));
+    wait_until("the tenants have ended", Duration::from_secs(20), ended);
+    assert!(!groups(scenario).is_empty() && journals(&place) == 1);
+    let restored = place.expect(0, &["server", "restore"]);
+    assert!(restored.contains("reverted: control group"), "{restored}");
+    assert!(groups(scenario).is_empty() && journals(&place) == 0);
+    // Ctrl-C is no kill: what was measured is kept, and nothing is left.
+    let (child, _) = at_work(&place);
+    let scenario = child.id();
+    kill(scenario, rustix::process::Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(groups(scenario).is_empty() && journals(&place) == 0);
+}

@@ -1,0 +1,281 @@
+//! The process of a tenant with limits, as the scenario sees it: the timeline's orders go to it over its standard input,
+//! what its load does comes back over its standard output, a line of JSON each.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use kelvin_measure::Nanos;
+use kelvin_measure::event::Event;
+use kelvin_run::control::Change;
+use kelvin_run::spec::Span;
+use serde::{Deserialize, Serialize};
+
+use super::prepare::PreparedLoad;
+use super::tenant::TurnOutcome;
+use super::{Message, Stage};
+
+/// How often the timeline's orders are looked for; they come with hundreds of milliseconds' notice.
+const TICK: Duration = Duration::from_millis(5);
+
+/// A process that was asked to stop at once is killed after this time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The first line to the process: what its load is.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Assignment {
+    /// The tenant's name.
+    pub(super) name: String,
+    /// Its specification, with what was taken from the database.
+    pub(super) spec: String,
+    /// The most users of any step.
+    pub(super) users: u32,
+    /// The planned length of each turn.
+    pub(super) lasts: Vec<Option<Span>>,
+    pub(super) accept_noise: bool,
+    /// Block devices that may be written to whatever they hold.
+    pub(super) devices: Vec<PathBuf>,
+    /// The origin of the scenario's clock, in nanoseconds of the kernel's monotonic clock.
+    pub(super) origin: Nanos,
+}
+
+/// A later line to the process. The end of its input ends it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Order {
+    /// A turn is to begin then.
+    Begin { turn: usize, at: Nanos },
+    /// Its load is to change then.
+    Change { turn: usize, at: Nanos, change: Change },
+    /// It is to end now; asked twice, at once.
+    Stop { turn: usize },
+}
+
+/// A line from the process.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Report {
+    /// A turn waits for its beginning.
+    Armed { turn: usize },
+    /// It began then.
+    Begun { turn: usize, at: Nanos },
+    /// An event of it.
+    Event(Event),
+    /// It has ended.
+    Ended { turn: usize, outcome: TurnOutcome },
+    /// There is no load: why.
+    Failed(String),
+    /// All that there was to do is done.
+    Done,
+}
+
+/// Runs all turns of a tenant in a process of its own.
+pub(super) fn run(
+    stage: &Stage<'_>,
+    tenant: usize,
+    started: Result<Child, String>,
+    sender: &Sender<Message>,
+) {
+    let failed = match started {
+        Ok(child) => relay(stage, tenant, child, sender),
+        Err(why) => Err(format!("cannot start its process: {why}")),
+    };
+    if let Err(why) = failed {
+        let begun = stage.turns[tenant].iter().find(|turn| !turn.control.is_ended());
+        let begun = begun.and_then(|turn| turn.control.begun());
+        let outcome =
+            TurnOutcome { begun, ended_by_step: true, window: None, totals: None, error: Some(why) };
+        // Nobody listens only when the run is lost.
+        let _lost = sender.send(Message::Ended(tenant, Box::new(outcome)));
+    }
+    for turn in &stage.turns[tenant] {
+        turn.control.end();
+    }
+}
+
+/// Starts the process under its limits, and says what its load is.
+pub(super) fn start(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad) -> Result<Child, String> {
+    use std::os::unix::process::CommandExt;
+    let of = &stage.scenario.tenants[tenant];
+    let (program, arguments) = stage.conditions.tenant_command.split_first().ok_or("no command is known")?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // Ctrl-C is for the scenario, which ends its tenants in their order.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let assignment = Assignment {
+        name: of.name.clone(),
+        spec: if let PreparedLoad::Database(load) = load { load.0.to_toml() } else { of.spec.to_toml() },
+        users: of.users,
+        lasts: stage.turns[tenant].iter().map(|turn| turn.lasts).collect(),
+        accept_noise: stage.scenario.accept_noise,
+        devices: stage.conditions.devices.clone(),
+        origin: monotonic().saturating_sub(stage.clock.now()),
+    };
+    // It waits for its first line: nothing of its work is done before the limits hold.
+    let held = stage.limits().take(tenant, child.id());
+    let told = held.and_then(|()| {
+        let input = child.stdin.as_mut().ok_or("it has no input")?;
+        send(input, &assignment).map_err(|error| error.to_string())
+    });
+    match told {
+        Ok(()) => Ok(child),
+        Err(why) => {
+            end(&mut child);
+            Err(why)
+        }
+    }
+}
+
+/// The time of the kernel's monotonic clock, in nanoseconds.
+pub(super) fn monotonic() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as Nanos * kelvin_measure::SECOND + time.tv_nsec as Nanos
+}
+
+fn end(child: &mut Child) {
+    // It may have ended meanwhile.
+    let _ended = child.kill();
+    let _reaped = child.wait();
+}
+
+fn send(output: &mut impl Write, line: &impl Serialize) -> std::io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
+
+/// Forwards orders and reports until the process has ended.
+fn relay(stage: &Stage<'_>, tenant: usize, mut child: Child, sender: &Sender<Message>) -> Result<(), String> {
+    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        end(&mut child);
+        return Err("it has no input or no output".into());
+    };
+    let over = AtomicBool::new(false);
+    let heard = std::thread::scope(|scope| {
+        let listener = scope.spawn(|| {
+            let heard = listen(stage, tenant, output, sender);
+            over.store(true, Ordering::Release);
+            heard
+        });
+        forward(stage, tenant, &mut input, &mut child, &over);
+        // The end of its input, should it still be there.
+        drop(input);
+        listener.join().unwrap_or_else(|_| Err("the thread that listens to it panicked".into()))
+    });
+    if heard.is_err() {
+        let _ended = child.kill();
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    match heard {
+        Ok(true) => Ok(()),
+        Ok(false) if stage.limits().was_killed_for_memory(tenant) => Err(format!(
+            "the kernel ended its process because it needed more memory than its limit ({})",
+            stage.scenario.tenants[tenant].limits.describe()
+        )),
+        Ok(false) => Err(format!("its process ended ({status})")),
+        Err(why) => Err(why),
+    }
+}
+
+/// Sends the timeline's orders on until all is over.
+fn forward(
+    stage: &Stage<'_>,
+    tenant: usize,
+    input: &mut ChildStdin,
+    child: &mut Child,
+    over: &AtomicBool,
+) {
+    let turns = &stage.turns[tenant];
+    let (mut begun, mut stops) = (vec![false; turns.len()], vec![0; turns.len()]);
+    let mut hurried: Option<Instant> = None;
+    while !over.load(Ordering::Acquire) {
+        for (index, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.control.is_ended()) {
+            let (begins, changes) = turn.control.relay();
+            let mut orders = Vec::new();
+            if let Some(at) = begins.filter(|_| !std::mem::replace(&mut begun[index], begins.is_some())) {
+                orders.push(Order::Begin { turn: index, at });
+            }
+            orders.extend(
+                changes.into_iter().map(|(at, change)| Order::Change { turn: index, at, change }),
+            );
+            let asked = u8::from(turn.stop.requested()) + u8::from(turn.stop.is_immediate());
+            orders.extend((stops[index]..asked).map(|_| Order::Stop { turn: index }));
+            stops[index] = asked;
+            if asked > 1 {
+                hurried.get_or_insert_with(Instant::now);
+            }
+            // That nobody reads them is seen by who listens.
+            let _gone = orders.iter().try_for_each(|order| send(input, order));
+        }
+        if hurried.is_some_and(|since| since.elapsed() > PATIENCE) {
+            let _ended = child.kill();
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+/// Takes what the process says until its output ends; whether it came to an orderly end.
+fn listen(
+    stage: &Stage<'_>,
+    tenant: usize,
+    output: ChildStdout,
+    sender: &Sender<Message>,
+) -> Result<bool, String> {
+    let turns = &stage.turns[tenant];
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|error| format!("its process cannot be heard: {error}"))?;
+        let report: Report = serde_json::from_str(&line)
+            .map_err(|error| format!("its process says what is not understood: {error}"))?;
+        let control = |turn: usize| turns.get(turn).map(|turn| &turn.control);
+        match report {
+            Report::Armed { turn } => control(turn).into_iter().for_each(|control| control.heard(None)),
+            Report::Begun { turn, at } => {
+                control(turn).into_iter().for_each(|control| control.heard(Some(at)));
+            }
+            // Nobody listens only when the run is lost, and then the turns are asked to stop.
+            Report::Event(event) => drop(sender.send(Message::Event(tenant, event))),
+            Report::Ended { turn, outcome } => {
+                if outcome.begun.is_some() {
+                    control(turn).into_iter().for_each(|control| control.heard(outcome.begun));
+                }
+                let _lost = sender.send(Message::Ended(tenant, Box::new(outcome)));
+                control(turn).into_iter().for_each(|control| control.end());
+            }
+            Report::Failed(why) => return Err(why),
+            Report::Done => return Ok(true),
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::Histogram;
+    use kelvin_measure::event::{KindCounts, LoadPart, Second};
+
+    use super::*;
+
+    #[test]
+    fn what_goes_through_the_pipe_is_what_comes_out() {
+        let mut latency = Histogram::new();
+        (1..5000).for_each(|value| latency.record(value * 1000));
+        let kinds = vec![KindCounts { committed: 4999, latency, ..KindCounts::default() }];
+        let second = Second { point: 0, second: 3, part: LoadPart::Measured, kinds };
+        let line = serde_json::to_string(&Report::Event(Event::Second(second.clone()))).unwrap();
+        let Report::Event(Event::Second(back)) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+        assert_eq!((back.second, back.kinds[0].committed), (3, 4999));
+        let buckets = |second: &Second| second.kinds[0].latency.buckets().collect::<Vec<_>>();
+        assert_eq!(buckets(&back), buckets(&second));
+        let order = Order::Change { turn: 1, at: u64::MAX, change: Change::Rate(0.1) };
+        let line = serde_json::to_string(&order).unwrap();
+        assert_eq!(format!("{:?}", serde_json::from_str::<Order>(&line).unwrap()), format!("{order:?}"));
+    }
+}

@@ -24,8 +24,9 @@ use super::set;
 /// The database.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TargetArgs {
-    /// The database: sqlite, sqlite:FILE, postgres (kelvin's own server), or
-    /// postgres://user@host:port/database [default: sqlite, in a temporary file]
+    /// The database: sqlite or sqlite:FILE; postgres, mysql or mariadb (a server of kelvin's own); or a
+    /// URL, postgres://user@host:port/database, mysql://…, mariadb://… or sqlserver://… [default: sqlite,
+    /// in a temporary file]
     #[arg(long, value_name = "TARGET")]
     target: Option<TargetName>,
 }

@@ -11,8 +11,8 @@ use super::language::{Choices, LanguageArgs};
 use super::load::{LoadArgs, TargetArgs};
 use super::{Flags, set};
 
-const TARGET: &str = "The database: postgres (kelvin's own server), postgres:VERSION, or \
-    postgres://user@host:port/database [default: postgres]";
+const TARGET: &str = "The database: postgres, postgres:VERSION, mysql or mariadb (a server of kelvin's own), or a URL, \
+    postgres://user@host:port/database, mysql://…, mariadb://… or sqlserver://… [default: postgres]";
 
 /// `kelvin check pgbench` and `kelvin drop pgbench`.
 #[derive(Debug, Clone, Args)]

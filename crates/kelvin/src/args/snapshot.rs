@@ -9,7 +9,8 @@ use super::choice_parser::one_of;
 /// The database of the snapshots.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SnapshotTarget {
-    /// The database: sqlite:FILE, postgres (kelvin's own server), or postgres://user@host:port/database
+    /// The database: sqlite:FILE; postgres, mysql or mariadb (a server of kelvin's own); or a URL such as
+    /// postgres://user@host:port/database
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: TargetName,
 }

@@ -22,13 +22,14 @@ const AT_ONCE: usize = 3;
 const ALONE: &[(&str, &str)] = &[
     ("kelvin-bench", "squeeze"),
     ("kelvin-run", "open_loop"),
-    // Their users give up a connection after a second.
-    ("kelvin-run", "robustness_network"),
-    ("kelvin-run", "robustness_mysql"),
     ("kelvin-observe", "postgres_waits"),
     ("kelvin-observe", "sampler_live"),
     ("kelvin-observe", "scrape"),
 ];
+
+/// Tests whose users give up a statement after half a second: side by side, as they wait more than they compute, but with
+/// nothing else.
+const IMPATIENT: &[(&str, &str)] = &[("kelvin-run", "robustness_network"), ("kelvin-run", "robustness_mysql")];
 
 /// Packages in the order of their longest tests, so that none of them is left when all others have ended.
 const FIRST: &[&str] = &["kelvin-workload", "kelvin-bench", "kelvin-run", "kelvin-lab"];
@@ -66,8 +67,8 @@ impl Suite {
         command
     }
 
-    fn is_alone(&self) -> bool {
-        ALONE.contains(&(self.package.as_str(), self.name.as_str()))
+    fn is_among(&self, some: &[(&str, &str)]) -> bool {
+        some.contains(&(self.package.as_str(), self.name.as_str()))
     }
 }
 
@@ -102,10 +103,14 @@ impl Suites {
 
     /// Runs them; whether all passed.
     pub(crate) fn run(self, top: &Path) -> Result<bool> {
-        let (alone, mut others): (Vec<_>, Vec<_>) = self.suites.into_iter().partition(Suite::is_alone);
+        let (alone, others): (Vec<_>, Vec<_>) =
+            self.suites.into_iter().partition(|suite| suite.is_among(ALONE));
+        let (impatient, mut others): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|suite| suite.is_among(IMPATIENT));
         others
             .sort_by_key(|suite| FIRST.iter().position(|name| suite.package == *name).unwrap_or(FIRST.len()));
         let mut runs = run_some(others, AT_ONCE)?;
+        runs.extend(run_some(impatient, IMPATIENT.len())?);
         runs.extend(run_some(alone, 1)?);
         let documented =
             cargo(top).args(["test", "--workspace", "-j2", "--doc", "--no-fail-fast"]).status()?.success();

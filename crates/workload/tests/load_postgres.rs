@@ -115,13 +115,13 @@ impl BuildProgress for Cut<'_> {
 fn a_build_whose_connections_were_cut_goes_on() {
     let server = server::Server::start();
     let engine = database(&server, "cut");
-    let workload = TprocC::new(Options { loaders: Some(2), ..options(3) }).unwrap();
+    let workload = TprocC::new(Options { loaders: Some(2), ..options(2) }).unwrap();
     let error = workload.build(&engine, &Cut(&engine), &Stop::new()).unwrap_err();
     assert_eq!(error.class(), ErrorClass::ConnectionLost, "{error}");
     assert!(error.message().contains("loading warehouse") && error.message().contains("table "), "{error}");
     assert!(!workload.is_built(&engine).unwrap());
     workload.build(&engine, &Quiet, &Stop::new()).unwrap();
-    initial_data_follow_the_rules(&engine, 3);
+    initial_data_follow_the_rules(&engine, 2);
     assert_eq!(violated(&workload, &engine), []);
 }
 

@@ -15,6 +15,7 @@ fn each_workload_teaches_its_own_flags() {
     for line in [
         "run --help",
         "run tproc-c --help",
+        "run tproc-h --help",
         "run pgbench --help",
         "run script --help",
         "run scan --help",
@@ -26,6 +27,7 @@ fn each_workload_teaches_its_own_flags() {
         "build --help",
         "build tproc-c --help",
         "build pgbench --help",
+        "build tproc-h --help",
         "check --help",
         "check pgbench --help",
         "drop --help",

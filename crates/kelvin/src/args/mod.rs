@@ -282,9 +282,10 @@ pub(crate) struct ReportArgs {
     pub(crate) json: bool,
     /// One row per second; with =summary one row per transaction type, with =statements per statement, with
     /// =observed the observations of host and database per second, with =jobs one row per I/O job and file or
-    /// device
+    /// device, with =queries one row per query of TPROC-H that was executed
     #[arg(long, group = "format", value_name = "ROWS", num_args = 0..=1, require_equals = true,
-        default_missing_value = "seconds", value_parser = ["seconds", "summary", "statements", "observed", "jobs", "queries"])]
+        default_missing_value = "seconds",
+        value_parser = ["seconds", "summary", "statements", "observed", "jobs", "queries"])]
     pub(crate) csv: Option<String>,
     /// The output of `kelvin show`
     #[arg(long, group = "format")]

@@ -178,7 +178,7 @@ fn named(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn Snap
 
 /// The workload whose complete data the database holds, if any.
 fn find_workload(engine: &dyn Engine) -> Option<SelectedWorkload> {
-    for workload in [WorkloadName::TprocC, WorkloadName::Pgbench] {
+    for workload in [WorkloadName::TprocC, WorkloadName::TprocH, WorkloadName::Pgbench] {
         // Not every engine supports every workload, and other applications' tables may have the same names.
         let Ok(chosen) = SelectedWorkload::for_engine(engine, &mut Spec::new(workload)) else { continue };
         if chosen.get().is_built(engine).unwrap_or(false) {

@@ -84,6 +84,32 @@ pub(super) fn machines(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
     differ.then(|| format!("the load came from different machines: A from {}, B from {}", list(&a), list(&b)))
 }
 
+/// The queries whose answers differ between the sides, though stream, parameters and scale factor are the same.
+pub(super) fn answers(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
+    let of = |runs: &[&RunReport]| {
+        let executions =
+            runs.iter().flat_map(|report| &report.details.queries).flat_map(|found| &found.executions);
+        executions
+            .filter_map(|one| {
+                let asked = (one.rank(), one.query.clone(), one.parameters.clone(), one.scale.to_bits());
+                Some((asked, one.digest.clone()?))
+            })
+            .collect::<BTreeMap<_, _>>()
+    };
+    let of_b = of(b);
+    let differ =
+        of(a).into_iter().filter(|(asked, digest)| of_b.get(asked).is_some_and(|other| other != digest));
+    let mut names: Vec<String> = differ.map(|((_, query, ..), _)| query).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the answers to {} differ between A and B: the data are not the same (refresh functions change them), or a \
+             server's answer is wrong",
+            names.join(", ")
+        )
+    })
+}
+
 /// Which runs of a side were imported, and from where.
 pub(super) fn imported(side: &str, runs: &[&Run]) -> Vec<String> {
     let mut places: BTreeMap<String, (Vec<i64>, Vec<i64>)> = BTreeMap::new();

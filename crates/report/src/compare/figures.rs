@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_diagnose::{Better, KeyFigure};
-use kelvin_measure::Bounded;
 use kelvin_measure::event::RatePeriod;
+use kelvin_measure::{Bounded, labels};
 use kelvin_stats::compare::{ComparedSamples, FEWEST, MeasuredChange, compare_bounds, detectable, ruled_out};
 use kelvin_stats::holm;
 use kelvin_stats::power::POWER;
@@ -225,8 +225,10 @@ pub(super) fn figures(
     }
     let first = points.a.first().map(|p| p.figures);
     let kinds: &[LatencyRow] = first.map_or(&[], |p| if open_loop { &p.response } else { &p.latency });
+    // A stream has one time of each query.
+    let picks = if report.workload == labels::TPROC_H { &PICKS[..1] } else { &PICKS[..] };
     for row in kinds {
-        for (percentile, pick) in PICKS {
+        for &(percentile, pick) in picks {
             let (name, rows): (_, Rows) = if open_loop {
                 (format!("{} response {percentile}", row.kind), |p| &p.response)
             } else {

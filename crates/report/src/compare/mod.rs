@@ -171,6 +171,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     let pairs = loads::pairs(&reports_a, &reports_b);
     let mut warnings: Vec<String> = a.notes.iter().chain(&b.notes).cloned().collect();
     warnings.extend(caveats::machines(&reports_a, &reports_b));
+    warnings.extend(caveats::answers(&reports_a, &reports_b));
     warnings.extend(caveats::imported("A", &a.runs).into_iter().chain(caveats::imported("B", &b.runs)));
     warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| caveats::warnings(report)));
     warnings.extend(caveats::noise("A", &reports_a).into_iter().chain(caveats::noise("B", &reports_b)));

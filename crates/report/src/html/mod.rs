@@ -24,8 +24,8 @@ pub(crate) use observed::SeenCharts;
 use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
-    elasticity_interval, explained, grouped, how, interference_details, interference_sentence, interval, is_minor, peak, squeezed,
-    two_times, unanswered,
+    elasticity_interval, explained, grouped, how, interference_details, interference_sentence, interval,
+    is_minor, peak, squeezed, two_times, unanswered,
 };
 use crate::{Result, RunReport};
 use answer::Answer;

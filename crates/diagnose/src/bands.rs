@@ -89,8 +89,7 @@ pub(crate) fn compare(tenant: &TenantSeries, before: &[i64], after: &[i64]) -> V
     let each = WIDTHS.into_iter().filter_map(|width_s| {
         let (low, high) = poisson_band(rate, width_s as f64)?;
         let [before, after] = [&before, &after].map(|counts| share(counts, width_s, (low, high)));
-        (before.points > 0 && after.points > 0)
-            .then_some(BandChange { width_s, low, high, before, after })
+        (before.points > 0 && after.points > 0).then_some(BandChange { width_s, low, high, before, after })
     });
     each.collect()
 }

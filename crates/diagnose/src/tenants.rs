@@ -277,7 +277,11 @@ fn share_waits(tenants: &mut [TenantSeries], run: &StoredRun, origin: Nanos) {
         let waits = on_it.iter().find_map(|other| seen[*other].clone());
         tenant.waits = waits.map(|waits| TenantWaits {
             origin,
-            shared_with: on_it.iter().filter(|other| **other != index).map(|other| names[*other].clone()).collect(),
+            shared_with: on_it
+                .iter()
+                .filter(|other| **other != index)
+                .map(|other| names[*other].clone())
+                .collect(),
             ..waits
         });
     }
@@ -301,4 +305,43 @@ pub fn steps(run: &StoredRun) -> Result<Vec<Step>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::observation::{WaitGroup, WaitKind, WaitSamples};
+
+    use super::*;
+
+    #[test]
+    fn waits_are_compared_over_the_seconds_of_each_side() {
+        let group = |kind, backend: &str| WaitGroup { kind, backend: backend.into(), ..WaitGroup::default() };
+        let mut waits =
+            TenantWaits { origin: 7 * SECOND, shared_with: vec!["dss".into()], ..TenantWaits::default() };
+        let groups = [
+            group(WaitKind::Log, "client backend"),
+            group(WaitKind::Cpu, "client backend"),
+            group(WaitKind::DataWrite, "checkpointer"),
+        ];
+        waits.sessions.declare(0, &groups);
+        for second in 0..20_u64 {
+            // Ten looks a second: half a session on a CPU, and from the tenth second on two in the log.
+            let log = if second < 10 { 0 } else { 20 };
+            let at = (7 + second) * SECOND + SECOND / 2;
+            let seen = vec![(0, log), (1, 5), (2, 10)];
+            waits.sessions.take(&WaitSamples { at, looks: 10, seen, ..WaitSamples::default() });
+        }
+        let sides = |before: [i64; 2], after: [i64; 2]| {
+            waits.compare(
+                &(before[0]..before[1]).collect::<Vec<_>>(),
+                &(after[0]..after[1]).collect::<Vec<_>>(),
+            )
+        };
+        let found = sides([1, 9], [11, 19]).unwrap();
+        let classes: Vec<(&str, f64, f64)> =
+            found.classes.iter().map(|one| (one.class.as_str(), one.before, one.after)).collect();
+        assert_eq!(classes, [("log", 0.0, 2.0), ("CPU", 0.5, 0.5)]);
+        assert_eq!(found.shared_with, ["dss"]);
+        assert_eq!(sides([1, 9], [30, 40]), None, "nobody looked then");
+    }
 }

@@ -5,8 +5,8 @@
 //! the top. Whatever ends this process, the processes are moved back: when the group is dropped, and after a kill by a
 //! shell that waits for the end of this process, or from the undo journal in which the group stands ([`Group::journalled`]).
 
-use kelvin_host::cgroup::{group_of, hierarchy};
 use kelvin_host::SystemTree;
+use kelvin_host::cgroup::{group_of, hierarchy};
 use kelvin_host::disk::{device_name, device_number, whole_disk};
 use kelvin_observe::sample::BackingDevice;
 use std::collections::BTreeMap;
@@ -145,7 +145,8 @@ impl Group {
             }
         }
         let known = self.directories.iter().position(|one| one.mount == mount);
-        let index = known.map_or_else(|| self.make_directory(mount, version, (name, label), process, about), Ok)?;
+        let index =
+            known.map_or_else(|| self.make_directory(mount, version, (name, label), process, about), Ok)?;
         match controller {
             Controller::Cpu => self.cpu = Some(index),
             Controller::Io => self.io = Some(index),
@@ -517,7 +518,8 @@ mod tests {
 
     #[test]
     fn groups_are_found_in_version_1() {
-        let (_root, tree) = host("1 0 0:1 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n", "");
+        let (_root, tree) =
+            host("1 0 0:1 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n", "");
         assert_eq!(find(&tree, Controller::Cpu), Ok((tree.path("/sys/fs/cgroup/cpu"), Version::One)));
         assert!(find(&tree, Controller::Io).is_err());
     }

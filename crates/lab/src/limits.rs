@@ -99,9 +99,9 @@ impl TryFrom<WrittenCpus> for CpuLimit {
             WrittenCpus::List(list) if kelvin_host::numbers(&list).is_some_and(|all| !all.is_empty()) => {
                 Ok(Self::List(list))
             }
-            WrittenCpus::List(list) => {
-                Err(format!("\"{list}\" is not a list of CPUs; write \"0-1\", or a number of CPUs such as 1.5"))
-            }
+            WrittenCpus::List(list) => Err(format!(
+                "\"{list}\" is not a list of CPUs; write \"0-1\", or a number of CPUs such as 1.5"
+            )),
             // The kernel's shortest quota is a millisecond in a period of 20.
             WrittenCpus::Number(number) if (0.05..=4096.0).contains(&number) => Ok(Self::Number(number)),
             WrittenCpus::Number(number) => Err(format!("{number} CPUs are not possible; 0.05 to 4096 are")),
@@ -116,7 +116,9 @@ impl TryFrom<String> for MemoryLimit {
         const LEAST: u64 = 32 << 20;
         match parse_bytes(&written.replace(' ', ""))? {
             bytes if bytes >= LEAST => Ok(Self(bytes)),
-            _ => Err(format!("memory = \"{written}\" is too little for a load generator; give 32 MiB at least")),
+            _ => Err(format!(
+                "memory = \"{written}\" is too little for a load generator; give 32 MiB at least"
+            )),
         }
     }
 }
@@ -263,7 +265,8 @@ impl HeldLimits {
         if let Some(journal) = self.journal.as_mut().filter(|_| !wanted.is_empty()) {
             let mut about = |change| journal.about_to(change).map(drop).map_err(|error| error.to_string());
             let own = format!("kelvin-{}-{name}", std::process::id());
-            let made = Group::journalled(&SystemTree::default(), &own, std::process::id(), &wanted, &mut about);
+            let made =
+                Group::journalled(&SystemTree::default(), &own, std::process::id(), &wanted, &mut about);
             let made = made.map_err(because)?;
             if let Some(CpuLimit::Number(number)) = limits.cpus {
                 made.bound_cpu(Some(number)).map_err(because)?;
@@ -318,7 +321,8 @@ impl Drop for HeldLimits {
             ReversibleChange::ControlGroup { group, .. } => !group.exists(),
             _ => true,
         };
-        let done: Vec<u64> = journal.pending().iter().filter(|one| gone(&one.change)).map(|one| one.number).collect();
+        let done: Vec<u64> =
+            journal.pending().iter().filter(|one| gone(&one.change)).map(|one| one.number).collect();
         // What is left, or cannot be written, stands in the journal for the next one.
         let settled = done.into_iter().try_for_each(|number| journal.undone(number));
         let _left = settled.and_then(|()| journal.end());

@@ -130,7 +130,8 @@ impl Tenants {
                 names.put_into(&mut limits)?;
                 let span = limits.span();
                 tenant.limits = document::read(limits)?;
-                check_limits(&tenant).map_err(|why| (span, format!("tenants.{}.limits: {why}", tenant.name)))?;
+                check_limits(&tenant)
+                    .map_err(|why| (span, format!("tenants.{}.limits: {why}", tenant.name)))?;
             }
             self.all.push(tenant);
         }

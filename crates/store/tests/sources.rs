@@ -11,8 +11,12 @@ use kelvin_store::{Follower, RunId, Store};
 use proptest::prelude::*;
 
 fn declared(id: u16, tenant: &str) -> Event {
-    let source =
-        Source { generator: Some(id), tenant: Some(tenant.into()), host: Some(format!("host-{id}")), database: None };
+    let source = Source {
+        generator: Some(id),
+        tenant: Some(tenant.into()),
+        host: Some(format!("host-{id}")),
+        database: None,
+    };
     Event::Source { id: SourceId(id), source }
 }
 

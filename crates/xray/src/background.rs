@@ -124,7 +124,8 @@ mod tests {
             step(ConvertedAction::WaitFor(0, 400.0)),
         ];
         let snapshots = (1..=6).map(run).collect();
-        let (steps, late) = interleave(steps, vec![Background { position: 1, snapshots, interval: 20.0 }], &[]);
+        let (steps, late) =
+            interleave(steps, vec![Background { position: 1, snapshots, interval: 20.0 }], &[]);
         let said: Vec<String> = steps
             .iter()
             .map(|step| match &step.action {
@@ -136,8 +137,8 @@ mod tests {
             })
             .collect();
         let expected = [
-            "start", "run 1", "20", "run 2", "10", "mark", "10", "run 3", "20", "run 4", "20", "run 5", "wait for",
-            "run 6",
+            "start", "run 1", "20", "run 2", "10", "mark", "10", "run 3", "20", "run 4", "20", "run 5",
+            "wait for", "run 6",
         ];
         assert_eq!((said.as_slice(), late), (expected.map(str::to_owned).as_slice(), 0));
     }

@@ -476,7 +476,9 @@ impl<'a> Converter<'a> {
         let (steps, late) = interleave(steps, std::mem::take(&mut self.background), &self.output.tenants);
         self.output.steps = steps;
         if late > 0 {
-            self.output.notes.push(format!("left out, as they are due after the last step: {late} snapshots"));
+            self.output
+                .notes
+                .push(format!("left out, as they are due after the last step: {late} snapshots"));
         }
         self.insert_fills();
         if !self.without.is_empty() {

@@ -7,7 +7,9 @@ use kelvin_diagnose::bands;
 use kelvin_diagnose::tenants::TenantSeries;
 use kelvin_measure::text::{count, plural, rate};
 use kelvin_storage::Error;
-use kelvin_xray::{Conversion, ResultMeasure, Scenario, Settings, Tenant, claim_lines, convert, read, render, size};
+use kelvin_xray::{
+    Conversion, ResultMeasure, Scenario, Settings, Tenant, claim_lines, convert, read, render, size,
+};
 
 use crate::args::{Format, Global, ScenarioFile, ScenarioRunArgs, XrayArgs};
 use crate::exit::Code;
@@ -77,13 +79,14 @@ fn measured(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
     let mut text = String::new();
     for expectation in conversion.expectations.iter().filter(|one| one.measure == ResultMeasure::Iops) {
         let of = &conversion.tenants[expectation.tenant];
-        let copies: Vec<&TenantSeries> =
-            tenants.iter().filter(|one| is_copy(&one.name, &of.name)).collect();
+        let copies: Vec<&TenantSeries> = tenants.iter().filter(|one| is_copy(&one.name, &of.name)).collect();
         let groups: Vec<Vec<&TenantSeries>> = match expectation.summed {
             true => vec![copies],
             false => copies.into_iter().map(|one| vec![one]).collect(),
         };
-        for (group, claim) in groups.iter().flat_map(|group| expectation.claims.iter().map(move |claim| (group, claim))) {
+        for (group, claim) in
+            groups.iter().flat_map(|group| expectation.claims.iter().map(move |claim| (group, claim)))
+        {
             let width = expectation.width.round().max(1.0) as u64;
             let counts = bands::seconds_together(group);
             let within = |(low, high): (f64, f64)| {

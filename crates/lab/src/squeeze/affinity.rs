@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::cleanup_shell::{self, Guard};
 use super::tree;
+use crate::cleanup_shell::{self, Guard};
 
 /// The maximum difference between a whole number of CPUs and the requested share.
 const NEAR: f64 = 0.06;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use kelvin_measure::{Clock, Nanos, SECOND};
 
-use crate::control_group::{Flow, Group};
 use super::meter::{Capacity, Counters};
 use super::plan::Slice;
 use super::throttle::Throttle;
 use super::tree;
+use crate::control_group::{Flow, Group};
 
 /// The maximum delay until a stop request is noticed.
 const TICK: Nanos = 20_000_000;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::cleanup_shell::{self, Guard};
 use super::tree;
+use crate::cleanup_shell::{self, Guard};
 
 /// As the control group's (`group.rs`).
 const PERIOD: Duration = Duration::from_millis(20);

@@ -1,9 +1,9 @@
 //! By what means the server's CPU is cut.
 
 use super::affinity::Affinity;
-use crate::control_group::Group;
 use super::meter::Capacity;
 use super::rate_cap::RateCap;
+use crate::control_group::Group;
 
 /// Below this share a cut is none.
 const LEAST: f64 = 0.03;

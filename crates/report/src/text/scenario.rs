@@ -3,13 +3,16 @@
 use kelvin_diagnose::bands::BandShare;
 use kelvin_diagnose::interference::{Interference, InterferenceVerdict, RelativeChange};
 use kelvin_diagnose::tenants::WaitChanges;
-use kelvin_measure::text::{decimal, ms, plural, rate};
+use kelvin_measure::text::{decimal, ms, plural, rate, whole};
 
 use super::{BOLD, Page, RED};
 use crate::RunReport;
 
 /// Rows of the summary at a run's end.
 const FEW: usize = 6;
+
+/// A ratio from which on it is said as one.
+const MANY_TIMES: f64 = 10.0;
 
 /// Classes of what sessions did.
 const FEW_CLASSES: usize = 4;
@@ -163,16 +166,28 @@ pub(crate) fn details(one: &Interference) -> Vec<String> {
     bands.chain(classes).chain(shared).collect()
 }
 
-/// "-12.3 %" of a ratio.
+/// "-12.3 %" of a ratio; "×27" of one that is no matter of per cent.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:+.1} %", (ratio - 1.0) * 100.0))
+    ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{}{}", change_of(ratio), unit_of(ratio)))
+}
+
+fn change_of(ratio: f64) -> String {
+    if ratio < MANY_TIMES {
+        format!("{:+.1}", (ratio - 1.0) * 100.0)
+    } else {
+        format!("×{}", whole(ratio.round() as u64))
+    }
+}
+
+fn unit_of(ratio: f64) -> &'static str {
+    if ratio < MANY_TIMES { " %" } else { "" }
 }
 
 /// "-14.0 to -10.1 %".
 pub(crate) fn interval(change: &RelativeChange) -> Option<String> {
     let low = change.low?;
-    let high = change
-        .high
-        .map_or_else(|| "no upper end".to_owned(), |high| format!("{:+.1} %", (high - 1.0) * 100.0));
-    Some(format!("{:+.1} to {high}", (low - 1.0) * 100.0))
+    let high = change.high.map_or_else(|| "no upper end".to_owned(), |high| percent(Some(high)));
+    let same = change.high.is_some_and(|high| high < MANY_TIMES);
+    let low = if same { change_of(low) } else { percent(Some(low)) };
+    Some(format!("{low} to {high}"))
 }

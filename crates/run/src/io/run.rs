@@ -204,7 +204,11 @@ impl IoRun {
         let Self { jobs, mut prepared, mut options, control, .. } = self;
         // Observations of the host have the same clock.
         options.clock = Some(clock.clone());
-        let rates = Rates { changes: Arc::clone(&options.rates), control: control.clone(), asked: plan::asked_of_all(&jobs) };
+        let rates = Rates {
+            changes: Arc::clone(&options.rates),
+            control: control.clone(),
+            asked: plan::asked_of_all(&jobs),
+        };
         let mut relay = Relay {
             sink: &mut watched,
             view,

@@ -312,7 +312,9 @@ impl<'a> Merge<'a> {
 
 /// Whether a step changes a tenant's rate.
 fn changes_rate(scenario: &Scenario, tenant: usize) -> bool {
-    let changes = |step: &crate::step::Step| matches!(step.action, Action::Rate(..)) && step.action.tenants().contains(&tenant);
+    let changes = |step: &crate::step::Step| {
+        matches!(step.action, Action::Rate(..)) && step.action.tenants().contains(&tenant)
+    };
     scenario.steps.iter().any(changes)
 }
 

@@ -10,9 +10,9 @@ mod tenant;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kelvin_diagnose::tenants::TenantSeries;
 use kelvin_lab::limits::{HeldLimits, Limited};
@@ -98,12 +98,7 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    fn new(
-        scenario: &'a Scenario,
-        stop: &'a Stop,
-        conditions: &'a Conditions,
-        limits: HeldLimits,
-    ) -> Self {
+    fn new(scenario: &'a Scenario, stop: &'a Stop, conditions: &'a Conditions, limits: HeldLimits) -> Self {
         let mut turns: Vec<Vec<Turn>> = scenario.tenants.iter().map(|_| Vec::new()).collect();
         for step in &scenario.steps {
             if let Action::Start { tenants, lasts, .. } = &step.action {
@@ -162,8 +157,8 @@ pub fn execute(
     let info = new_run(scenario, &loads, &limits, described, bench.command());
     let stage = Stage::new(scenario, stop, conditions, limits);
     let view = view(scenario);
-    let (run, ()) = bench
-        .record(&info, &environment, &view, |sink| Ok(((), drive(&stage, &loads, &info, sink)?)))?;
+    let (run, ()) =
+        bench.record(&info, &environment, &view, |sink| Ok(((), drive(&stage, &loads, &info, sink)?)))?;
     // What was limited is put back before anybody reads that it is over.
     drop(stage);
     let tenants = TenantSeries::all(&run.stored).map_err(StoreBenchError::kept)?;

@@ -186,13 +186,7 @@ fn relay(stage: &Stage<'_>, tenant: usize, mut child: Child, sender: &Sender<Mes
 }
 
 /// Sends the timeline's orders on until all is over.
-fn forward(
-    stage: &Stage<'_>,
-    tenant: usize,
-    input: &mut ChildStdin,
-    child: &mut Child,
-    over: &AtomicBool,
-) {
+fn forward(stage: &Stage<'_>, tenant: usize, input: &mut ChildStdin, child: &mut Child, over: &AtomicBool) {
     let turns = &stage.turns[tenant];
     let (mut begun, mut stops) = (vec![false; turns.len()], vec![0; turns.len()]);
     let mut hurried: Option<Instant> = None;
@@ -203,9 +197,7 @@ fn forward(
             if let Some(at) = begins.filter(|_| !std::mem::replace(&mut begun[index], begins.is_some())) {
                 orders.push(Order::Begin { turn: index, at });
             }
-            orders.extend(
-                changes.into_iter().map(|(at, change)| Order::Change { turn: index, at, change }),
-            );
+            orders.extend(changes.into_iter().map(|(at, change)| Order::Change { turn: index, at, change }));
             let asked = u8::from(turn.stop.requested()) + u8::from(turn.stop.is_immediate());
             orders.extend((stops[index]..asked).map(|_| Order::Stop { turn: index }));
             stops[index] = asked;
@@ -270,7 +262,9 @@ mod tests {
         let kinds = vec![KindCounts { committed: 4999, latency, ..KindCounts::default() }];
         let second = Second { point: 0, second: 3, part: LoadPart::Measured, kinds };
         let line = serde_json::to_string(&Report::Event(Event::Second(second.clone()))).unwrap();
-        let Report::Event(Event::Second(back)) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+        let Report::Event(Event::Second(back)) = serde_json::from_str(&line).unwrap() else {
+            panic!("{line}")
+        };
         assert_eq!((back.second, back.kinds[0].committed), (3, 4999));
         let buckets = |second: &Second| second.kinds[0].latency.buckets().collect::<Vec<_>>();
         assert_eq!(buckets(&back), buckets(&second));

@@ -77,8 +77,13 @@ fn prepare(assignment: &Assignment, stop: &Stop) -> Result<(Scenario, PreparedLo
         PreparedLoad::Database(Box::new((spec.clone(), prepared)))
     };
     let name = assignment.name.clone();
-    let tenant =
-        Tenant { name: name.clone(), group: name.clone(), spec, users: assignment.users, limits: Limits::default() };
+    let tenant = Tenant {
+        name: name.clone(),
+        group: name.clone(),
+        spec,
+        users: assignment.users,
+        limits: Limits::default(),
+    };
     let scenario = Scenario {
         name,
         description: None,

@@ -33,12 +33,7 @@ pub(super) struct TurnOutcome {
 }
 
 /// Runs all turns of a tenant.
-pub(super) fn run(
-    stage: &Stage<'_>,
-    tenant: usize,
-    load: &PreparedLoad,
-    sender: &Sender<Message>,
-) {
+pub(super) fn run(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad, sender: &Sender<Message>) {
     for turn in &stage.turns[tenant] {
         let mut sink = TenantSink { tenant, sender, window: None, lost: false };
         let done = match load {
@@ -115,7 +110,8 @@ fn database(
 fn io(stage: &Stage<'_>, tenant: usize, turn: &Turn, sink: &mut TenantSink<'_>) -> Done {
     let mut spec = stage.scenario.tenants[tenant].spec_for(turn.lasts);
     spec.accept_noise = stage.scenario.accept_noise;
-    let run = io_run(&spec, &stage.conditions.devices, None).map_err(|error| RunError::Start(error.to_string()))?;
+    let run =
+        io_run(&spec, &stage.conditions.devices, None).map_err(|error| RunError::Start(error.to_string()))?;
     let run = run.controlled(Arc::clone(&turn.control));
     let done = run.execute(&spec, &stage.clock, &turn.stop, sink, &mut Unseen)?;
     let error = done.error.filter(|_| done.status == Status::Failed);

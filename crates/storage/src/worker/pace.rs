@@ -43,9 +43,10 @@ impl RateChanges {
         }
         let ends = ordered.iter().map(|(at, _)| *at).skip(1).chain([Nanos::MAX]);
         let before = ordered[0].0.clamp(from, to) - from;
-        let parts = ordered.iter().zip(ends).map(|((at, factor), end)| {
-            factor * (end.clamp(from, to) - (*at).clamp(from, to)) as f64
-        });
+        let parts = ordered
+            .iter()
+            .zip(ends)
+            .map(|((at, factor), end)| factor * (end.clamp(from, to) - (*at).clamp(from, to)) as f64);
         Some((before as f64 + parts.sum::<f64>()) / (to - from) as f64)
     }
 
@@ -310,7 +311,9 @@ mod tests {
             let changes = Arc::new(RateChanges::default());
             let mut pacer = Pacer::new(&wanted, 3, 0).unwrap().changed_by(&changes);
             let mut seconds = [0_u32; 12];
-            while let Some(count) = pacer.start(Direction::Read).and_then(|at| seconds.get_mut((at / 1_000_000_000) as usize)) {
+            while let Some(count) =
+                pacer.start(Direction::Read).and_then(|at| seconds.get_mut((at / 1_000_000_000) as usize))
+            {
                 *count += 1;
                 if seconds[2] == 1 && changes.mean(0, 1).is_none() {
                     changes.change_at(4_000_000_000, 3.0);
@@ -321,10 +324,14 @@ mod tests {
             }
             let sums: Vec<u32> = seconds.chunks(4).map(|part| part.iter().sum()).collect();
             // Four deviations of a Poisson count.
-            let near = |found: u32, expected: f64| (f64::from(found) - expected).abs() <= 4.0 * expected.sqrt();
+            let near =
+                |found: u32, expected: f64| (f64::from(found) - expected).abs() <= 4.0 * expected.sqrt();
             assert!(near(sums[0], 4e3) && near(sums[1], 12e3) && near(sums[2], 2e3), "{seconds:?}");
             if process == RateProcess::Linear {
-                assert!(sums[0] == 4000 && sums[1].abs_diff(12_000) <= 1 && sums[2].abs_diff(2000) <= 1, "{sums:?}");
+                assert!(
+                    sums[0] == 4000 && sums[1].abs_diff(12_000) <= 1 && sums[2].abs_diff(2000) <= 1,
+                    "{sums:?}"
+                );
             }
             assert_eq!(changes.mean(3_000_000_000, 5_000_000_000), Some(2.0));
             assert_eq!(changes.mean(0, 16_000_000_000), Some((4.0 + 12.0 + 4.0) / 16.0));

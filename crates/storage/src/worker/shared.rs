@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use kelvin_measure::{Clock, Nanos, Stop};
 
-use super::pace::RateChanges;
 use super::flow::FlowGroups;
+use super::pace::RateChanges;
 use crate::job::{Flow, Job};
 use crate::message::Message;
 use crate::tick::Tick;

@@ -80,7 +80,8 @@ fn a_failure_on(place: &Place, file: &Path) {
     assert!(shown.contains("Q5 of stream 0 failed: ") && shown.contains("no figure"), "{shown}");
     let report = place.report("last");
     assert_eq!((&report["queries"]["power"], report["state"].as_str()), (&Value::Null, Some("void")));
-    let states = report["queries"]["rows"].as_array().unwrap().iter().map(|row| row["state"].as_str().unwrap());
+    let states =
+        report["queries"]["rows"].as_array().unwrap().iter().map(|row| row["state"].as_str().unwrap());
     assert_eq!(states.collect::<Vec<_>>(), ["failed", "unchecked"]);
 }
 

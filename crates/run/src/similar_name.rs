@@ -14,7 +14,11 @@ pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> O
         strsim::jaro(&unknown, &name.replace('_', "-"))
     };
     let scored = known.into_iter().map(|name| (alike(name), name)).filter(|(alike, _)| *alike > ALIKE);
-    scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+    // Of equally alike ones that with the fewest changes.
+    let changes = |name: &str| strsim::levenshtein(&unknown, name);
+    scored
+        .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| changes(b.1).cmp(&changes(a.1))))
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -23,10 +27,14 @@ mod tests {
 
     #[test]
     fn slips_are_understood_and_other_words_are_not() {
-        let workloads = ["tproc-c", "pgbench", "script", "io"];
-        for (typed, meant) in
-            [("tprocc", "tproc-c"), ("tpcc", "tproc-c"), ("pg-bench", "pgbench"), ("TPROC_C", "tproc-c")]
-        {
+        let workloads = ["tproc-c", "tproc-h", "pgbench", "script", "io"];
+        for (typed, meant) in [
+            ("tprocc", "tproc-c"),
+            ("tpcc", "tproc-c"),
+            ("tpch", "tproc-h"),
+            ("pg-bench", "pgbench"),
+            ("TPROC_C", "tproc-c"),
+        ] {
             assert_eq!(nearest(typed, workloads), Some(meant), "{typed}");
         }
         assert_eq!(nearest("mongodb", workloads), None);

@@ -34,7 +34,7 @@ impl Workload for TprocH {
     }
 
     fn counters(&self) -> &'static [&'static str] {
-        &[labels::ROWS_READ]
+        &["rows of answers"]
     }
 
     fn check_engine(&self, engine: &dyn Engine) -> Result<()> {

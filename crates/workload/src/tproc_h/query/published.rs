@@ -4,6 +4,10 @@ use tpchgen::q_and_a::answers_sf1;
 
 use super::{AnswerColumn, columns};
 
+/// The query whose keys lack their last digits in the crate's copy of its answer (version 4.0.0): "1297" stands for 129760.
+const CUT_QUERY: u8 = 11;
+const CUT_DIGITS: usize = 2;
+
 /// How far a sum of money may be from the published one (TPC-H clause 2.1.3.5).
 const SUM_TOLERANCE: f64 = 100.0;
 
@@ -27,9 +31,16 @@ pub(crate) fn differences(query: u8, rows: &[Vec<String>]) -> Result<(), String>
         return Err(format!("{} rows, {} published", rows.len(), published.len()));
     }
     let mut rows = rows.to_vec();
+    if query == CUT_QUERY {
+        let keys = rows.iter_mut().filter_map(|row| row.first_mut());
+        keys.for_each(|key| key.truncate(key.len().saturating_sub(CUT_DIGITS)));
+    }
     let key = |row: &Vec<String>| {
-        let exact = row.iter().zip(kinds).filter(|(_, kind)| kind.is_exact());
-        exact.map(|(field, _)| field.clone()).collect::<Vec<_>>()
+        let (exact, others): (Vec<_>, Vec<_>) = row.iter().zip(kinds).partition(|(_, kind)| kind.is_exact());
+        let hundredths =
+            |field: &String| field.parse().map_or(0, |number: f64| (number * 100.0).round() as i64);
+        let others = others.into_iter().map(|(field, _)| hundredths(field)).collect::<Vec<_>>();
+        (exact.into_iter().map(|(field, _)| field.clone()).collect::<Vec<_>>(), others)
     };
     rows.sort_by_cached_key(key);
     published.sort_by_cached_key(key);
@@ -101,6 +112,9 @@ mod tests {
             let text = answers_sf1::answer(query.into()).unwrap();
             let lines = text.lines().filter(|line| !line.trim().is_empty());
             let mut rows: Vec<Vec<String>> = lines.skip(1).map(|line| fields(line, kinds)).collect();
+            if query == CUT_QUERY {
+                rows.iter_mut().for_each(|row| row[0].push_str("60"));
+            }
             rows.reverse();
             assert_eq!(differences(query, &rows), Ok(()), "query {query}");
             let last = rows.pop().unwrap();

@@ -31,6 +31,7 @@ const NOT_RUN: [(&str, &str); 14] = [
         "data of scale factor 1: `mod machine` of tests/tproc_h.rs",
     ),
     ("kelvin hammerdb run", "a script of HammerDB: tests/hammerdb.rs runs one"),
+    ("kelvin trace record", "root and tracefs: tests/trace.rs records"),
     ("kelvin xray", "a scenario of X-Ray: crates/xray/tests/conversion.rs converts two"),
     ("--profile hammerdb", "a schema that HammerDB built: crates/workload/tests/hammerdb_routines.rs"),
     ("--until 'ci<1%' --reset auto", "six copies of the data; each half is run on its own page"),
@@ -51,6 +52,10 @@ const AT_ONCE: usize = 2;
 
 const JOB: &str = "[reader]\nfilename=f\nrw=randread\nbs=4k\nsize=1m\nnumber_ios=100\nioengine=psync\n";
 const TIMED_JOB: &str = "[reader]\nfilename=f\nrw=randread\nsize=1m\nioengine=psync\ntime_based\nruntime=1\n";
+
+/// Two processes, as blkparse prints them.
+const TRACE: &str =
+    "8,0 0 1 0.0 7 D WS 0 + 8 [wal]\n8,0 0 2 0.1 8 D R 99 + 8 [backend]\n8,0 0 3 0.2 7 D WS 8 + 8 [wal]\n";
 
 /// A page and what is typed there.
 struct Page {
@@ -95,6 +100,7 @@ impl Ground {
             ("read.sql", "select 1;\n"),
             ("write.sql", "select 2;\n"),
             ("transfer.sql", "\\set id random(1, :limit)\nselect :id;\n"),
+            ("io.trace", TRACE),
             ("my.conf", "# sorts stay\n# in memory\nwork_mem = 6MB\n"),
         ] {
             std::fs::write(kept.join(name), content).unwrap();

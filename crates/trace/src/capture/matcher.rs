@@ -1,6 +1,7 @@
 //! Issues and completions of requests, matched to one request each.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use kelvin_measure::Nanos;
 
@@ -32,6 +33,8 @@ pub(crate) struct RequestEvent {
 pub(crate) enum EventKind {
     /// The device got the request, from this thread.
     Issue { pid: i32, command: [u8; 16] },
+    /// The device was busy: the request waits, and is issued again.
+    Requeue,
     /// The device answered.
     Complete { failed: bool },
 }
@@ -63,19 +66,24 @@ pub(crate) struct MatchCounts {
     pub(crate) without_issue: u64,
     /// Requests whose completion was not seen.
     pub(crate) without_completion: u64,
-    /// Requests that were issued again, after the device was busy.
-    pub(crate) reissued: u64,
+    /// Issues that the device took back because it was busy.
+    pub(crate) requeued: u64,
 }
+
+/// Device and sector.
+type Key = ((u32, u32), u64);
 
 /// Matches events that come in the order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Matcher {
-    pending: HashMap<((u32, u32), u64), Pending>,
+    pending: HashMap<Key, Pending>,
+    /// Further requests at a place where one is pending already, in the order of their issue.
+    doubles: Vec<(Key, Pending)>,
     pub(crate) counts: MatchCounts,
 }
 
 impl Matcher {
-    fn key(event: &RequestEvent) -> ((u32, u32), u64) {
+    fn key(event: &RequestEvent) -> Key {
         let place = if event.sectors == 0 { NOWHERE } else { event.sector };
         (event.device, place)
     }
@@ -85,17 +93,23 @@ impl Matcher {
         match event.kind {
             EventKind::Issue { pid, command } => {
                 self.counts.issues += 1;
-                if self.pending.len() >= MOST_PENDING {
+                if self.pending.len() + self.doubles.len() >= MOST_PENDING {
                     self.give_up(each);
                 }
                 let pending = Pending { issue: event, pid, command, left: event.sectors };
-                if self.pending.insert(Self::key(&event), pending).is_some() {
-                    self.counts.reissued += 1;
+                let key = Self::key(&event);
+                match self.pending.entry(key) {
+                    Entry::Vacant(place) => _ = place.insert(pending),
+                    Entry::Occupied(_) => self.doubles.push((key, pending)),
                 }
+            }
+            EventKind::Requeue => {
+                self.counts.requeued += 1;
+                self.take(&event);
             }
             EventKind::Complete { failed } => {
                 self.counts.completions += 1;
-                let Some(mut found) = self.pending.remove(&Self::key(&event)) else {
+                let Some(mut found) = self.take(&event) else {
                     self.counts.without_issue += 1;
                     return;
                 };
@@ -103,7 +117,8 @@ impl Matcher {
                     // A part of it: the rest is answered at the next sector.
                     found.left -= event.sectors;
                     let rest = event.sector.wrapping_add(u64::from(event.sectors));
-                    self.pending.insert((event.device, rest), found);
+                    self.doubles.push(((event.device, rest), found));
+                    self.settle((event.device, rest));
                     return;
                 }
                 if failed {
@@ -120,9 +135,36 @@ impl Matcher {
         }
     }
 
+    /// The request that an event is about: of several at one place the first of the event's length.
+    fn take(&mut self, event: &RequestEvent) -> Option<Pending> {
+        let key = Self::key(event);
+        let first = self.pending.get(&key)?;
+        if first.left != event.sectors {
+            let alike = |(other, pending): &(Key, Pending)| *other == key && pending.left == event.sectors;
+            if let Some(place) = self.doubles.iter().position(alike) {
+                return Some(self.doubles.remove(place).1);
+            }
+        }
+        let taken = self.pending.remove(&key);
+        self.settle(key);
+        taken
+    }
+
+    /// Moves a double to its place if that is free.
+    fn settle(&mut self, key: Key) {
+        if self.pending.contains_key(&key) {
+            return;
+        }
+        if let Some(place) = self.doubles.iter().position(|(other, _)| *other == key) {
+            let (key, pending) = self.doubles.remove(place);
+            self.pending.insert(key, pending);
+        }
+    }
+
     /// Gives the requests whose completion was not seen, in the order of their issue.
     pub(crate) fn give_up(&mut self, each: &mut dyn FnMut(Matched)) {
-        let mut left: Vec<Pending> = self.pending.drain().map(|(_, pending)| pending).collect();
+        let all = self.pending.drain().chain(self.doubles.drain(..));
+        let mut left: Vec<Pending> = all.map(|(_, pending)| pending).collect();
         left.sort_by_key(|pending| pending.issue.at);
         self.counts.without_completion += left.len() as u64;
         for pending in left {
@@ -156,9 +198,16 @@ mod tests {
             event(5, u64::MAX, 0, DONE),
             event(9, 8, 8, DONE),
             event(10, 50, 8, ISSUE),
+            event(10, 50, 8, EventKind::Requeue),
             event(11, 50, 8, ISSUE),
             event(12, 50, 8, EventKind::Complete { failed: true }),
             event(13, 60, 8, ISSUE),
+            event(14, 70, 8, ISSUE),
+            event(15, 70, 16, ISSUE),
+            event(16, 70, 8, ISSUE),
+            event(17, 70, 16, DONE),
+            event(18, 70, 8, DONE),
+            event(20, 70, 8, DONE),
         ] {
             matcher.event(event, &mut |matched| seen.push(matched));
         }
@@ -166,11 +215,19 @@ mod tests {
         let short = |matched: &Matched| (matched.issue.sector, matched.issue.sectors, matched.response);
         assert_eq!(
             seen.iter().map(short).collect::<Vec<_>>(),
-            [(0, 0, Some(2)), (0, 16, Some(7)), (50, 8, Some(1)), (60, 8, None)]
+            [
+                (0, 0, Some(2)),
+                (0, 16, Some(7)),
+                (50, 8, Some(1)),
+                (70, 16, Some(2)),
+                (70, 8, Some(4)),
+                (70, 8, Some(4)),
+                (60, 8, None)
+            ]
         );
         assert!(seen[2].issue.flags.has(Flags::FAILED));
         let counts =
-            MatchCounts { issues: 5, completions: 5, without_issue: 1, without_completion: 1, reissued: 1 };
+            MatchCounts { issues: 8, completions: 8, without_issue: 1, without_completion: 1, requeued: 1 };
         assert_eq!(matcher.counts, counts);
     }
 }

@@ -1,6 +1,6 @@
 //! Recording block requests from the kernel's ring buffers.
 //!
-//! The events `block_rq_issue` and `block_rq_complete` go to an [`Instance`] of our own, stamped with
+//! The events `block_rq_issue`, `block_rq_complete` and `block_rq_requeue` go to an [`Instance`] of our own, stamped with
 //! `CLOCK_MONOTONIC`, the clock of Kelvin's runs. [`Capture::drain`] reads the pages of every processor, merges their
 //! records by time, matches them to requests and writes these to a file. Memory is bounded by the buffers and the
 //! requests in flight, the file by its size.
@@ -16,8 +16,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use kelvin_host::SystemTree;
 use kelvin_host::disk::{DiskCounters, whole_disk};
+use kelvin_host::{Buffer, SystemTree};
 use kelvin_measure::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,6 +28,9 @@ use crate::file::{DeviceCheck, FileWriter, Header, HeaderDevice, Recording};
 use crate::{Error, Flags, Operation, Result};
 use format::Place;
 use matcher::{EventKind, Matched, Matcher, RequestEvent, SECTOR};
+
+/// The events of a request.
+const EVENTS: [&str; 3] = ["block_rq_issue", "block_rq_complete", "block_rq_requeue"];
 
 /// How long a record may need from its time to its place in the buffer: an interrupt may come between.
 const SETTLES: Nanos = 2_000_000;
@@ -77,31 +80,31 @@ impl Fields {
     }
 }
 
-/// Reads records of the two events.
+/// Reads records of the events.
 #[derive(Debug, Clone, Copy)]
 struct Records {
     issue: (u16, Fields),
     complete: (u16, Fields),
+    requeue: (u16, Fields),
 }
 
 impl Records {
     /// None for other events, and for requests that move no data of the device's content.
     fn event(&self, at: Nanos, record: &[u8]) -> Option<RequestEvent> {
         let id = u16::from_ne_bytes(*record.first_chunk()?);
-        let (fields, is_issue) = match id {
-            id if id == self.issue.0 => (&self.issue.1, true),
-            id if id == self.complete.0 => (&self.complete.1, false),
-            _ => return None,
-        };
+        let events = [&self.issue, &self.complete, &self.requeue];
+        let (_, fields) = events.into_iter().find(|(other, _)| *other == id)?;
         let device = fields.device.number(record)? as u32;
         let (operation, flags) = Flags::of_letters(fields.letters.text(record))?;
-        let kind = if is_issue {
+        let kind = if id == self.issue.0 {
             let mut command = [0; 16];
             let name = fields.command.map_or(&[][..], |place| place.text(record));
             for (to, from) in command.iter_mut().zip(name) {
                 *to = *from;
             }
             EventKind::Issue { pid: fields.pid.number(record)? as u32 as i32, command }
+        } else if id == self.requeue.0 {
+            EventKind::Requeue
         } else {
             let error = fields.error.and_then(|place| place.number(record)).unwrap_or(0);
             EventKind::Complete { failed: error != 0 }
@@ -152,7 +155,8 @@ impl<W: Write> Capture<W> {
     pub fn start(options: &CaptureOptions, command: Option<String>, out: W) -> Result<Self> {
         let tree = SystemTree::default();
         let chosen = options.device.as_deref().map(|device| disk_named(&tree, device)).transpose()?;
-        let instance = Instance::create(&tracefs(&tree)?)?;
+        let place = tracefs(&tree)?;
+        let instance = Instance::create(&place)?;
         let format = |name: &str| {
             let text = instance.text(format!("events/block/{name}/format"))?;
             let event = EventFormat::parse(&text);
@@ -163,24 +167,30 @@ impl<W: Write> Capture<W> {
                 ))
             })
         };
-        let records = Records { issue: format("block_rq_issue")?, complete: format("block_rq_complete")? };
+        let records = Records {
+            issue: format("block_rq_issue")?,
+            complete: format("block_rq_complete")?,
+            requeue: format("block_rq_requeue")?,
+        };
         // The layout of pages is the same for all instances, and only the first one has its text.
-        let header = tree.mounts().into_iter().find(|mount| mount.kind == "tracefs");
-        let header =
-            header.and_then(|mount| std::fs::read_to_string(mount.point.join("events/header_page")).ok());
-        let page = header.and_then(|text| PageFormat::parse(&text)).ok_or_else(|| {
-            Error::Unavailable(
-                "the form of the kernel's ring buffer (events/header_page) is not known".into(),
-            )
-        })?;
+        // The kernel gives it to the first reading of the file only.
+        let mut buffer = Buffer::default();
+        let header = buffer.open(&place.join("events/header_page"));
+        let page =
+            header.and_then(|text| PageFormat::parse(&String::from_utf8_lossy(text))).ok_or_else(|| {
+                Error::Unavailable(
+                    "the form of the kernel's ring buffer (events/header_page) is not known".into(),
+                )
+            })?;
         instance.write("trace_clock", "mono")?;
         instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
         // What does not fit is dropped and counted, so that what is there is without holes between.
         instance.write("options/overwrite", "0")?;
         if let Some(disk) = &chosen {
             let filter = format!("dev == {}", disk.number.0 << 20 | disk.number.1);
-            instance.write("events/block/block_rq_issue/filter", &filter)?;
-            instance.write("events/block/block_rq_complete/filter", &filter)?;
+            for event in EVENTS {
+                instance.write(&format!("events/block/{event}/filter"), &filter)?;
+            }
         }
         let mut processors = Vec::new();
         let names = std::fs::read_dir(instance.file("per_cpu"));
@@ -200,8 +210,9 @@ impl<W: Write> Capture<W> {
         let began = now(ClockId::Monotonic);
         let header = Header::of_this_host(&tree, began, command, &disks);
         let writer = FileWriter::new(out, &header).map_err(Error::system("writing the trace"))?;
-        instance.write("events/block/block_rq_issue/enable", "1")?;
-        instance.write("events/block/block_rq_complete/enable", "1")?;
+        for event in EVENTS {
+            instance.write(&format!("events/block/{event}/enable"), "1")?;
+        }
         let counters = DiskCounters::all(&tree);
         let checks = disks.iter().map(|disk| DeviceCheck::begin(disk, counters.get(&disk.name))).collect();
         instance.write("tracing_on", "1")?;
@@ -317,7 +328,7 @@ impl<W: Write> Capture<W> {
             unreadable_pages: self.unreadable_pages,
             without_issue: counts.without_issue,
             without_completion: counts.without_completion,
-            reissued: counts.reissued,
+            requeued: counts.requeued,
             cpu: now(ClockId::ThreadCPUTime).saturating_sub(self.cpu_before),
             full: self.writer.written() >= self.most_bytes,
             devices: self.checks,
@@ -400,7 +411,8 @@ mod tests {
             let event = EventFormat::parse(text).unwrap();
             (event.id, Fields::of(&event).unwrap())
         };
-        let records = Records { issue: format(ISSUE), complete: format(COMPLETE) };
+        let records =
+            Records { issue: format(ISSUE), complete: format(COMPLETE), requeue: (7, format(COMPLETE).1) };
         let mut record = vec![0; 64];
         record[..2].copy_from_slice(&2104_u16.to_ne_bytes());
         record[4..8].copy_from_slice(&77_i32.to_ne_bytes());

@@ -99,8 +99,8 @@ pub struct Recording {
     pub without_issue: u64,
     /// Requests whose completion was not seen.
     pub without_completion: u64,
-    /// Requests that were issued again.
-    pub reissued: u64,
+    /// Issues that the device took back because it was busy.
+    pub requeued: u64,
     /// CPU time of the recorder.
     pub cpu: Nanos,
     /// Whether recording ended because the file was full.

@@ -27,6 +27,7 @@ pub(super) struct Events {
 pub(super) enum Stage {
     Queued,
     Issued,
+    Requeued,
     Completed,
 }
 
@@ -135,6 +136,7 @@ fn of_record(record: &BlktraceRecord) -> Option<(Stage, RequestEvent)> {
     let (stage, kind) = match record.event {
         1 => (Stage::Queued, EventKind::Issue { pid: record.pid, command: [0; 16] }),
         7 => (Stage::Issued, EventKind::Issue { pid: record.pid, command: [0; 16] }),
+        6 => (Stage::Requeued, EventKind::Requeue),
         8 => (Stage::Completed, EventKind::Complete { failed: record.failed }),
         _ => return None,
     };
@@ -208,6 +210,7 @@ pub(super) fn blkparse(line: &str) -> Line {
     let stage = match action {
         "Q" => Stage::Queued,
         "D" => Stage::Issued,
+        "R" => Stage::Requeued,
         "C" => Stage::Completed,
         _ => return Line::Other,
     };
@@ -216,6 +219,7 @@ pub(super) fn blkparse(line: &str) -> Line {
         return Line::Bad("SECTOR + SECTORS was expected");
     };
     let kind = match stage {
+        Stage::Requeued => EventKind::Requeue,
         Stage::Completed => EventKind::Complete { failed: !matches!(bracketed(line), "0" | "") },
         _ => EventKind::Issue { pid, command: command(bracketed(line)) },
     };
@@ -231,12 +235,16 @@ fn extent(sector: Option<&str>, plus: Option<&str>, sectors: Option<&str>) -> Op
     }
 }
 
-/// A line of `perf script` or of tracefs's `trace`, of the events `block_rq_issue` and `block_rq_complete`.
+/// A line of `perf script` or of tracefs's `trace`, of the events `block_rq_issue`, `block_rq_complete` and
+/// `block_rq_requeue`.
 pub(super) fn perf(line: &str) -> Line {
     let line = line.trim();
-    let found = [("block_rq_issue: ", Stage::Issued), ("block_rq_complete: ", Stage::Completed)]
-        .into_iter()
-        .find_map(|(name, stage)| Some((line.split_once(name)?, stage)));
+    const EVENTS: [(&str, Stage); 3] = [
+        ("block_rq_issue: ", Stage::Issued),
+        ("block_rq_requeue: ", Stage::Requeued),
+        ("block_rq_complete: ", Stage::Completed),
+    ];
+    let found = EVENTS.into_iter().find_map(|(name, stage)| Some((line.split_once(name)?, stage)));
     let Some(((before, after), stage)) = found else { return Line::Other };
     let Some((at, pid, name)) = head(before.strip_suffix("block:").unwrap_or(before)) else {
         return Line::Bad("a time was expected before the event's name");
@@ -251,6 +259,7 @@ pub(super) fn perf(line: &str) -> Line {
         return Line::Bad("SECTOR + SECTORS was expected");
     };
     let kind = match stage {
+        Stage::Requeued => EventKind::Requeue,
         Stage::Completed => EventKind::Complete { failed: !matches!(bracketed(line), "0" | "") },
         _ => EventKind::Issue { pid, command: command(name) },
     };

@@ -16,12 +16,14 @@ use crate::out;
 
 /// Reads, describes and prints.
 pub(super) fn show(args: &TraceShowArgs) -> Result<Code> {
+    if let Some([change, _]) = args.what_if.as_deref()
+        && change != "merge"
+    {
+        bail!("--what-if {change} is not known; write --what-if merge A,B,C");
+    }
     let trace = super::read(&args.trace)?;
     let format = args.format.format();
-    if let Some([change, streams]) = args.what_if.as_deref() {
-        if change != "merge" {
-            bail!("--what-if {change} is not known; write --what-if merge A,B,C");
-        }
+    if let Some([_, streams]) = args.what_if.as_deref() {
         let merged = merged(&trace, streams, args.trace.most)?;
         let blend = blender::blend(&merged);
         let profiles = profiles(&merged);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use kelvin_measure::text::{
-    NONE, binary, cut, latency, number, percent, rate, seconds, three_figures, whole,
+    NONE, binary, count, cut, latency, number, percent, rate, seconds, three_figures, whole,
 };
 use kelvin_trace::Trace;
 use kelvin_trace::blender::Blend;
@@ -35,7 +35,7 @@ pub(super) fn checks(recording: &Recording) -> String {
         (recording.unreadable_pages, "unreadable pages"),
         (recording.without_issue, "completions without an issue"),
         (recording.without_completion, "requests without a completion"),
-        (recording.reissued, "requests issued again"),
+        (recording.requeued, "issues taken back by a busy device"),
     ] {
         if count > 0 {
             others.push(format!("{} {what}", whole(count)));
@@ -222,8 +222,8 @@ pub(super) fn blender(text: &mut String, blend: &Blend, width: usize) {
     });
     let index = blend.index().map_or_else(String::new, |index| format!("Blender index {index:.2}. "));
     let words = format!(
-        "{index}{} runs with {} of the bytes were recovered, {} at once on average{purity}.",
-        whole(recovered.runs),
+        "{index}{} recovered, with {} of the bytes, {} at once on average{purity}.",
+        count(recovered.runs, "run"),
         percent(recovered.share),
         three_figures(recovered.at_once)
     );

@@ -194,6 +194,7 @@ impl State {
             | Observation::Settings { .. }
             | Observation::StatementTexts { .. }
             | Observation::Blocking { .. }
+            | Observation::OtherProcesses { .. }
             | Observation::Lost(_) => {}
         }
     }

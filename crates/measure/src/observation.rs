@@ -385,6 +385,23 @@ pub struct TableWrites {
     pub fillfactor: u32,
 }
 
+/// Processes of one name on a host that are neither the load generator's nor the server's.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherProcess {
+    /// The program's name, as the kernel has it (15 characters).
+    pub name: String,
+    /// How many of this name were seen.
+    pub processes: u32,
+    /// CPUs used on average.
+    pub cpus: f64,
+    /// Bytes of resident memory, the most that was seen; pages shared among them count for each.
+    pub resident: u64,
+    /// Bytes a second read from devices; 0 where that may not be seen.
+    pub read: f64,
+    /// Bytes a second written to devices.
+    pub written: f64,
+}
+
 /// An observation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "observation", rename_all = "kebab-case")]
@@ -425,6 +442,13 @@ pub enum Observation {
         /// Identifier and text, the constants left out.
         texts: Vec<(i64, String)>,
     },
+    /// What other processes used during a point's window, the most CPU first: the five names with the most.
+    OtherProcesses {
+        /// Which point of the run.
+        point: u32,
+        /// The names.
+        processes: Vec<OtherProcess>,
+    },
     /// Tables and indexes.
     Relations {
         /// Before or after the load.
@@ -456,6 +480,7 @@ impl Observation {
             Self::Occurrence(_) => "occurrence",
             Self::Statements { .. } => "statements",
             Self::StatementTexts { .. } => "statement-texts",
+            Self::OtherProcesses { .. } => "other-processes",
             Self::Relations { .. } => "relations",
             Self::Settings { .. } => "settings",
             Self::Lost(_) => "lost",

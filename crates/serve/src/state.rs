@@ -195,6 +195,7 @@ impl State {
             | Observation::Settings { .. }
             | Observation::StatementTexts { .. }
             | Observation::Blocking { .. }
+            | Observation::OtherProcesses { .. }
             | Observation::Lost(_) => {}
         }
     }

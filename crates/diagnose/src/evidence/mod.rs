@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use kelvin_measure::event::{Event, Scalability};
 use kelvin_measure::observation::{
-    Blocker, CaptureTime, DatabaseDirectory, Observation, Occurrence, Relation, StatementTotals,
-    UnavailableMetrics,
+    Blocker, CaptureTime, DatabaseDirectory, Observation, Occurrence, OtherProcess, Relation,
+    StatementTotals, UnavailableMetrics,
 };
 use kelvin_measure::{Nanos, SourceId, event::Phase};
 use kelvin_store::StoredRun;
@@ -32,6 +32,7 @@ pub struct Evidence {
     sessions: Sessions,
     occurrences: BTreeMap<u32, Occurrence>,
     statements: BTreeMap<u32, (Vec<StatementTotals>, f64)>,
+    other_processes: BTreeMap<u32, Vec<OtherProcess>>,
     before: Option<(Vec<Relation>, u64)>,
     after: Option<(Vec<Relation>, u64)>,
     settings: BTreeMap<String, String>,
@@ -131,6 +132,9 @@ impl Evidence {
             }
             Observation::Statements { point, statements, total_ms } => {
                 self.statements.insert(*point, (statements.clone(), *total_ms));
+            }
+            Observation::OtherProcesses { point, processes } => {
+                self.other_processes.insert(*point, processes.clone());
             }
             Observation::Relations { when, relations, database_bytes } => {
                 let place = match when {
@@ -337,6 +341,11 @@ impl Evidence {
     /// The top statements of a point, the longest first, and the time of all in milliseconds.
     pub fn statements(&self, point: u32) -> Option<(&[StatementTotals], f64)> {
         self.statements.get(&point).map(|(statements, total)| (statements.as_slice(), *total))
+    }
+
+    /// The programs on this host, besides load generator and server, that used the most in a point's window.
+    pub fn other_processes(&self, point: u32) -> &[OtherProcess] {
+        self.other_processes.get(&point).map_or(&[], Vec::as_slice)
     }
 
     /// Tables and indexes, the largest first, and the bytes of the whole database.

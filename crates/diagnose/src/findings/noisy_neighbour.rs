@@ -4,7 +4,7 @@ use super::FindingDefinition;
 use crate::load::{client_cores, client_delay, cpus};
 use crate::noise::{WANTED, foreign_cpus, of_processes};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
-use kelvin_measure::text::percent;
+use kelvin_measure::text::{self, percent};
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", find };
@@ -44,6 +44,21 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if let Some(delay) = evidence.mean(point.point, "host.process.server.run_delay") {
         facts.push(EvidenceLine::new("database threads waiting for a CPU", format!("{delay:.2} on average")));
     }
+    facts.extend(evidence.other_processes(point.point).iter().map(|one| {
+        let processes =
+            if one.processes > 1 { format!(", {} processes", one.processes) } else { String::new() };
+        let bytes = one.read + one.written;
+        let devices =
+            if bytes >= 1e5 { format!(", {} of I/O", text::disk_rate(bytes)) } else { String::new() };
+        EvidenceLine::new(
+            format!("used by {}", one.name),
+            format!(
+                "{:.2} CPUs{processes}, {} of memory{devices}",
+                one.cpus,
+                text::memory(one.resident as f64)
+            ),
+        )
+    }));
     let accepted = if price.accepted { " (accepted)" } else { "" };
     Some(Finding {
         id: ABOUT.id,
@@ -63,8 +78,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             the transactions' time in run queues",
             percent(WANTED)
         ),
-        next: "Use `top` to find what ran during the benchmark (builds, backups, cron, agents, another \
-            benchmark), stop it, and run again; on a machine that must be shared, `--accept-noise` lets the \
+        next: "Stop what ran during the benchmark (builds, backups, cron, agents, another benchmark; the names \
+            are above where they could be seen), and run again; on a machine that must be shared, `--accept-noise` lets the \
             run count and reports this price with its figures, and `kelvin ab` compares under the same \
             noise."
             .into(),

@@ -77,6 +77,10 @@ fn spills(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     Some(remedy(from, sized(evidence, "work_mem", bytes)?))
 }
 
+fn images_are_plain(evidence: &Evidence) -> bool {
+    evidence.setting("wal_compression") == Some("off")
+}
+
 /// Where sessions waited for the log: what makes the log smaller, or commits wait less. The bound is their time in these waits;
 /// what they do instead is not known.
 fn log(evidence: &Evidence) -> Vec<Remedy> {
@@ -118,7 +122,12 @@ fn log(evidence: &Evidence) -> Vec<Remedy> {
     // Only images are compressed.
     if let Some(share) = images.reduce(f64::max).filter(|share| *share > 0.0) {
         let reason = format!("{reason}; {} of the WAL records are full-page images", text::percent(share));
-        all.extend(made(switched(evidence, "wal_compression", "on"), reason, Rules::Allowed));
+        // A switch until 14, then a method.
+        let since_15 =
+            evidence.setting_number("server_version_num").is_some_and(|version| version >= 150_000.0);
+        let value = if since_15 { "pglz" } else { "on" };
+        let change = switched(evidence, "wal_compression", value).filter(|_| images_are_plain(evidence));
+        all.extend(made(change, reason, Rules::Allowed));
     }
     all
 }

@@ -227,6 +227,7 @@ mod machine {
     fn advice_on_a_missing_index_is_proved_and_everything_is_put_back() {
         let bench = Bench::with(&[("shared_preload_libraries", "pg_stat_statements")]).build("2");
         let url = bench.server.url();
+        bench.sql("create extension pg_stat_statements");
         bench.sql("alter table item drop constraint item_i1");
         let words = ["run", "tproc-c", "--target", &url, "-q", "--users", "2", "--calls", "statements"];
         let load = ["--ramp-up", "2s", "--duration", "6s"];

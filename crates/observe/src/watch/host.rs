@@ -3,16 +3,24 @@
 use std::time::Duration;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::{DatabaseDirectory, Metric, Observer, UnavailableMetrics};
+use kelvin_measure::event::Phase;
+use kelvin_measure::observation::{DatabaseDirectory, Metric, Observation, Observer, UnavailableMetrics};
 
-use super::{Feed, Watcher};
+use super::other_processes::OtherProcesses;
+use super::{Feed, Stage, Watcher};
 use crate::sample::{Config, HostSampler};
+
+/// The interval at which all processes are read: some hundred take milliseconds.
+const PROCESSES: Nanos = 5_000_000_000;
 
 /// Samples the host at an interval.
 pub struct HostWatcher {
     config: Config,
     interval: Duration,
     made: Option<Made>,
+    others: OtherProcesses,
+    /// When the open window began, and when all processes were last read; none outside of a window.
+    window: Option<(Nanos, Nanos)>,
 }
 
 struct Made {
@@ -25,7 +33,8 @@ struct Made {
 impl HostWatcher {
     /// A watcher of what `config` names.
     pub fn new(config: Config, interval: Duration) -> Self {
-        Self { config, interval, made: None }
+        let others = OtherProcesses::new(config.processes.iter().map(|one| one.pid).collect());
+        Self { config, interval, made: None, others, window: None }
     }
 }
 
@@ -76,6 +85,29 @@ impl Watcher for HostWatcher {
         // The first sample primes the counters: it has no rates, but gauges.
         feed.reading(*first, values.iter().map(|&value| value as f32).collect());
         *last = Some(now);
+        if let Some((_, looked)) = self.window.as_mut().filter(|(_, looked)| now >= *looked + PROCESSES) {
+            *looked = now;
+            self.others.look();
+        }
+        Ok(())
+    }
+
+    fn stage(&mut self, stage: Stage, feed: &mut Feed) -> Result<(), String> {
+        let now = feed.now();
+        match stage.phase {
+            Phase::Measure => {
+                self.others.begin();
+                self.window = Some((now, now));
+            }
+            Phase::Stop => {
+                if let Some((from, _)) = self.window.take() {
+                    self.others.look();
+                    let processes = self.others.top(now.saturating_sub(from) as f64 / 1e9);
+                    feed.send(Observation::OtherProcesses { point: stage.point, processes });
+                }
+            }
+            _ => {}
+        }
         Ok(())
     }
 }

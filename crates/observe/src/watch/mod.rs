@@ -7,6 +7,7 @@
 
 mod feed;
 mod host;
+mod other_processes;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

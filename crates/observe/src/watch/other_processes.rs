@@ -34,7 +34,7 @@ struct Sums {
 
 /// Follows the processes of a host.
 #[derive(Debug)]
-pub struct OtherProcesses {
+pub(super) struct OtherProcesses {
     root: PathBuf,
     /// Processes that are not others', with their children.
     own: Vec<u32>,
@@ -56,7 +56,7 @@ struct One {
 
 impl OtherProcesses {
     /// Those that are neither of `own` nor their children.
-    pub fn new(own: Vec<u32>) -> Self {
+    pub(super) fn new(own: Vec<u32>) -> Self {
         Self::of(Path::new("/proc"), own)
     }
 
@@ -73,18 +73,19 @@ impl OtherProcesses {
     }
 
     /// Begins new sums.
-    pub fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.look();
         self.sums.clear();
     }
 
     /// Adds what was used since the last look.
-    pub fn look(&mut self) {
+    pub(super) fn look(&mut self) {
         let all = self.read();
         let parents: HashMap<u32, u32> = all.iter().map(|one| (one.pid, one.stat.parent)).collect();
         let mut now = HashMap::with_capacity(all.len());
         let mut resident: BTreeMap<String, u64> = BTreeMap::new();
-        for one in all.into_iter().filter(|one| !self.is_own(one.pid, &parents)) {
+        let others: Vec<One> = all.into_iter().filter(|one| !self.is_own(one.pid, &parents)).collect();
+        for one in others {
             let key = (one.pid, one.stat.started);
             // One that began since the last look has used all of it since then.
             let before = self.seen.get(&key).copied();
@@ -108,7 +109,7 @@ impl OtherProcesses {
 
     /// The names that used the most over so many seconds: by CPU, then by bytes to and from devices. Who used less than a hundredth of
     /// a CPU and 100 kB a second is not named.
-    pub fn top(&self, seconds: f64) -> Vec<OtherProcess> {
+    pub(super) fn top(&self, seconds: f64) -> Vec<OtherProcess> {
         let rate = |sum: u64| sum as f64 / seconds.max(1e-3);
         let mut found: Vec<OtherProcess> = self
             .sums
@@ -176,10 +177,14 @@ mod tests {
     fn process(root: &Path, pid: u32, name: &str, parent: u32, ticks: u64, written: u64) {
         let directory = root.join(pid.to_string());
         std::fs::create_dir_all(&directory).unwrap();
-        let stat = format!("{pid} ({name}) S {parent} 1 1 0 -1 4194304 1 2 3 4 {ticks} 0 5 6 20 0 1 0 {} 1000 2 3", 100 + pid);
+        let stat = format!(
+            "{pid} ({name}) S {parent} 1 1 0 -1 4194304 1 2 3 4 {ticks} 0 5 6 20 0 1 0 {} 1000 2 3",
+            100 + pid
+        );
         std::fs::write(directory.join("stat"), stat).unwrap();
         std::fs::write(directory.join("statm"), "900 250 3 4 5 6 7").unwrap();
-        std::fs::write(directory.join("io"), format!("rchar: 1\nread_bytes: 0\nwrite_bytes: {written}\n")).unwrap();
+        std::fs::write(directory.join("io"), format!("rchar: 1\nread_bytes: 0\nwrite_bytes: {written}\n"))
+            .unwrap();
     }
 
     #[test]
@@ -200,7 +205,8 @@ mod tests {
         process(root.path(), 31, "cc1 plus)", 1, 2 * hertz, 0);
         others.look();
         let top = others.top(10.0);
-        let seen: Vec<_> = top.iter().map(|one| (one.name.as_str(), one.processes, one.cpus, one.written)).collect();
+        let seen: Vec<_> =
+            top.iter().map(|one| (one.name.as_str(), one.processes, one.cpus, one.written)).collect();
         assert_eq!(seen, [("cc1 plus)", 2, 0.6, 0.0), ("backup", 1, 0.1, 3e6)]);
         assert_eq!(top[0].resident, 250 * others.page);
     }

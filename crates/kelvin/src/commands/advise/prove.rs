@@ -31,7 +31,7 @@ use crate::measure::{bench, open as open_target, prompt};
 use crate::{live, out, paths, signal};
 
 /// The rest before each run: a restored database has little to settle.
-const REST: u64 = 10;
+const REST: u64 = 5;
 
 /// A change that was tried.
 struct Step {

@@ -79,6 +79,7 @@ impl Summary {
             Observation::Statements { .. }
             | Observation::StatementTexts { .. }
             | Observation::Blocking { .. }
+            | Observation::OtherProcesses { .. }
             | Observation::Relations { .. }
             | Observation::Settings { .. } => {}
         }

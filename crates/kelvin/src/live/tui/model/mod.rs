@@ -267,7 +267,10 @@ impl Model {
                 self.host.lost(absent);
                 self.say(&format!("no longer observed: {}: {}", absent.what, absent.why));
             }
-            Observation::Relations { .. } | Observation::Settings { .. } | Observation::Blocking { .. } => {}
+            Observation::Relations { .. }
+            | Observation::Settings { .. }
+            | Observation::OtherProcesses { .. }
+            | Observation::Blocking { .. } => {}
         }
     }
 

@@ -26,7 +26,7 @@ type = "text"
 default = "."
 [parameters.half]
 type = "duration"
-default = "16s"
+default = "14s"
 
 [tenants.oltp]
 workload = "io"
@@ -43,7 +43,7 @@ filename=oltp-data
 filesize=64m
 rw=randrw
 bssplit=8k/90:32k/10
-iodepth=8
+iodepth=16
 rate_iops=60,60
 [log]
 filename=oltp-log

@@ -212,9 +212,11 @@ impl<'a> Watched<'a> {
     pub fn finish(self) -> Result<(), SinkError> {
         let Self { sink, watch, beside } = self;
         for (source, watch) in beside {
-            watch.finish(|seen| match is_of_sessions(&seen) {
-                true => sink.event_from(source, &Event::Observed(seen)),
-                false => Ok(()),
+            watch.finish(|seen| {
+                if !is_of_sessions(&seen) {
+                    return Ok(());
+                }
+                sink.event_from(source, &Event::Observed(seen))
             })?;
         }
         watch.map_or(Ok(()), |watch| watch.finish(|seen| sink.event(&Event::Observed(seen))))

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::convert::{ConvertedAction, ConvertedStep, Tenant};
 
+/// Seconds that are no wait.
+const ROUNDING: f64 = 1e-6;
+
 /// Snapshots that were ordered and go on while later steps are done.
 #[derive(Debug)]
 pub(crate) struct Background {
@@ -54,12 +57,10 @@ pub(crate) fn interleave(
     }
     timeline.order(&mut ordered, usize::MAX);
     // Those of the very end are still made.
-    let (now, end) = (timeline.now, timeline.now + f64::EPSILON);
-    let late = timeline.due.iter().filter(|(at, _)| *at > now).count();
-    let on_time: Vec<ConvertedStep> =
-        timeline.due.into_iter().filter(|(at, _)| *at < end).map(|(_, step)| step).collect();
-    timeline.done.extend(on_time);
-    (timeline.done, late)
+    let end = timeline.now + ROUNDING;
+    let (on_time, late): (Vec<_>, Vec<_>) = timeline.due.into_iter().partition(|(at, _)| *at <= end);
+    timeline.done.extend(on_time.into_iter().map(|(_, step)| step));
+    (timeline.done, late.len())
 }
 
 struct Timeline {
@@ -84,8 +85,7 @@ impl Timeline {
 
     /// Waits until a time, as part of a step.
     fn pause(&mut self, part_of: &ConvertedStep, until: f64) {
-        // Less is rounding.
-        if until - self.now > 1e-6 {
+        if until - self.now > ROUNDING {
             let action = ConvertedAction::Pause(until - self.now);
             self.done.push(ConvertedStep { action, ..part_of.clone() });
             self.now = until;

@@ -153,8 +153,8 @@ const KNOWN: &[FindingDefinition] = &[
 const OF_ANY_LOAD: [&str; 4] = ["steal", "machine-changed", "swapping", "memory-pressure"];
 
 /// Those that read the sum of all series over time, which in a scenario is that of different tenants and changes with its steps.
-const OF_ONE_LOAD: [&str; 5] =
-    ["not-steady", "ramp-up-too-short", "too-few-users", "past-the-knee", "data-write-burst"];
+const OF_ONE_LOAD: [&str; 6] =
+    ["not-steady", "ramp-up-too-short", "too-few-users", "past-the-knee", "data-write-burst", "outage"];
 
 /// Every finding that is known.
 pub fn known_findings() -> &'static [FindingDefinition] {

@@ -8,7 +8,7 @@ use kelvin_lab::live::Live;
 use kelvin_lab::store_bench::{StoreBench, StoreBenchError};
 use kelvin_measure::text::{count, duration};
 use kelvin_scenario::execute::{self, CompletedScenario, Conditions};
-use kelvin_scenario::prove::{Proof, Shown};
+use kelvin_scenario::prove::{NeighbourEffect, Proof, Shown};
 use kelvin_scenario::{Action, ExpectationResult, Scenario};
 use kelvin_store::{RunState, Store};
 use kelvin_workload::Stop;
@@ -220,20 +220,40 @@ fn print_effects(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
         }
         return Ok(());
     }
-    let words = |name: &str, found: Option<Shown>| match found {
-        None => format!("{name}: no figure"),
-        Some(Shown { ratio, low, high, shown }) => {
-            let percent = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
-            let verdict = if shown { "shown" } else { "not shown" };
-            format!("{name} {} % ({} to {}; {verdict})", percent(ratio), percent(low), percent(high))
-        }
-    };
     out::line(&format!("{} rounds; effect of a neighbour, with it against without it:", proof.rounds()))?;
     for effect in &effects {
-        let figures = [words("throughput", effect.throughput), words("p99", effect.p99)];
-        out::line(&format!("  {} on {}: {}", effect.neighbour, effect.tenant, figures.join(", ")))?;
+        out::line(&format!("  {}", effect_line(effect)))?;
     }
     Ok(())
+}
+
+/// "dss slows oltp: throughput -31.5 % (-35.7 to -27.1), p99 …", or what is not excluded.
+fn effect_line(effect: &NeighbourEffect) -> String {
+    let NeighbourEffect { neighbour, tenant, throughput, p99 } = effect;
+    let percent = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
+    let figure = |name: &str, found: &Option<Shown>| match found {
+        None => format!("{name}: too few values"),
+        Some(Shown { ratio, low, high, shown }) => {
+            let not = if *shown { "" } else { "; not shown" };
+            format!("{name} {} % ({} to {}{not})", percent(*ratio), percent(*low), percent(*high))
+        }
+    };
+    let figures = format!("{}, {}", figure("throughput", throughput), figure("p99", p99));
+    let below = |found: &Option<Shown>| found.is_some_and(|one| one.high < 1.0);
+    let above = |found: &Option<Shown>| found.is_some_and(|one| one.low > 1.0);
+    if below(throughput) || above(p99) {
+        return format!("{neighbour} slows {tenant}: {figures}");
+    }
+    if above(throughput) || below(p99) {
+        return format!("{neighbour} speeds up {tenant}: {figures}");
+    }
+    let most = |text: &str, most: Option<f64>| most.map(|most| format!("{text} by at most {:.1} %", most.max(0.0)));
+    let bounds = [
+        most("throughput lower", throughput.map(|one| (1.0 - one.low) * 100.0)),
+        most("p99 higher", p99.map(|one| (one.high - 1.0) * 100.0)),
+    ];
+    let bounds: Vec<String> = bounds.into_iter().flatten().collect();
+    format!("{neighbour} on {tenant}: no interference shown: {} ({figures})", bounds.join(", "))
 }
 
 fn print_expectations(expectations: &[ExpectationResult]) -> Result<()> {

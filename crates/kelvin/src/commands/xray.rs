@@ -68,9 +68,8 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
         output: args.output.clone(),
     };
     let text = matches!(args.output.format(), Format::Text);
-    super::scenario::run_scenario(&converted, &flags, global, &|tenants| match text {
-        true => out::write(&measured(&conversion, tenants)),
-        false => Ok(()),
+    super::scenario::run_scenario(&converted, &flags, global, &|tenants| {
+        if text { out::write(&measured(&conversion, tenants)) } else { Ok(()) }
     })
 }
 
@@ -80,9 +79,10 @@ fn measured(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
     for expectation in conversion.expectations.iter().filter(|one| one.measure == ResultMeasure::Iops) {
         let of = &conversion.tenants[expectation.tenant];
         let copies: Vec<&TenantSeries> = tenants.iter().filter(|one| is_copy(&one.name, &of.name)).collect();
-        let groups: Vec<Vec<&TenantSeries>> = match expectation.summed {
-            true => vec![copies],
-            false => copies.into_iter().map(|one| vec![one]).collect(),
+        let groups: Vec<Vec<&TenantSeries>> = if expectation.summed {
+            vec![copies]
+        } else {
+            copies.into_iter().map(|one| vec![one]).collect()
         };
         for (group, claim) in
             groups.iter().flat_map(|group| expectation.claims.iter().map(move |claim| (group, claim)))

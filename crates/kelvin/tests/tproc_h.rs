@@ -34,7 +34,7 @@ fn power_test(target: &str) -> (Place, BTreeMap<String, (u64, String)>) {
     let words = ["tproc-h", "--scale", "0.01", "--target", target];
     let with = |before: &[&'static str], after: &[&'static str]| {
         let words = [before, &words, after].concat();
-        place.expect(0, &words.iter().copied().collect::<Vec<_>>())
+        place.expect(0, &words)
     };
     let checked = with(&["build"], &["-q"]);
     assert!(!checked.contains("FAIL"), "{checked}");

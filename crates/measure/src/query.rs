@@ -240,7 +240,9 @@ fn void(executions: &[QueryExecution]) -> Vec<String> {
 /// Times of which none is less than the longest by more than [`LARGEST_RATIO`].
 fn bounded(mut times: Vec<f64>) -> Vec<f64> {
     let least = times.iter().copied().fold(0.0, f64::max) / LARGEST_RATIO;
-    times.iter_mut().for_each(|time| *time = time.max(least));
+    for time in &mut times {
+        *time = time.max(least);
+    }
     times
 }
 

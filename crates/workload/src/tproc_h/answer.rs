@@ -1,5 +1,7 @@
 //! An answer in the form that all engines share, and its digest.
 
+use std::fmt::Write as _;
+
 use kelvin_database::{Cell, Error, Result, Rows};
 use sha2::{Digest, Sha256};
 
@@ -48,7 +50,12 @@ pub(crate) fn digest_of(text: &str) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    let mut digits = String::with_capacity(DIGITS);
+    for byte in bytes.iter().take(DIGITS / 2) {
+        // Writing to a String does not fail.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
 }
 
 fn normalise(rows: &Rows, row: usize, at: usize, kind: AnswerColumn, only_integers: bool) -> Result<String> {

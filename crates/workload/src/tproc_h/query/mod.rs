@@ -59,9 +59,9 @@ pub(crate) fn columns(query: u8) -> &'static [AnswerColumn] {
         1 => &[Text, Text, Sum(2), Sum(2), Sum(4), Sum(6), Average, Average, Average, Int],
         2 => &[Money, Text, Text, Int, Text, Text, Text, Text],
         3 => &[Int, Sum(4), Date, Int],
-        4 => &[Text, Int],
+        4 | 21 => &[Text, Int],
         5 => &[Text, Sum(4)],
-        6 => &[Sum(4)],
+        6 | 19 => &[Sum(4)],
         7 => &[Text, Text, Int, Sum(4)],
         8 => &[Int, Ratio],
         9 => &[Text, Int, Sum(4)],
@@ -74,9 +74,7 @@ pub(crate) fn columns(query: u8) -> &'static [AnswerColumn] {
         16 => &[Text, Text, Int, Int],
         17 => &[Average],
         18 => &[Text, Int, Int, Date, Money, Sum(2)],
-        19 => &[Sum(4)],
         20 => &[Text, Text],
-        21 => &[Text, Int],
         _ => &[Text, Int, Sum(2)],
     }
 }

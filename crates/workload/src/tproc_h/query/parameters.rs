@@ -169,7 +169,7 @@ impl Draw {
                 vec![segment, format!("1995-03-{:02}", self.range(1, 31))]
             }
             // January 1993 to October 1997.
-            4 => self.month(57, 3),
+            4 | 15 => self.month(57, 3),
             5 => [vec![self.region()], self.year()].concat(),
             6 => {
                 let mut year = self.year();
@@ -202,7 +202,6 @@ impl Draw {
             13 => vec![self.one_of(&FIRST_WORDS), self.one_of(&SECOND_WORDS)],
             // January 1993 to December 1997.
             14 => self.month(59, 1),
-            15 => self.month(57, 3),
             16 => {
                 let brand = self.brand();
                 let kind = self.part_type();

@@ -32,8 +32,9 @@ pub(crate) fn differences(query: u8, rows: &[Vec<String>]) -> Result<(), String>
     }
     let mut rows = rows.to_vec();
     if query == CUT_QUERY {
-        let keys = rows.iter_mut().filter_map(|row| row.first_mut());
-        keys.for_each(|key| key.truncate(key.len().saturating_sub(CUT_DIGITS)));
+        for key in rows.iter_mut().filter_map(|row| row.first_mut()) {
+            key.truncate(key.len().saturating_sub(CUT_DIGITS));
+        }
     }
     let key = |row: &Vec<String>| {
         let (exact, others): (Vec<_>, Vec<_>) = row.iter().zip(kinds).partition(|(_, kind)| kind.is_exact());
@@ -113,7 +114,9 @@ mod tests {
             let lines = text.lines().filter(|line| !line.trim().is_empty());
             let mut rows: Vec<Vec<String>> = lines.skip(1).map(|line| fields(line, kinds)).collect();
             if query == CUT_QUERY {
-                rows.iter_mut().for_each(|row| row[0].push_str("60"));
+                for row in &mut rows {
+                    row[0].push_str("60");
+                }
             }
             rows.reverse();
             assert_eq!(differences(query, &rows), Ok(()), "query {query}");

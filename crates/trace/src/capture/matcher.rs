@@ -107,6 +107,8 @@ impl Matcher {
                 self.counts.requeued += 1;
                 self.take(&event);
             }
+            // An empty write that asked for a flush: the flush is a request of its own, and this one was never issued.
+            EventKind::Complete { .. } if event.sectors == 0 && event.operation != Operation::Flush => {}
             EventKind::Complete { failed } => {
                 self.counts.completions += 1;
                 let Some(mut found) = self.take(&event) else {
@@ -179,7 +181,8 @@ mod tests {
     use super::*;
 
     fn event(at: Nanos, sector: u64, sectors: u32, kind: EventKind) -> RequestEvent {
-        let (operation, flags) = (Operation::Write, Flags::SYNC);
+        let operation = if sectors == 0 { Operation::Flush } else { Operation::Write };
+        let flags = Flags::SYNC;
         RequestEvent { at, device: (254, 0), sector, sectors, operation, flags, kind }
     }
 
@@ -195,6 +198,7 @@ mod tests {
             event(2, 0, 16, ISSUE),
             event(3, 0, 0, ISSUE),
             event(4, 0, 8, DONE),
+            RequestEvent { operation: Operation::Write, ..event(5, 0, 0, DONE) },
             event(5, u64::MAX, 0, DONE),
             event(9, 8, 8, DONE),
             event(10, 50, 8, ISSUE),

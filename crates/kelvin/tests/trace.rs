@@ -1,6 +1,7 @@
 //! `kelvin trace` from end to end. Recording needs root and tracefs; where they are absent, that test says so and is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod support;
 
@@ -80,6 +81,21 @@ fn what_cannot_be_read_ends_with_2() {
         writeln!(seen, "$ kelvin {line}\n{}", text(&output.stderr).trim_end()).unwrap();
     }
     assert!(!place.path("new").exists());
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn the_help_teaches() {
+    let place = Place::new();
+    let mut seen = String::new();
+    for line in ["trace --help", "trace record --help", "trace show --help", "trace cache --help"] {
+        let args: Vec<&str> = line.split(' ').collect();
+        let output = place.command(&args).env("COLUMNS", "100").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        let shown = text(&output.stdout);
+        assert!(shown.lines().all(|line| line.chars().count() <= 100), "{line}\n{shown}");
+        writeln!(seen, "## kelvin {line}\n{shown}").unwrap();
+    }
     insta::assert_snapshot!(seen);
 }
 

@@ -94,8 +94,15 @@ pub(crate) struct TraceCacheArgs {
     /// Leave the exact curve out, and simulate on a sample, for traces that are too long for it
     #[arg(long)]
     pub(crate) sampled_only: bool,
-    /// Policies to simulate beside LRU
-    #[arg(long, value_name = "POLICY,…", value_delimiter = ',', value_enum, default_value = "arc,s3-fifo")]
+    /// Policies to simulate beside LRU: arc, s3-fifo, or none
+    #[arg(
+        long,
+        value_name = "POLICY,…",
+        value_delimiter = ',',
+        value_enum,
+        hide_possible_values = true,
+        default_value = "arc,s3-fifo"
+    )]
     pub(crate) policies: Vec<TracePolicy>,
     /// Cache reads only: writes go past the cache [default: a write-back cache of reads and writes]
     #[arg(long)]

@@ -47,17 +47,14 @@ impl List {
     /// Adds a block that is not there.
     pub(super) fn push(&mut self, block: u64) {
         let node = Node { block, newer: NONE, older: self.newest, hits: 0 };
-        let number = match self.free.pop() {
-            Some(number) => {
-                if let Some(free) = self.node(number) {
-                    *free = node;
-                }
-                number
+        let number = if let Some(number) = self.free.pop() {
+            if let Some(free) = self.node(number) {
+                *free = node;
             }
-            None => {
-                self.nodes.push(node);
-                self.nodes.len() as u32 - 1
-            }
+            number
+        } else {
+            self.nodes.push(node);
+            self.nodes.len() as u32 - 1
         };
         let before = self.newest;
         match self.node(before) {

@@ -79,6 +79,8 @@ pub(crate) struct Matcher {
     pending: HashMap<Key, Pending>,
     /// Further requests at a place where one is pending already, in the order of their issue.
     doubles: Vec<(Key, Pending)>,
+    /// Who issued what the device took back: a kernel thread issues it again.
+    taken_back: HashMap<Key, (i32, [u8; 16])>,
     pub(crate) counts: MatchCounts,
 }
 
@@ -96,8 +98,9 @@ impl Matcher {
                 if self.pending.len() + self.doubles.len() >= MOST_PENDING {
                     self.give_up(each);
                 }
-                let pending = Pending { issue: event, pid, command, left: event.sectors };
                 let key = Self::key(&event);
+                let (pid, command) = self.taken_back.remove(&key).unwrap_or((pid, command));
+                let pending = Pending { issue: event, pid, command, left: event.sectors };
                 match self.pending.entry(key) {
                     Entry::Vacant(place) => _ = place.insert(pending),
                     Entry::Occupied(_) => self.doubles.push((key, pending)),
@@ -105,8 +108,14 @@ impl Matcher {
             }
             EventKind::Requeue => {
                 self.counts.requeued += 1;
-                self.take(&event);
+                if let Some(taken) = self.take(&event)
+                    && self.taken_back.len() < MOST_PENDING
+                {
+                    self.taken_back.insert(Self::key(&event), (taken.pid, taken.command));
+                }
             }
+            // An empty write that asked for a flush: the flush is a request of its own, and this one was never issued.
+            EventKind::Complete { .. } if event.sectors == 0 && event.operation != Operation::Flush => {}
             EventKind::Complete { failed } => {
                 self.counts.completions += 1;
                 let Some(mut found) = self.take(&event) else {
@@ -179,7 +188,8 @@ mod tests {
     use super::*;
 
     fn event(at: Nanos, sector: u64, sectors: u32, kind: EventKind) -> RequestEvent {
-        let (operation, flags) = (Operation::Write, Flags::SYNC);
+        let operation = if sectors == 0 { Operation::Flush } else { Operation::Write };
+        let flags = Flags::SYNC;
         RequestEvent { at, device: (254, 0), sector, sectors, operation, flags, kind }
     }
 
@@ -195,11 +205,12 @@ mod tests {
             event(2, 0, 16, ISSUE),
             event(3, 0, 0, ISSUE),
             event(4, 0, 8, DONE),
+            RequestEvent { operation: Operation::Write, ..event(5, 0, 0, DONE) },
             event(5, u64::MAX, 0, DONE),
             event(9, 8, 8, DONE),
             event(10, 50, 8, ISSUE),
             event(10, 50, 8, EventKind::Requeue),
-            event(11, 50, 8, ISSUE),
+            event(11, 50, 8, EventKind::Issue { pid: 1, command: *b"kworker\0\0\0\0\0\0\0\0\0" }),
             event(12, 50, 8, EventKind::Complete { failed: true }),
             event(13, 60, 8, ISSUE),
             event(14, 70, 8, ISSUE),
@@ -225,7 +236,7 @@ mod tests {
                 (60, 8, None)
             ]
         );
-        assert!(seen[2].issue.flags.has(Flags::FAILED));
+        assert!(seen[2].issue.flags.has(Flags::FAILED) && seen[2].pid == 7, "who issued it first");
         let counts =
             MatchCounts { issues: 8, completions: 8, without_issue: 1, without_completion: 1, requeued: 1 };
         assert_eq!(matcher.counts, counts);

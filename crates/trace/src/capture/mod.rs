@@ -137,6 +137,8 @@ pub struct Capture<W: Write> {
     checks: Vec<DeviceCheck>,
     tree: SystemTree,
     most_bytes: u64,
+    /// Between which times completions are compared with the kernel's counters.
+    checked: (Nanos, Nanos),
     began: Nanos,
     cpu_before: Nanos,
     unreadable_pages: u64,
@@ -213,9 +215,11 @@ impl<W: Write> Capture<W> {
         for event in EVENTS {
             instance.write(&format!("events/block/{event}/enable"), "1")?;
         }
+        instance.write("tracing_on", "1")?;
+        // Completions count from here on, as the kernel's counters do.
+        let checked_from = now(ClockId::Monotonic);
         let counters = DiskCounters::all(&tree);
         let checks = disks.iter().map(|disk| DeviceCheck::begin(disk, counters.get(&disk.name))).collect();
-        instance.write("tracing_on", "1")?;
         Ok(Self {
             processors,
             buffer: vec![0; page.size],
@@ -228,6 +232,7 @@ impl<W: Write> Capture<W> {
             checks,
             tree,
             most_bytes: options.most_bytes,
+            checked: (checked_from, Nanos::MAX),
             began,
             cpu_before: now(ClockId::ThreadCPUTime),
             unreadable_pages: 0,
@@ -275,6 +280,7 @@ impl<W: Write> Capture<W> {
         let mut failed = None;
         for event in self.waiting.drain(..end) {
             if let EventKind::Complete { .. } = event.kind
+                && (self.checked.0..=self.checked.1).contains(&event.at)
                 && let Some(check) = self.checks.iter_mut().find(|check| check.number == event.device)
             {
                 check.completed(event.operation, u64::from(event.sectors));
@@ -295,6 +301,7 @@ impl<W: Write> Capture<W> {
     /// When the buffers cannot be read or the file cannot be written.
     pub fn finish(mut self) -> Result<(Recording, W)> {
         let counters = DiskCounters::all(&self.tree);
+        self.checked.1 = now(ClockId::Monotonic);
         self.instance.write("tracing_on", "0")?;
         let ended = now(ClockId::Monotonic);
         for check in &mut self.checks {

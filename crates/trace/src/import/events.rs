@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 /// The events of a trace until they are matched.
 pub(super) struct Events {
     /// Issues and completions.
-    events: Vec<RequestEvent>,
+    staged: Vec<RequestEvent>,
     /// Requests when they were queued, of traces that have nothing else.
     queued: Vec<RequestEvent>,
     has_issues: bool,
@@ -33,7 +33,7 @@ pub(super) enum Stage {
 
 impl Events {
     pub(super) fn new(most: usize) -> Self {
-        Self { events: Vec::new(), queued: Vec::new(), has_issues: false, most, full: false }
+        Self { staged: Vec::new(), queued: Vec::new(), has_issues: false, most, full: false }
     }
 
     /// Adds an event; false when there are as many as were asked for.
@@ -45,7 +45,7 @@ impl Events {
         let (into, most) = match stage {
             Stage::Queued if self.has_issues => return true,
             Stage::Queued => (&mut self.queued, self.most),
-            _ => (&mut self.events, self.most.saturating_mul(2)),
+            _ => (&mut self.staged, self.most.saturating_mul(2)),
         };
         if into.len() >= most {
             self.full = true;
@@ -56,13 +56,13 @@ impl Events {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.queued.is_empty()
+        self.staged.is_empty() && self.queued.is_empty()
     }
 
     /// Matches them, and puts them into a trace.
     pub(super) fn finish(self, mut builder: Builder) -> Trace {
         let mut matcher = Matcher::default();
-        let mut events = if self.has_issues { self.events } else { self.queued };
+        let mut events = if self.has_issues { self.staged } else { self.queued };
         // The buffers of several processors stand one after the other.
         events.sort_by_key(|event| (event.at, matches!(event.kind, EventKind::Complete { .. })));
         let mut each = |matched: crate::capture::matcher::Matched| {
@@ -166,7 +166,7 @@ fn of_record(record: &BlktraceRecord) -> Option<(Stage, RequestEvent)> {
 }
 
 /// What a line of a tool's text is.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
     /// Something else: another event, a comment, a sum.
     Other,

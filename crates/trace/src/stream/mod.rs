@@ -155,7 +155,7 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
         profile(scope, &chosen, lasts, resolution)
     };
     let mut all = vec![describe(Scope::All, &|_| true)];
-    let mut counts: (HashMap<u16, u64>, HashMap<u32, u64>) = Default::default();
+    let mut counts: (HashMap<u16, u64>, HashMap<u32, u64>) = (HashMap::new(), HashMap::new());
     for request in &trace.requests {
         *counts.0.entry(request.device).or_insert(0) += 1;
         *counts.1.entry(request.process).or_insert(0) += 1;

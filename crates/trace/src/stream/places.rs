@@ -1,6 +1,6 @@
 //! Where requests go: what is touched again, how much is touched, hot ranges, alignment.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use kelvin_measure::Nanos;
 use serde::Serialize;
@@ -69,7 +69,7 @@ pub(super) fn places(requests: &[&Request], begin: Nanos, lasts: Nanos) -> Place
     let width = (lasts / WINDOWS).max(1);
     let mut found = Places { block, window: width as f64 / 1e9, span: (low, high), ..Places::default() };
     // How often each block was touched, and whether it was written.
-    let mut touched: std::collections::HashMap<u64, (u32, bool), BlockHash> = Default::default();
+    let mut touched: HashMap<u64, (u32, bool), BlockHash> = HashMap::default();
     let mut now: HashSet<u64, BlockHash> = HashSet::default();
     let (mut window, mut all, mut again, mut own) = (0, 0_u64, 0_u64, 0_u64);
     for request in requests {
@@ -110,17 +110,13 @@ pub(super) fn places(requests: &[&Request], begin: Nanos, lasts: Nanos) -> Place
 }
 
 /// A range is a 64th of the span of each device's touched blocks, rounded up to a power of two.
-fn hot_ranges(
-    touched: &std::collections::HashMap<u64, (u32, bool), BlockHash>,
-    block: u64,
-    all: u64,
-) -> Vec<HotRange> {
+fn hot_ranges(touched: &HashMap<u64, (u32, bool), BlockHash>, block: u64, all: u64) -> Vec<HotRange> {
     const DEVICE_SHIFT: u32 = 48;
     const PLACE: u64 = (1 << DEVICE_SHIFT) - 1;
     let low = touched.keys().map(|key| key & PLACE).min().unwrap_or(0);
     let high = touched.keys().map(|key| key & PLACE).max().unwrap_or(0);
     let width = ((high - low) / 64).max(1).next_power_of_two();
-    let mut sums: std::collections::HashMap<u64, u64, BlockHash> = Default::default();
+    let mut sums: HashMap<u64, u64, BlockHash> = HashMap::default();
     for (key, (count, _)) in touched {
         let range = (key & !PLACE) | ((key & PLACE) / width);
         *sums.entry(range).or_insert(0) += u64::from(*count);

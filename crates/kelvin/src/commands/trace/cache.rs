@@ -153,7 +153,7 @@ fn traced_response(trace: &Trace, which: Accesses) -> Option<f64> {
         Accesses::Reads => request.operation == kelvin_trace::Operation::Read,
     };
     let times: Vec<u64> =
-        trace.requests.iter().filter(counts).filter_map(|request| request.response()).collect();
+        trace.requests.iter().filter(counts).filter_map(kelvin_trace::Request::response).collect();
     (!times.is_empty()).then(|| times.iter().map(|time| *time as f64).sum::<f64>() / times.len() as f64)
 }
 

@@ -91,7 +91,7 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
         if !goes_on
             || stop.requested()
             || is_after
-            || capture.is_over(args.duration.map(|span| span.duration()))
+            || capture.is_over(args.duration.map(kelvin_run::spec::Span::duration))
         {
             break;
         }

@@ -88,8 +88,8 @@ fn name(scope: &Scope) -> String {
 fn streams(text: &mut String, profiles: &[Profile]) {
     let _ = writeln!(
         text,
-        "\n{:<NAME$}{:>9}{:>10}{:>8}{:>7}{:>7}{:>7}{:>7}{:>7}  {}",
-        "Streams", "requests", "bytes", "req/s", "peak ×", "next", "seq.", "stride", "depth", "category"
+        "\n{:<NAME$}{:>9}{:>10}{:>8}{:>7}{:>7}{:>7}{:>7}{:>7}  category",
+        "Streams", "requests", "bytes", "req/s", "peak ×", "next", "seq.", "stride", "depth"
     );
     for profile in profiles {
         let depth = profile.depth.map_or_else(|| NONE.into(), |depth| three_figures(depth.mean));
@@ -116,8 +116,8 @@ fn streams(text: &mut String, profiles: &[Profile]) {
 fn operations(text: &mut String, profiles: &[Profile]) {
     let _ = writeln!(
         text,
-        "\n{:<NAME$}{:<9}{:>9}{:>10}{:>10}{:>10}{:>10}  {}",
-        "Operations", "", "requests", "bytes", "median", "p99", "longest", "sizes"
+        "\n{:<NAME$}{:<9}{:>9}{:>10}{:>10}{:>10}{:>10}  sizes",
+        "Operations", "", "requests", "bytes", "median", "p99", "longest"
     );
     for profile in profiles {
         for (place, one) in profile.operations.iter().enumerate() {
@@ -128,8 +128,13 @@ fn operations(text: &mut String, profiles: &[Profile]) {
             let size = |size: &kelvin_trace::stream::SizeShare| {
                 format!("{} {}", binary(u64::from(size.size)), percent(size.share))
             };
-            let sizes: Vec<String> =
-                one.sizes.iter().filter(|size| size.size > 0).take(3).map(size).collect();
+            let sizes: Vec<String> = one
+                .sizes
+                .iter()
+                .filter(|size| size.size > 0 && size.share >= 0.01)
+                .take(3)
+                .map(size)
+                .collect();
             let _ = writeln!(
                 text,
                 "{:<NAME$}{:<9}{:>9}{:>10}{:>10}{:>10}{:>10}  {}",
@@ -152,8 +157,8 @@ fn operations(text: &mut String, profiles: &[Profile]) {
 fn places(text: &mut String, trace: &Trace, profiles: &[Profile]) {
     let _ = writeln!(
         text,
-        "\n{:<NAME$}{:>10}{:>8}{:>9}{:>11}{:>11}{:>9}  {}",
-        "Places", "touched", "again", "hot 1 %", "set, mean", "set, most", "aligned", "hottest range"
+        "\n{:<NAME$}{:>10}{:>8}{:>9}{:>11}{:>11}{:>9}  hottest range",
+        "Places", "touched", "again", "hot 1 %", "set, mean", "set, most", "aligned"
     );
     for profile in profiles {
         let places = &profile.places;

@@ -237,7 +237,7 @@ mod machine {
         eprintln!("{list}");
         let first = list.lines().find(|line| line.starts_with("  1  ")).unwrap();
         assert!(first.contains("index on public.item (i_id)"), "{list}");
-        let last = list.lines().filter(|line| line.contains("jit = off")).next_back().unwrap();
+        let last = list.lines().rfind(|line| line.contains("jit = off")).unwrap();
         let last = last.split_whitespace().next().unwrap();
         let state = || {
             let mut session = PostgresEngine::new(bench.server.instance.config()).connect().unwrap();

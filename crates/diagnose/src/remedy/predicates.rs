@@ -121,9 +121,12 @@ fn is(token: Option<&Token>, word: &str) -> bool {
     matches!(token, Some(Token::Word(found) | Token::Sign(found)) if found == word)
 }
 
+/// Names of tables, each with its alias.
+type Tables = Vec<(String, String)>;
+
 /// The tables of a SELECT, UPDATE or DELETE with their aliases, and what follows them; none for joins by JOIN, for
 /// subqueries and all else.
-fn tables(tokens: &[Token]) -> Option<(Vec<(String, String)>, &[Token])> {
+fn tables(tokens: &[Token]) -> Option<(Tables, &[Token])> {
     let mut at = match tokens.first() {
         Some(Token::Word(first)) if first == "update" => 1,
         Some(Token::Word(first)) if first == "select" || first == "delete" => {

@@ -27,13 +27,11 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
     let settings = args.settings()?;
     let path = paths::store(global.store.as_deref())?;
     let advice = Advice::read(&Store::open_read_only(&path)?, args, &settings)?;
-    match args.proved(advice.lines.len())? {
-        Some(tried) => prove::prove(args, global, &advice, &tried),
-        None => {
-            document::print(&advice, args.format.format())?;
-            Ok(Code::Success)
-        }
+    if let Some(tried) = args.proved(advice.lines.len())? {
+        return prove::prove(args, global, &advice, &tried);
     }
+    document::print(&advice, args.format.format())?;
+    Ok(Code::Success)
 }
 
 /// The changes for a run.

@@ -46,7 +46,7 @@ pub(crate) fn forgotten_transaction(server: &Server, sql: &'static str, held: Du
         session.run(sql).unwrap();
         begun.send(()).unwrap();
         let mut observer = engine.connect().unwrap();
-        wait_until("somebody waits for the row", Duration::from_secs(60), || {
+        wait_until("somebody waits for the row", Duration::from_mins(1), || {
             let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
             observer.query(waiting).unwrap().int(0, 0).unwrap() > 0
         });

@@ -104,6 +104,8 @@ mod tests {
 
     #[test]
     fn a_gain_is_confirmed_or_ruled_out_in_the_direction_of_its_figure() {
+        use ChangeVerdict::{Changed, NoChange, NotTestable, WithinNoise};
+
         let compared = |ratio, low, high, verdict| Compared {
             side: "B".into(),
             ratio,
@@ -116,7 +118,6 @@ mod tests {
             noise: 0.02,
             verdict,
         };
-        use ChangeVerdict::{Changed, NoChange, NotTestable, WithinNoise};
         for (ratio, low, high, of, throughput, latency) in [
             (2.0, 1.8, 2.2, Changed, ProofVerdict::Confirmed, ProofVerdict::Worse),
             (0.5, 0.4, 0.6, Changed, ProofVerdict::Worse, ProofVerdict::Confirmed),

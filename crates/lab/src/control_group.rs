@@ -443,16 +443,16 @@ pub(crate) fn switch_off(file: &Path, name: &str) {
 pub(crate) fn disk_below(path: &Path) -> Result<(String, String), String> {
     let tree = SystemTree::default();
     let block = fs::metadata(path).ok().filter(|data| data.file_type().is_block_device());
-    let disks = match block.and_then(|data| device_name(&tree, &device_number(data.rdev()))) {
-        Some(device) => vec![whole_disk(&tree, &device)],
-        None => {
-            let place = BackingDevice::find(&tree, path);
-            if place.disks.is_empty() {
-                let unknown = || format!("no disk was found below {}", path.display());
-                return Err(place.unknown.unwrap_or_else(unknown));
-            }
-            place.disks
+    let device = block.and_then(|data| device_name(&tree, &device_number(data.rdev())));
+    let disks = if let Some(device) = device {
+        vec![whole_disk(&tree, &device)]
+    } else {
+        let place = BackingDevice::find(&tree, path);
+        if place.disks.is_empty() {
+            let unknown = || format!("no disk was found below {}", path.display());
+            return Err(place.unknown.unwrap_or_else(unknown));
         }
+        place.disks
     };
     let [disk] = &disks[..] else {
         return Err(format!("{} is on several disks: {}", path.display(), disks.join(", ")));

@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(found.cpus, Some(CpuLimit::List("0-1".into())));
         assert_eq!(found.memory, Some(MemoryLimit(512 << 20)));
         let io = found.io.unwrap();
-        assert_eq!((io.read, io.write, io.read_iops), (Some(20.0 * 1048576.0), io.read, None));
+        assert_eq!((io.read, io.write, io.read_iops), (Some(20.0 * 1_048_576.0), io.read, None));
         let found = read("cpus = 1\n[io]\nread = \"1m/s\"\nwrite-iops = 50").unwrap();
         assert_eq!(found.cpus, Some(CpuLimit::Number(1.0)));
         assert_eq!(found.io.unwrap().describe(), "1 MiB/s read, 50 writes/s");

@@ -247,7 +247,8 @@ fn effect_line(effect: &NeighbourEffect) -> String {
     if above(throughput) || below(p99) {
         return format!("{neighbour} speeds up {tenant}: {figures}");
     }
-    let most = |text: &str, most: Option<f64>| most.map(|most| format!("{text} by at most {:.1} %", most.max(0.0)));
+    let most =
+        |text: &str, most: Option<f64>| most.map(|most| format!("{text} by at most {:.1} %", most.max(0.0)));
     let bounds = [
         most("throughput lower", throughput.map(|one| (1.0 - one.low) * 100.0)),
         most("p99 higher", p99.map(|one| (one.high - 1.0) * 100.0)),

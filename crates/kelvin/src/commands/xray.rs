@@ -79,11 +79,8 @@ fn measured(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
     for expectation in conversion.expectations.iter().filter(|one| one.measure == ResultMeasure::Iops) {
         let of = &conversion.tenants[expectation.tenant];
         let copies: Vec<&TenantSeries> = tenants.iter().filter(|one| is_copy(&one.name, &of.name)).collect();
-        let groups: Vec<Vec<&TenantSeries>> = if expectation.summed {
-            vec![copies]
-        } else {
-            copies.into_iter().map(|one| vec![one]).collect()
-        };
+        let groups: Vec<Vec<&TenantSeries>> =
+            if expectation.summed { vec![copies] } else { copies.into_iter().map(|one| vec![one]).collect() };
         for (group, claim) in
             groups.iter().flat_map(|group| expectation.claims.iter().map(move |claim| (group, claim)))
         {

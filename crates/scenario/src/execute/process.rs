@@ -226,20 +226,24 @@ fn listen(
         let line = line.map_err(|error| format!("its process cannot be heard: {error}"))?;
         let report: Report = serde_json::from_str(&line)
             .map_err(|error| format!("its process says what is not understood: {error}"))?;
-        let control = |turn: usize| turns.get(turn).map(|turn| &turn.control);
-        match report {
-            Report::Armed { turn } => control(turn).into_iter().for_each(|control| control.heard(None)),
-            Report::Begun { turn, at } => {
-                control(turn).into_iter().for_each(|control| control.heard(Some(at)));
+        let heard = |turn: usize, begun| {
+            if let Some(turn) = turns.get(turn) {
+                turn.control.heard(begun);
             }
+        };
+        match report {
+            Report::Armed { turn } => heard(turn, None),
+            Report::Begun { turn, at } => heard(turn, Some(at)),
             // Nobody listens only when the run is lost, and then the turns are asked to stop.
             Report::Event(event) => drop(sender.send(Message::Event(tenant, event))),
             Report::Ended { turn, outcome } => {
                 if outcome.begun.is_some() {
-                    control(turn).into_iter().for_each(|control| control.heard(outcome.begun));
+                    heard(turn, outcome.begun);
                 }
                 let _lost = sender.send(Message::Ended(tenant, Box::new(outcome)));
-                control(turn).into_iter().for_each(|control| control.end());
+                if let Some(turn) = turns.get(turn) {
+                    turn.control.end();
+                }
             }
             Report::Failed(why) => return Err(why),
             Report::Done => return Ok(true),

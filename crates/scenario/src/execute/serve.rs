@@ -113,15 +113,12 @@ fn clock_since(origin: u64) -> Clock {
 fn obey(stage: &Stage<'_>, input: &mut impl BufRead) {
     for line in input.lines() {
         let Some(order) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
-        let turn = |turn: usize| stage.turns[0].get(turn);
+        let (Order::Begin { turn, .. } | Order::Change { turn, .. } | Order::Stop { turn }) = order;
+        let Some(turn) = stage.turns[0].get(turn) else { break };
         match order {
-            Order::Begin { turn: index, at } => {
-                turn(index).into_iter().for_each(|turn| turn.control.begin_at(at));
-            }
-            Order::Change { turn: index, at, change } => {
-                turn(index).into_iter().for_each(|turn| turn.control.change_at(at, change));
-            }
-            Order::Stop { turn: index } => turn(index).into_iter().for_each(|turn| turn.stop.request()),
+            Order::Begin { at, .. } => turn.control.begin_at(at),
+            Order::Change { at, change, .. } => turn.control.change_at(at, change),
+            Order::Stop { .. } => turn.stop.request(),
         }
     }
     abandon(stage);

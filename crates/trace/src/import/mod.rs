@@ -134,7 +134,10 @@ CPU0 (trace):
                 (300_000, None, 16 * 512, 8192, Operation::Read),
             ]
         );
-        assert_eq!(trace.processes.iter().map(|p| p.label()).collect::<Vec<_>>(), ["my fio 697", "fio 698"]);
+        assert_eq!(
+            trace.processes.iter().map(crate::Process::label).collect::<Vec<_>>(),
+            ["my fio 697", "fio 698"]
+        );
         let queued = parse("8,0 3 1 0.5 697 Q W 8 + 8 [a]\n8,0 3 2 1.5 697 Q R 16 + 8 [a]\n").unwrap();
         assert_eq!(told(&queued).iter().map(|each| each.0).collect::<Vec<_>>(), [0, 1_000_000_000]);
         assert!(queued.notes.iter().any(|note| note.contains("queued")), "{:?}", queued.notes);

@@ -233,7 +233,7 @@ mod tests {
             Suite::of(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", true)).unwrap();
         assert_eq!((suite.package.as_str(), suite.name.as_str()), ("kelvin-observe", "scrape"));
         assert_eq!(suite.directory, Path::new("/top/crates/observe"));
-        assert!(suite.is_alone());
+        assert!(suite.is_among(ALONE));
         assert!(
             Suite::of(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", false)).is_none()
         );

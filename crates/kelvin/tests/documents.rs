@@ -20,7 +20,7 @@ use command_lines::{documents, shell_lines};
 use support::{Place, Server, text};
 
 /// What is not run: a part of the line, and why.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("examples/colocation/", "it writes more than a gigabyte; the tests of scenarios check its plan"),
     ("LOG|RESULT|DIRECTORY|RUN…", "the shape of a command"),
     ("ssh ", "another host"),

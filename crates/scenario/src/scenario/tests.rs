@@ -116,9 +116,9 @@ fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
         ("rate-held = \"99%\"", "rate-held = \"99\"", "", "write for example 99%"),
         ("fill = \"disk\"", "mark = \"a\"\nwait = \"1s\"", "", "does one thing"),
         ("fill = \"disk\"", "note = \"a\"", "", "needs one of"),
-        ("copies = 2", "copies = 2\nlimits = { cpus = \"x\" }", "24:", "not a list of CPUs"),
-        ("copies = 2", "copies = 2\nlimits = { ram = \"1g\" }", "24:", "unknown field `ram`"),
-        ("copies = 2", "copies = 2\nlimits = {}", "24:", "tenants.disk-1.limits: give at least one"),
+        ("copies = 2", "copies = 2\nlimits = { cpus = \"x\" }", "23:", "not a list of CPUs"),
+        ("copies = 2", "copies = 2\nlimits = { ram = \"1g\" }", "23:", "unknown field `ram`"),
+        ("copies = 2", "copies = 2\nlimits = {}", "23:", "tenants.disk-1.limits: give at least one"),
     ];
     for (right, wrong, place, why) in mistakes {
         assert!(SMALL.contains(right), "{right}");

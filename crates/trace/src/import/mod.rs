@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Operation, Process};
+    use crate::Operation;
 
     fn parse(text: &str) -> Result<Trace> {
         read(Cursor::new(text.as_bytes().to_vec()), Path::new("trace"), 1000)

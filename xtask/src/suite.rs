@@ -29,7 +29,8 @@ const ALONE: &[(&str, &str)] = &[
 
 /// Tests whose users give up a statement after half a second: side by side, as they wait more than they compute, but with
 /// nothing else.
-const IMPATIENT: &[(&str, &str)] = &[("kelvin-run", "robustness_network"), ("kelvin-run", "robustness_mysql")];
+const IMPATIENT: &[(&str, &str)] =
+    &[("kelvin-run", "robustness_network"), ("kelvin-run", "robustness_mysql")];
 
 /// Packages in the order of their longest tests, so that none of them is left when all others have ended.
 const FIRST: &[&str] = &["kelvin-workload", "kelvin-bench", "kelvin-run", "kelvin-lab"];

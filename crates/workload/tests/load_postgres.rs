@@ -68,7 +68,7 @@ fn tables_are_loaded_as_a_whole_without_wal() {
     let engine = database(&server, "minimal");
     let written = || int(&engine, "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint");
     let before = written();
-    let asked = || Options { loaders: Some(2), ..options(3) };
+    let asked = || Options { loaders: Some(2), ..options(2) };
     let workload = TprocC::new(asked()).unwrap();
     let stop = Stop::new();
     let progress = StopAfter { rows: 400_000, stop: stop.clone(), seen: 0.into() };
@@ -81,7 +81,7 @@ fn tables_are_loaded_as_a_whole_without_wal() {
     assert_eq!(int(&engine, "select count(*) from kelvin_tproc_c_loaded where w_id > 0"), 0);
     build(&engine, asked());
     assert_eq!(int(&engine, marks), 0);
-    initial_data_follow_the_rules(&engine, 3);
+    initial_data_follow_the_rules(&engine, 2);
     assert_eq!(violated(&workload, &engine), []);
 
     let whole = database(&server, "whole");

@@ -73,7 +73,7 @@ const CHILD: &str = "KELVIN_TEST_BUILD_HERE";
 #[ignore = "the child process of the next test"]
 fn build_until_killed() {
     let path = std::env::var(CHILD).unwrap();
-    build(&SqliteEngine::open(path).unwrap(), options(3));
+    build(&SqliteEngine::open(path).unwrap(), options(2));
 }
 
 #[test]
@@ -99,12 +99,12 @@ fn a_killed_build_goes_on() {
     child.wait().unwrap();
 
     let engine = SqliteEngine::open(path).unwrap();
-    let workload = TprocC::new(options(3)).unwrap();
+    let workload = TprocC::new(options(2)).unwrap();
     assert!(!workload.is_built(&engine).unwrap());
     let whole = engine.connect().unwrap().query("select count(*) from warehouse").unwrap().int(0, 0).unwrap();
     assert!(whole >= 1, "the first warehouse was complete");
     assert_eq!(engine.connect().unwrap().query("pragma integrity_check").unwrap().text(0, 0).unwrap(), "ok");
-    build(&engine, options(3));
-    initial_data_follow_the_rules(&engine, 3);
+    build(&engine, options(2));
+    initial_data_follow_the_rules(&engine, 2);
     assert_eq!(violated(&workload, &engine), []);
 }

@@ -28,8 +28,8 @@ fn build(engine: &dyn Engine, warehouses: u32) {
     TprocC::new(options(warehouses, None)).unwrap().build(engine, &Quiet, &Stop::new()).unwrap();
 }
 
-/// Runs one user and returns what the tables hold, after the conditions and the audit were found to hold.
-fn run(engine: &dyn Engine, calls: Calls, seed: u64) -> Tables {
+/// Runs one user and returns what the tables hold, after the audit, and with `check` the conditions, were found to hold.
+fn run(engine: &dyn Engine, calls: Calls, seed: u64, check: bool) -> Tables {
     let mut workload = TprocC::new(options(WAREHOUSES, Some(calls))).unwrap();
     workload.inspect(engine).unwrap();
     let mut session = engine.connect().unwrap();
@@ -54,6 +54,9 @@ fn run(engine: &dyn Engine, calls: Calls, seed: u64) -> Tables {
     counters.sum_into(&mut sums);
     let audit = workload.audit(&sums, 4);
     assert!(audit.iter().all(|line| line.valid), "{calls:?}: {audit:#?}");
+    if !check {
+        return digests(session.as_mut());
+    }
     let mut numbers = Vec::new();
     let mut each = |line: kelvin_measure::event::CheckLine| {
         assert!(line.holds, "{calls:?}: condition {} ({}): {}", line.number, line.name, line.detail);
@@ -97,7 +100,8 @@ fn scans(engine: &dyn Engine) -> Tables {
 fn build_and_run(engine: &dyn Engine, ways: [Calls; 3]) -> Vec<Tables> {
     build(engine, WAREHOUSES);
     let loaded = digests(engine.connect().unwrap().as_mut());
-    let runs = ways.into_iter().zip(42..).map(|(calls, seed)| run(engine, calls, seed));
+    // Tables that are equal on all engines meet the conditions on one as on the other: they are asked after the last.
+    let runs = ways.into_iter().zip(42..).map(|(calls, seed)| run(engine, calls, seed, seed == 44));
     std::iter::once(loaded).chain(runs).collect()
 }
 

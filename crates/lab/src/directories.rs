@@ -30,6 +30,12 @@ pub fn servers() -> Result<PathBuf, StoreBenchError> {
     if rustix::process::geteuid().is_root() { Ok("/var/lib/kelvin".into()) } else { data() }
 }
 
+/// Where the journals of changed servers are, if there are any.
+pub fn existing_journals() -> Option<PathBuf> {
+    let directory = data().ok()?.join("settings");
+    directory.is_dir().then_some(directory)
+}
+
 /// Where the journals of changed servers are, which is made if need be.
 pub fn settings_journals() -> Result<PathBuf, StoreBenchError> {
     let directory = data()?.join("settings");
@@ -63,6 +69,7 @@ pub const INSTRUMENTS: &str = "instruments_";
 
 /// What the journal of an advice that is being proved begins with.
 pub const ADVICE: &str = "advice_";
+
 /// What the journals of limits begin with, each that of a process.
 pub const LIMITS: &str = "limits_";
 

@@ -335,7 +335,8 @@ impl Drop for HeldLimits {
 /// When some cannot be taken away.
 pub fn recover_left_over() -> Result<Vec<String>, StoreBenchError> {
     let mut found = Vec::new();
-    let entries = std::fs::read_dir(directories::settings_journals()?).into_iter().flatten().flatten();
+    let Some(journals) = directories::existing_journals() else { return Ok(found) };
+    let entries = std::fs::read_dir(journals).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| is_journal(&entry.path())) {
         let access = Access::new(Manager::new(directories::servers()?));
         match recover(&entry.path(), &access, &mut |_| ()) {

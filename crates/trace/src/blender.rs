@@ -5,7 +5,7 @@
 //! is the blender index. The parts are devices or files, processes, and the runs that are recovered from the merged
 //! stream without being told who sent what.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -151,7 +151,7 @@ fn name(trace: &Trace, number: u32, by_process: bool) -> String {
 }
 
 /// What one device would see if streams came together on it, all beginning at once: each keeps its times, and gets a
-/// range of its own behind that of the one before. Response times are left out: they would be others.
+/// range of its own for each of its devices behind that of the one before. Response times are left out: they would be others.
 pub fn merge(streams: &[(String, Vec<Request>)]) -> Trace {
     let most = streams.iter().map(|(_, requests)| requests.len()).sum();
     let mut builder = Builder::new("merged", most);
@@ -160,15 +160,27 @@ pub fn merge(streams: &[(String, Vec<Request>)]) -> Trace {
     for (number, (name, requests)) in streams.iter().enumerate() {
         let process = builder.process(&Process { pid: number as i32 + 1, command: name.clone() });
         let first = requests.first().map_or(0, |request| request.at);
-        let low = requests.iter().map(|request| request.offset).min().unwrap_or(0);
-        let high = requests.iter().map(Request::end).max().unwrap_or(0);
+        // From the lowest to the highest byte on each device that the stream is on.
+        let mut extents: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+        for request in requests.iter().filter(|request| request.length > 0) {
+            let (low, high) = extents.entry(request.device).or_insert((request.offset, request.end()));
+            (*low, *high) = ((*low).min(request.offset), (*high).max(request.end()));
+        }
+        let mut place: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+        for (on, (low, high)) in extents {
+            place.insert(on, (low, begin));
+            // Not directly behind: the last request of one range is not continued by the first of the next.
+            begin = begin.saturating_add(high - low).saturating_add(1 << 30);
+        }
         for request in requests {
             let at = request.at.saturating_sub(first);
-            let offset = begin.saturating_add(request.offset - low);
+            let offset = match place.get(&request.device) {
+                Some((low, begin)) if request.length > 0 => begin.saturating_add(request.offset - low),
+                // A flush has no place.
+                _ => 0,
+            };
             builder.push(Request { at, offset, device, process, ..*request }, None);
         }
-        // Not directly behind: the last request of one stream is not continued by the first of the next.
-        begin = begin.saturating_add(high - low).saturating_add(1 << 30);
     }
     let mut trace = builder.finish();
     // That the streams come one after the other here is no property of theirs.
@@ -235,6 +247,22 @@ mod tests {
         assert_eq!(named(&trace, "reader3").len(), 2000);
         assert_eq!(named(&trace, "reader3 4").len(), 2000);
         assert_eq!(named(&trace, "merged").len(), 16_000);
+    }
+
+    #[test]
+    fn a_stream_on_two_devices_is_not_laid_over_itself() {
+        let mut both = reader(1, 3);
+        both[1].device = 1;
+        both[1].offset = 4096;
+        both.push(Request { operation: Operation::Flush, offset: 0, length: 0, ..both[2] });
+        let trace = merge(&[("both".into(), both), ("other".into(), reader(2, 1))]);
+        let places = |process| {
+            let of = trace.requests.iter().filter(move |request| request.process == process);
+            of.map(|request| request.offset).collect::<Vec<_>>()
+        };
+        let second = 3 * 65536 + (1 << 30);
+        assert_eq!(places(0), [0, second, 2 * 65536, 0]);
+        assert_eq!(places(1), [second + 65536 + (1 << 30)]);
     }
 
     #[test]

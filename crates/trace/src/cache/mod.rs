@@ -10,6 +10,7 @@ mod list;
 pub mod policy;
 
 use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
 
 pub use curve::{Curve, Sampled, exact, mean_absolute_error, sampled};
 pub use distance::StackDistances;
@@ -28,23 +29,38 @@ pub enum Accesses {
     Reads,
 }
 
+impl Accesses {
+    /// Whether a cache would serve a request.
+    pub fn has(self, request: &Request) -> bool {
+        match self {
+            Self::All => request.moves_data(),
+            Self::Reads => request.operation == Operation::Read,
+        }
+    }
+}
+
 /// The blocks that a request touches: the device in the upper bits.
 pub fn blocks(request: &Request, block: u64) -> impl Iterator<Item = u64> + use<> {
     let device = u64::from(request.device) << DEVICE_SHIFT;
-    let places = match request.length {
+    places(request, block).map(move |place| device | (place & ((1 << DEVICE_SHIFT) - 1)))
+}
+
+fn places(request: &Request, block: u64) -> Range<u64> {
+    match request.length {
         0 => 0..0,
         _ => request.offset / block..request.end().saturating_sub(1) / block + 1,
-    };
-    places.map(move |place| device | (place & ((1 << DEVICE_SHIFT) - 1)))
+    }
 }
 
 /// The accesses of a trace to blocks of this size, in the order of time.
 pub fn accesses(trace: &Trace, block: u64, which: Accesses) -> impl Iterator<Item = u64> + '_ {
-    let counts = move |request: &&Request| match which {
-        Accesses::All => request.moves_data(),
-        Accesses::Reads => request.operation == Operation::Read,
-    };
-    trace.requests.iter().filter(counts).flat_map(move |request| blocks(request, block))
+    trace.requests.iter().filter(move |request| which.has(request)).flat_map(move |request| blocks(request, block))
+}
+
+/// How many accesses [`accesses`] gives, without going through them.
+pub fn count_accesses(trace: &Trace, block: u64, which: Accesses) -> u64 {
+    let requests = trace.requests.iter().filter(|request| which.has(request));
+    requests.map(|request| places(request, block)).map(|places| places.end - places.start).sum()
 }
 
 /// A number whose bits all depend on all bits of the block and the seed (the finaliser of SplitMix64).
@@ -112,5 +128,11 @@ mod tests {
         assert_eq!(of(8192, 512), [2]);
         assert!(of(8192, 0).is_empty());
         assert_eq!(of(u64::MAX - 10, 4096).len(), 1, "beyond the end of numbers");
+        let write = Request { operation: Operation::Write, ..request(0, 4096) };
+        let trace = Trace { requests: vec![request(512, 4096), write], ..Trace::default() };
+        for (which, expected) in [(Accesses::All, 3), (Accesses::Reads, 2)] {
+            assert_eq!(count_accesses(&trace, 4096, which), expected);
+            assert_eq!(accesses(&trace, 4096, which).count(), expected as usize);
+        }
     }
 }

@@ -5,6 +5,9 @@ use serde::Serialize;
 use super::curve::{is_sampled, limit};
 use super::list::List;
 
+/// Blocks of a cache that stands for a larger one: of fewer S3-FIFO's small queue is no tenth.
+const FEWEST: usize = 10;
+
 /// Which blocks a cache keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,10 +32,13 @@ impl Policy {
 
     /// The share of accesses that a cache of so many blocks (at least 1) misses. With a `rate` below 1 of a sample of
     /// blocks, on a cache that is smaller by the rate (Waldspurger et al., USENIX ATC 2017). None if nothing was
-    /// accessed.
+    /// accessed, or if the smaller cache has less than 10 blocks, which says nothing of the large one.
     pub fn miss_ratio(self, accesses: impl Iterator<Item = u64>, blocks: u64, rate: f64) -> Option<f64> {
         let (limit, rate) = limit(rate);
         let size = ((blocks as f64 * rate).round() as usize).max(1);
+        if rate < 1.0 && size < FEWEST {
+            return None;
+        }
         let mut cache: Box<dyn Cache> = match self {
             Self::Lru => Box::new(Lru { size, list: List::default() }),
             Self::Arc => Box::new(Arc { size, ..Arc::default() }),
@@ -335,5 +341,7 @@ mod tests {
             assert!((sampled - better).abs() < 0.06, "{policy:?}: {sampled} of a sample, {better} of all");
         }
         assert_eq!(Policy::Arc.miss_ratio(std::iter::empty(), 5, 1.0), None);
+        let small = |blocks| Policy::S3Fifo.miss_ratio(accesses.iter().copied(), blocks, 0.1);
+        assert!(small(90).is_none() && small(100).is_some());
     }
 }

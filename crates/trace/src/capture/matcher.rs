@@ -1,7 +1,6 @@
 //! Issues and completions of requests, matched to one request each.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use kelvin_measure::Nanos;
 
@@ -11,6 +10,8 @@ use crate::{Flags, Operation};
 pub(crate) const SECTOR: u64 = 512;
 /// Issues that wait for their completion at most: more means that completions do not come.
 const MOST_PENDING: usize = 1 << 18;
+/// The same at one place, as all flushes of a device are: the older half is given up then.
+const MOST_AT_A_PLACE: usize = 4096;
 /// The key of flushes, which have no place.
 const NOWHERE: u64 = u64::MAX;
 
@@ -57,6 +58,13 @@ struct Pending {
     left: u32,
 }
 
+impl Pending {
+    fn without_completion(self) -> Matched {
+        let Self { issue, pid, command, .. } = self;
+        Matched { issue, pid, command, response: None }
+    }
+}
+
 /// What matched and what did not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MatchCounts {
@@ -76,9 +84,10 @@ type Key = ((u32, u32), u64);
 /// Matches events that come in the order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Matcher {
-    pending: HashMap<Key, Pending>,
-    /// Further requests at a place where one is pending already, in the order of their issue.
-    doubles: Vec<(Key, Pending)>,
+    /// The requests at each place, in the order of their issue; no list is empty.
+    pending: HashMap<Key, Vec<Pending>>,
+    /// How many these are.
+    waiting: usize,
     /// Who issued what the device took back: a kernel thread issues it again.
     taken_back: HashMap<Key, (i32, [u8; 16])>,
     pub(crate) counts: MatchCounts,
@@ -95,16 +104,22 @@ impl Matcher {
         match event.kind {
             EventKind::Issue { pid, command } => {
                 self.counts.issues += 1;
-                if self.pending.len() + self.doubles.len() >= MOST_PENDING {
+                if self.waiting >= MOST_PENDING {
                     self.give_up(each);
                 }
                 let key = Self::key(&event);
                 let (pid, command) = self.taken_back.remove(&key).unwrap_or((pid, command));
                 let pending = Pending { issue: event, pid, command, left: event.sectors };
-                match self.pending.entry(key) {
-                    Entry::Vacant(place) => _ = place.insert(pending),
-                    Entry::Occupied(_) => self.doubles.push((key, pending)),
+                let list = self.pending.entry(key).or_default();
+                if list.len() >= MOST_AT_A_PLACE {
+                    for lost in list.drain(..MOST_AT_A_PLACE / 2) {
+                        self.waiting -= 1;
+                        self.counts.without_completion += 1;
+                        each(lost.without_completion());
+                    }
                 }
+                list.push(pending);
+                self.waiting += 1;
             }
             EventKind::Requeue => {
                 self.counts.requeued += 1;
@@ -126,8 +141,8 @@ impl Matcher {
                     // A part of it: the rest is answered at the next sector.
                     found.left -= event.sectors;
                     let rest = event.sector.wrapping_add(u64::from(event.sectors));
-                    self.doubles.push(((event.device, rest), found));
-                    self.settle((event.device, rest));
+                    self.pending.entry((event.device, rest)).or_default().push(found);
+                    self.waiting += 1;
                     return;
                 }
                 if failed {
@@ -144,41 +159,30 @@ impl Matcher {
         }
     }
 
-    /// The request that an event is about: of several at one place the first of the event's length.
+    /// The request that an event is about: of several at one place the newest of the event's length, or the newest that
+    /// it may be a part of. The newest, because a request whose completion was lost then stays behind the others, and
+    /// does not get the completion of the next one.
     fn take(&mut self, event: &RequestEvent) -> Option<Pending> {
         let key = Self::key(event);
-        let first = self.pending.get(&key)?;
-        if first.left != event.sectors {
-            let alike = |(other, pending): &(Key, Pending)| *other == key && pending.left == event.sectors;
-            if let Some(place) = self.doubles.iter().position(alike) {
-                return Some(self.doubles.remove(place).1);
-            }
+        let list = self.pending.get_mut(&key)?;
+        let whole = list.iter().rposition(|pending| pending.left == event.sectors);
+        let place = whole.or_else(|| list.iter().rposition(|pending| pending.left > event.sectors))?;
+        let taken = list.remove(place);
+        self.waiting -= 1;
+        if list.is_empty() {
+            self.pending.remove(&key);
         }
-        let taken = self.pending.remove(&key);
-        self.settle(key);
-        taken
-    }
-
-    /// Moves a double to its place if that is free.
-    fn settle(&mut self, key: Key) {
-        if self.pending.contains_key(&key) {
-            return;
-        }
-        if let Some(place) = self.doubles.iter().position(|(other, _)| *other == key) {
-            let (key, pending) = self.doubles.remove(place);
-            self.pending.insert(key, pending);
-        }
+        Some(taken)
     }
 
     /// Gives the requests whose completion was not seen, in the order of their issue.
     pub(crate) fn give_up(&mut self, each: &mut dyn FnMut(Matched)) {
-        let all = self.pending.drain().chain(self.doubles.drain(..));
-        let mut left: Vec<Pending> = all.map(|(_, pending)| pending).collect();
+        let mut left: Vec<Pending> = self.pending.drain().flat_map(|(_, list)| list).collect();
+        self.waiting = 0;
         left.sort_by_key(|pending| pending.issue.at);
         self.counts.without_completion += left.len() as u64;
         for pending in left {
-            let Pending { issue, pid, command, .. } = pending;
-            each(Matched { issue, pid, command, response: None });
+            each(pending.without_completion());
         }
     }
 }
@@ -231,8 +235,8 @@ mod tests {
                 (0, 16, Some(7)),
                 (50, 8, Some(1)),
                 (70, 16, Some(2)),
-                (70, 8, Some(4)),
-                (70, 8, Some(4)),
+                (70, 8, Some(2)),
+                (70, 8, Some(6)),
                 (60, 8, None)
             ]
         );
@@ -240,5 +244,32 @@ mod tests {
         let counts =
             MatchCounts { issues: 8, completions: 8, without_issue: 1, without_completion: 1, requeued: 1 };
         assert_eq!(matcher.counts, counts);
+    }
+    #[test]
+    fn a_lost_completion_spoils_no_other_request() {
+        let mut matcher = Matcher::default();
+        let mut seen = Vec::new();
+        let mut take = |event| matcher.event(event, &mut |matched: Matched| seen.push(matched.response));
+        // The first flush and the first write are never answered; a longer completion is not of the pending write.
+        take(event(0, 0, 0, ISSUE));
+        take(event(0, 70, 8, ISSUE));
+        take(event(1, 70, 16, DONE));
+        for at in (10..100_000).step_by(10) {
+            take(event(at, 0, 0, ISSUE));
+            take(event(at + 1, u64::MAX, 0, DONE));
+            take(event(at + 2, 70, 8, ISSUE));
+            take(event(at + 5, 70, 8, DONE));
+        }
+        assert!(seen.chunks(2).all(|pair| *pair == [Some(1), Some(3)]));
+        assert_eq!((matcher.counts.without_issue, matcher.waiting), (1, 2));
+        // Flushes of which none is answered.
+        for at in 0..10_000 {
+            matcher.event(event(200_000 + at, 0, 0, ISSUE), &mut |matched| seen.push(matched.response));
+            assert!(matcher.waiting <= MOST_AT_A_PLACE + 1);
+        }
+        let mut left = 0;
+        matcher.give_up(&mut |_| left += 1);
+        assert_eq!(matcher.counts.without_completion, 10_002);
+        assert!(left > 0 && matcher.waiting == 0 && matcher.pending.is_empty());
     }
 }

@@ -137,6 +137,8 @@ pub struct Capture<W: Write> {
     checks: Vec<DeviceCheck>,
     tree: SystemTree,
     most_bytes: u64,
+    /// Readings of a processor's buffer in one pass.
+    most_pages: u64,
     /// Between which times completions are compared with the kernel's counters.
     checked: (Nanos, Nanos),
     began: Nanos,
@@ -232,6 +234,8 @@ impl<W: Write> Capture<W> {
             checks,
             tree,
             most_bytes: options.most_bytes,
+            // What a full buffer has, of which the kernel may give a page in two parts, or have a few more than asked for.
+            most_pages: (options.buffer_kib << 10) / page.size.max(1) as u64 * 2 + 8,
             checked: (checked_from, Nanos::MAX),
             began,
             cpu_before: now(ClockId::ThreadCPUTime),
@@ -252,9 +256,11 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.written() < self.most_bytes)
     }
 
-    fn read_pages(&mut self) -> Result<()> {
+    /// Reads what the buffers had at the beginning: a processor may write as fast as it is read. Returns how many pages.
+    fn read_pages(&mut self) -> Result<u64> {
+        let mut pages = 0;
         for (name, file) in &mut self.processors {
-            loop {
+            for _ in 0..self.most_pages {
                 let length = match file.read(&mut self.buffer) {
                     Ok(0) => break,
                     Ok(length) => length,
@@ -267,10 +273,11 @@ impl<W: Write> Capture<W> {
                 let read = page::decode(page, self.page, &mut |at, record| {
                     waiting.extend(records.event(at, record));
                 });
+                pages += 1;
                 self.unreadable_pages += u64::from(read.is_err());
             }
         }
-        Ok(())
+        Ok(pages)
     }
 
     fn write_until(&mut self, settled: Nanos) -> Result<()> {
@@ -307,7 +314,7 @@ impl<W: Write> Capture<W> {
         for check in &mut self.checks {
             check.end(counters.get(&check.name));
         }
-        self.read_pages()?;
+        while self.read_pages()? > 0 {}
         self.write_until(Nanos::MAX)?;
         let mut left: Vec<Matched> = Vec::new();
         self.matcher.give_up(&mut |matched| left.push(matched));
@@ -367,13 +374,18 @@ fn disk_named(tree: &SystemTree, device: &str) -> Result<HeaderDevice> {
         let known: Vec<String> = all_disks(tree).into_iter().map(|disk| disk.name).collect();
         Error::Unavailable(format!("{device} is not a block device; there are {}", known.join(", ")))
     })?;
-    if !tree.has(format!("/sys/block/{disk}/mq")) {
+    if !has_queue(tree, &disk) {
         return Err(Error::Unavailable(format!(
             "{device} has no queue of requests of its own (a mapped, RAID or memory device): record the devices that \
              it is made of"
         )));
     }
     Ok(found)
+}
+
+/// Whether a device has requests of its own: those that only map others have no events, but counters in diskstats.
+fn has_queue(tree: &SystemTree, disk: &str) -> bool {
+    tree.has(format!("/sys/block/{disk}/mq"))
 }
 
 fn header_device(tree: &SystemTree, name: &str) -> Option<HeaderDevice> {
@@ -390,7 +402,8 @@ fn header_device(tree: &SystemTree, name: &str) -> Option<HeaderDevice> {
 }
 
 fn all_disks(tree: &SystemTree) -> Vec<HeaderDevice> {
-    tree.names("/sys/block").iter().filter_map(|name| header_device(tree, name)).collect()
+    let names = tree.names("/sys/block");
+    names.iter().filter(|name| has_queue(tree, name)).filter_map(|name| header_device(tree, name)).collect()
 }
 
 impl DeviceCheck {

@@ -1,7 +1,7 @@
 //! A page of the kernel's ring buffer, as `trace_pipe_raw` gives it.
 //!
 //! Source: `include/linux/ring_buffer.h` and the texts of `events/header_page` and `events/header_event`. A page has the
-//! time of its first record, the length of its records (with flags in the upper bits), and the records: a word of 5
+//! time of its first record, the length of its records (with flags in the upper bits: what was lost is in `stats`), and the records: a word of 5
 //! bits of type and 27 of time since the record before, and the data. Types 1 to 28 are data of so many words, 0 is
 //! data whose length follows, 29 padding, 30 an extension of the time, 31 an absolute time.
 
@@ -16,25 +16,10 @@ const TIME_STAMP: u32 = 31;
 const TIME_BITS: u32 = 27;
 /// The length within the commit field; the flags are above.
 const LENGTH: u64 = (1 << 27) - 1;
-/// Records were lost before this page.
-const MISSED: u64 = 1 << 31;
-/// How many is behind the last record.
-const MISSED_STORED: u64 = 1 << 30;
 /// Bits of an absolute time; the upper ones are those of the page.
 const STAMP_BITS: u32 = 59;
 
-/// Records that were lost before a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missed {
-    /// None.
-    Nothing,
-    /// Some; the page has no room for the number.
-    Some,
-    /// So many.
-    Events(u64),
-}
-
-/// Calls `each` with the time (ns) and the data of all records of a page. Returns what was lost before it.
+/// Calls `each` with the time (ns) and the data of all records of a page.
 ///
 /// # Errors
 /// Where the page contradicts itself.
@@ -42,7 +27,7 @@ pub(super) fn decode(
     page: &[u8],
     format: PageFormat,
     each: &mut dyn FnMut(u64, &[u8]),
-) -> Result<Missed, &'static str> {
+) -> Result<(), &'static str> {
     let mut time = format.timestamp.number(page).ok_or("the page has no time")?;
     let commit = format.commit.number(page).ok_or("the page has no length")?;
     let length = (commit & LENGTH) as usize;
@@ -85,20 +70,16 @@ pub(super) fn decode(
         }
         rest = after.get(used..).unwrap_or_default();
     }
-    if commit & MISSED == 0 {
-        return Ok(Missed::Nothing);
-    }
-    let stored = (commit & MISSED_STORED != 0).then(|| {
-        page.get(format.data + length..)?.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes))
-    });
-    Ok(stored.flatten().map_or(Missed::Some, Missed::Events))
+    Ok(())
 }
 
 /// An absolute time has 59 bits; the upper five are those of the time before, or one more after an overflow.
 fn absolute(before: u64, stamp: u64) -> u64 {
     let stamp = stamp & ((1 << STAMP_BITS) - 1);
-    let whole = before >> STAMP_BITS << STAMP_BITS | stamp;
-    if whole < before { whole.wrapping_add(1 << STAMP_BITS) } else { whole }
+    let upper = before >> STAMP_BITS << STAMP_BITS;
+    let whole = upper | stamp;
+    // As the kernel reads it: without upper bits there is no overflow, but a record that is a moment older.
+    if upper > 0 && whole < before { whole.wrapping_add(1 << STAMP_BITS) } else { whole }
 }
 
 fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
@@ -148,24 +129,11 @@ pub(super) mod tests {
             self.0.resize(self.0.len() + padded - data.len(), 0);
         }
 
-        pub(in super::super) fn finish(mut self, flags: u64) -> Vec<u8> {
-            let commit = (self.0.len() as u64 - 16) | flags;
+        pub(in super::super) fn finish(mut self) -> Vec<u8> {
+            let commit = self.0.len() as u64 - 16;
             self.0[8..16].copy_from_slice(&commit.to_ne_bytes());
             self.0
         }
-    }
-
-    #[test]
-    fn what_was_lost_is_said() {
-        let lost = |flags: u64, behind: &[u8]| {
-            let mut page = Page::new(0).finish(flags);
-            page.extend(behind);
-            decode(&page, format(), &mut |_, _| ()).unwrap()
-        };
-        assert_eq!(lost(0, &[]), Missed::Nothing);
-        assert_eq!(lost(MISSED, &[]), Missed::Some);
-        assert_eq!(lost(MISSED | MISSED_STORED, &77_u64.to_ne_bytes()), Missed::Events(77));
-        assert_eq!(lost(MISSED | MISSED_STORED, &[1]), Missed::Some);
     }
 
     #[test]
@@ -182,10 +150,11 @@ pub(super) mod tests {
         page.word(PADDING);
         page.0.extend([0xff; 40]);
         let mut seen = Vec::new();
-        let page = page.finish(0);
+        let page = page.finish();
         decode(&page, format(), &mut |time, data| seen.push((time, data.to_vec()))).unwrap();
         assert_eq!(seen, [((1 << TIME_BITS) + 7 + 5 + 3, 0xabcd_u32.to_ne_bytes().to_vec())]);
         assert_eq!(absolute((3 << STAMP_BITS) + 10, 5), (4 << STAMP_BITS) + 5, "its 59 bits overflowed");
+        assert_eq!(absolute(10, 5), 5);
     }
 
     proptest! {
@@ -200,8 +169,8 @@ pub(super) mod tests {
                 expected.push((time, data));
             }
             let mut seen = Vec::new();
-            let bytes = page.finish(0);
-            prop_assert_eq!(decode(&bytes, format(), &mut |time, data| seen.push((time, data.to_vec()))), Ok(Missed::Nothing));
+            let bytes = page.finish();
+            prop_assert_eq!(decode(&bytes, format(), &mut |time, data| seen.push((time, data.to_vec()))), Ok(()));
             prop_assert_eq!(seen.len(), expected.len());
             for ((time, data), (expected_time, expected_data)) in seen.iter().zip(&expected) {
                 prop_assert_eq!(time, expected_time);
@@ -212,7 +181,7 @@ pub(super) mod tests {
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), length in 0..400_u64) {
             let _ = decode(&bytes, format(), &mut |_, _| ());
-            let mut page = Page::new(5).finish(0);
+            let mut page = Page::new(5).finish();
             page[8..16].copy_from_slice(&length.to_ne_bytes());
             page.extend(&bytes);
             let _ = decode(&page, format(), &mut |_, _| ());

@@ -1,7 +1,7 @@
 //! The file of a recording.
 //!
-//! Eight bytes of magic and version, then chunks: a letter, the length of the content and its CRC-32C (both 32 bits,
-//! little-endian), the content. `H` is the [`Header`] (JSON), `B` a block of requests, `E` the [`Recording`] (JSON),
+//! Eight bytes of magic and version, then chunks: a letter, the length of the content, the CRC-32C of letter, length and
+//! content (both 32 bits, little-endian), the content. `H` is the [`Header`] (JSON), `B` a block of requests, `E` the [`Recording`] (JSON),
 //! which ends the file; a file without it was cut off. Each block can be read without the others. A request is, as
 //! variable-length numbers: its class (device, operation, flags, process; described where it is first used in the
 //! block), the time since the issue before, the response time and one, the distance from the end of the request
@@ -28,6 +28,11 @@ pub(crate) const LONGEST_CHUNK: usize = 1 << 20;
 pub(crate) const BLOCK: usize = 1 << 16;
 /// Bytes before a chunk's content.
 pub(crate) const CHUNK_HEAD: usize = 9;
+
+/// The CRC-32C of a chunk: of its letter and length, and its content.
+fn checksum(head: &[u8; CHUNK_HEAD], content: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&head[..5]), content)
+}
 
 /// What is known when a recording begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -107,7 +112,7 @@ pub struct Recording {
     pub full: bool,
     /// The devices that had requests, with their own counters.
     pub devices: Vec<DeviceCheck>,
-    /// Whether the recording has its end; if not, the figures above are of what was found.
+    /// Whether the recording has its end; if not, the requests are those that were read, and all other figures are unknown.
     #[serde(default)]
     pub complete: bool,
 }
@@ -143,8 +148,8 @@ impl DeviceCheck {
         self.traced.iter().chain(&self.counted).any(|sectors| *sectors > 0)
     }
 
-    /// By how much of the counters the trace differs from them, read, written and discarded bytes together. None if
-    /// both are nothing.
+    /// By how much the trace differs from the counters, as a share of the larger of both, read, written and discarded
+    /// bytes together. None if both are nothing.
     pub fn difference(&self) -> Option<f64> {
         let [traced, counted] = [&self.traced, &self.counted].map(|each| each.iter().sum::<u64>() as f64);
         (counted > 0.0 || traced > 0.0).then(|| (traced - counted) / counted.max(traced))

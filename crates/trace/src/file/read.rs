@@ -4,10 +4,11 @@ use std::io::{BufRead, ErrorKind, Read};
 use std::path::Path;
 
 use kelvin_measure::Nanos;
+use kelvin_measure::text::count;
 
 use super::varint::Input;
 use super::write::bytes;
-use super::{CHUNK_HEAD, Header, LONGEST_CHUNK, MAGIC, Recording};
+use super::{CHUNK_HEAD, Header, LONGEST_CHUNK, MAGIC, Recording, checksum};
 use crate::{Builder, Device, Error, Flags, Operation, Process, Request, Result, Trace};
 
 /// Whether these are the first bytes of a recording, of whatever version.
@@ -61,7 +62,7 @@ pub fn read(mut input: impl BufRead, path: &Path, most: usize) -> Result<Trace> 
         if fill(&mut input, &mut content).map_err(Error::system(doing()))? < length {
             break;
         }
-        if crc32c::crc32c(&content) != sum {
+        if checksum(&head, &content) != sum {
             return Err(Error::byte(path, at, "the checksum of this part is wrong: the file is damaged"));
         }
         let full = file.chunk(kind, &content).map_err(|problem| Error::byte(path, at, problem))?;
@@ -146,10 +147,10 @@ impl File {
                 ))
             };
             let (request, response) = request().ok_or_else(damaged)?;
-            self.found += 1;
             if !self.builder.push(request, response) {
                 return Ok(true);
             }
+            self.found += 1;
         }
         Ok(false)
     }
@@ -178,12 +179,18 @@ impl File {
         let header = self.header?;
         let recording = match self.end {
             Some(end) => Recording { header, ..end },
-            None => Recording { header, ..Recording::default() },
+            None => Recording { header, requests: self.found, ..Recording::default() },
         };
         if !recording.complete {
             self.builder.note(format!(
-                "the recording has no end: it was cut off, or --most is smaller than it; {} requests were read",
-                self.found
+                "the recording has no end: it was cut off, or --most is smaller than it; {} read",
+                count(self.found, "request")
+            ));
+        }
+        if recording.lost > 0 {
+            self.builder.note(format!(
+                "{} lost while it was recorded: requests are missing, or have no response time",
+                count(recording.lost, "event")
             ));
         }
         self.builder.recording(recording);
@@ -223,7 +230,7 @@ mod tests {
             };
             writer.request(&Matched { issue, pid: *pid, command, response: *response }).unwrap();
         }
-        writer.finish(&Recording { complete: true, ..Recording::default() }).unwrap()
+        writer.finish(&Recording { complete: true, lost: 3, ..Recording::default() }).unwrap()
     }
 
     fn parse(bytes: &[u8]) -> Result<Trace> {
@@ -259,7 +266,7 @@ mod tests {
             prop_assume!(bad[at] != to);
             bad[at] = to;
             match parse(&bad) {
-                // The checksums do not cover the heads of chunks: a longer one looks cut off.
+                // A chunk whose length became larger than what follows looks cut off.
                 Ok(trace) => prop_assert!(trace.recording.is_some_and(|recording| !recording.complete)),
                 Err(error) => prop_assert!(error.to_string().starts_with("file: byte "), "{}", error),
             }
@@ -271,6 +278,21 @@ mod tests {
             let _ = parse(&junk);
             let _ = parse(&MAGIC.iter().copied().chain(junk).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn what_was_lost_or_left_off_is_noted() {
+        let whole = write(&[((0, Some(5)), (8, 8), (0, 0), (7, 0)), ((9, None), (16, 8), (0, 0), (7, 0))]);
+        let notes = parse(&whole).unwrap().notes;
+        assert!(notes.len() == 1 && notes[0].starts_with("3 events lost"), "{notes:?}");
+        let trace = read(whole.as_slice(), Path::new("file"), 1).unwrap();
+        let recording = trace.recording.unwrap();
+        assert_eq!((recording.complete, recording.requests, recording.lost), (false, 1, 0));
+        assert!(trace.notes[0].ends_with("; 1 request read"), "{:?}", trace.notes);
+        // Another letter with the old checksum.
+        let mut other = whole.clone();
+        other[MAGIC.len()] = b'E';
+        assert!(parse(&other).unwrap_err().to_string().contains("checksum"));
     }
 
     #[test]

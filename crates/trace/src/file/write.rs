@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use kelvin_measure::Nanos;
 
 use super::varint::{put, put_signed};
-use super::{BLOCK, CHUNK_HEAD, Header, MAGIC, Recording};
+use super::{BLOCK, CHUNK_HEAD, Header, MAGIC, Recording, checksum};
 use crate::capture::matcher::{Matched, SECTOR};
 
 /// What requests of one kind have in common.
@@ -55,7 +55,8 @@ impl<W: Write> FileWriter<W> {
     fn chunk(&mut self, kind: u8, content: &[u8]) -> io::Result<()> {
         let mut head = [kind; CHUNK_HEAD];
         head[1..5].copy_from_slice(&(content.len() as u32).to_le_bytes());
-        head[5..].copy_from_slice(&crc32c::crc32c(content).to_le_bytes());
+        let sum = checksum(&head, content);
+        head[5..].copy_from_slice(&sum.to_le_bytes());
         self.out.write_all(&head)?;
         self.out.write_all(content)?;
         self.written += (CHUNK_HEAD + content.len()) as u64;

@@ -198,7 +198,8 @@ CPU0 (trace):
     fn binary_traces_have_issues_and_completions() {
         let mut bytes = Vec::new();
         for (at, sector, length, action) in
-            [(1000_u64, 8_u64, 4096_u32, 7_u32 | 2 << 16), (5000, 8, 4096, 8 | 2 << 16)]
+            // The issue is one of a control group.
+            [(1000_u64, 8_u64, 4096_u32, 7_u32 | 1 << 8 | 2 << 16), (5000, 8, 4096, 8 | 2 << 16)]
         {
             bytes.extend(0x6561_7407_u32.to_le_bytes());
             bytes.extend([0; 4]);

@@ -248,9 +248,11 @@ pub(crate) fn span(requests: &[&Request]) -> u64 {
     high - low
 }
 
-/// Whether a request continues another: it begins within it, or near its end.
+/// Whether a request continues another: it begins within it or near its end, and ends behind it. Rewriting a block
+/// continues nothing.
 pub(crate) fn continues(before: &Request, request: &Request, gap: u64) -> bool {
     before.device == request.device
+        && request.end() > before.end()
         && (request.offset.abs_diff(before.end()) <= gap
             || (before.offset < request.offset && request.offset <= before.end()))
 }
@@ -350,6 +352,25 @@ mod tests {
             [1_500_000; 2]
         );
         assert!((log.arrivals.rate - 500.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn rewriting_one_block_continues_nothing() {
+        let mut builder = Builder::new("test", 1000);
+        for at in 0..100 {
+            let (operation, flags, took) = (Operation::Write, Flags::default(), Request::UNKNOWN);
+            let (offset, length, device, process) = (1 << 30, 4096, 0, 0);
+            let request = Request { at, offset, length, device, process, operation, flags, took };
+            builder.push(request, None);
+            // A second place, so that the span allows gaps.
+            if at == 50 {
+                builder.push(Request { offset: 0, ..request }, None);
+            }
+        }
+        let trace = builder.finish();
+        let found = sequence(&trace.requests.iter().collect::<Vec<_>>());
+        assert!(found.gap > 4096 && found.next == 0.0, "{found:?}");
+        assert_eq!(crate::blender::blend(&trace).merged, 0.0);
     }
 
     #[test]

@@ -63,7 +63,8 @@ pub(super) fn places(requests: &[&Request], begin: Nanos, lasts: Nanos) -> Place
     let mut block = SMALLEST_BLOCK;
     let touches =
         |block: u64| -> u64 { requests.iter().map(|request| u64::from(request.length) / block + 1).sum() };
-    while touches(block) > MOST_TOUCHES {
+    // Each request touches a block, however large these are.
+    while touches(block) > MOST_TOUCHES.max(2 * requests.len() as u64) {
         block *= 2;
     }
     let width = (lasts / WINDOWS).max(1);
@@ -71,13 +72,12 @@ pub(super) fn places(requests: &[&Request], begin: Nanos, lasts: Nanos) -> Place
     // How often each block was touched, and whether it was written.
     let mut touched: HashMap<u64, (u32, bool), BlockHash> = HashMap::default();
     let mut now: HashSet<u64, BlockHash> = HashSet::default();
-    let (mut window, mut all, mut again, mut own) = (0, 0_u64, 0_u64, 0_u64);
+    let (mut all, mut again, mut own) = (0_u64, 0_u64, 0_u64);
     for request in requests {
-        let at = request.at.saturating_sub(begin) / width;
-        while window < at && found.working_set.len() < WINDOWS as usize {
+        let window = (request.at.saturating_sub(begin) / width).min(WINDOWS - 1);
+        while (found.working_set.len() as u64) < window {
             found.working_set.push(now.len() as u64 * block);
             now.clear();
-            window += 1;
         }
         let is_write = request.operation == crate::Operation::Write;
         for place in blocks(request, block) {
@@ -90,9 +90,9 @@ pub(super) fn places(requests: &[&Request], begin: Nanos, lasts: Nanos) -> Place
             *written |= is_write;
         }
     }
-    if found.working_set.len() < WINDOWS as usize {
-        found.working_set.push(now.len() as u64 * block);
-    }
+    found.working_set.push(now.len() as u64 * block);
+    // Windows behind the last request, as those before the first.
+    found.working_set.resize(WINDOWS as usize, 0);
     found.unique = touched.len() as u64 * block;
     let share = |part: u64| part as f64 / all.max(1) as f64;
     found.touched_again = share(again);
@@ -178,6 +178,11 @@ mod tests {
         );
         assert_eq!((found.alignment, found.span), (512, (0, 8192 + 1024)));
         assert!((found.hot_ranges[0].share - 2.0 / 5.0).abs() < 1e-9);
+        // A stream that ended at half of the trace, and a request at the very end of it.
+        let early = places(&all[..3].iter().collect::<Vec<_>>(), 0, 2000).working_set;
+        assert_eq!((early.len(), early.iter().sum::<u64>()), (20, 3 * 4096));
+        let late = places(&[&request(2000, 0, 4096, read)], 0, 2000).working_set;
+        assert_eq!((late.len(), late[19]), (20, 4096));
     }
 
     #[test]

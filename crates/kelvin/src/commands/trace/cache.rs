@@ -7,7 +7,9 @@ use kelvin_measure::text::{NONE, binary, nanos, percent, whole};
 use kelvin_report::table::{Table, number};
 use kelvin_trace::Trace;
 use kelvin_trace::cache::policy::Policy;
-use kelvin_trace::cache::{Accesses, Curve, Sampled, accesses, exact, mean_absolute_error, sampled};
+use kelvin_trace::cache::{
+    Accesses, Curve, Sampled, accesses, count_accesses, exact, mean_absolute_error, sampled,
+};
 use serde::Serialize;
 
 use crate::args::{TraceCacheArgs, TracePolicy};
@@ -19,6 +21,8 @@ use crate::out;
 const SEEDS: u64 = 5;
 /// Sizes if none are asked for.
 const SIZES: u64 = 10;
+/// Beyond so many accesses the memory for their blocks would have no bound.
+const MOST_ACCESSES: u64 = 1_000_000_000;
 
 /// Reads, computes and prints.
 pub(super) fn cache(args: &TraceCacheArgs) -> Result<Code> {
@@ -48,7 +52,7 @@ struct Row {
 
 #[derive(Debug, Serialize)]
 struct Prediction {
-    accesses: f64,
+    accesses: u64,
     touched: f64,
     block: u64,
     reads_only: bool,
@@ -68,15 +72,23 @@ struct Prediction {
 
 fn predict(trace: &Trace, args: &TraceCacheArgs) -> Result<Prediction> {
     let which = if args.reads { Accesses::Reads } else { Accesses::All };
+    let total = count_accesses(trace, args.block, which);
+    if total == 0 {
+        bail!("the trace has no requests that a cache would serve");
+    }
+    if total > MOST_ACCESSES {
+        bail!(
+            "{} accesses to blocks of {} are too many: give a larger --block or a smaller --most",
+            whole(total),
+            binary(args.block)
+        );
+    }
     let all = || accesses(trace, args.block, which);
     let curve = (!args.sampled_only).then(|| exact(all()));
     let samples = (args.sample < 1.0).then(|| sampled(all(), args.sample, SEEDS));
     let Some(main) = curve.as_ref().or_else(|| samples.as_ref()?.curves.first()) else {
         bail!("nothing to compute");
     };
-    if main.accesses < 1.0 {
-        bail!("the trace has no requests that a cache would serve");
-    }
     let touched = main.unique * args.block as f64;
     let mut sizes = args.sizes.clone();
     if sizes.is_empty() {
@@ -92,7 +104,7 @@ fn predict(trace: &Trace, args: &TraceCacheArgs) -> Result<Prediction> {
         _ => None,
     };
     Ok(Prediction {
-        accesses: main.accesses,
+        accesses: total,
         touched,
         block: args.block,
         reads_only: args.reads,
@@ -148,12 +160,8 @@ fn errors(curve: &Curve, samples: &Sampled) -> (f64, f64, f64) {
 }
 
 fn traced_response(trace: &Trace, which: Accesses) -> Option<f64> {
-    let counts = |request: &&kelvin_trace::Request| match which {
-        Accesses::All => request.moves_data(),
-        Accesses::Reads => request.operation == kelvin_trace::Operation::Read,
-    };
-    let times: Vec<u64> =
-        trace.requests.iter().filter(counts).filter_map(kelvin_trace::Request::response).collect();
+    let served = trace.requests.iter().filter(|request| which.has(request));
+    let times: Vec<u64> = served.filter_map(kelvin_trace::Request::response).collect();
     (!times.is_empty()).then(|| times.iter().map(|time| *time as f64).sum::<f64>() / times.len() as f64)
 }
 
@@ -163,7 +171,7 @@ impl Document for Prediction {
         let which = if self.reads_only { "reads" } else { "reads and writes" };
         let words = format!(
             "{} accesses of {which} to blocks of {}, {} touched; {} are first accesses, which miss whatever the size",
-            whole(self.accesses.round() as u64),
+            whole(self.accesses),
             binary(self.block),
             binary(self.touched as u64),
             percent(self.compulsory)

@@ -69,7 +69,8 @@ fn heading(trace: &Trace, width: usize) -> String {
         kelvin_measure::text::few(devices, 4)
     );
     wrapped(&mut text, &words, 0, 2, width);
-    if let Some(recording) = &trace.recording {
+    // Without its end the counts are not known.
+    if let Some(recording) = trace.recording.as_ref().filter(|recording| recording.complete) {
         for line in checks(recording).lines() {
             wrapped(&mut text, line, 0, 2, width);
         }

@@ -19,6 +19,8 @@ const RECORD: usize = 48;
 const SECTOR: u64 = 512;
 /// The lower half of `action`: the event.
 const QUEUED: u32 = 1;
+/// Set with the event if the record also has the control group (`__BLK_TA_CGROUP`), in its payload.
+const CGROUP: u32 = 1 << 8;
 /// The upper half: its categories.
 const WRITE: u32 = 1 << 1;
 const FLUSH: u32 = 1 << 2;
@@ -138,7 +140,7 @@ impl Records {
             at: fields.time,
             sector: fields.sector,
             bytes: fields.bytes,
-            event: fields.action & 0xffff,
+            event: fields.event(),
             categories: fields.action >> 16,
             pid: fields.pid as i32,
             device: (fields.device >> 20, fields.device & 0xf_ffff),
@@ -160,7 +162,7 @@ impl Records {
 
     fn event(&mut self, fields: &Fields, names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
         let kind = fields.action >> 16;
-        if fields.action & 0xffff != QUEUED || kind & (PASSED_THROUGH | NOTE) != 0 {
+        if fields.event() != QUEUED || kind & (PASSED_THROUGH | NOTE) != 0 {
             return Ok(None);
         }
         let action = if fields.bytes == 0 {
@@ -205,6 +207,10 @@ struct Fields {
 }
 
 impl Fields {
+    fn event(&self) -> u32 {
+        self.action & 0xffff & !CGROUP
+    }
+
     /// None when the magic number is missing.
     fn of(record: &[u8; RECORD]) -> Option<Self> {
         let first = *record.first_chunk::<4>()?;

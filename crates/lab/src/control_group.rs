@@ -5,9 +5,9 @@
 //! the top. Whatever ends this process, the processes are moved back: when the group is dropped, and after a kill by a
 //! shell that waits for the end of this process, or from the undo journal in which the group stands ([`Group::journalled`]).
 
-use kelvin_host::SystemTree;
 use kelvin_host::cgroup::{group_of, hierarchy};
 use kelvin_host::disk::{device_name, device_number, whole_disk};
+use kelvin_host::{Mount, SystemTree};
 use kelvin_observe::sample::BackingDevice;
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,10 +25,14 @@ const PERIOD_US: u64 = 20_000;
 
 /// Restores the processes left in these groups when its standard input ends, that is, when this process ends. The
 /// arguments are pairs of a group and the original group of its processes, followed by pairs of "-controller" and the
-/// file in which it was switched on.
+/// file in which it was switched on. It stays on under the condition of [`switch_off`].
 const BACKSTOP: &str = "cat >/dev/null
 while [ $# -ge 2 ]; do
-  case \"$1\" in -*) echo \"$1\" > \"$2\";; esac
+  case \"$1\" in -*)
+    others=
+    for one in \"${2%/*}\"/*/cgroup.procs; do [ -e \"$one\" ] && others=yes; done
+    [ \"$others\" ] || echo \"$1\" > \"$2\"
+  esac
   if [ -d \"$1\" ]; then
     for round in 1 2 3; do
       while read -r process; do echo \"$process\" > \"$2/cgroup.procs\"; done < \"$1/cgroup.procs\"
@@ -45,12 +49,20 @@ enum Version {
     Two,
 }
 
+/// Where the groups of a controller are mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hierarchy {
+    mount: PathBuf,
+    /// The group that is mounted there: in a container it may be one of the host.
+    root: String,
+    version: Version,
+}
+
 /// One directory of ours.
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
-    mount: PathBuf,
-    version: Version,
+    hierarchy: Hierarchy,
     /// The name in `/proc/PID/cgroup` in version 1.
     controller: &'static str,
     /// The original group of the first process.
@@ -133,20 +145,12 @@ impl Group {
         controller: Controller,
         about: About<'_>,
     ) -> Result<(), String> {
-        let (mount, version) = find(&self.tree, controller)?;
-        let label = controller.name(version);
-        if version == Version::Two {
-            // Before checking whether a group exists: it is the same for all controllers.
-            let file = mount.join("cgroup.subtree_control");
-            if is_off(&file, label) {
-                about(ReversibleChange::Controller { file: file.clone(), name: label.into() })?;
-                write(&file, &format!("+{label}"))?;
-                self.switched_on.push((file, label));
-            }
-        }
-        let known = self.directories.iter().position(|one| one.mount == mount);
+        // Before checking whether a group exists: it is the same for all controllers.
+        let hierarchy = self.switch_on(controller, about)?;
+        let label = controller.name(hierarchy.version);
+        let known = self.directories.iter().position(|one| one.hierarchy.mount == hierarchy.mount);
         let index =
-            known.map_or_else(|| self.make_directory(mount, version, (name, label), process, about), Ok)?;
+            known.map_or_else(|| self.make_directory(hierarchy, (name, label), process, about), Ok)?;
         match controller {
             Controller::Cpu => self.cpu = Some(index),
             Controller::Io => self.io = Some(index),
@@ -155,23 +159,39 @@ impl Group {
         Ok(())
     }
 
+    /// Switches a controller of version 2 on, which is off again when this is dropped.
+    pub(crate) fn switch_on(
+        &mut self,
+        controller: Controller,
+        about: About<'_>,
+    ) -> Result<Hierarchy, String> {
+        let hierarchy = find(&self.tree, controller)?;
+        let label = controller.name(hierarchy.version);
+        let file = hierarchy.mount.join("cgroup.subtree_control");
+        if hierarchy.version == Version::Two && is_off(&file, label) {
+            about(ReversibleChange::Controller { file: file.clone(), name: label.into() })?;
+            write(&file, &format!("+{label}"))?;
+            self.switched_on.push((file, label));
+        }
+        Ok(hierarchy)
+    }
+
     /// Creates the directory in one tree, and returns its index.
     fn make_directory(
         &mut self,
-        mount: PathBuf,
-        version: Version,
+        hierarchy: Hierarchy,
         (name, controller): (&str, &'static str),
         process: u32,
         about: About<'_>,
     ) -> Result<usize, String> {
-        let home = home(&self.tree, process, &mount, version, controller)?;
-        let base = if version == Version::One { home.clone() } else { mount.clone() };
+        let home = home(&self.tree, process, &hierarchy, controller)?;
+        let base = if hierarchy.version == Version::One { &home } else { &hierarchy.mount };
         let path = base.join(name);
         about(ReversibleChange::ControlGroup { group: path.clone(), from: home.clone() })?;
         fs::create_dir(&path)
             .map_err(|e| format!("cannot create the control group {}: {e}", path.display()))?;
         let homes = BTreeMap::new();
-        self.directories.push(Directory { path, mount, version, controller, home, homes });
+        self.directories.push(Directory { path, hierarchy, controller, home, homes });
         Ok(self.directories.len() - 1)
     }
 
@@ -191,8 +211,10 @@ impl Group {
     pub(crate) fn take(&mut self, processes: &[u32]) -> Result<(), String> {
         for one in &mut self.directories {
             for &process in processes {
-                let Ok(home) = home(&self.tree, process, &one.mount, one.version, one.controller) else {
-                    continue;
+                let home = match home(&self.tree, process, &one.hierarchy, one.controller) {
+                    Ok(home) => home,
+                    Err(_) if !self.tree.has(format!("/proc/{process}")) => continue,
+                    Err(why) => return Err(format!("process {process} cannot be moved: {why}")),
                 };
                 if home == one.path {
                     continue;
@@ -231,7 +253,7 @@ impl Group {
     /// sixteen processes into one would give most of their CPU time to the processes outside.
     pub(crate) fn weigh_as(&self, processes: u32) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
-        match one.version {
+        match one.hierarchy.version {
             // 1024 and 100 are the weights of one process; the upper limits are the kernel's.
             Version::One => {
                 let shares = processes.saturating_mul(1024).clamp(2, 262_144);
@@ -248,7 +270,7 @@ impl Group {
     pub(crate) fn bound_cpu(&self, cores: Option<f64>) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
         let quota = cores.map(|cores| ((cores * PERIOD_US as f64) as u64).max(1000));
-        match one.version {
+        match one.hierarchy.version {
             Version::One => {
                 write(&one.path.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
                 let quota = quota.map_or("-1".into(), |quota| quota.to_string());
@@ -264,7 +286,7 @@ impl Group {
     /// Bounds requests per second and bytes per second to a device ("254:0"); none lifts the bound.
     pub(crate) fn bound_io(&self, device: &str, bound: Option<Flow>) -> Result<(), String> {
         let one = self.io.map(|index| &self.directories[index]).ok_or("it has no I/O controller")?;
-        match one.version {
+        match one.hierarchy.version {
             Version::One => {
                 let flow = bound.unwrap_or_default();
                 for (file, value) in [
@@ -298,7 +320,7 @@ impl Group {
     /// Bounds the memory of its processes, the pages of files that they read and write among it, in bytes.
     pub(crate) fn bound_memory(&self, bytes: u64) -> Result<(), String> {
         let one = self.memory.map(|index| &self.directories[index]).ok_or("it has no memory controller")?;
-        let (limit, swap) = match one.version {
+        let (limit, swap) = match one.hierarchy.version {
             Version::One => ("memory.limit_in_bytes", ("memory.memsw.limit_in_bytes", bytes)),
             Version::Two => ("memory.max", ("memory.swap.max", 0)),
         };
@@ -311,7 +333,7 @@ impl Group {
     /// How many of its processes the kernel has killed because of its memory limit; none where that is not counted.
     pub(crate) fn killed_for_memory(&self) -> Option<u64> {
         let one = &self.directories[self.memory?];
-        let file = if one.version == Version::One { "memory.oom_control" } else { "memory.events" };
+        let file = if one.hierarchy.version == Version::One { "memory.oom_control" } else { "memory.events" };
         let text = fs::read_to_string(one.path.join(file)).ok()?;
         text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
     }
@@ -319,14 +341,14 @@ impl Group {
     /// The version of the trees that it is in; none of an empty one.
     pub(crate) fn version(&self) -> Option<u32> {
         let one = self.directories.first()?;
-        Some(if one.version == Version::One { 1 } else { 2 })
+        Some(if one.hierarchy.version == Version::One { 1 } else { 2 })
     }
 
     /// Requests and bytes of its processes to a device so far; none where the kernel does not count them.
     pub(crate) fn io(&self, device: &str) -> Option<Flow> {
         let one = &self.directories[self.io?];
         let read = |file: &str| fs::read_to_string(one.path.join(file)).ok();
-        if one.version == Version::Two {
+        if one.hierarchy.version == Version::Two {
             return Some(flow_two(&read("io.stat")?, device));
         }
         let requests = read("blkio.throttle.io_serviced_recursive")?;
@@ -395,8 +417,7 @@ impl Drop for Group {
             let _left = release(&one.path, &one.home, &one.homes);
         }
         for (file, label) in &self.switched_on {
-            // It stays on if another group below needs it now.
-            let _in_use = write(file, &format!("-{label}"));
+            switch_off(file, label);
         }
         if let Some(mut backstop) = self.backstop.take() {
             drop(backstop.stdin.take());
@@ -432,9 +453,13 @@ fn is_off(file: &Path, label: &str) -> bool {
     on.split_whitespace().all(|one| one != label)
 }
 
-/// Switches a controller off that was switched on; one that other groups need stays on.
+/// Switches a controller off that was switched on. It stays on where there is any other group: it may have been given
+/// limits meanwhile, and the kernel lifts those of a group without groups below it instead of refusing.
 pub(crate) fn switch_off(file: &Path, name: &str) {
-    if !is_off(file, name) {
+    let beside = file.parent().and_then(|top| fs::read_dir(top).ok()).into_iter().flatten().flatten();
+    let others = beside.map(|entry| entry.path().join("cgroup.procs")).any(|group| group.exists());
+    if !others && !is_off(file, name) {
+        // One that has just been made, with groups below it.
         let _in_use = write(file, &format!("-{name}"));
     }
 }
@@ -462,36 +487,37 @@ pub(crate) fn disk_below(path: &Path) -> Result<(String, String), String> {
     Ok((disk.clone(), number.trim().to_owned()))
 }
 
-/// Mount point of the controller's tree.
-fn find(tree: &SystemTree, controller: Controller) -> Result<(PathBuf, Version), String> {
+/// Where the groups of a controller are.
+fn find(tree: &SystemTree, controller: Controller) -> Result<Hierarchy, String> {
     let mounts = tree.mounts();
+    let of = |found: &Mount, version| Hierarchy {
+        mount: tree.path(&found.point),
+        root: found.root.clone(),
+        version,
+    };
     if let Some(found) = hierarchy(&mounts, Some(controller.name(Version::One))) {
-        return Ok((tree.path(&found.point), Version::One));
+        return Ok(of(found, Version::One));
     }
     let name = controller.name(Version::Two);
-    let Some(unified) = hierarchy(&mounts, None).map(|mount| tree.path(&mount.point)) else {
+    let Some(unified) = hierarchy(&mounts, None).map(|found| of(found, Version::Two)) else {
         return Err("no control groups are mounted on this host".into());
     };
-    let known = fs::read_to_string(unified.join("cgroup.controllers")).unwrap_or_default();
+    let known = fs::read_to_string(unified.mount.join("cgroup.controllers")).unwrap_or_default();
     if known.split_whitespace().any(|one| one == name) {
-        return Ok((unified, Version::Two));
+        return Ok(unified);
     }
-    Err(format!("the control groups in {} have no controller {name}", unified.display()))
+    Err(format!("the control groups in {} have no controller {name}", unified.mount.display()))
 }
 
 /// The directory of a process's group.
-fn home(
-    tree: &SystemTree,
-    process: u32,
-    mount: &Path,
-    version: Version,
-    controller: &str,
-) -> Result<PathBuf, String> {
+fn home(tree: &SystemTree, process: u32, of: &Hierarchy, controller: &str) -> Result<PathBuf, String> {
     let path = format!("/proc/{process}/cgroup");
     let text = tree.text(&path).ok_or_else(|| format!("{path} cannot be read"))?;
-    let within = group_of(&text, (version == Version::One).then_some(controller))
+    let within = group_of(&text, (of.version == Version::One).then_some(controller))
         .ok_or_else(|| format!("{path} names no group of {controller}"))?;
-    Ok(mount.join(within.trim_start_matches('/')))
+    // As in `kelvin_host::cgroup::own_groups`: in a container a group of the host is mounted.
+    let within = Path::new(within).strip_prefix(&of.root).unwrap_or(Path::new(within));
+    Ok(of.mount.join(within.strip_prefix("/").unwrap_or(within)))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

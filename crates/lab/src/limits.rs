@@ -226,6 +226,8 @@ pub struct Limited<'a> {
 pub struct HeldLimits {
     /// In the order in which they were asked for.
     held: Vec<Option<Held>>,
+    /// The controllers that all of them need: switched on before the first group and off after the last, in the journal too.
+    controllers: Group,
     journal: Option<Journal>,
 }
 
@@ -242,12 +244,16 @@ impl HeldLimits {
     /// # Errors
     /// When one cannot be limited, with its name; then none is.
     pub fn hold(wanted: &[Option<Limited<'_>>]) -> Result<Self, StoreBenchError> {
-        let mut found = Self { held: Vec::with_capacity(wanted.len()), journal: None };
+        let mut found =
+            Self { held: Vec::with_capacity(wanted.len()), controllers: Group::none(), journal: None };
         if wanted.iter().flatten().any(|one| !one.limits.controllers().is_empty()) {
             recover_left_over()?;
             let name = format!("{}{}.journal", directories::LIMITS, std::process::id());
             let begun = Journal::begin(&directories::settings_journals()?.join(name));
             found.journal = Some(begun.map_err(|error| StoreBenchError::Refused(error.to_string()))?);
+        }
+        for one in wanted.iter().flatten() {
+            found.switch_on(one).map_err(StoreBenchError::Refused)?;
         }
         for one in wanted {
             let made = one.as_ref().map(|one| found.make(one)).transpose();
@@ -256,9 +262,19 @@ impl HeldLimits {
         Ok(found)
     }
 
+    fn switch_on(&mut self, one: &Limited<'_>) -> Result<(), String> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let mut about = |change| journal.about_to(change).map(drop).map_err(|error| error.to_string());
+        for controller in one.limits.controllers() {
+            let switched = self.controllers.switch_on(controller, &mut about);
+            switched.map_err(|why| because(one.name, &why))?;
+        }
+        Ok(())
+    }
+
     fn make(&mut self, one: &Limited<'_>) -> Result<Held, String> {
         let (name, limits) = (one.name, one.limits);
-        let because = |why: String| format!("the limits of {name} cannot be set: {why}");
+        let because = |why: String| because(name, &why);
         let wanted = limits.controllers();
         let mut description = limits.describe();
         let mut group = None;
@@ -316,6 +332,7 @@ impl HeldLimits {
 impl Drop for HeldLimits {
     fn drop(&mut self) {
         self.held.clear();
+        self.controllers = Group::none();
         let Some(mut journal) = self.journal.take() else { return };
         let gone = |change: &ReversibleChange| match change {
             ReversibleChange::ControlGroup { group, .. } => !group.exists(),
@@ -353,6 +370,10 @@ pub fn recover_left_over() -> Result<Vec<String>, StoreBenchError> {
 pub fn is_journal(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with(directories::LIMITS) && name.ends_with(".journal")
+}
+
+fn because(name: &str, why: &str) -> String {
+    format!("the limits of {name} cannot be set: {why}")
 }
 
 /// The one disk below these files and devices; those that are made later are on that of their directory.

@@ -17,7 +17,8 @@ fn host(mountinfo: &str, groups: &str) -> (tempfile::TempDir, SystemTree) {
 #[test]
 fn groups_are_found_in_version_1() {
     let (_root, tree) = host("1 0 0:1 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n", "");
-    assert_eq!(find(&tree, Controller::Cpu), Ok((tree.path("/sys/fs/cgroup/cpu"), Version::One)));
+    let found = find(&tree, Controller::Cpu).unwrap();
+    assert_eq!((found.mount, found.version), (tree.path("/sys/fs/cgroup/cpu"), Version::One));
     assert!(find(&tree, Controller::Io).is_err());
 }
 
@@ -57,9 +58,32 @@ fn a_group_of_version_2_is_made_limited_and_put_back() {
     for file in ["cgroup.procs", "memory.max", "memory.swap.max", "memory.events", "io.max"] {
         fs::rename(own.join(file), top.join(format!("{file}.was"))).unwrap();
     }
+    fs::write(top.join("cgroup.subtree_control"), "memory io\n").unwrap();
     drop(group);
     assert!(!own.exists());
     assert_eq!(fs::read_to_string(top.join("cgroup.subtree_control")).unwrap(), "-io");
+}
+
+#[test]
+fn in_a_container_a_group_of_the_host_is_mounted() {
+    let line = "1 0 0:1 /box/a /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n";
+    let (_root, tree) = host(line, "3:cpu,cpuacct:/box/a/db\n");
+    let found = find(&tree, Controller::Cpu).unwrap();
+    assert_eq!(home(&tree, 7, &found, "cpu"), Ok(tree.path("/sys/fs/cgroup/cpu/db")));
+}
+
+#[test]
+fn a_process_whose_group_is_unknown_is_left_out_only_when_it_has_ended() {
+    let (_root, tree) = host("1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/\n");
+    let top = tree.path("/sys/fs/cgroup");
+    fs::create_dir_all(tree.path("/proc/8")).unwrap();
+    fs::create_dir_all(&top).unwrap();
+    fs::write(top.join("cgroup.controllers"), "cpu\n").unwrap();
+    fs::write(top.join("cgroup.subtree_control"), "cpu\n").unwrap();
+    let mut group = Group::journalled(&tree, "kelvin-x", 7, &[Controller::Cpu], &mut |_| Ok(())).unwrap();
+    assert_eq!(group.take(&[9]), Ok(()));
+    let why = group.take(&[8]).unwrap_err();
+    assert!(why.contains("process 8 cannot be moved: /proc/8/cgroup cannot be read"), "{why}");
 }
 
 #[test]
@@ -71,8 +95,9 @@ fn flows_are_read_in_both_versions() {
 }
 
 #[test]
-fn what_we_switched_on_is_switched_off_again() {
-    let file = std::env::temp_dir().join(format!("kelvin-subtree-control-{}", std::process::id()));
+fn what_we_switched_on_is_switched_off_again_where_there_is_no_other_group() {
+    let top = tempfile::tempdir().unwrap();
+    let file = top.path().join("cgroup.subtree_control");
     let left = |backstop: bool| {
         fs::write(&file, "cpu memory\n").unwrap();
         let mut group = Group::none();
@@ -90,7 +115,10 @@ fn what_we_switched_on_is_switched_off_again() {
     assert!(!is_off(&file, "cpu") && is_off(&file, "io"));
     switch_off(&file, "io");
     assert_eq!(fs::read_to_string(&file).unwrap(), "cpu memory\n");
-    fs::remove_file(&file).unwrap();
+    // The kernel would lift what limits the other.
+    fs::create_dir(top.path().join("other")).unwrap();
+    fs::write(top.path().join("other/cgroup.procs"), "").unwrap();
+    assert_eq!((left(false), left(true)), ("cpu memory".to_owned(), "cpu memory".to_owned()));
 }
 
 proptest! {

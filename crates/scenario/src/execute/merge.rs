@@ -38,8 +38,9 @@ pub(super) fn layout(scenario: &Scenario, loads: &[PreparedLoad]) -> (Vec<Series
 struct Place {
     name: String,
     source: SourceId,
-    /// Its first series and its first counter among those of the run, and how many it has.
+    /// Its first series and its first counter among those of the run, and how many it has of each.
     first: usize,
+    kinds: usize,
     counter: usize,
     counters: usize,
     /// The counters of the turns that have ended.
@@ -80,6 +81,7 @@ impl<'a> Merge<'a> {
                 name: tenant.name.clone(),
                 source: SourceId(index as u16 + 1),
                 first,
+                kinds,
                 counter,
                 counters,
                 counted: vec![0; counters],
@@ -192,7 +194,7 @@ impl<'a> Merge<'a> {
             Event::Second(mut second) => {
                 second.second += opened;
                 let mut kinds = vec![KindCounts::default(); self.kinds];
-                let own = kinds.iter_mut().skip(place.first);
+                let own = kinds.iter_mut().skip(place.first).take(place.kinds);
                 own.zip(second.kinds).for_each(|(place, counts)| *place = counts);
                 second.kinds = kinds;
                 Event::Second(second)
@@ -203,6 +205,7 @@ impl<'a> Merge<'a> {
             }
             Event::Errors(mut errors) => {
                 errors.second += opened;
+                errors.kind = errors.kind.filter(|kind| usize::from(*kind) < place.kinds);
                 errors.kind = errors.kind.map(|kind| kind + place.first as u16);
                 Event::Errors(errors)
             }
@@ -245,7 +248,7 @@ impl<'a> Merge<'a> {
         let of = place.counter..place.counter + place.counters;
         place.counted = self.counters.get(of).unwrap_or_default().to_vec();
         if let Some(totals) = outcome.totals {
-            add(&mut self.totals, place.first, &totals);
+            add(&mut self.totals, (place.first, place.kinds), &totals);
         }
         let (Some(_), Some(window), Some(_)) = (outcome.begun, outcome.window, self.origin) else {
             return Ok(());
@@ -318,17 +321,16 @@ fn changes_rate(scenario: &Scenario, tenant: usize) -> bool {
     scenario.steps.iter().any(changes)
 }
 
-/// Adds the sums of a turn, whose series begin at `first`.
-fn add(sum: &mut Totals, first: usize, turn: &Totals) {
+/// Adds the sums of a turn to its own series: so many from the first.
+fn add(sum: &mut Totals, (first, kinds): (usize, usize), turn: &Totals) {
     for (all, of) in [(&mut sum.measured, &turn.measured), (&mut sum.all, &turn.all)] {
-        all.iter_mut().skip(first).zip(of).for_each(|(sum, kind)| sum.add(kind));
+        all.iter_mut().skip(first).take(kinds).zip(of).for_each(|(sum, kind)| sum.add(kind));
     }
     sum.samples += turn.samples;
     sum.last_end = sum.last_end.max(turn.last_end);
 }
 
-/// CPU time of this process, in nanoseconds.
+/// CPU time of this process.
 fn process_cpu() -> Nanos {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
+    kelvin_observe::cpu_time().as_nanos() as Nanos
 }

@@ -16,7 +16,7 @@ use kelvin_run::spec::Observe;
 use kelvin_workload::Stop;
 
 use super::prepare::{IoFacts, PreparedLoad};
-use super::process::{Assignment, Order, Report, monotonic};
+use super::process::{Assignment, Order, Report, origin_of};
 use super::{Conditions, Message, Stage, Turn, tenant};
 use crate::scenario::Scenario;
 use crate::tenant::Tenant;
@@ -105,7 +105,7 @@ fn prepare(assignment: &Assignment, stop: &Stop) -> Result<(Scenario, PreparedLo
 /// The scenario's clock: that of the kernel, which both processes have, from the same origin.
 fn clock_since(origin: u64) -> Clock {
     let now = Instant::now();
-    let since = Duration::from_nanos(monotonic().saturating_sub(origin));
+    let since = Duration::from_nanos(origin_of(&Clock::Real(now)).saturating_sub(origin));
     Clock::Real(now.checked_sub(since).unwrap_or(now))
 }
 
@@ -164,4 +164,19 @@ fn say(output: &mut impl Write, report: &Report) -> std::io::Result<()> {
     text.push('\n');
     output.write_all(text.as_bytes())?;
     output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_processes_have_one_clock() {
+        let ours = Clock::Real(Instant::now().checked_sub(Duration::from_secs(7)).unwrap());
+        let theirs = clock_since(origin_of(&ours));
+        let (before, between, after) = (ours.now(), theirs.now(), ours.now());
+        // By how much one of a hundred readings in a row can be wrong.
+        let wrong = 1_000_000;
+        assert!(before <= between + wrong && between <= after + wrong, "{before} {between} {after}");
+    }
 }

@@ -35,6 +35,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     pub(super) fn do_housekeeping(&mut self) -> Result<(), Halt> {
         let now = self.timeline.now;
         self.glance(now)?;
+        self.follow_rates();
         let course = &self.job.course;
         let (ramp, runtime) = (course.ramp, course.runtime);
         if self.supply.source != WorkOrigin::Verify {

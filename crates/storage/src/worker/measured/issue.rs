@@ -135,6 +135,18 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Some((io, intended))
     }
 
+    /// An I/O that waits for its time has another one when the rates are changed meanwhile: seen at every housekeeping, as
+    /// the gaps of a low rate are long.
+    pub(super) fn follow_rates(&mut self) {
+        let (Some(pacer), Some(io)) = (&mut self.pacing.pacer, &self.supply.held) else { return };
+        let Some(before) = pacer.start(io.direction) else { return };
+        pacer.follow();
+        // It may wait for something else: a pause remains as long as it is.
+        if self.supply.blocked == Blocked::Until(before) && pacer.start(io.direction) != Some(before) {
+            self.supply.blocked = Blocked::No;
+        }
+    }
+
     /// Opens the file of an I/O where the number of open files is limited. Returns whether it is open; if not, the
     /// worker ends.
     fn is_open(&mut self, io: &Io) -> bool {

@@ -7,12 +7,15 @@ mod verify;
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use kelvin_measure::Stop;
 use kelvin_measure::event::LoadPart;
+use kelvin_measure::{Clock, Stop};
 
-use super::testing::{Looks, run, run_on};
+use super::parts::WorkerParts;
+use super::testing::{Blocks, Looks, Offsets, Sent, plan, run, run_on};
+use super::{Shared, run_parts};
 use crate::engine::testing::{file, job, writing};
 use crate::job::*;
 use crate::{Direction, NextIo, PerDirection, SyncCall};
@@ -184,6 +187,31 @@ fn a_rate_is_kept_and_times_count_from_the_intended_start() {
         sent.read().response.sum >= sent.read().total.sum,
         "the intended start is never after the real one"
     );
+}
+
+#[test]
+fn a_rate_that_is_changed_in_a_gap_ends_the_gap() {
+    let mut job = job(EngineName::Null, 1);
+    // A block in ten seconds, then a thousand in one.
+    job.rate.bytes[Direction::Read] = Some(400);
+    job.targets.number_ios = Some(20);
+    let (messages, received) = channel();
+    let shared = Shared::new(Clock::real(), Stop::new(), messages, &[None]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let stream = Blocks::new(&job, MIB);
+            let parts = WorkerParts { stream, fill: Box::new(Offsets), check: None };
+            run_parts(&plan(&job, vec![file(Path::new("/nowhere"), MIB)]), &shared, || Ok(parts));
+        });
+        // It runs, and has soon done the only block of the first ten seconds.
+        received.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        shared.rates.change_at(shared.clock.now() + 50 * MS, 10_000.0);
+    });
+    let sent = Sent::of(&received);
+    assert_eq!((sent.end.error.clone(), sent.read().ios), (None, 20));
+    let took = sent.end.course.1 - sent.end.course.0;
+    assert!(took < 10_000 * MS, "{took}");
 }
 
 #[test]

@@ -39,7 +39,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Removes what processes left that do not exist any more, or had the number of this one, and creates an instance that records nothing yet.
+    /// Removes what processes left that do not exist any more, or had the number of this one, and creates an instance
+    /// that records nothing yet.
     ///
     /// # Errors
     /// When the kernel refuses it.

@@ -64,6 +64,7 @@ fn what_cannot_be_read_ends_with_2() {
     let place = Place::new();
     place.write("io.txt", "8,0 3 1 0.5 697 D W eight + 8 [a]\n8,0 3 1 0.6 697 D W 8 + 8 [a]\n");
     place.write("empty", "");
+    place.write("huge", format!("time,op,size,lbn\n{}", "1,r,4294967295,8\n".repeat(120)));
     let mut seen = String::new();
     for line in [
         "trace show absent",
@@ -72,6 +73,7 @@ fn what_cannot_be_read_ends_with_2() {
         "trace show io.txt",
         "trace cache io.txt --block 1000",
         "trace cache io.txt --sample 2",
+        "trace cache huge --block 512",
         "trace show io.txt --what-if split a,b",
         "trace record -o io.txt",
         "trace record --buffer 1k -o new",
@@ -138,6 +140,12 @@ fn a_recording_has_the_requests_of_its_command_and_leaves_nothing_behind() {
         .map(|one| one["bytes"].as_u64().unwrap())
         .sum();
     assert!(written >= 8 << 20, "{written} bytes; {}", text(&output.stdout));
+
+    // A command that fails after the recording ended.
+    let failing = ["sh", "-c", "sleep 0.4; exit 3"];
+    let line = ["trace", "record", "--duration", "100ms", "-o", "short.trace", "--"];
+    let output = place.run(&[&line[..], &failing[..]].concat());
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
 
     // Ctrl-C ends a recording in order.
     let mut child = place.command(&["trace", "record", "-o", "more.trace"]).spawn().unwrap();

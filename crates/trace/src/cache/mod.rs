@@ -54,7 +54,11 @@ fn places(request: &Request, block: u64) -> Range<u64> {
 
 /// The accesses of a trace to blocks of this size, in the order of time.
 pub fn accesses(trace: &Trace, block: u64, which: Accesses) -> impl Iterator<Item = u64> + '_ {
-    trace.requests.iter().filter(move |request| which.has(request)).flat_map(move |request| blocks(request, block))
+    trace
+        .requests
+        .iter()
+        .filter(move |request| which.has(request))
+        .flat_map(move |request| blocks(request, block))
 }
 
 /// How many accesses [`accesses`] gives, without going through them.

@@ -39,7 +39,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Removes what processes left that do not exist any more, or had the number of this one, and creates an instance that records nothing yet.
+    /// Removes what processes left that do not exist any more, or had the number of this one, and creates an instance
+    /// that records nothing yet.
     ///
     /// # Errors
     /// When the kernel refuses it.
@@ -94,7 +95,8 @@ fn remove_left_over(instances: &Path) {
         let pid =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|pid| pid.parse::<u32>().ok());
         // Numbers of processes recur, in a container soon.
-        let is_left = |pid: u32| pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists();
+        let is_left =
+            |pid: u32| pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists();
         if pid.is_some_and(is_left) {
             let _ = fs::remove_dir(entry.path());
         }

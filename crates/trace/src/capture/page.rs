@@ -1,9 +1,10 @@
 //! A page of the kernel's ring buffer, as `trace_pipe_raw` gives it.
 //!
 //! Source: `include/linux/ring_buffer.h` and the texts of `events/header_page` and `events/header_event`. A page has the
-//! time of its first record, the length of its records (with flags in the upper bits: what was lost is in `stats`), and the records: a word of 5
-//! bits of type and 27 of time since the record before, and the data. Types 1 to 28 are data of so many words, 0 is
-//! data whose length follows, 29 padding, 30 an extension of the time, 31 an absolute time.
+//! time of its first record, the length of its records (with flags in the upper bits: what was lost is in `stats`),
+//! and the records: a word of 5 bits of type and 27 of time since the record before, and the data. Types 1 to 28 are
+//! data of so many words, 0 is data whose length follows, 29 padding, 30 an extension of the time, 31 an absolute
+//! time.
 
 use super::format::PageFormat;
 

@@ -1,11 +1,11 @@
 //! The file of a recording.
 //!
 //! Eight bytes of magic and version, then chunks: a letter, the length of the content, the CRC-32C of letter, length and
-//! content (both 32 bits, little-endian), the content. `H` is the [`Header`] (JSON), `B` a block of requests, `E` the [`Recording`] (JSON),
-//! which ends the file; a file without it was cut off. Each block can be read without the others. A request is, as
-//! variable-length numbers: its class (device, operation, flags, process; described where it is first used in the
-//! block), the time since the issue before, the response time and one, the distance from the end of the request
-//! before on the device, the length; both in sectors where the class says so.
+//! content (both 32 bits, little-endian), the content. `H` is the [`Header`] (JSON), `B` a block of requests, `E` the
+//! [`Recording`] (JSON), which ends the file; a file without it was cut off. Each block can be read without the
+//! others. A request is, as variable-length numbers: its class (device, operation, flags, process; described where it
+//! is first used in the block), the time since the issue before, the response time and one, the distance from the end
+//! of the request before on the device, the length; both in sectors where the class says so.
 
 mod read;
 pub(crate) mod varint;

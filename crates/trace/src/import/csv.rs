@@ -1,12 +1,12 @@
 //! Traces of comma-separated values: MSR Cambridge's, which have no line of names, and those that name their columns.
 
 use super::time;
+use crate::capture::matcher::SECTOR;
 use crate::{Builder, Device, Flags, Operation, Process, Request};
 
 const SECOND: u64 = 1_000_000_000;
 /// Windows counts hundreds of nanoseconds.
 const TICK: u64 = 100;
-const SECTOR: u64 = 512;
 
 /// Where the values are.
 #[derive(Debug, Clone, PartialEq, Eq)]

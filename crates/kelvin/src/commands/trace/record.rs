@@ -57,7 +57,7 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
     };
     let program = args.command.first().cloned();
     let stop = signal::listen_saying("kelvin: ending the recording; Ctrl-C again to stop now")?;
-    let mut capture = Capture::start(&options, program.clone(), BufWriter::with_capacity(1 << 17, file))?;
+    let capture = Capture::start(&options, program.clone(), BufWriter::with_capacity(1 << 17, file))?;
     let mut child = match program {
         Some(program) => {
             let mut command = Command::new(&program);
@@ -76,15 +76,42 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
     if !global.quiet && child.is_none() && args.duration.is_none() {
         out::note("kelvin: recording; Ctrl-C ends it");
     }
-    let mut ended = None;
+    let followed = follow(capture, args, &stop, child.as_mut());
+    let Some(mut child) = child else {
+        // Without a command, Ctrl-C is how a recording ends.
+        return followed.map(|recording| (recording, Code::Success));
+    };
+    // After Ctrl-C, which the command has got as well, it is asked once more; without a recording it is of no use.
+    if followed.is_err() || stop.requested() {
+        ask_to_end(&mut child);
+    }
+    let status = child.wait().context("cannot wait for the command");
+    let (recording, status) = (followed?, status?);
+    let code = if stop.requested() {
+        Code::Interrupted
+    } else if status.success() {
+        Code::Success
+    } else {
+        out::warning(&format!("the command ended with {status}"));
+        Code::Aborted
+    };
+    Ok((recording, code))
+}
+
+/// Records until the command, the time or the file ends, or Ctrl-C.
+fn follow(
+    mut capture: Capture<BufWriter<File>>,
+    args: &TraceRecordArgs,
+    stop: &Stop,
+    mut child: Option<&mut Child>,
+) -> Result<Recording> {
     let mut over = None;
     loop {
         let goes_on = capture.drain()?;
         if let Some(child) = &mut child
-            && ended.is_none()
-            && let Some(status) = child.try_wait()?
+            && over.is_none()
+            && child.try_wait()?.is_some()
         {
-            ended = Some(status);
             over = Some(capture.lasted() + AFTER);
         }
         let is_after = over.is_some_and(|over| capture.lasted() >= over);
@@ -104,31 +131,15 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
             binary(args.most_bytes)
         ));
     }
-    let code = match (ended, child) {
-        (Some(status), _) if !status.success() => {
-            out::warning(&format!("the command ended with {status}"));
-            Code::Aborted
-        }
-        (None, Some(child)) => {
-            wait(child, &stop)?;
-            if stop.requested() { Code::Interrupted } else { Code::Success }
-        }
-        // Without a command, Ctrl-C is how a recording ends.
-        _ => Code::Success,
-    };
-    Ok((recording, code))
+    Ok(recording)
 }
 
-/// Waits for a command that outlasts the recording; after Ctrl-C, which it has got as well, it is asked once more.
-fn wait(mut child: Child, stop: &Stop) -> Result<()> {
+/// Asks a command to end, unless it has ended.
+fn ask_to_end(child: &mut Child) {
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-    if stop.requested()
-        && let Some(pid) = pid
-    {
+    if let (Ok(None), Some(pid)) = (child.try_wait(), pid) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
-    child.wait().context("cannot wait for the command")?;
-    Ok(())
 }
 
 fn report(path: &Path, recording: &Recording, size: u64) -> Result<()> {
